@@ -1,0 +1,49 @@
+# Two commands are all a newcomer needs: `make reproduce` and `make test`. Each sets up what it needs in .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SIZE ?= quick
+OUT ?= reproduction
+
+.PHONY: reproduce test test-slow lint bench docs clean
+
+.venv/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "stagewise needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch .venv/ready
+
+reproduce: .venv/ready
+	$(BIN)/python -m stagewise.experiments --size $(SIZE) --out $(OUT)
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: lint
+	$(BIN)/python -m pytest -n 2 -q
+
+test-slow: .venv/ready
+	$(BIN)/python -m pytest -n 2 -q -m slow
+
+.venv-bench/ready: benchmarks/requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.lock
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch .venv-bench/ready
+
+bench: .venv-bench/ready
+	.venv-bench/bin/python benchmarks/by_hand.py
+	.venv-bench/bin/python benchmarks/mixture.py
+
+docs: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.lock
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+clean:
+	rm -rf .venv .venv-bench docs/_build reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis

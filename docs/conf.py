@@ -1,0 +1,13 @@
+"""Sphinx settings."""
+
+import stagewise
+
+project = "stagewise"
+version = release = stagewise.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+html_theme = "furo"
+exclude_patterns = ["_build"]
+autodoc_typehints = "description"
+suppress_warnings = ["myst.xref_missing"]

@@ -1,0 +1,76 @@
+"""Learning by doing without breaking a limit: safe contextual bandits."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from stagewise.policies.agent import Agent as Agent
+    from stagewise.policies.baselines import UCB as UCB
+    from stagewise.policies.baselines import AlwaysSafe as AlwaysSafe
+    from stagewise.policies.baselines import LinUCB as LinUCB
+    from stagewise.policies.lclucb import LCLUCB as LCLUCB
+    from stagewise.policies.lclucb import ROFUL as ROFUL
+    from stagewise.policies.opb import OPB as OPB
+    from stagewise.policies.oplb import OPLB as OPLB
+    from stagewise.policies.policy import Policy as Policy
+    from stagewise.policies.policy import State as State
+    from stagewise.policies.safe_lts import SafeLTS as SafeLTS
+    from stagewise.problem.actions import Arms as Arms
+    from stagewise.problem.actions import Finite as Finite
+    from stagewise.problem.actions import Rays as Rays
+    from stagewise.problem.errors import InvalidActions as InvalidActions
+    from stagewise.problem.errors import InvalidFile as InvalidFile
+    from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
+    from stagewise.problem.errors import InvalidProblem as InvalidProblem
+    from stagewise.problem.errors import StagewiseError as StagewiseError
+    from stagewise.problem.safe_action import SafeAction as SafeAction
+    from stagewise.problem.thresholds import AtLeast as AtLeast
+    from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe
+    from stagewise.records.decision import Decision as Decision
+    from stagewise.records.draw import Draw as Draw
+    from stagewise.records.outcome import Outcome as Outcome
+
+# Where each name stands. Loaded on first use: importing stagewise compiles nothing and stays quick.
+_HOMES = {
+    "Agent": "policies.agent",
+    "AlwaysSafe": "policies.baselines",
+    "Arms": "problem.actions",
+    "AtLeast": "problem.thresholds",
+    "Decision": "records.decision",
+    "Draw": "records.draw",
+    "Finite": "problem.actions",
+    "InvalidActions": "problem.errors",
+    "InvalidFile": "problem.errors",
+    "InvalidOutcome": "problem.errors",
+    "InvalidProblem": "problem.errors",
+    "LCLUCB": "policies.lclucb",
+    "LinUCB": "policies.baselines",
+    "OPB": "policies.opb",
+    "OPLB": "policies.oplb",
+    "Outcome": "records.outcome",
+    "Policy": "policies.policy",
+    "ROFUL": "policies.lclucb",
+    "Rays": "problem.actions",
+    "RelativeToSafe": "problem.thresholds",
+    "SafeAction": "problem.safe_action",
+    "SafeLTS": "policies.safe_lts",
+    "StagewiseError": "problem.errors",
+    "State": "policies.policy",
+    "UCB": "policies.baselines",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'stagewise' has no attribute {name!r}")
+    value = getattr(import_module(f"stagewise.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,47 @@
+"""The one place where kernels are compiled: `@kernel`, its options, and where its machine code is kept."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _cache_folder() -> Path:
+    """Return a folder named after the kernels' own text, so that a changed kernel can never meet old machine code.
+
+    Numba compares the time stamp of the file a function stands in, not of the files it calls into.
+    """
+    text = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        text.update(source.name.encode())
+        text.update(source.read_bytes())
+    root = os.environ.get("STAGEWISE_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "stagewise" / f"kernels-{text.hexdigest()[:16]}"
+
+
+_FOLDER = _cache_folder()
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile plain arithmetic with Numba: float64, IEEE order of operations, machine code kept between processes."""
+    config: Any = numba.config
+    elsewhere = config.CACHE_DIR
+    config.CACHE_DIR = str(_FOLDER)
+    try:
+        compiled: Any = numba.njit(function, cache=True, fastmath=False, error_model="numpy", forceinline=True)
+    finally:
+        config.CACHE_DIR = elsewhere
+    typed: Callable[P, R] = compiled
+    return typed

@@ -1,0 +1,235 @@
+"""Ridge regression of several signals on the same features, one observation at a time."""
+
+import math
+from typing import NamedTuple
+
+from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.radius import Belief, fill_radii
+
+BLOCK = 128  # candidates looked at together: wide enough for full vectors, small enough for the near caches
+
+
+class Ridge(NamedTuple):
+    """What is remembered of the observations z₁, z₂, …: enough for every estimate and every width."""
+
+    inverse: Floats  # (n, n)  V⁻¹,  V = λI + Σ zzᵀ; only the lower triangle is kept
+    fits: Floats  # (k, n)  V⁻¹ Σ y z, one row a signal
+    tally: Floats  # (2,)    log det V/λⁿ and the number of observations
+
+
+class Anchor(NamedTuple):
+    """Where the safe action stands, and what is known of the signals there.
+
+    Anchored: the values at x₀ are known, and only the n = d−1 directions orthogonal to x₀ are learned (n = d at
+    x₀ = 0). A Householder reflection H turns x₀ onto the last axis: z is Hx without its last entry, which is ±<x, e₀>.
+    Free: nothing is known at x₀, and z = x.
+    """
+
+    reflector: Floats  # (d,) w of H = I − 2wwᵀ; empty: z = x
+    unit: float  # last entry of Hx, times `unit`, is <x, x₀>/‖x₀‖²
+    known: Floats  # (k,) the signals at x₀; zero where free
+    start: Floats  # (n,) x₀ where free; empty where anchored
+
+
+@kernel
+def place(features: Floats, anchor: Anchor, coordinates: Floats) -> float:
+    """Write z for one action x, and return the share <x, x₀>/‖x₀‖² of what is known that it carries."""
+    size = coordinates.size
+    if anchor.reflector.size == 0:
+        for i in range(size):
+            coordinates[i] = features[i]
+        return 0.0
+    along = 0.0
+    for i in range(features.size):
+        along += anchor.reflector[i] * features[i]
+    for i in range(size):
+        coordinates[i] = features[i] - 2.0 * along * anchor.reflector[i]
+    return (features[size] - 2.0 * along * anchor.reflector[size]) * anchor.unit
+
+
+@kernel
+def multiply(inverse: Floats, vector: Floats, product: Floats) -> float:
+    """Write V⁻¹v and return vᵀV⁻¹v, from the lower triangle."""
+    size = vector.size
+    for i in range(size):
+        product[i] = 0.0
+    for i in range(size):
+        total = inverse[i, i] * vector[i]
+        for j in range(i):
+            total += inverse[i, j] * vector[j]
+            product[j] += inverse[i, j] * vector[i]
+        product[i] += total
+    form = 0.0
+    for i in range(size):
+        form += product[i] * vector[i]
+    return form
+
+
+@kernel
+def absorb(ridge: Ridge, coordinates: Floats, values: Floats, gain: Floats) -> None:
+    """Take in one observation (z, y).
+
+    V⁻¹ ← V⁻¹ − gg'/(1 + z'g),  θ̂ ← θ̂ + g (y − <z, θ̂>)/(1 + z'g),  g = V⁻¹z        (Sherman and Morrison)
+    """
+    size = coordinates.size
+    form = multiply(ridge.inverse, coordinates, gain)
+    scale = 1.0 / (1.0 + form)
+    for signal in range(values.size):
+        surprise = values[signal]
+        for i in range(size):
+            surprise -= ridge.fits[signal, i] * coordinates[i]
+        for i in range(size):
+            ridge.fits[signal, i] += gain[i] * (surprise * scale)
+    for i in range(size):
+        pull = gain[i] * scale
+        for j in range(i + 1):
+            ridge.inverse[i, j] -= pull * gain[j]
+    ridge.tally[0] += math.log1p(form)
+    ridge.tally[1] += 1.0
+
+
+@kernel
+def learn(ridge: Ridge, anchor: Anchor, features: Floats, values: Floats, work: Floats) -> None:
+    """Take in what was seen (k,) when the action x was played; `work` is (2n + k,)."""
+    size = ridge.inverse.shape[0]
+    coordinates, gain, unknown = work[:size], work[size : 2 * size], work[2 * size :][: values.size]
+    share = place(features, anchor, coordinates)
+    for signal in range(values.size):
+        unknown[signal] = values[signal] - share * anchor.known[signal]
+    absorb(ridge, coordinates, unknown, gain)
+
+
+@kernel
+def look_at_start(ridge: Ridge, anchor: Anchor, start: Floats, pull: Floats) -> float:
+    """Write the k estimates at the safe action, and V⁻¹x₀ where free; return its width ‖x₀‖ in V⁻¹."""
+    for signal in range(start.size):
+        start[signal] = anchor.known[signal]
+    if anchor.start.size == 0:
+        return 0.0
+    form = multiply(ridge.inverse, anchor.start, pull)
+    for signal in range(start.size):
+        for i in range(anchor.start.size):
+            start[signal] += ridge.fits[signal, i] * anchor.start[i]
+    return math.sqrt(max(form, 0.0))
+
+
+@kernel
+def gather(features: Floats, anchor: Anchor, first: int, last: int, columns: Floats, estimates: Floats) -> None:
+    """Write the coordinates of candidates `first` to `last` side by side, and the known part of their estimates.
+
+    Coordinate i of all of them stands in columns[i BLOCK : i BLOCK + last − first].
+    """
+    size = columns.size // BLOCK
+    for candidate in range(first, last):
+        action, lane, share = features[candidate], candidate - first, 0.0
+        if anchor.reflector.size == 0:
+            for i in range(size):
+                columns[i * BLOCK + lane] = action[i]
+        else:
+            along = 0.0
+            for i in range(action.size):
+                along += anchor.reflector[i] * action[i]
+            for i in range(size):
+                columns[i * BLOCK + lane] = action[i] - 2.0 * along * anchor.reflector[i]
+            share = (action[size] - 2.0 * along * anchor.reflector[size]) * anchor.unit
+        for signal in range(anchor.known.size):
+            estimates[signal, candidate] = share * anchor.known[signal]
+
+
+@kernel
+def add_products(vector: Floats, columns: Floats, totals: Floats) -> None:
+    """Add <v, z> for each z."""
+    for i in range(vector.size):
+        factor, row = vector[i], columns[i * BLOCK : (i + 1) * BLOCK]
+        for lane in range(totals.size):
+            totals[lane] += factor * row[lane]
+
+
+@kernel
+def add_row(inverse: Floats, i: int, columns: Floats, forms: Floats, part: Floats) -> None:
+    """Add 2 zᵢ (½ Vᵢᵢ zᵢ + Σ_{j<i} Vᵢⱼ zⱼ) for each z, where V stands for V⁻¹."""
+    row, half = columns[i * BLOCK : (i + 1) * BLOCK], 0.5 * inverse[i, i]
+    for lane in range(forms.size):
+        part[lane] = half * row[lane]
+    for j in range(i):
+        factor, other = inverse[i, j], columns[j * BLOCK : (j + 1) * BLOCK]
+        for lane in range(forms.size):
+            part[lane] += factor * other[lane]
+    for lane in range(forms.size):
+        forms[lane] += 2.0 * row[lane] * part[lane]
+
+
+@kernel
+def add_two_rows(inverse: Floats, i: int, columns: Floats, forms: Floats, part: Floats, other: Floats) -> None:
+    """Add what `add_row` adds for i and i + 1, four columns at a time: eight products for each load and store."""
+    row, next_row = columns[i * BLOCK : (i + 1) * BLOCK], columns[(i + 1) * BLOCK : (i + 2) * BLOCK]
+    half, next_half, between = 0.5 * inverse[i, i], 0.5 * inverse[i + 1, i + 1], inverse[i + 1, i]
+    for lane in range(forms.size):
+        part[lane] = half * row[lane]
+        other[lane] = next_half * next_row[lane] + between * row[lane]
+    j = 0
+    while j < i:  # i is a multiple of two: columns come by two or by four
+        a, b, p, q = inverse[i, j], inverse[i, j + 1], inverse[i + 1, j], inverse[i + 1, j + 1]
+        first, second = columns[j * BLOCK : (j + 1) * BLOCK], columns[(j + 1) * BLOCK : (j + 2) * BLOCK]
+        if j + 4 <= i:
+            c, d, r, s = inverse[i, j + 2], inverse[i, j + 3], inverse[i + 1, j + 2], inverse[i + 1, j + 3]
+            third, fourth = columns[(j + 2) * BLOCK : (j + 3) * BLOCK], columns[(j + 3) * BLOCK : (j + 4) * BLOCK]
+            for lane in range(forms.size):
+                w, x, y, z = first[lane], second[lane], third[lane], fourth[lane]
+                part[lane] += a * w + b * x + c * y + d * z
+                other[lane] += p * w + q * x + r * y + s * z
+            j += 4
+        else:
+            for lane in range(forms.size):
+                part[lane] += a * first[lane] + b * second[lane]
+                other[lane] += p * first[lane] + q * second[lane]
+            j += 2
+    for lane in range(forms.size):
+        forms[lane] += 2.0 * (row[lane] * part[lane] + next_row[lane] * other[lane])
+
+
+@kernel
+def quadratic_forms(inverse: Floats, columns: Floats, forms: Floats, part: Floats, other: Floats) -> None:
+    """Write zᵀV⁻¹z for each z, from the lower triangle."""
+    size = inverse.shape[0]
+    for lane in range(forms.size):
+        forms[lane] = 0.0
+    for pair in range(size // 2):
+        add_two_rows(inverse, 2 * pair, columns, forms, part, other)
+    if size % 2 == 1:
+        add_row(inverse, size - 1, columns, forms, part)
+
+
+class View(NamedTuple):
+    """What a ridge model says of M candidates and of the safe action, all arrays owned by the caller."""
+
+    estimates: Floats  # (k, M) <x, θ̂>, one row a signal
+    widths: Floats  # (M,) ‖x‖ in V⁻¹
+    crosses: Floats  # (M,) <x, V⁻¹x₀>; untouched where anchored
+    start: Floats  # (k,) the estimates at x₀
+    radii: Floats  # (k,) β of every signal
+
+
+@kernel
+def look(features: Floats, anchor: Anchor, ridge: Ridge, belief: Belief, view: View, work: Floats) -> float:
+    """Fill the view and return the width at the safe action; `work` is (n BLOCK + 2 BLOCK + n,)."""
+    size, count = ridge.inverse.shape[0], features.shape[0]
+    end = size * BLOCK
+    columns, parts, pull = work[:end], work[end : end + 2 * BLOCK], work[end + 2 * BLOCK : end + 2 * BLOCK + size]
+    fill_radii(belief, size, ridge.tally[0], ridge.tally[1], view.radii)
+    start_width = look_at_start(ridge, anchor, view.start, pull)
+    first = 0
+    while first < count:
+        last = min(first + BLOCK, count)
+        gather(features, anchor, first, last, columns, view.estimates)
+        for signal in range(view.radii.size):
+            add_products(ridge.fits[signal], columns, view.estimates[signal, first:last])
+        if anchor.start.size > 0:
+            crosses = view.crosses[first:last]
+            crosses[:] = 0.0
+            add_products(pull, columns, crosses)
+        quadratic_forms(ridge.inverse, columns, view.widths[first:last], parts[:BLOCK], parts[BLOCK:])
+        first = last
+    for candidate in range(count):
+        view.widths[candidate] = math.sqrt(max(view.widths[candidate], 0.0))
+    return start_width

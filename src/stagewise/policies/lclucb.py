@@ -1,0 +1,51 @@
+"""LC-LUCB: optimistic in the reward, pessimistic in the costs, one safe point on a ray; and ROFUL."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels import lc_lucb, linear
+from stagewise.policies.linear import LinearPolicy
+from stagewise.policies.policy import State
+from stagewise.policies.rays import decision_on_rays, rays_of
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LCLUCB(LinearPolicy):
+    """The paper's Algorithm 1: with probability 1 − δ the expected cost of every round is under its threshold.
+
+    Play the safe action or the longest pessimistically safe step on a ray, whichever hopes for the most:
+
+        hoped(x) = <x, θ̂> + β_r ‖x‖ + (α_r − 1) β_c ‖x‖,    dearest(x) = <x, μ̂> + α_c β_c ‖x‖
+
+    >>> import numpy as np
+    >>> from stagewise.problem.safe_action import SafeAction
+    >>> policy = LCLUCB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+    >>> decision = policy.decide(policy.start(), np.eye(2), Draw())
+    >>> decision.index, decision.step
+    (0, 0.5)
+    """
+
+    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+        """Choose a point on one of the rays."""
+        rays = self.fitting(rays_of(actions))
+        flags, numbers = self.flags, self.numbers
+        d, m = self.dimension, self.thresholds.values.size
+        sheet = np.empty(linear.sheet_size(d, m, len(rays.features)))
+        work = np.empty(linear.work_size(d, m))
+        code = lc_lucb.decide(rays.features, rays.eligible, flags, numbers, state.memory, sheet, work)
+        return decision_on_rays(code, sheet, d, rays.eligible, flags, numbers, self.thresholds, draw.round)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ROFUL(LCLUCB):
+    """LC-LUCB with directional optimism (Hutchinson et al. 2024): choose by hope, step by caution.
+
+    Compare rays at their longest plausible step, then play the longest safe step on the best. No scaling to set, and
+    the same safety.
+    """
+
+    optimism: str = field(init=False, default="directional")

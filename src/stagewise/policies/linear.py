@@ -1,0 +1,133 @@
+"""What the linear policies share: their settings, what follows from them, and learning."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels import linear
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.models.linear import RADII, LinearModel
+from stagewise.policies.learning import Learning
+from stagewise.policies.policy import State
+from stagewise.policies.settings import ceilings_of, one_of, probability, promise_numbers
+from stagewise.problem.actions import Finite, Listed
+from stagewise.problem.checks import one_per, positive
+from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import Thresholds, resolved
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearPolicy(Learning):
+    """Settings of a policy whose rewards and costs are linear in an action's features."""
+
+    safe_action: SafeAction
+    threshold: Any  # a number, one per constraint, or a mapping from names
+    noise: Any  # R: one number, or one for the reward and one per cost
+    delta: float = 0.05  # the whole statement holds with probability 1 − δ
+    parameter_bound: Any = 1.0  # S ≥ ‖θ*‖, ‖μ*‖
+    action_bound: float = 1.0  # L ≥ ‖x‖; only radius="paper" rests on it
+    ridge: float = 1.0  # λ
+    radius: str = "mixture"  # or "logdet", "paper"
+    cost_bound: float | None = 1.0  # a-priori bound on mean costs; None: none
+    optimism: str = "inflated"  # or "directional"
+    reward_scale: float | None = None  # α_r; None: the theorem's choice
+    cost_scale: float = 1.0  # α_c
+    share_delta: bool = True  # split δ over the reward and the constraints
+
+    dimension: int = field(init=False, repr=False)  # d
+    thresholds: Thresholds = field(init=False, repr=False)
+    flags: Ints = field(init=False, repr=False)
+    numbers: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        safe = checked_safe(self.safe_action)
+        thresholds = resolved(self.threshold, self.safe_action)
+        optimism = one_of(self.optimism, ("inflated", "directional"), "optimism")
+        model = self.model(safe, thresholds)
+        ceilings = ceilings_of(thresholds, self.cost_bound, None)
+        promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale)
+        directional = optimism == "directional"
+        flags = model.flags(directional=directional, inflated=self.inflates and not directional, offers_safe=True)
+        object.__setattr__(self, "dimension", safe.dimension)
+        object.__setattr__(self, "thresholds", thresholds)
+        object.__setattr__(self, "flags", flags)
+        object.__setattr__(self, "numbers", np.concatenate([model.numbers(), promise]))
+
+    @property
+    def inflates(self) -> bool:
+        """Whether the costs' uncertainty raises the hoped reward."""
+        return True
+
+    def model(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
+        """Return what is assumed of the signals."""
+        names = ("reward", *thresholds.names)
+        share = probability(self.delta, "delta") / (len(names) if self.share_delta else 1)
+        return LinearModel(
+            safe=safe.features,
+            names=names,
+            reward=safe.reward,
+            costs=None if thresholds.safe is None else thresholds.signs * thresholds.safe,
+            noise=one_per(self.noise, names, "noise"),
+            parameter_bound=one_per(self.parameter_bound, names, "parameter_bound"),
+            action_bound=positive(self.action_bound, "action_bound"),
+            ridge=positive(self.ridge, "ridge"),
+            confidence=np.full(len(names), math.log(1.0 / share)),
+            radius=one_of(self.radius, tuple(RADII), "radius"),
+        )
+
+    def start(self) -> State:
+        """Return the memory of a policy that has seen nothing."""
+        memory = np.empty(linear.memory_size(linear.named_shape(self.flags)))
+        linear.start_memory(self.flags, self.numbers, memory)
+        return State(memory)
+
+    def absorb(self, state: State, action: Any, values: Floats) -> State:
+        """Take in what was seen with an action, in place."""
+        work = np.empty(linear.work_size(self.dimension, values.size))
+        linear.learn_from(action, values, self.flags, self.numbers, state.memory, work)
+        return state
+
+    def logged(self, actions: Any) -> Floats:
+        """Return logged actions (n, d)."""
+        return self.fitting(Finite.borrowed(actions)).features
+
+    def fitting(self, listed: Listed) -> Listed:
+        """Return the action set if this policy can choose from it."""
+        check_features(listed.features, self.dimension, self.action_bound if self.radius == "paper" else math.inf)
+        return listed
+
+
+def checked_safe(safe_action: Any) -> SafeAction:
+    """Return a safe action with features, its reward filled in where a linear model leaves no choice."""
+    if not isinstance(safe_action, SafeAction):
+        raise InvalidProblem(
+            f"safe_action is {safe_action!r}; it must be a SafeAction, the one action known to be safe"
+        )
+    if safe_action.features is None:
+        raise InvalidProblem("the safe action is an arm; a linear policy needs SafeAction(features=...)")
+    if not safe_action.is_origin:
+        return safe_action
+    if safe_action.reward:
+        raise InvalidProblem(
+            f"the safe action is the zero vector but its reward is {safe_action.reward}; a linear reward is 0 there, "
+            "so add a constant feature or subtract the reward of doing nothing"
+        )
+    return SafeAction(features=safe_action.features, reward=0.0, cost=safe_action.cost)
+
+
+def check_features(features: Floats, dimension: int, action_bound: float) -> None:
+    """Refuse actions of another dimension, or longer than the paper's radius allows."""
+    if features.shape[1] != dimension:
+        raise InvalidActions(
+            f"the actions have {features.shape[1]} features; the safe action has {dimension}, and they must agree"
+        )
+    if action_bound < math.inf:
+        longest = float(np.sqrt(np.max(np.einsum("ij,ij->i", features, features))))
+        if longest > action_bound * (1.0 + 1e-9):
+            raise InvalidActions(
+                f"an action has norm {longest:.6g}, above action_bound {action_bound:g}; the radius 'paper' holds only "
+                "up to it, so raise action_bound or use radius='mixture', which needs none"
+            )

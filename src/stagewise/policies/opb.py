@@ -1,0 +1,172 @@
+"""OPB: the safe mixture over arms, and UCB, which knows no limits."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels import opb
+from stagewise.kernels.blend import odds_size
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.draw import POLICY, uniform
+from stagewise.models.arms import ArmsModel, confidence_of, union_kind
+from stagewise.policies.learning import Learning
+from stagewise.policies.mixtures import decision_from_mixture
+from stagewise.policies.policy import State
+from stagewise.policies.settings import ceilings_of, one_of, probability, promise_numbers
+from stagewise.problem.actions import ALL, Arms, Flags
+from stagewise.problem.checks import one_per, positive
+from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OPB(Learning):
+    """The paper's Algorithm 3: with probability 1 − δ the mixture of every round has its expected cost in check.
+
+    An arm never pulled may cost as much as any. `radius="hoeffding"` is for outcomes in [0, 1]; with `noise` given,
+    outcomes may be any numbers that are R-sub-Gaussian. `radius="paper"` takes them as 1-sub-Gaussian. Without a
+    horizon the radii hold for all rounds at once.
+
+    >>> policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+    >>> policy.decide(policy.start(), Arms(3), Draw()).probabilities
+    array([0.8, 0.2, 0. , 0. ])
+    """
+
+    arms: int
+    safe_action: SafeAction
+    threshold: Any
+    horizon: int | None = None
+    noise: Any = None  # None: outcomes lie in [0, 1]
+    delta: float = 0.05
+    radius: str = "hoeffding"  # or "paper"
+    cost_bound: float = 1.0
+    optimism: str = "inflated"  # or "directional"
+    reward_scale: float | None = None
+    cost_scale: float = 1.0
+    share_delta: bool = True
+
+    thresholds: Thresholds = field(init=False, repr=False)
+    model: ArmsModel = field(init=False, repr=False)
+    flags: Ints = field(init=False, repr=False)
+    numbers: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        safe = checked_arm(self.safe_action, Arms(self.arms).count)
+        thresholds = resolved(self.threshold, safe)
+        one_of(self.optimism, ("inflated", "directional"), "optimism")
+        one_of(self.radius, ("hoeffding", "paper"), "radius")
+        if self.cost_bound is None:
+            raise InvalidProblem("cost_bound is None; an arm never pulled could then cost anything, and never be tried")
+        lowest = 0.0 if self.bounded else None
+        ceilings = ceilings_of(thresholds, self.cost_bound, lowest)
+        known = np.zeros(1 + ceilings.size)
+        known[0] = safe.reward or 0.0
+        known[1:] = 0.0 if thresholds.safe is None else thresholds.signs * thresholds.safe
+        promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale)
+        directional = self.optimism == "directional"
+        switches = [safe.reward is not None, thresholds.safe is not None, directional, not directional]
+        model = self.arms_model(("reward", *thresholds.names))
+        object.__setattr__(self, "thresholds", thresholds)
+        object.__setattr__(self, "model", model)
+        flags = np.array([self.arms, ceilings.size, safe.arm, *switches], dtype=np.int64)
+        object.__setattr__(self, "flags", flags)
+        object.__setattr__(self, "numbers", np.concatenate([model.noise, known, promise]))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether outcomes are promised to lie in [0, 1]."""
+        return self.noise is None and self.radius == "hoeffding"
+
+    def arms_model(self, names: tuple[str, ...]) -> ArmsModel:
+        """Return what is assumed of the arms."""
+        horizon = checked_horizon(self.horizon)
+        kind = union_kind(self.radius, horizon)
+        usual = 0.5 if self.radius == "hoeffding" else 1.0  # numbers in [0, 1] are ½-sub-Gaussian
+        signals = len(names) if self.share_delta else 2
+        return ArmsModel(
+            arms=self.arms,
+            signals=len(names),
+            noise=one_per(usual if self.noise is None else self.noise, names, "noise"),
+            kind=kind,
+            confidence=confidence_of(kind, probability(self.delta, "delta"), self.arms, signals, horizon),
+            blind=max(1.0, self.cost_bound),
+        )
+
+    def start(self) -> State:
+        """Return the memory of a policy that has seen nothing."""
+        return State(self.model.start())
+
+    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+        """Draw an arm from the best safe mixture."""
+        eligible = eligible_arms(actions, self.arms)
+        m, home = self.thresholds.values.size, int(self.flags[2])
+        flat, support = np.empty(odds_size(m, self.arms)), np.empty(m + 2, dtype=np.int64)
+        lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
+        code = opb.decide(eligible, self.flags, self.numbers, state.memory, np.empty(m + 3), flat, support, lottery)
+        arm = code if code >= 0 else home
+        return decision_from_mixture(code, arm, flat, support, self.arms, home, eligible, self.thresholds, draw.round)
+
+    def absorb(self, state: State, action: Any, values: Floats) -> State:
+        """Take in one pull, in place."""
+        self.model.absorb(state.memory, int(action), values)
+        return state
+
+    def logged(self, actions: Any) -> Ints:
+        """Return logged arms (n,)."""
+        return logged_arms(actions, self.arms)
+
+    def values(self, reward: Any, cost: Any) -> Floats:
+        """Return the outcome as it is learned from; in [0, 1] where that was promised."""
+        values = super().values(reward, cost)
+        if self.bounded:
+            unit = np.concatenate([values[:1], self.thresholds.signs * values[1:]])
+            for name, value in zip(("reward", *self.thresholds.names), unit, strict=True):
+                if not 0.0 <= value <= 1.0:
+                    raise InvalidOutcome(
+                        f"the {name!r} is {value}, outside [0, 1]; the radius 'hoeffding' rests on that range, "
+                        "so rescale the outcomes or give `noise`"
+                    )
+        return values
+
+
+def checked_arm(safe_action: Any, arms: int) -> SafeAction:
+    """Return a safe action that is one of the arms."""
+    if not isinstance(safe_action, SafeAction):
+        raise InvalidProblem(
+            f"safe_action is {safe_action!r}; it must be a SafeAction, the one action known to be safe"
+        )
+    if safe_action.arm is None or safe_action.arm >= arms:
+        raise InvalidProblem(f"the safe action is {safe_action.arm!r}; it must be one of the arms 0 to {arms - 1}")
+    return safe_action
+
+
+def checked_horizon(horizon: Any) -> int | None:
+    """Return a number of rounds, or None."""
+    if horizon is None:
+        return None
+    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+        raise InvalidProblem(f"horizon is {horizon!r}; it must be a whole number of rounds of at least 1, or None")
+    return int(positive(horizon, "horizon"))
+
+
+def eligible_arms(actions: Any, arms: int) -> Flags:
+    """Return which arms may be chosen; the safe arm always may."""
+    if actions is None:
+        return ALL
+    if not isinstance(actions, Arms):
+        raise InvalidActions(f"the actions are {type(actions).__name__}; this policy chooses among Arms({arms})")
+    if actions.count != arms:
+        raise InvalidActions(f"the actions are {actions!r}; this policy was set up for {arms} arms")
+    return actions.eligible
+
+
+def logged_arms(actions: Any, arms: int) -> Ints:
+    """Return arms that were pulled, one a row."""
+    given = np.asarray(actions)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or not np.all((given >= 0) & (given < arms)):
+        raise InvalidActions(f"the logged arms must be a list of whole numbers from 0 to {arms - 1}")
+    return given.astype(np.int64)

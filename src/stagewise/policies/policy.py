@@ -1,0 +1,41 @@
+"""What every policy is: settings, memory and three verbs."""
+
+from typing import Any, NamedTuple, Protocol
+
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.problem.thresholds import Thresholds
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+from stagewise.records.outcome import Outcome
+
+
+class State(NamedTuple):
+    """A policy's memory: only what the next round needs."""
+
+    memory: Floats
+
+
+class Policy(Protocol):
+    """Choose under limits: `decide` changes nothing, `learn` returns a new memory."""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The constraints."""
+
+    def start(self) -> State:
+        """Return the memory of a policy that has seen nothing."""
+
+    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+        """Choose among the actions; equal arguments give equal decisions."""
+
+    def learn(self, state: State, decision: Decision, outcome: Outcome) -> State:
+        """Return the memory after the decision's outcome was seen."""
+
+    def values(self, reward: Any, cost: Any) -> Floats:
+        """Return the reward and the costs (1 + m,) as they are learned from, or refuse them."""
+
+    def logged(self, actions: Any) -> Floats | Ints:
+        """Return logged actions, one a row, or refuse them."""
+
+    def absorb(self, state: State, action: Any, values: Floats) -> State:
+        """Take in the reward and the signed costs (1 + m,) seen with an action, in place where possible."""

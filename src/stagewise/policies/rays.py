@@ -1,0 +1,79 @@
+"""From a kernel's verdict on rays to a Decision, and to the table a person reads."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels import lc_lucb, linear
+from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.policies.settings import FALLBACKS
+from stagewise.policies.tables import leading
+from stagewise.problem.actions import Arms, Finite, Rays
+from stagewise.problem.errors import InvalidActions
+from stagewise.problem.thresholds import Thresholds
+from stagewise.records.decision import Decision
+from stagewise.records.explanation import Row, Table
+
+
+def rays_of(actions: Any) -> Rays:
+    """Return rays; a table of numbers is taken as their targets."""
+    if isinstance(actions, Rays):
+        return actions
+    if isinstance(actions, Finite):
+        raise InvalidActions(
+            "the actions are a Finite set, between whose members nothing can be played; safe steps need Rays, "
+            "and a policy that mixes (OPLB) takes Finite sets"
+        )
+    if isinstance(actions, Arms):
+        raise InvalidActions("the actions are Arms, which have no features; this policy needs Rays")
+    return Rays.borrowed(actions)
+
+
+def decision_on_rays(
+    code: int,
+    sheet: Floats,
+    dimension: int,
+    eligible: Flags,
+    flags: Ints,
+    numbers: Floats,
+    thresholds: Thresholds,
+    round_: int,
+) -> Decision:
+    """Return the decision that the kernel's code and sheet stand for."""
+    sheet.flags.writeable = False
+    action = sheet.size - dimension
+    first = action - thresholds.values.size - 2
+    step, hoped = sheet[first : first + 2].tolist()
+    return Decision(
+        sheet[action:],
+        code if code >= 0 else -1,
+        step,
+        None,
+        hoped,
+        thresholds.in_units(sheet[first + 2 : action]),
+        thresholds.values,
+        None if code >= 0 else FALLBACKS[-code],
+        round_,
+        partial(table, code, sheet, eligible, flags, numbers, thresholds),
+    )
+
+
+def table(code: int, sheet: Floats, eligible: Flags, flags: Ints, numbers: Floats, thresholds: Thresholds) -> Table:
+    """Return the leading rays and the safe action with their bounds."""
+    shape = linear.named_shape(flags)
+    count = (sheet.size - linear.sheet_size(shape.dimension, shape.constraints, 0)) // (8 + shape.constraints)
+    sight = linear.named_sight(shape, sheet, count)
+    dearest = np.empty((shape.constraints, count))
+    lc_lucb.fill_dearest(flags, numbers, sheet, dearest)
+    rows = [
+        Row(f"ray {i}", sight.hoped[i], tuple(thresholds.signs * dearest[:, i]), sight.steps[i], i == code)
+        for i in leading(sight.hoped, eligible, code)
+    ]
+    safe = tuple(thresholds.signs * sight.start[1 : 1 + shape.constraints])
+    rows.append(Row("safe action", float(sight.start[0]), safe, 0.0, code < 0))
+    why = "the ray with the largest hoped reward at its longest safe step"
+    if shape.directional:
+        why = "the ray with the largest hoped reward at its longest plausible step, cut back to its safe step"
+    hidden = count - len(rows) + 1
+    return Table(thresholds.names, tuple(thresholds.signs), tuple(thresholds.values), "step", tuple(rows), hidden, why)

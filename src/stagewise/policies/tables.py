@@ -1,0 +1,16 @@
+"""Which candidates a person is shown first."""
+
+import numpy as np
+
+from stagewise.kernels.compile import Flags, Floats
+
+SHOWN = 5
+
+
+def leading(hoped: Floats, eligible: Flags, code: int) -> list[int]:
+    """Return the few eligible candidates with the largest hoped reward, the one played always among them."""
+    order = [int(i) for i in np.argsort(-hoped, kind="stable") if eligible.size == 0 or eligible[i]]
+    first = order[:SHOWN]
+    if code >= 0 and code not in first:
+        first[-1] = code
+    return first

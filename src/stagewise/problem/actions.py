@@ -1,0 +1,145 @@
+"""What can be chosen from in a round: rays, a finite set, or arms; the safe action is always available besides."""
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from stagewise.problem.checks import Floats, array, frozen
+from stagewise.problem.errors import InvalidActions
+
+Flags = npt.NDArray[np.bool_]
+
+ALL: Flags = np.empty(0, dtype=np.bool_)
+
+
+def mask_of(chosen: Any, count: int) -> Flags:
+    """Return a mask over `count` actions from indices or a mask; at least one action must remain."""
+    try:
+        given = np.asarray(chosen)
+    except ValueError:
+        raise InvalidActions(
+            "the eligible actions must be one list of indices or one mask; their rows differ"
+        ) from None
+    if given.dtype.kind == "b":
+        if given.shape != (count,):
+            raise InvalidActions(
+                f"the mask has shape {given.shape}; it needs one entry for each of the {count} actions"
+            )
+        mask = given.copy()
+    else:
+        if given.size and given.dtype.kind not in "iu":
+            raise InvalidActions(f"the eligible actions are of type {given.dtype}; give indices or a mask")
+        if given.ndim > 1:
+            raise InvalidActions(f"the eligible actions have shape {given.shape}; they must be one list of indices")
+        outside = given[(given < 0) | (given >= count)] if given.size else given
+        if outside.size:
+            first = np.ravel(outside)[0]
+            raise InvalidActions(f"the eligible actions hold {first}; they must be indices from 0 to {count - 1}")
+        mask = np.zeros(count, dtype=np.bool_)
+        mask[given.astype(np.int64)] = True
+    if not mask.any():
+        raise InvalidActions("no action is eligible; a choice needs at least one besides the safe action")
+    mask.flags.writeable = False
+    return mask
+
+
+class Listed:
+    """Actions given by their features, one row each; unchangeable, so that a decision can refer to it later."""
+
+    __slots__ = ("eligible", "features")
+
+    features: Floats
+    eligible: Flags
+
+    def __init__(self, features: Any) -> None:
+        self.features = frozen(checked(features))
+        self.eligible = ALL
+
+    @classmethod
+    def borrowed(cls, features: Any) -> Self:
+        """Take an array as it is, without a copy: for one decision only."""
+        listed = cls.__new__(cls)
+        listed.features = checked(features)
+        listed.eligible = ALL
+        return listed
+
+    def only(self, chosen: Any) -> Self:
+        """Return the same actions, of which only these (indices or a mask) are eligible in this call."""
+        listed = self.__class__.__new__(self.__class__)
+        listed.features = self.features
+        listed.eligible = mask_of(chosen, len(self))
+        return listed
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __repr__(self) -> str:
+        count = "" if self.eligible.size == 0 else f", {int(self.eligible.sum())} eligible"
+        return f"{type(self).__name__}({len(self)} actions, {self.features.shape[1]} features{count})"
+
+
+def checked(features: Any) -> Floats:
+    result = array(features, "the actions", InvalidActions)
+    if result.ndim != 2 or result.size == 0:
+        raise InvalidActions(
+            f"the actions have shape {result.shape}; they must be a table with one row per action and at least one"
+        )
+    return result
+
+
+class Rays(Listed):
+    """Every point on the segments from the safe action to the targets (M, d).
+
+    >>> len(Rays([[1.0, 0.0], [0.0, 1.0]]).only([0]))
+    2
+    """
+
+    __slots__ = ()
+
+    def __init__(self, targets: Any) -> None:
+        super().__init__(targets)
+
+    @property
+    def targets(self) -> Floats:
+        """The far ends, one row each."""
+        return self.features
+
+
+class Finite(Listed):
+    """The rows of a table (K, d): no point between them can be played, but mixtures of them can."""
+
+    __slots__ = ()
+
+
+class Arms:
+    """Arms 0 to count − 1, without features.
+
+    >>> Arms(3).only([True, False, True])
+    Arms(3, 2 eligible)
+    """
+
+    __slots__ = ("count", "eligible")
+
+    count: int
+    eligible: Flags
+
+    def __init__(self, count: int) -> None:
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise InvalidActions(f"the number of arms is {count!r}; it must be a whole number of at least 1")
+        self.count = int(count)
+        self.eligible = ALL
+
+    def only(self, chosen: Any) -> "Arms":
+        """Return the same arms, of which only these (indices or a mask) are eligible in this call."""
+        arms = Arms(self.count)
+        arms.eligible = mask_of(chosen, self.count)
+        return arms
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return (
+            f"Arms({self.count})" if self.eligible.size == 0 else f"Arms({self.count}, {self.eligible.sum()} eligible)"
+        )

@@ -1,0 +1,148 @@
+"""What each cost may be at most, or at least: the limits of every single round."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from stagewise.problem.checks import Floats, frozen, number
+from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.safe_action import SafeAction
+
+# What the arithmetic aims below a threshold, relative to its size, so that rounding cannot carry a decision over it.
+MARGIN = 1e-14
+
+
+@dataclass(frozen=True)
+class RelativeToSafe:
+    """A threshold as a multiple of the safe action's own cost: `RelativeToSafe(1.1)` is at most 10 % above it."""
+
+    factor: float
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A limit from below: the expected value must not fall under it."""
+
+    value: float | RelativeToSafe
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """The constraints, resolved: names, directions, limits in the user's own units, and the safe action's costs."""
+
+    names: tuple[str, ...]
+    signs: Floats  # (m,) +1 for at most, −1 for at least
+    values: Floats  # (m,)
+    safe: Floats | None  # (m,) the safe action's costs; None: at least one is unknown
+
+    @property
+    def limits(self) -> Floats:
+        """What the arithmetic aims at: signed so that less is better, and a rounding margin inside."""
+        scale = np.abs(self.values) if self.safe is None else np.maximum(np.abs(self.values), np.abs(self.safe))
+        return self.signs * self.values - MARGIN * scale
+
+    @cached_property
+    def _all_at_most(self) -> bool:
+        return bool(np.all(self.signs > 0.0))
+
+    def in_units(self, signed: Floats) -> Floats:
+        """Return signed costs in the user's own direction."""
+        return signed if self._all_at_most else self.signs * signed
+
+    def costs(self, value: Any, error: type[StagewiseError] = InvalidOutcome, what: str = "the cost") -> Floats:
+        """Return one finite cost per constraint, from a number, a sequence or a mapping by name."""
+        if isinstance(value, Mapping):
+            if set(value) != set(self.names):
+                raise error(f"{what} names {sorted(map(str, value))}; the constraints are {list(self.names)}")
+            value = [value[name] for name in self.names]
+        entries = list(value) if np.ndim(value) == 1 else [value]
+        if len(entries) != len(self.names) or np.ndim(value) > 1:
+            raise error(
+                f"{what} is {value!r}; it needs one number for each of {', '.join(self.names) or 'no constraint'}"
+            )
+        return np.array([number(e, f"{what} of {n!r}", error) for e, n in zip(entries, self.names, strict=True)])
+
+
+NO_THRESHOLDS = Thresholds((), np.empty(0), np.empty(0), np.empty(0))
+
+
+def resolved(threshold: Any, safe_action: SafeAction) -> Thresholds:
+    """Return the constraints that a user's `threshold` means beside this safe action.
+
+    >>> resolved({"opt_out": 0.02, "clicks": AtLeast(0.1)}, SafeAction(arm=0, cost=[0.01, 0.2])).signs
+    array([ 1., -1.])
+    """
+    given, names = listed(threshold)
+    safe = safe_costs(safe_action, names)
+    signs = np.array([-1.0 if isinstance(entry, AtLeast) else 1.0 for entry in given])
+    bare = [entry.value if isinstance(entry, AtLeast) else entry for entry in given]
+    values = np.array(
+        [one_value(entry, name, safe, i) for i, (entry, name) in enumerate(zip(bare, names, strict=True))]
+    )
+    thresholds = Thresholds(names, frozen(signs), frozen(values), None if safe is None else frozen(safe))
+    if safe is not None:
+        for name, sign, cost, value, limit in zip(names, signs, safe, values, thresholds.limits, strict=True):
+            if not sign * cost < limit:
+                side = "above" if sign < 0 else "below"
+                raise InvalidProblem(
+                    f"the safe action's {name!r} is {cost}, which leaves no slack against its threshold {value}; "
+                    f"learning needs a safe action strictly {side} it"
+                )
+    return thresholds
+
+
+def listed(threshold: Any) -> tuple[list[Any], tuple[str, ...]]:
+    """Return the constraints as given, and their names."""
+    if threshold is None:
+        raise InvalidProblem("a threshold is missing; it is what every round's expected cost must stay under")
+    if isinstance(threshold, Mapping):
+        if not threshold or not all(isinstance(name, str) for name in threshold):
+            raise InvalidProblem(f"threshold is {threshold!r}; a mapping needs at least one constraint, named by text")
+        return list(threshold.values()), tuple(threshold)
+    if isinstance(threshold, str | bytes):
+        raise InvalidProblem(f"threshold is {threshold!r}; it must be a number, or one per constraint")
+    if isinstance(threshold, list | tuple) or np.ndim(threshold) == 1:
+        entries = list(threshold)
+        if not entries:
+            raise InvalidProblem("threshold is an empty list; it needs at least one constraint")
+        return entries, ("cost",) if len(entries) == 1 else tuple(f"cost {i}" for i in range(1, len(entries) + 1))
+    return [threshold], ("cost",)
+
+
+def safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats | None:
+    """Return the safe action's costs, or None where at least one of them is unknown."""
+    cost, what = safe_action.cost, "the safe action's cost"
+    if isinstance(cost, Mapping) and set(cost) != set(names):
+        raise InvalidProblem(f"{what} names {sorted(map(str, cost))}; the constraints are {list(names)}")
+    entries = [cost[name] for name in names] if isinstance(cost, Mapping) else cost
+    listing = list(entries) if isinstance(entries, list | tuple | np.ndarray) and np.ndim(entries) == 1 else [entries]
+    if safe_action.is_origin:
+        listing = [0.0] * len(names) if entries is None else [0.0 if entry is None else entry for entry in listing]
+    elif entries is None:
+        return None
+    if len(listing) != len(names):
+        raise InvalidProblem(f"{what} has {len(listing)} entries; it needs one for each of {', '.join(names)}")
+    if any(entry is None for entry in listing):
+        return None
+    costs = np.array([number(e, f"{what} of {n!r}") for e, n in zip(listing, names, strict=True)])
+    if safe_action.is_origin and np.any(costs):
+        raise InvalidProblem(
+            f"the safe action is the zero vector but its cost is {costs.tolist()}; a linear cost is 0 there, "
+            "so add a constant feature or subtract the cost of doing nothing"
+        )
+    return costs
+
+
+def one_value(entry: Any, name: str, safe: Floats | None, index: int) -> float:
+    """Return one threshold as a number."""
+    if not isinstance(entry, RelativeToSafe):
+        return number(entry, f"the threshold of {name!r}")
+    factor = number(entry.factor, f"the factor of {name!r} relative to the safe action")
+    if safe is None:
+        raise InvalidProblem(
+            f"the threshold of {name!r} is relative to the safe action, whose cost is unknown; give that cost"
+        )
+    return factor * float(safe[index])

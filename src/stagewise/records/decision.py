@@ -1,0 +1,36 @@
+"""What was decided, and why."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stagewise.records.explanation import Table, explained
+
+Floats = npt.NDArray[np.float64]
+
+
+class Decision(NamedTuple):
+    """One round's decision. Bounds are those of the whole decision: of the mixture where one was drawn from."""
+
+    action: Floats | int  # the vector played, or the arm
+    index: int  # type: ignore[assignment]  # (a tuple has a method of that name) which listed action, or −1 for the safe action beside the list
+    step: float  # how far along the ray, in [0, 1]; 1.0 off rays
+    probabilities: Floats | None  # (K + 1,) of the listed actions, then of the safe action beside the list
+    hoped: float  # optimistic reward
+    dearest: Floats  # (m,) pessimistic costs; the lowest plausible value for an `AtLeast`
+    thresholds: Floats  # (m,)
+    fallback: str | None  # why the safe action is played alone, if it is
+    round: int
+    table: Callable[[], Table] | None = None  # what `explain` shows
+
+    def explanation(self) -> str:
+        """Return what `explain` prints."""
+        if self.table is None:
+            return f"round {self.round}: no table is kept for this decision"
+        return explained(self.round, self.fallback, self.table())
+
+    def explain(self) -> None:
+        """Print the leading candidates with their bounds, and why this one."""
+        print(self.explanation())

@@ -1,0 +1,332 @@
+"""What every policy promises, whatever it is made of: one contract, checked over simulated rounds.
+
+A `Case` is a policy in a world that keeps the policy's promises. Its rounds are driven by hand once, with
+`Draw(SEED, 0, round)`, and kept; every test of the contract looks at these rounds.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from stagewise import Agent, Arms, Decision, Draw, Finite, Outcome, Rays, State
+
+SEED, ROUNDS, PAUSE, STOP = 7, 200, 60, 120
+
+FIELDS = ("action", "index", "step", "probabilities", "hoped", "dearest", "thresholds", "fallback", "round")
+
+
+@dataclass(frozen=True)
+class LinearWorld:
+    """Fresh targets in every round, and signals that are linear in them; the first is the reward."""
+
+    safe: np.ndarray  # (d,)
+    parameters: np.ndarray  # (1 + m, d)
+    finite: bool = False  # a list of actions, or rays to them
+    noise: float = 0.05
+
+    def targets(self, round_: int) -> np.ndarray:
+        random = np.random.default_rng([1, round_])
+        targets = random.normal(size=(6, self.safe.size))
+        return 0.9 * targets / np.linalg.norm(targets, axis=1, keepdims=True)
+
+    def actions(self, round_: int) -> Any:
+        """Return an action set in one of the forms a user may give it in: a set, a table, a part of a set."""
+        listed = (Finite if self.finite else Rays)(self.targets(round_))
+        return [listed, self.targets(round_), listed.only([0, 2, 5])][round_ % 3]
+
+    def eligible(self, round_: int) -> set[int]:
+        return {0, 2, 5} if round_ % 3 == 2 else set(range(6))
+
+    def means(self, action: Any) -> np.ndarray:
+        return self.parameters @ action
+
+    def listed_means(self, round_: int) -> np.ndarray:
+        """Return the true means (1 + m, K + 1) of the listed actions, then of the safe one."""
+        return self.parameters @ np.vstack([self.targets(round_), self.safe]).T
+
+    def outcome(self, action: Any, round_: int) -> Outcome:
+        noise = self.noise * np.random.default_rng([2, round_]).normal(size=len(self.parameters))
+        reward, *costs = (self.means(action) + noise).tolist()
+        return Outcome(reward, costs)
+
+
+@dataclass(frozen=True)
+class ArmsWorld:
+    """Arms with means in [0, 1] and outcomes near them; the first signal is the reward."""
+
+    safe: int
+    table: np.ndarray  # (1 + m, K)
+
+    def actions(self, round_: int) -> Any:
+        arms = Arms(self.table.shape[1])
+        return arms.only([0, 2, 3]) if round_ % 3 == 2 else arms
+
+    def eligible(self, round_: int) -> set[int]:
+        return {0, 2, 3} if round_ % 3 == 2 else set(range(self.table.shape[1]))
+
+    def means(self, action: Any) -> np.ndarray:
+        return self.table[:, action]
+
+    def listed_means(self, round_: int) -> np.ndarray:
+        return np.column_stack([self.table, self.table[:, self.safe]])
+
+    def outcome(self, action: Any, round_: int) -> Outcome:
+        noise = np.random.default_rng([2, round_]).uniform(-0.05, 0.05, len(self.table))
+        reward, *costs = np.clip(self.means(action) + noise, 0.0, 1.0).tolist()
+        return Outcome(reward, costs)
+
+
+class Round(NamedTuple):
+    """One round driven by hand."""
+
+    state: State
+    memory: bytes  # of the state, before it was decided from
+    actions: Any
+    draw: Draw
+    decision: Decision
+    outcome: Outcome
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A policy and a world that keeps its promises."""
+
+    name: str
+    make: Callable[[], Any]
+    world: LinearWorld | ArmsWorld
+    is_random: bool = False
+    support: int = 0  # how many actions a mixture may have at most; 0: no mixtures
+
+    def __str__(self) -> str:
+        return self.name
+
+    @cached_property
+    def policy(self) -> Any:
+        return self.make()
+
+    @cached_property
+    def rounds(self) -> list[Round]:
+        """The rounds of a policy driven by hand."""
+        rounds, state = [], self.policy.start()
+        for round_ in range(ROUNDS):
+            actions, draw, memory = self.world.actions(round_), Draw(SEED, 0, round_), state.memory.tobytes()
+            decision = self.policy.decide(state, actions, draw)
+            outcome = self.world.outcome(decision.action, round_)
+            rounds.append(Round(state, memory, actions, draw, decision, outcome))
+            state = self.policy.learn(state, decision, outcome)
+        return rounds
+
+    @property
+    def signs(self) -> np.ndarray:
+        return self.policy.thresholds.signs
+
+
+def assert_same(one: Decision, other: Decision) -> None:
+    """Assert that two decisions are equal to the bit, and so are their tables."""
+    for name in FIELDS:
+        assert type(getattr(one, name)) is type(getattr(other, name)), name
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    assert one.explanation() == other.explanation()
+
+
+class PolicyContract:
+    """For every policy. Subclass it and parametrise `case`."""
+
+    def test_deciding_changes_nothing_and_can_be_repeated(self, case: Case) -> None:
+        for state, memory, actions, draw, decision, _ in case.rounds:
+            assert_same(case.policy.decide(state, actions, draw), decision)
+            assert state.memory.tobytes() == memory
+
+    def test_a_policy_made_anew_decides_the_same(self, case: Case) -> None:
+        fresh = case.make()
+        for state, _, actions, draw, decision, _ in case.rounds[:: ROUNDS // 10]:
+            assert_same(fresh.decide(state, actions, draw), decision)
+
+    def test_learning_returns_a_new_state_and_leaves_the_old_one(self, case: Case) -> None:
+        for state, memory, _, _, decision, outcome in case.rounds:
+            after = case.policy.learn(state, decision, outcome)
+            assert state.memory.tobytes() == memory
+            assert after is not state
+            if after.memory.size:
+                assert not np.shares_memory(after.memory, state.memory)
+
+    def test_learning_moves_the_memory(self, case: Case) -> None:
+        for now, then in zip(case.rounds, case.rounds[1:], strict=False):
+            assert (then.memory != now.memory) == (then.state.memory.size > 0)
+
+    def test_learning_does_not_touch_the_decision(self, case: Case) -> None:
+        one = case.rounds[PAUSE]
+        before = np.array(one.decision.action, copy=True)
+        case.policy.learn(one.state, one.decision, one.outcome)
+        assert np.array_equal(one.decision.action, before)
+
+    def test_the_decision_knows_its_round_and_its_limits(self, case: Case) -> None:
+        for round_, one in enumerate(case.rounds):
+            assert one.decision.round == round_
+            assert np.array_equal(one.decision.thresholds, case.policy.thresholds.values)
+            assert one.decision.dearest.shape == one.decision.thresholds.shape
+            assert np.isfinite(one.decision.hoped)
+            assert np.isfinite(one.decision.action).all()
+
+    def test_only_what_is_eligible_is_played(self, case: Case) -> None:
+        for round_, one in enumerate(case.rounds):
+            safe = case.world.safe if isinstance(case.world, ArmsWorld) else -1
+            assert one.decision.index in {safe, *case.world.eligible(round_)}
+
+    def test_explain_prints_a_table_with_the_limits_and_what_is_played(self, case: Case, capsys: Any) -> None:
+        for one in case.rounds[:: ROUNDS // 20]:
+            one.decision.explain()
+            first, heads, *rows = capsys.readouterr().out.splitlines()
+            assert first.startswith(f"round {one.decision.round}: ")
+            for name in case.policy.thresholds.names:
+                assert name in heads
+            (line,) = [row for row in rows if row.startswith("* ")]
+            safe = case.world.safe if isinstance(case.world, ArmsWorld) else -1
+            wanted = r"safe action\b" if one.decision.index == safe else rf"\w+ {one.decision.index}\b"
+            assert re.match(rf"\* {wanted}", line)
+            assert (one.decision.fallback or "") in first
+
+    def test_explaining_changes_nothing(self, case: Case) -> None:
+        one = case.rounds[PAUSE]
+        assert one.decision.explanation() == one.decision.explanation()
+        assert one.state.memory.tobytes() == one.memory
+
+    def test_an_agent_is_the_policy_driven_by_hand(self, case: Case) -> None:
+        agent = Agent(case.make(), seed=SEED)
+        for one in case.rounds:
+            assert agent.state.memory.tobytes() == one.memory
+            decision = agent.decide(one.actions)
+            assert_same(decision, one.decision)
+            agent.learn(decision, reward=one.outcome.reward, cost=one.outcome.cost)
+
+    def test_an_agent_saved_and_loaded_goes_on_as_if_it_had_never_stopped(self, case: Case, tmp_path: Path) -> None:
+        """Every third outcome comes thirty rounds late, so that decisions are open when the agent is saved."""
+        steady, stopped = Agent(case.make(), seed=SEED), Agent(case.make(), seed=SEED)
+        kept: list[Decision] = []
+        for round_ in range(STOP):
+            if round_ == PAUSE:
+                assert stopped.waiting > 0
+                stopped.save(tmp_path / "agent.json")
+                stopped = Agent.load(tmp_path / "agent.json")
+            kept.append(steady.decide(case.world.actions(round_)))
+            assert_same(stopped.decide(case.world.actions(round_)), kept[-1])
+            due = [round_] if round_ % 3 else []
+            due += [round_ - 30] if round_ >= 30 and round_ % 3 == 0 else []
+            for late in due:
+                outcome = case.world.outcome(kept[late].action, late)
+                for agent in (steady, stopped):
+                    agent.learn(kept[late], reward=outcome.reward, cost=outcome.cost)
+            assert stopped.state.memory.tobytes() == steady.state.memory.tobytes()
+            assert stopped.waiting == steady.waiting
+        assert stopped.round == steady.round == STOP
+
+    def test_the_seed_matters_where_the_policy_draws_and_nowhere_else(self, case: Case) -> None:
+        seen = []
+        for seed in (SEED, SEED + 1):
+            decisions = [
+                case.policy.decide(one.state, one.actions, Draw(seed, 0, one.draw.round)) for one in case.rounds
+            ]
+            seen.append([(d.index, d.step, d.hoped) for d in decisions])
+        assert (seen[0] != seen[1]) == case.is_random
+
+    def test_settings_cannot_be_changed(self, case: Case) -> None:
+        with pytest.raises(AttributeError):
+            case.policy.threshold = 0.99
+
+    def test_settings_are_given_by_name(self, case: Case) -> None:
+        with pytest.raises(TypeError):
+            type(case.policy)(case.policy.safe_action)
+
+
+class SafeContract(PolicyContract):
+    """For policies that heed their limits."""
+
+    def test_pessimistic_costs_are_within_the_limits_to_the_bit(self, case: Case) -> None:
+        for one in case.rounds:
+            if one.decision.fallback is None:
+                assert np.all(case.signs * one.decision.dearest <= case.signs * one.decision.thresholds)
+
+    def test_true_costs_are_below_the_pessimistic_ones_and_the_limits(self, case: Case) -> None:
+        for round_, one in enumerate(case.rounds):
+            if one.decision.probabilities is None:
+                costs = case.world.means(one.decision.action)[1:]
+            else:
+                costs = case.world.listed_means(round_)[1:] @ one.decision.probabilities
+            assert np.all(case.signs * costs <= case.signs * one.decision.thresholds + 1e-12)
+            assert np.all(case.signs * costs <= case.signs * one.decision.dearest + 1e-12)
+
+    def test_the_safe_action_played_alone_has_a_reason(self, case: Case) -> None:
+        for one in case.rounds:
+            probabilities = one.decision.probabilities
+            safe = case.world.safe if isinstance(case.world, ArmsWorld) else -1
+            alone = one.decision.index == safe if probabilities is None else probabilities[safe] == 1.0
+            assert alone == bool(one.decision.fallback)
+            if alone:
+                assert np.array_equal(one.decision.action, case.world.safe)
+
+    def test_something_is_dared(self, case: Case) -> None:
+        """Without this the rest of the contract could hold for want of anything to check."""
+        assert sum(one.decision.fallback is None for one in case.rounds) >= ROUNDS // 4
+
+
+class RaysContract(SafeContract):
+    """For policies that play one point on a ray."""
+
+    def test_the_action_is_the_step_on_its_ray(self, case: Case) -> None:
+        for round_, one in enumerate(case.rounds):
+            decision, safe = one.decision, case.world.safe
+            assert decision.probabilities is None
+            assert 0.0 <= decision.step <= 1.0
+            target = case.world.targets(round_)[decision.index] if decision.index >= 0 else safe
+            assert decision.step == 0.0 or decision.index >= 0
+            assert np.array_equal(decision.action, (1.0 - decision.step) * safe + decision.step * target)
+
+    def test_no_longer_step_would_be_safe(self, case: Case) -> None:
+        """A step below one stands at a limit: at least one pessimistic cost is there, but for rounding."""
+        for one in case.rounds:
+            if one.decision.index >= 0 and one.decision.step < 1.0 and case.policy.optimism == "inflated":
+                slack = case.signs * (one.decision.thresholds - one.decision.dearest)
+                assert slack.min() < 1e-9
+
+
+class MixtureContract(SafeContract):
+    """For policies that draw from a mixture."""
+
+    def test_probabilities_are_a_mixture_of_few(self, case: Case) -> None:
+        for round_, one in enumerate(case.rounds):
+            probabilities = one.decision.probabilities
+            assert np.all(probabilities >= 0.0)
+            assert probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+            support = set(np.flatnonzero(probabilities).tolist())
+            assert len(support) <= case.support
+            home = case.world.safe if isinstance(case.world, ArmsWorld) else probabilities.size - 1
+            assert support <= {home, *case.world.eligible(round_)}
+
+    def test_what_is_played_has_a_probability(self, case: Case) -> None:
+        for round_, one in enumerate(case.rounds):
+            decision = one.decision
+            assert decision.step == 1.0
+            assert decision.probabilities[decision.index] > 0.0
+            if isinstance(case.world, LinearWorld):
+                assert np.array_equal(decision.action, [*case.world.targets(round_), case.world.safe][decision.index])
+            else:
+                assert decision.action == decision.index
+
+    def test_draws_follow_the_probabilities(self, case: Case) -> None:
+        """Over many seeds one decision's draws come as often as promised, within five standard deviations."""
+        one = next(one for one in case.rounds if np.count_nonzero(one.decision.probabilities) > 1)
+        seeds = 400
+        indices = [
+            case.policy.decide(one.state, one.actions, Draw(seed, 0, one.draw.round)).index for seed in range(seeds)
+        ]
+        shares = np.bincount(
+            np.array(indices) % one.decision.probabilities.size, minlength=len(one.decision.probabilities)
+        )
+        spread = np.sqrt(one.decision.probabilities * (1.0 - one.decision.probabilities) / seeds)
+        assert np.all(np.abs(shares / seeds - one.decision.probabilities) <= 5.0 * spread + 1e-12)

@@ -1,0 +1,191 @@
+"""The longest safe step on a ray is closed form and exact: what Clarabel finds, safe to the bit, and no shorter."""
+
+from typing import Any
+
+import clarabel
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csc_matrix
+from tests.kernels.textbook import Fit
+from tests.policies.reading import BASELINES, Problem, Reading, longest, random_problem, reading_of
+
+from stagewise import LCLUCB, SafeLTS
+from stagewise.kernels import lc_lucb, linear, safe_lts
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.curve import first_crossing, last_crossing, width_along
+from stagewise.kernels.linear import Sight
+from stagewise.kernels.ray import safe_step
+from stagewise.problem.actions import ALL
+
+SEEDS = range(12)
+
+
+def sight_of(problem: Problem, **more: Any) -> Sight:
+    """Return what the kernel writes on all rays of a problem."""
+    policy, state = problem.ready(LCLUCB, **more)
+    d, m, count = policy.dimension, policy.thresholds.values.size, len(problem.targets)
+    sheet, work = np.full(linear.sheet_size(d, m, count), np.nan), np.full(linear.work_size(d, m), np.nan)
+    lc_lucb.decide(problem.targets, ALL, policy.flags, policy.numbers, state.memory, sheet, work)
+    return linear.named_sight(linear.named_shape(policy.flags), sheet, count)
+
+
+def root_of(fit: Fit) -> Floats:
+    """Return F with FFᵀ = (Σ⊥)⁺."""
+    values, vectors = np.linalg.eigh(fit.spread)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def step_by_clarabel(reading: Reading, target: Floats) -> float:
+    """Maximise s subject to 0 ≤ s ≤ 1 and <x(s), μ̂_j> + α_c β_j ‖x(s)‖ ≤ τ_j, as a second-order cone program."""
+    safe, way = reading.safe, target - reading.safe
+    left, right, cones = [[1.0], [-1.0]], [1.0, 0.0], [clarabel.NonnegativeConeT(2)]
+    for (fit, beta), threshold in zip(reading.each_cost(), reading.thresholds, strict=True):
+        root = reading.scale * beta * root_of(fit).T @ fit.across
+        left += [[fit.estimates(way)], *(-root @ way)[:, np.newaxis].tolist()]
+        right += [threshold - fit.estimates(safe), *(root @ safe)]
+        cones.append(clarabel.SecondOrderConeT(1 + len(root)))
+    options = clarabel.DefaultSettings()
+    options.verbose = False
+    nothing, rows = csc_matrix((1, 1)), csc_matrix(np.array(left, dtype=float))
+    solution = clarabel.DefaultSolver(nothing, np.array([-1.0]), rows, np.array(right), cones, options).solve()
+    assert solution.status == clarabel.SolverStatus.Solved
+    return float(solution.x[0])
+
+
+@pytest.mark.parametrize("constraints", [1, 3])
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_the_step_on_every_ray_is_clarabels(baseline: str, constraints: int) -> None:
+    for seed in SEEDS:
+        problem = random_problem(seed, baseline, constraints)
+        reading, steps = reading_of(problem), sight_of(problem).steps
+        witness = [step_by_clarabel(reading, target) for target in problem.targets]
+        np.testing.assert_allclose(steps, witness, rtol=0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("cost_bound", [None, 0.85])
+@pytest.mark.parametrize("constraints", [1, 3])
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_the_step_on_every_ray_is_safe_and_cannot_be_longer(
+    baseline: str, constraints: int, cost_bound: float | None
+) -> None:
+    for seed in SEEDS:
+        problem = random_problem(seed, baseline, constraints)
+        reading, steps = reading_of(problem, cost_bound=cost_bound), sight_of(problem, cost_bound=cost_bound).steps
+        for target, step in zip(problem.targets, steps, strict=True):
+            assert step == pytest.approx(longest(reading.is_safe, target), abs=1e-9)
+            assert step == 1.0 or not reading.is_safe(target, step + 1e-6)[0]
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_the_step_is_a_real_cut_on_many_rays_and_the_whole_ray_on_some(baseline: str) -> None:
+    """Without this the tests above could hold for want of anything to cut."""
+    steps = np.concatenate([sight_of(random_problem(seed, baseline)).steps for seed in range(20)])
+    assert np.mean(steps < 1.0) > 0.2
+    assert np.mean(steps == 1.0) > 0.02
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.floats(-10.0, 10.0), st.floats(1e-9, 10.0))
+def test_a_straight_step_keeps_its_slack_and_cannot_be_longer(slope: float, slack: float) -> None:
+    step = safe_step(slope, slack)
+    assert 0.0 < step <= 1.0
+    assert step * slope <= slack * (1.0 + 1e-15)
+    assert step == 1.0 or (step + 1e-6) * slope > slack
+
+
+class Curve:
+    """Two actions in a random norm: estimates along the segment between them, plus or minus the width."""
+
+    def __init__(self, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        self.first, self.last = random.normal(size=(2, 3)) * 10.0 ** random.uniform(-3.0, 1.0, size=(2, 1))
+        self.low, self.high = random.normal(size=2) * 10.0 ** random.uniform(-2.0, 1.0)
+        self.start_width, self.end_width = float(np.linalg.norm(self.first)), float(np.linalg.norm(self.last))
+        self.cross = float(self.first @ self.last)
+
+    def bound(self, step: float, sign: float) -> float:
+        width = float(np.linalg.norm((1.0 - step) * self.first + step * self.last))
+        return float((1.0 - step) * self.low + step * self.high + sign * width)
+
+    def crossing(self, finder: Any, limit: float) -> float:
+        return float(finder(self.low, self.high, self.start_width, self.cross, self.end_width, limit))
+
+
+seeds, shares = st.integers(0, 2**32 - 1), st.floats(0.01, 0.99)
+
+
+@settings(deadline=None, max_examples=300)
+@given(seeds, st.floats(0.0, 1.0))
+def test_the_width_along_a_ray_is_the_norm_there(seed: int, step: float) -> None:
+    curve = Curve(seed)
+    direct = float(np.linalg.norm((1.0 - step) * curve.first + step * curve.last))
+    along = width_along(step, curve.start_width, curve.cross, curve.end_width)
+    assert along == pytest.approx(direct, rel=1e-6, abs=1e-7 * max(curve.start_width, curve.end_width))
+
+
+@settings(deadline=None, max_examples=300)
+@given(seeds, shares)
+def test_the_pessimistic_bound_meets_its_limit_where_it_first_crosses(seed: int, share: float) -> None:
+    curve = Curve(seed)
+    start, end = curve.bound(0.0, 1.0), curve.bound(1.0, 1.0)
+    assume(end > start)
+    limit = start + share * (end - start)
+    step = curve.crossing(first_crossing, limit)
+    size = abs(start) + abs(end) + curve.start_width + curve.end_width
+    assert 0.0 <= step <= 1.0
+    assert curve.bound(step, 1.0) == pytest.approx(limit, abs=1e-9 * size)
+
+
+@settings(deadline=None, max_examples=300)
+@given(seeds, shares)
+def test_the_optimistic_bound_meets_its_limit_where_it_last_crosses(seed: int, share: float) -> None:
+    curve = Curve(seed)
+    start, end = curve.bound(0.0, -1.0), curve.bound(1.0, -1.0)
+    assume(end > start)
+    limit = start + share * (end - start)
+    step = curve.crossing(last_crossing, limit)
+    size = abs(start) + abs(end) + curve.start_width + curve.end_width
+    assert curve.bound(step, -1.0) == pytest.approx(limit, abs=1e-9 * size)
+    assert all(curve.bound(s, -1.0) >= limit - 1e-9 * size for s in np.linspace(step, 1.0, 20))
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_the_pessimistic_cost_of_the_safe_action_is_its_known_cost_to_the_bit(baseline: str) -> None:
+    problem = random_problem(2, baseline, 3)
+    sight, known = sight_of(problem), problem.settings["safe_action"].cost
+    if known is None:
+        assert sight.start[5] > 0.0
+    else:
+        assert sight.start[5] == 0.0
+        assert sight.start[1:4].tolist() == list(known)
+
+
+class Guarded:
+    """An array that stands inside a larger one, whose ends show whether anybody wrote beside it."""
+
+    def __init__(self, size: int) -> None:
+        self.whole = np.full(size + 2000, 0.123)
+        self.array = self.whole[1000 : 1000 + size]
+
+    def is_intact(self) -> bool:
+        return bool((self.whole[:1000] == 0.123).all() and (self.whole[1000 + self.array.size :] == 0.123).all())
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 8])
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_kernels_write_only_into_their_own_arrays(baseline: str, dimension: int) -> None:
+    problem = random_problem(1, baseline, constraints=3, dimension=dimension, rays=129)
+    policy, state = problem.ready(SafeLTS)
+    flags, numbers = policy.flags, policy.numbers
+    sheet, work = Guarded(linear.sheet_size(dimension, 3, 129)), Guarded(linear.work_size(dimension, 3))
+    memory = Guarded(state.memory.size)
+    memory.array[:] = state.memory
+    lc_lucb.decide(problem.targets, ALL, flags, numbers, memory.array, sheet.array, work.array)
+    lc_lucb.fill_dearest(flags, numbers, sheet.array, np.empty((3, 129)))
+    safe_lts.decide(problem.targets, ALL, flags, numbers, memory.array, sheet.array, work.array, 0, 1, 2, 3)
+    safe_lts.learn(problem.targets[0], np.ones(4), flags, numbers, memory.array, work.array)
+    assert sheet.is_intact()
+    assert work.is_intact()
+    assert memory.is_intact()

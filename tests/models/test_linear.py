@@ -1,0 +1,101 @@
+"""What a linear model hands to the kernels: a reflection, the bounds that remain, and a refusal where none is valid."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.kernels.textbook import model_at
+
+from stagewise.kernels.linear import named_shape, named_terms
+from stagewise.kernels.ridge import Anchor, place
+from stagewise.problem.errors import InvalidProblem
+
+coordinates = st.floats(-3.0, 3.0, allow_subnormal=False)
+AXES = [[0.0, 0.0, 2.0], [0.0, 0.0, -2.0], [1.0, 0.0, 0.0], [0.0, -0.0, 1e-100], [1e150, 0.0, 1e150]]
+
+
+def anchor_at(safe: np.ndarray) -> Anchor:
+    model = model_at(safe, 0.0, np.zeros(1), 2)
+    flags = model.flags(directional=False, inflated=True, offers_safe=True)
+    return named_terms(named_shape(flags), np.concatenate([model.numbers(), np.zeros(5)])).reward_anchor
+
+
+def check_reflection(safe: np.ndarray) -> None:
+    """The rows of H are orthonormal, the last of them is ±e₀, and a share is <x, x₀>/‖x₀‖²."""
+    d, size, anchor = safe.size, np.linalg.norm(safe), anchor_at(safe)
+    placed, shares = np.empty((d, d - 1)), np.empty(d)
+    for i, axis in enumerate(np.eye(d)):
+        shares[i] = place(axis, anchor, placed[i])
+    np.testing.assert_allclose(shares * size, safe / size, rtol=0.0, atol=1e-14)
+    whole = np.column_stack([placed, shares * size])
+    np.testing.assert_allclose(whole.T @ whole, np.eye(d), rtol=0.0, atol=1e-14)
+    lost = np.empty(d - 1)
+    assert place(safe, anchor, lost) == pytest.approx(1.0, abs=1e-14)
+    assert np.abs(lost).max(initial=0.0) <= 1e-15 * size
+
+
+@pytest.mark.parametrize("safe", AXES)
+def test_the_reflection_is_orthonormal_at_awkward_places(safe: list[float]) -> None:
+    check_reflection(np.array(safe))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(coordinates, min_size=1, max_size=12).filter(lambda x: np.linalg.norm(x) > 1e-6))
+def test_the_reflection_is_orthonormal(safe: list[float]) -> None:
+    check_reflection(np.array(safe))
+
+
+def test_what_is_known_at_the_safe_action_leaves_less_to_bound() -> None:
+    safe = np.array([3.0, 4.0])
+    model = model_at(safe, 6.0, np.array([0.0, 10.0]), 3)
+    np.testing.assert_allclose(model.learned_bounds(5.0), [1.6, 2.0, 0.0], atol=1e-7)
+
+
+def test_what_is_unknown_keeps_its_bound() -> None:
+    np.testing.assert_array_equal(model_at(np.array([3.0, 4.0]), None, None, 2).learned_bounds(5.0), [2.0, 2.0])
+    np.testing.assert_array_equal(model_at(np.zeros(2), 0.0, np.zeros(1), 2).learned_bounds(0.0), [2.0, 2.0])
+
+
+def test_the_papers_radius_keeps_the_papers_bound() -> None:
+    model = model_at(np.array([0.0, 3.0, 4.0]), 6.0, np.array([5.0]), 2, radius="paper")
+    np.testing.assert_array_equal(model.learned_bounds(5.0), [2.0, 2.0])
+
+
+@pytest.mark.parametrize("radius", ["mixture", "logdet", "paper"])
+def test_a_value_at_the_safe_action_beyond_the_bound_is_refused(radius: str) -> None:
+    with pytest.raises(InvalidProblem, match=r"norm.* 2\.2, above parameter_bound 2;"):
+        model_at(np.array([0.0, 3.0, 4.0]), 0.0, np.array([-11.0]), 2, radius=radius).learned_bounds(5.0)
+
+
+@pytest.mark.parametrize(
+    ("safe", "reward", "costs", "whose"),
+    [
+        ([0.0], 0.0, [0.0], "reward has 1 "),
+        ([1.0, 0.0], 0.1, [0.1], "reward has 1 "),
+        ([1.0, 0.0], None, [0.1], "cost has 1 "),
+        ([1.0], None, None, "reward has 1 "),
+        ([1.0], 0.1, [0.1], "reward has 0 "),
+    ],
+)
+def test_the_papers_radius_is_refused_below_two_dimensions(safe, reward, costs, whose: str) -> None:
+    model = model_at(np.array(safe), reward, None if costs is None else np.array(costs), 2, radius="paper")
+    with pytest.raises(InvalidProblem, match=f"{whose}unknown.*two dimensions or more"):
+        model.flags(directional=False, inflated=True, offers_safe=True)
+
+
+@pytest.mark.parametrize(
+    ("safe", "known"), [([0.0, 0.0], True), ([1.0, 0.0, 0.0], True), ([1.0, 0.0], False), ([0.0] * 9, True)]
+)
+def test_the_papers_radius_is_accepted_from_two_dimensions_on(safe: list[float], known: bool) -> None:
+    model = model_at(np.array(safe), 0.0 if known else None, np.zeros(1) if known else None, 2, radius="paper")
+    assert model.flags(directional=False, inflated=True, offers_safe=True)[0] == len(safe)
+    assert math.isfinite(model.numbers().sum())
+
+
+@pytest.mark.xfail(strict=True, reason="‖x₀‖² underflows, no reflection is made and the last feature is forgotten")
+def test_a_tiny_safe_action_hides_no_feature() -> None:
+    placed = np.empty(2)
+    place(np.array([0.0, 0.0, 1.0]), anchor_at(np.array([1e-200, 0.0, 0.0])), placed)
+    assert np.linalg.norm(placed) == pytest.approx(1.0)

@@ -1,0 +1,150 @@
+"""Safe-LTS plays LC-LUCB's safe steps, and ranks them by one parameter drawn from the numbers of its round."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.policies.reading import BASELINES, Problem, Reading, random_problem, reading_of
+
+from stagewise import LCLUCB, Draw, InvalidProblem, Rays, SafeAction, SafeLTS
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.draw import POLICY, normal
+from stagewise.records.decision import Decision
+
+SEEDS = range(8)
+DRAW = Draw(11, 3, 42)
+
+
+def decided(problem: Problem, draw: Draw = DRAW, targets: Any = None, **more: Any) -> Decision:
+    policy, state = problem.ready(SafeLTS, **more)
+    return policy.decide(state, problem.targets if targets is None else targets, draw)
+
+
+def learned_axes(safe: Floats, known: bool) -> Floats:
+    """Return an orthonormal basis (d, n) of what is learned of the reward: a reflection of x₀ onto the last axis."""
+    d = safe.size
+    if not known or not safe.any():
+        return np.eye(d)
+    mirror = safe / np.linalg.norm(safe)
+    mirror[-1] += math.copysign(1.0, mirror[-1])
+    return (np.eye(d) - 2.0 * np.outer(mirror, mirror) / (mirror @ mirror))[:, :-1]
+
+
+def sampled(problem: Problem, reading: Reading, inflation: float, draw: Draw) -> Floats:
+    """Return θ̃ = θ̂ + inflation · β_r L⁻ᵀη, with V = LLᵀ and η the round's normal numbers."""
+    safe = problem.settings["safe_action"]
+    axes = learned_axes(safe.features, safe.reward is not None)
+    learned = problem.actions @ axes
+    factor = np.linalg.cholesky(problem.settings["ridge"] * np.eye(axes.shape[1]) + learned.T @ learned)
+    numbers = np.array([normal(draw.seed, draw.run, draw.round, POLICY, i) for i in range(axes.shape[1])])
+    return reading.reward.parameter + inflation * reading.radii[0] * axes @ np.linalg.solve(factor.T, numbers)
+
+
+def inflation_of(kind: str, problem: Problem, reading: Reading) -> float:
+    if kind == "theory":
+        return 1.0 + 2.0 / float(reading.slack.min())
+    return 1.0 if kind == "none" else math.sqrt(reading.reward.dimension) / min(1.0, *problem.settings["threshold"])
+
+
+@pytest.mark.parametrize("inflation", ["theory", "none", "authors"])
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_the_ray_is_the_best_for_the_parameter_drawn_from_the_rounds_numbers(baseline: str, inflation: str) -> None:
+    chosen = set()
+    for seed in SEEDS:
+        problem = random_problem(seed, baseline, 3)
+        problem.settings["threshold"] = np.maximum(problem.settings["threshold"], 0.05)
+        reading = reading_of(problem)
+        theta = sampled(problem, reading, inflation_of(inflation, problem, reading), DRAW)
+        ends = [reading.along(x, step_on_ray(problem, i)) for i, x in enumerate(problem.targets)]
+        values = [float(theta @ end) for end in [*ends, reading.safe]]
+        decision, best = decided(problem, inflation=inflation), int(np.argmax(values))
+        assert decision.index == (best if best < len(ends) else -1)
+        assert decision.hoped == pytest.approx(values[best], rel=1e-8, abs=1e-9)
+        np.testing.assert_allclose(decision.action, [*ends, reading.safe][best], rtol=0.0, atol=1e-9)
+        chosen.add(decision.index)
+    assert len(chosen) > 2
+
+
+def step_on_ray(problem: Problem, ray: int) -> float:
+    """Return LC-LUCB's step on a ray, as its table shows it: there are no more rays than it shows."""
+    policy, state = problem.ready(LCLUCB)
+    rows = policy.decide(state, problem.targets, Draw()).table().rows
+    (step,) = [row.weight for row in rows if row.label == f"ray {ray}"]
+    return float(step)
+
+
+@pytest.mark.parametrize("constraints", [1, 3])
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_the_safe_steps_are_lc_lucbs(baseline: str, constraints: int) -> None:
+    for seed in SEEDS:
+        problem = random_problem(seed, baseline, constraints)
+        policy, state = problem.ready(SafeLTS)
+        for row in policy.decide(state, problem.targets, DRAW).table().rows[:-1]:
+            assert row.weight == step_on_ray(problem, int(row.label.split()[1]))
+
+
+def hoped_of_ray(policy: SafeLTS, state: Any, target: Floats, draw: Draw) -> float:
+    return float(policy.decide(state, target[np.newaxis], draw).table().rows[0].hoped)
+
+
+def test_every_round_run_and_seed_draws_anew_and_can_be_repeated() -> None:
+    problem = random_problem(3, "known", 3)
+    policy, state = problem.ready(SafeLTS)
+    draws = [Draw(seed, run, round_) for seed in (0, 1) for run in (0, 1) for round_ in (0, 1, 2)]
+    hopes = [hoped_of_ray(policy, state, problem.targets[0], draw) for draw in draws]
+    assert len(set(hopes)) == len(draws)
+    assert hopes == [hoped_of_ray(policy, state, problem.targets[0], draw) for draw in draws]
+
+
+def test_deciding_changes_nothing() -> None:
+    problem = random_problem(3, "unknown", 3)
+    policy, state = problem.ready(SafeLTS)
+    memory = state.memory.copy()
+    policy.decide(state, problem.targets, DRAW)
+    np.testing.assert_array_equal(state.memory, memory)
+
+
+def test_sampled_values_spread_as_the_posterior_does() -> None:
+    """Over 4,000 rounds mean and variance of <x, θ̃> are <x, θ̂> and (β ‖x‖)², within five standard errors."""
+    problem = random_problem(5, "known")
+    reading, target = reading_of(problem), problem.targets[0]
+    policy, state = problem.ready(SafeLTS, inflation="none", threshold=np.array([50.0]))
+    hopes = np.array([hoped_of_ray(policy, state, target, Draw(1, 0, round_)) for round_ in range(4000)])
+    spread = float(reading.radii[0] * reading.reward.widths(target))
+    assert abs(hopes.mean() - float(reading.reward.estimates(target))) < 5.0 * spread / math.sqrt(4000)
+    assert abs(hopes.var() / spread**2 - 1.0) < 5.0 * math.sqrt(2.0 / 4000)
+
+
+def test_of_equal_rays_the_first_is_played_and_masks_are_respected() -> None:
+    problem = random_problem(6, "origin", 3)
+    decision = decided(problem)
+    assert decision.index >= 0
+    twice = np.repeat(problem.targets, 2, axis=0)
+    assert decided(problem, targets=twice).index == 2 * decision.index
+    rest = [ray for ray in range(5) if ray != decision.index]
+    assert decided(problem, targets=Rays(problem.targets).only(rest)).index in {-1, *rest}
+
+
+def test_a_draw_that_finds_no_ray_good_plays_the_safe_action() -> None:
+    policy = SafeLTS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+    decisions = [policy.decide(policy.start(), [[1.0, 0.0]], Draw(0, 0, round_)) for round_ in range(200)]
+    away = [decision for decision in decisions if decision.index == -1]
+    assert 60 < len(away) < 140  # the sampled slope is as often negative as positive
+    assert all(decision.hoped == 0.0 and not decision.action.any() for decision in away)
+
+
+def test_unknown_inflations_and_optimism_are_refused() -> None:
+    safe = SafeAction(features=np.zeros(2))
+    with pytest.raises(InvalidProblem, match="inflation is 'paper'"):
+        SafeLTS(safe_action=safe, threshold=0.5, noise=0.1, inflation="paper")
+    with pytest.raises(InvalidProblem, match="samples instead"):
+        SafeLTS(safe_action=safe, threshold=0.5, noise=0.1, optimism="directional")
+
+
+@pytest.mark.xfail(strict=True, reason="√n/min(1, τ) divides by zero, and every round falls back on the safe action")
+def test_the_authors_inflation_is_finite_at_a_threshold_of_zero() -> None:
+    safe = SafeAction(features=[0.5, 0.0, 0.0], reward=0.0, cost=-0.4)
+    policy = SafeLTS(safe_action=safe, threshold=0.0, noise=0.1, inflation="authors")
+    decisions = [policy.decide(policy.start(), np.eye(3), Draw(0, 0, round_)) for round_ in range(20)]
+    assert all(decision.fallback != "the bounds are not finite" for decision in decisions)

@@ -1,0 +1,164 @@
+"""Action sets: what they refuse, and that they cannot be changed afterwards."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+from stagewise import Arms, Finite, InvalidActions, Rays
+
+LISTS = [Rays, Finite]
+NAN, INF = math.nan, math.inf
+
+BAD_TABLES = {
+    "nan": ([[0.1, 0.2], [0.3, NAN]], ["nan", "(1, 1)", "finite"]),
+    "infinity": ([[INF, 0.2]], ["inf", "(0, 0)", "finite"]),
+    "minus infinity": ([[0.1, -INF]], ["-inf", "(0, 1)", "finite"]),
+    "both infinities": ([[INF, -INF]], ["inf", "(0, 0)", "finite"]),
+    "text": ([["a", "b"]], ["<U1", "real numbers"]),
+    "digits as text": ([["1", "2"]], ["<U1", "real numbers"]),
+    "objects": ([[object(), None]], ["object", "real numbers"]),
+    "nothing": (None, ["object", "real numbers"]),
+    "a mapping": ({"a": 1.0}, ["object", "real numbers"]),
+    "complex": ([[1.0 + 0j, 2.0]], ["complex128", "real numbers"]),
+    "truth values": ([[True, False]], ["bool", "real numbers"]),
+    "dates": (np.array([["2020-01-01"]], dtype="datetime64[D]"), ["datetime64", "real numbers"]),
+    "ragged": ([[1.0], [1.0, 2.0]], ["rectangular", "rows differ in length"]),
+    "a vector": ([1.0, 2.0], ["(2,)", "one row per action"]),
+    "a number": (1.0, ["()", "one row per action"]),
+    "a cube": (np.zeros((2, 2, 2)), ["(2, 2, 2)", "one row per action"]),
+    "an empty list": ([], ["(0,)", "at least one"]),
+    "no rows": (np.zeros((0, 2)), ["(0, 2)", "at least one"]),
+    "no columns": (np.zeros((2, 0)), ["(2, 0)", "at least one"]),
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+@pytest.mark.parametrize(("table", "parts"), BAD_TABLES.values(), ids=BAD_TABLES)
+def test_a_table_that_is_none_is_refused(kind: type, table: Any, parts: list[str]) -> None:
+    with refused(InvalidActions, *parts):
+        kind(table)
+    with refused(InvalidActions, *parts):
+        kind.borrowed(table)
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_numbers_whose_sum_overflows_are_finite_all_the_same(kind: type) -> None:
+    assert np.array_equal(kind([[1e308, 1e308]]).features, [[1e308, 1e308]])
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_numbers_too_large_for_a_double_are_refused(kind: type) -> None:
+    with refused(InvalidActions, "inf", "finite"):
+        kind(np.array([["1e4000", "1"]], dtype=np.longdouble))
+
+
+@pytest.mark.parametrize("kind", LISTS)
+@pytest.mark.parametrize(
+    "table",
+    [
+        [[1, 2], [3, 4]],
+        ((1.0, 2.0), (3.0, 4.0)),
+        np.array([[1, 2], [3, 4]], dtype=np.float32),
+        np.array([[1, 2], [3, 4]], dtype=np.uint8),
+        np.asfortranarray([[1.0, 2.0], [3.0, 4.0]]),
+        np.array([[1.0, 9.0, 2.0], [3.0, 9.0, 4.0]])[:, ::2],
+        [np.array([1.0, 2.0]), np.array([3.0, 4.0])],
+    ],
+    ids=["list", "tuple", "float32", "uint8", "Fortran", "strided", "vectors"],
+)
+def test_any_table_of_numbers_is_taken(kind: type, table: Any) -> None:
+    for listed in (kind(table), kind.borrowed(table)):
+        assert listed.features.dtype == np.float64
+        assert listed.features.flags.c_contiguous
+        assert np.array_equal(listed.features, [[1.0, 2.0], [3.0, 4.0]])
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_a_set_does_not_follow_the_array_it_was_made_of(kind: type) -> None:
+    table = np.eye(2)
+    listed = kind(table)
+    table[:] = 7.0
+    assert np.array_equal(listed.features, np.eye(2))
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_a_set_cannot_be_written_to(kind: type) -> None:
+    listed = kind(np.eye(2)).only([1])
+    with pytest.raises(ValueError, match="read-only"):
+        listed.features[0, 0] = 5.0
+    with pytest.raises(ValueError, match="read-only"):
+        listed.eligible[0] = True
+
+
+def test_rays_know_their_targets_and_sets_show_their_size() -> None:
+    assert np.array_equal(Rays(np.eye(3)).targets, np.eye(3))
+    assert repr(Rays(np.eye(3))) == "Rays(3 actions, 3 features)"
+    assert repr(Finite(np.eye(3)).only([0, 1])) == "Finite(3 actions, 3 features, 2 eligible)"
+    assert repr(Arms(4)) == "Arms(4)"
+    assert [len(Rays(np.eye(3))), len(Finite(np.eye(2))), len(Arms(4))] == [3, 2, 4]
+
+
+SETS = {"rays": Rays(np.eye(3)), "finite": Finite(np.eye(3)), "arms": Arms(3)}
+
+BAD_CHOICES = {
+    "an index too large": ([0, 3], ["[0, 3]", "0 to 2"]),
+    "a negative index": ([-1], ["[-1]", "0 to 2"]),
+    "one index too large": (3, ["3", "0 to 2"]),
+    "a table of indices": ([[0], [1]], ["[[0], [1]]", "0 to 2"]),
+    "fractions": ([0.0, 1.0], ["float64", "indices or a mask"]),
+    "text": (["a"], ["<U1", "indices or a mask"]),
+    "nothing": (None, ["object", "indices or a mask"]),
+    "a short mask": ([True, False], ["(2,)", "each of the 3 actions"]),
+    "a long mask": ([True] * 4, ["(4,)", "each of the 3 actions"]),
+    "a column for a mask": (np.ones((3, 1), dtype=bool), ["(3, 1)", "each of the 3 actions"]),
+    "one truth value": (True, ["()", "each of the 3 actions"]),
+    "no index": ([], ["no action is eligible", "at least one"]),
+    "an empty mask": ([False] * 3, ["no action is eligible", "at least one"]),
+    "ragged": ([[0], [1, 2]], ["indices or a mask"]),
+}
+
+
+@pytest.mark.parametrize("actions", SETS.values(), ids=SETS)
+@pytest.mark.parametrize(("chosen", "parts"), BAD_CHOICES.values(), ids=BAD_CHOICES)
+def test_a_choice_that_is_none_is_refused(actions: Any, chosen: Any, parts: list[str]) -> None:
+    with refused(InvalidActions, *parts):
+        actions.only(chosen)
+    assert actions.eligible.size == 0
+
+
+@pytest.mark.parametrize("actions", SETS.values(), ids=SETS)
+def test_a_refusal_of_many_indices_is_still_short(actions: Any) -> None:
+    with refused(InvalidActions, "0 to 2"):
+        actions.only(list(range(10_000)))
+
+
+@pytest.mark.parametrize("actions", SETS.values(), ids=SETS)
+@pytest.mark.parametrize(
+    "chosen",
+    [[0, 2], (2, 0), [0, 0, 2], np.array([0, 2], dtype=np.uint8), [True, False, True], np.array([True, False, True])],
+    ids=["list", "tuple", "twice", "uint8", "flags", "mask"],
+)
+def test_indices_and_masks_mean_the_same(actions: Any, chosen: Any) -> None:
+    assert actions.only(chosen).eligible.tolist() == [True, False, True]
+    assert len(actions.only(chosen)) == 3
+    assert actions.eligible.size == 0
+
+
+def test_a_mask_is_copied() -> None:
+    mask = np.array([True, False, True])
+    chosen = Arms(3).only(mask)
+    mask[:] = False
+    assert chosen.eligible.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.0, "3", None, True, NAN, [3]], ids=repr)
+def test_a_number_of_arms_that_is_none_is_refused(count: Any) -> None:
+    with refused(InvalidActions, repr(count), "whole number of at least 1"):
+        Arms(count)
+
+
+def test_a_number_of_arms_may_come_from_numpy() -> None:
+    assert Arms(np.int64(3)).count == 3

@@ -1,0 +1,233 @@
+"""Action sets at a policy's door: what does not fit is refused and changes nothing, odd but honest sets do no harm."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.problem.refusal import refused
+
+from stagewise import (
+    LCLUCB,
+    OPB,
+    OPLB,
+    ROFUL,
+    UCB,
+    Agent,
+    Arms,
+    Draw,
+    Finite,
+    InvalidActions,
+    LinUCB,
+    Rays,
+    SafeAction,
+    SafeLTS,
+    StagewiseError,
+)
+
+AT_ORIGIN = {"safe_action": SafeAction(features=[0.0, 0.0]), "threshold": 0.5, "noise": 0.1}
+ON_RAYS = {"LCLUCB": LCLUCB, "ROFUL": ROFUL, "SafeLTS": SafeLTS}
+LINEAR = {**ON_RAYS, "OPLB": OPLB}
+ON_ARMS: dict[str, Callable[[], Any]] = {
+    "OPB": lambda: OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2),
+    "UCB": lambda: UCB(arms=3),
+}
+
+
+def assert_refuses(agent: Agent, actions: Any, *parts: str) -> None:
+    """Assert that the actions are refused, and that the agent is what it was."""
+    before = agent.state.memory.tobytes(), agent.round, agent.waiting
+    with refused(InvalidActions, *parts):
+        agent.decide(actions)
+    assert (agent.state.memory.tobytes(), agent.round, agent.waiting) == before
+
+
+def experienced(policy: Any, actions: Any) -> Agent:
+    """Return an agent that has learned from one decision and waits for another's outcome."""
+    agent = Agent(policy)
+    agent.learn(agent.decide(actions), reward=0.5, cost=[0.1] * len(policy.thresholds.names))
+    agent.decide(actions)
+    return agent
+
+
+@pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
+@pytest.mark.parametrize(
+    ("actions", "parts"),
+    [
+        ([[0.1, math.nan]], ["nan", "finite"]),
+        ([[0.1, math.inf]], ["inf", "finite"]),
+        ([["a", "b"]], ["real numbers"]),
+        ([[True, True]], ["bool", "real numbers"]),
+        ([[0.1], [0.1, 0.2]], ["rectangular"]),
+        ([0.1, 0.2], ["(2,)", "one row per action"]),
+        ([], ["(0,)", "at least one"]),
+        (None, ["real numbers"]),
+        (np.eye(3), ["3 features", "has 2", "agree"]),
+        (np.ones((1, 1)), ["1 features", "has 2", "agree"]),
+        (Arms(2), ["Arms", "no features"]),
+    ],
+    ids=["nan", "infinity", "text", "flags", "ragged", "vector", "empty", "None", "wide", "narrow", "arms"],
+)
+def test_linear_policies_refuse_what_does_not_fit(kind: Any, actions: Any, parts: list[str]) -> None:
+    assert_refuses(experienced(kind(**AT_ORIGIN), np.eye(2)), actions, *parts)
+
+
+@pytest.mark.parametrize("kind", ON_RAYS.values(), ids=ON_RAYS)
+def test_policies_on_rays_refuse_a_finite_set_and_say_who_takes_it(kind: Any) -> None:
+    assert_refuses(experienced(kind(**AT_ORIGIN), np.eye(2)), Finite(np.eye(2)), "Finite", "Rays", "OPLB")
+
+
+@pytest.mark.parametrize("make", ON_ARMS.values(), ids=ON_ARMS)
+@pytest.mark.parametrize(
+    ("actions", "parts"),
+    [
+        (Arms(2), ["Arms(2)", "3 arms"]),
+        (Arms(4).only([0]), ["Arms(4", "3 arms"]),
+        (Rays(np.eye(3)), ["Rays", "Arms(3)"]),
+        (Finite(np.eye(3)), ["Finite", "Arms(3)"]),
+        (np.eye(3), ["ndarray", "Arms(3)"]),
+        (3, ["int", "Arms(3)"]),
+        ("all", ["str", "Arms(3)"]),
+    ],
+    ids=["fewer", "more", "rays", "finite", "table", "number", "text"],
+)
+def test_policies_on_arms_refuse_what_does_not_fit(make: Callable[[], Any], actions: Any, parts: list[str]) -> None:
+    assert_refuses(experienced(make(), Arms(3)), actions, *parts)
+
+
+@pytest.mark.parametrize("actions", [Arms(2), [[math.nan, 1.0]], [[True, True]], [1.0, 2.0]], ids=repr)
+def test_linucb_refuses_what_has_no_features(actions: Any) -> None:
+    assert_refuses(experienced(LinUCB(noise=0.1), np.eye(2)), actions)
+
+
+@pytest.mark.parametrize("features", [1, 3, 4, 5])
+def test_linucb_refuses_another_dimension_than_it_has_learned(features: int) -> None:
+    agent = experienced(LinUCB(noise=0.1), np.eye(2))
+    assert_refuses(agent, np.eye(features), f"{features} features", " 2")
+
+
+def test_linucb_speaks_of_no_safe_action_when_the_dimension_differs() -> None:
+    agent = experienced(LinUCB(noise=0.1), np.eye(2))
+    with pytest.raises(InvalidActions) as caught:
+        agent.decide(np.eye(4))
+    assert "safe action" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("first", "second"), [(2, 3), (3, 2), (1, 2)])
+def test_linucb_never_mixes_dimensions_in_one_memory(first: int, second: int) -> None:
+    """Two decisions of different dimension are open at once: one of the calls must refuse, and nothing be mixed up."""
+    agent, alone = Agent(LinUCB(noise=0.1)), Agent(LinUCB(noise=0.1))
+    alone.learn(alone.decide(np.eye(first)), reward=0.5)
+    decision = agent.decide(np.eye(first))
+
+    def mix_up() -> None:
+        other = agent.decide(np.eye(second))
+        agent.learn(decision, reward=0.5)
+        agent.learn(other, reward=0.5)
+
+    with pytest.raises(StagewiseError):
+        mix_up()
+    if not agent.state.memory.size:
+        agent.learn(decision, reward=0.5)
+    assert agent.state.memory.tobytes() == alone.state.memory.tobytes()
+
+
+@pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
+def test_the_papers_radius_refuses_actions_beyond_its_bound(kind: Any) -> None:
+    policy = kind(**AT_ORIGIN, radius="paper", action_bound=2.0)
+    agent = experienced(policy, np.eye(2))
+    assert_refuses(agent, [[0.1, 0.1], [3.0, 0.0]], "norm 3", "action_bound 2", "radius='mixture'")
+    agent.decide([[2.0, 0.0]])
+
+
+def test_linucb_refuses_actions_beyond_the_bound_of_the_papers_radius() -> None:
+    agent = experienced(LinUCB(noise=0.1, radius="paper"), np.eye(2))
+    assert_refuses(agent, [[3.0, 0.0]], "norm 3", "action_bound 1")
+
+
+@pytest.mark.parametrize("radius", ["mixture", "logdet"])
+def test_other_radii_take_actions_of_any_length(radius: str) -> None:
+    assert Agent(LCLUCB(**AT_ORIGIN, radius=radius)).decide([[30.0, 0.0]]).index == 0
+
+
+def rounds(policy: Any, table: Any, count: int = 60) -> list[Any]:
+    """Return the decisions of an agent that meets the same table again and again."""
+    agent, decisions = Agent(policy, seed=3), []
+    random = np.random.default_rng(0)
+    for _ in range(count):
+        decision = agent.decide(table)
+        noise = 0.1 * random.normal(size=2)
+        agent.learn(decision, reward=decision.action[0] + noise[0], cost=0.4 * decision.action[1] + noise[1])
+        decisions.append(decision)
+    return decisions
+
+
+@pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
+@pytest.mark.parametrize("safe", [[0.0, 0.0], [0.3, 0.2]], ids=["origin", "off origin"])
+@pytest.mark.parametrize("known", [True, False])
+def test_odd_targets_do_no_harm(kind: Any, safe: list[float], known: bool) -> None:
+    """Duplicates, the safe action itself, the zero vector, and two that differ in the last bit."""
+    reward, cost = (safe[0], 0.4 * safe[1]) if known else (None, None)
+    policy = kind(safe_action=SafeAction(features=safe, reward=reward, cost=cost), threshold=0.5, noise=0.1, ridge=0.1)
+    table = np.array([safe, [0.0, 0.0], [0.5, 0.7], [0.5, 0.7], [0.5, np.nextafter(0.7, 1.0)], safe])
+    for decision in rounds(policy, table):
+        assert np.isfinite(decision.action).all()
+        assert np.isfinite(decision.hoped)
+        assert decision.fallback or np.all(decision.dearest <= decision.thresholds)
+
+
+@pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
+def test_duplicates_leave_the_decisions_as_they_were(kind: Any) -> None:
+    table = np.array([[0.9, 0.1], [0.2, 0.8], [-0.5, 0.5]])
+    alone, doubled = rounds(kind(**AT_ORIGIN), table), rounds(kind(**AT_ORIGIN), np.vstack([table, table]))
+    for one, other in zip(alone, doubled, strict=True):
+        assert (one.index, one.step, one.hoped) == (other.index, other.step, other.hoped)
+
+
+@pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
+def test_only_zero_vectors_are_played_without_fear(kind: Any) -> None:
+    decision = Agent(kind(**AT_ORIGIN)).decide(np.zeros((3, 2)))
+    assert np.array_equal(decision.action, [0.0, 0.0])
+    assert np.all(decision.dearest == 0.0)
+
+
+@pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
+@pytest.mark.parametrize("known", [True, False])
+def test_any_finite_targets_are_met_with_a_safe_and_finite_decision(kind: Any, known: bool) -> None:
+    safe = SafeAction(features=[0.3, 0.2], reward=0.1, cost=0.1) if known else SafeAction(features=[0.3, 0.2])
+    policy = kind(safe_action=safe, threshold=0.5, noise=0.1, ridge=0.1)
+    learner = Agent(policy)
+    learner.learn_log([[0.3, 0.2], [0.5, -0.1]] * 200, [0.1, 0.2] * 200, [0.1, 0.3] * 200)
+    state = learner.state
+    table = st.lists(st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=2), min_size=1, max_size=4)
+
+    @settings(deadline=None, max_examples=200)
+    @given(table, st.integers(0, 1000))
+    def check(targets: list[list[float]], seed: int) -> None:
+        decision = policy.decide(state, np.array(targets), Draw(seed, 0, 0))
+        assert np.isfinite(decision.action).all()
+        assert decision.fallback or np.all(decision.dearest <= decision.thresholds)
+        if decision.fallback:
+            assert np.array_equal(decision.action, [0.3, 0.2])
+
+    check()
+
+
+def test_a_table_is_looked_at_and_not_kept() -> None:
+    """The agent's decision, its table and what it learns stay as they were when the caller reuses the array."""
+    table, agent, other = np.eye(2), Agent(LCLUCB(**AT_ORIGIN)), Agent(LCLUCB(**AT_ORIGIN))
+    decision, same = agent.decide(table), other.decide(np.eye(2))
+    text = decision.explanation()
+    table[:] = 9.0
+    assert decision.explanation() == text
+    agent.learn(decision, reward=0.5, cost=0.1)
+    other.learn(same, reward=0.5, cost=0.1)
+    assert agent.state.memory.tobytes() == other.state.memory.tobytes()
+
+
+def test_more_candidates_than_are_shown_are_counted() -> None:
+    text = Agent(LCLUCB(**AT_ORIGIN)).decide(0.1 * np.random.default_rng(0).normal(size=(12, 2))).explanation()
+    assert "... and 7 more" in text

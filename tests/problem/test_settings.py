@@ -1,0 +1,322 @@
+"""Settings of the policies: each bad one is refused in a sentence with its name, its value and the rule."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+from stagewise import (
+    LCLUCB,
+    OPB,
+    OPLB,
+    ROFUL,
+    UCB,
+    Agent,
+    AlwaysSafe,
+    InvalidProblem,
+    LinUCB,
+    SafeAction,
+    SafeLTS,
+)
+
+NAN, INF = math.nan, math.inf
+
+LINEAR = {"LCLUCB": LCLUCB, "ROFUL": ROFUL, "SafeLTS": SafeLTS, "OPLB": OPLB}
+LINEAR_SETTINGS = {
+    "safe_action": SafeAction(features=[0.5, 0.5], reward=0.2, cost=0.1),
+    "threshold": 0.5,
+    "noise": 0.1,
+}
+ARM_SETTINGS = {"arms": 3, "safe_action": SafeAction(arm=0, reward=0.2, cost=0.1), "threshold": 0.5}
+
+# What is no number at all, or no number above zero.
+NOT_POSITIVE = {
+    "zero": (0.0, ["0.0", "greater than 0"]),
+    "negative": (-0.1, ["-0.1", "greater than 0"]),
+    "nan": (NAN, ["nan", "finite"]),
+    "infinity": (INF, ["inf", "finite"]),
+    "text": ("0.1", ["'0.1'", "a number"]),
+    "truth value": (True, ["True", "a number"]),
+    "complex": (0.1j, ["0.1j", "a number"]),
+    "object": (object(), ["object", "a number"]),
+}
+NOT_NOTHING = {"nothing": (None, ["None", "a number"])}
+NOT_A_PROBABILITY = {
+    "zero": (0.0, ["0.0", "between 0 and 1"]),
+    "one": (1.0, ["1.0", "between 0 and 1"]),
+    "negative": (-0.1, ["-0.1", "between 0 and 1"]),
+    "above one": (5, ["5.0", "between 0 and 1"]),
+    "nan": (NAN, ["nan", "finite"]),
+    "text": ("0.05", ["'0.05'", "a number"]),
+    "truth value": (False, ["False", "a number"]),
+    "nothing": (None, ["None", "a number"]),
+    "a list": ([0.05], ["[0.05]", "a number"]),
+}
+NOT_A_SCALE = {
+    "below one": (0.99, ["0.99", "at least 1"]),
+    "negative": (-2.0, ["-2.0", "at least 1"]),
+    "nan": (NAN, ["nan", "finite"]),
+    "infinity": (INF, ["inf", "finite"]),
+    "text": ("2", ["'2'", "a number"]),
+    "truth value": (True, ["True", "a number"]),
+}
+NOT_A_NAME = {
+    "unknown": ("best", ["'best'", "one of"]),
+    "capitals": ("Mixture", ["'Mixture'", "one of"]),
+    "nothing": (None, ["None", "one of"]),
+    "a number": (1, ["1", "one of"]),
+    "a list": (["mixture"], ["['mixture']", "one of"]),
+}
+NOT_A_HORIZON = {
+    "zero": (0, ["0", "whole number"]),
+    "negative": (-5, ["-5", "whole number"]),
+    "a fraction": (1.5, ["1.5", "whole number"]),
+    "a float": (100.0, ["100.0", "whole number"]),
+    "truth value": (True, ["True", "whole number"]),
+    "text": ("100", ["'100'", "whole number"]),
+    "nan": (NAN, ["nan", "whole number"]),
+}
+
+
+def refusals(table: dict[str, dict[str, Any]]) -> Any:
+    """Parametrise a test with a setting's name, a bad value, and what the sentence must contain."""
+    rows = [(name, *case) for name, cases in table.items() for case in cases.values()]
+    return pytest.mark.parametrize(
+        ("name", "value", "parts"), rows, ids=[f"{name}-{case}" for name, cases in table.items() for case in cases]
+    )
+
+
+@pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
+@refusals(
+    {
+        "noise": NOT_POSITIVE | NOT_NOTHING,
+        "parameter_bound": NOT_POSITIVE | NOT_NOTHING,
+        "action_bound": NOT_POSITIVE | NOT_NOTHING,
+        "ridge": NOT_POSITIVE | NOT_NOTHING,
+        "cost_bound": NOT_POSITIVE,
+        "delta": NOT_A_PROBABILITY,
+        "reward_scale": NOT_A_SCALE,
+        "cost_scale": NOT_A_SCALE | NOT_NOTHING,
+        "radius": NOT_A_NAME,
+    }
+)
+def test_linear_policies_refuse_a_bad_setting(kind: Any, name: str, value: Any, parts: list[str]) -> None:
+    with refused(InvalidProblem, name, *parts):
+        kind(**LINEAR_SETTINGS | {name: value})
+
+
+@refusals(
+    {
+        "noise": NOT_POSITIVE,
+        "cost_bound": NOT_POSITIVE,
+        "delta": NOT_A_PROBABILITY,
+        "reward_scale": NOT_A_SCALE,
+        "cost_scale": NOT_A_SCALE | NOT_NOTHING,
+        "radius": NOT_A_NAME,
+        "optimism": NOT_A_NAME,
+        "horizon": NOT_A_HORIZON,
+    }
+)
+def test_opb_refuses_a_bad_setting(name: str, value: Any, parts: list[str]) -> None:
+    with refused(InvalidProblem, name, *parts):
+        OPB(**ARM_SETTINGS | {name: value})
+
+
+@refusals({"noise": NOT_POSITIVE, "delta": NOT_A_PROBABILITY, "radius": NOT_A_NAME, "horizon": NOT_A_HORIZON})
+def test_ucb_refuses_a_bad_setting(name: str, value: Any, parts: list[str]) -> None:
+    with refused(InvalidProblem, name, *parts):
+        UCB(**{"arms": 3, name: value})
+
+
+@refusals(
+    {
+        "noise": NOT_POSITIVE | NOT_NOTHING,
+        "parameter_bound": NOT_POSITIVE | NOT_NOTHING,
+        "action_bound": NOT_POSITIVE | NOT_NOTHING,
+        "ridge": NOT_POSITIVE | NOT_NOTHING,
+        "delta": NOT_A_PROBABILITY,
+        "radius": NOT_A_NAME,
+    }
+)
+def test_linucb_refuses_a_bad_setting(name: str, value: Any, parts: list[str]) -> None:
+    with refused(InvalidProblem, name, *parts):
+        LinUCB(**{"noise": 0.1, name: value})
+
+
+@pytest.mark.parametrize("kind", [LCLUCB, OPLB])
+@refusals({"optimism": NOT_A_NAME})
+def test_an_unknown_optimism_is_refused(kind: Any, name: str, value: Any, parts: list[str]) -> None:
+    with refused(InvalidProblem, name, *parts):
+        kind(**LINEAR_SETTINGS | {name: value})
+
+
+@refusals({"inflation": NOT_A_NAME})
+def test_an_unknown_inflation_is_refused(name: str, value: Any, parts: list[str]) -> None:
+    with refused(InvalidProblem, name, "'theory', 'none', 'authors'", *parts):
+        SafeLTS(**LINEAR_SETTINGS | {name: value})
+
+
+def test_safe_lts_has_no_directional_optimism() -> None:
+    with refused(InvalidProblem, "optimism", "'directional'"):
+        SafeLTS(**LINEAR_SETTINGS, optimism="directional")
+
+
+@pytest.mark.parametrize("threshold", [0.0, {"a": 0.5, "b": 0.0}], ids=repr)
+def test_the_authors_inflation_divides_by_the_threshold_so_none_may_be_zero_or_less(threshold: Any) -> None:
+    """With √n/min(1, τ) at τ = 0 every bound is infinite, and the safe action would be played for ever."""
+    cost = [-0.1, -0.1] if isinstance(threshold, dict) else -0.1
+    safe = SafeAction(features=[0.5, 0.5], reward=0.2, cost=cost)
+    with refused(InvalidProblem, "authors"):
+        SafeLTS(safe_action=safe, threshold=threshold, noise=0.1, inflation="authors")
+
+
+def test_roful_has_one_optimism() -> None:
+    with pytest.raises(TypeError, match="optimism"):
+        ROFUL(**LINEAR_SETTINGS, optimism="inflated")
+
+
+@pytest.mark.parametrize("name", ["noise", "parameter_bound"])
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [
+        ([0.5], ["1 entries", "reward, cost"]),
+        ([0.5, 0.5, 0.5], ["3 entries", "reward, cost"]),
+        ([], ["0 entries", "reward, cost"]),
+        ([0.5, -0.5], ["of cost", "-0.5", "greater than 0"]),
+        ([NAN, 0.5], ["of reward", "nan", "finite"]),
+        (["a", 0.5], ["of reward", "'a'", "a number"]),
+        ([0.5, None], ["of cost", "None", "a number"]),
+        ([[0.5], [0.5]], ["of reward", "[0.5]", "a number"]),
+        (np.full((2, 1), 0.5), ["of reward", "a number"]),
+        ([[0.5], [0.5, 0.5]], ["a number"]),
+        ({"reward": 0.5, "cost": 0.5}, ["a number"]),
+    ],
+    ids=["one", "three", "none", "negative", "nan", "text", "None", "lists", "column", "ragged", "mapping"],
+)
+def test_one_number_per_signal_is_needed(name: str, value: Any, parts: list[str]) -> None:
+    with refused(InvalidProblem, name, *parts):
+        LCLUCB(**LINEAR_SETTINGS | {name: value})
+
+
+@pytest.mark.parametrize("noise", [[0.1, 0.2], (0.1, 0.2), np.array([0.1, 0.2])], ids=["list", "tuple", "array"])
+def test_one_number_per_signal_is_taken(noise: Any) -> None:
+    assert Agent(LCLUCB(**LINEAR_SETTINGS | {"noise": noise})).decide(np.eye(2)).fallback is None
+
+
+@pytest.mark.parametrize("safe_action", [None, "safe", 0, [0.5, 0.5], SafeAction], ids=repr)
+@pytest.mark.parametrize("kind", [LCLUCB, ROFUL, SafeLTS, OPLB, OPB, AlwaysSafe])
+def test_a_safe_action_that_is_none_is_refused(kind: Any, safe_action: Any) -> None:
+    settings = ARM_SETTINGS if kind is OPB else LINEAR_SETTINGS
+    if kind is AlwaysSafe:
+        settings = {"threshold": 0.5}
+    with refused(InvalidProblem, "safe_action", repr(safe_action), "SafeAction"):
+        kind(**settings | {"safe_action": safe_action})
+
+
+@pytest.mark.parametrize("make", [lambda s: LinUCB(noise=0.1, **s), lambda s: UCB(arms=3, **s)], ids=["LinUCB", "UCB"])
+def test_a_safe_action_that_is_none_is_refused_where_it_is_only_watched(make: Any) -> None:
+    with refused(InvalidProblem, "safe_action", "'x'", "SafeAction"):
+        make({"safe_action": "x", "threshold": 0.5})
+
+
+@pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
+def test_linear_policies_need_features(kind: Any) -> None:
+    with refused(InvalidProblem, "arm", "features"):
+        kind(**LINEAR_SETTINGS | {"safe_action": SafeAction(arm=0, cost=0.1)})
+
+
+def test_policies_on_arms_need_an_arm() -> None:
+    with refused(InvalidProblem, "features", "arms 0 to 2"):
+        OPB(**ARM_SETTINGS | {"safe_action": SafeAction(features=[0.5], cost=0.1)})
+
+
+@pytest.mark.parametrize("arm", [3, 10])
+def test_the_safe_arm_must_be_one_of_the_arms(arm: int) -> None:
+    with refused(InvalidProblem, arm, "arms 0 to 2"):
+        OPB(**ARM_SETTINGS | {"safe_action": SafeAction(arm=arm, cost=0.1)})
+
+
+@pytest.mark.parametrize("arms", [0, 2.5], ids=repr)
+@pytest.mark.parametrize(("kind", "settings"), [(OPB, ARM_SETTINGS), (UCB, {})], ids=["OPB", "UCB"])
+def test_a_number_of_arms_is_a_setting_like_others(kind: Any, settings: dict[str, Any], arms: Any) -> None:
+    with refused(InvalidProblem, repr(arms), "whole number of at least 1"):
+        kind(**settings | {"arms": arms})
+
+
+def test_an_arm_never_pulled_needs_a_bound() -> None:
+    with refused(InvalidProblem, "cost_bound is None", "never"):
+        OPB(**ARM_SETTINGS, cost_bound=None)
+
+
+@pytest.mark.parametrize(
+    ("what", "value"), [("reward", 0.9), ("cost", 0.8), ("cost", -0.8)], ids=["reward", "cost", "negative cost"]
+)
+def test_a_parameter_bound_must_allow_the_safe_action(what: str, value: float) -> None:
+    known = {"reward": 0.1, "cost": 0.1, what: value}
+    safe = SafeAction(features=[0.3, 0.4], **known)
+    with refused(InvalidProblem, what, value, f"{abs(value) / 0.5:.6g}", "parameter_bound 1"):
+        LCLUCB(safe_action=safe, threshold=0.95, noise=0.1)
+    LCLUCB(safe_action=safe, threshold=0.95, noise=0.1, parameter_bound=abs(value) / 0.5)
+
+
+@pytest.mark.parametrize("cost", [1.2, -1.2])
+def test_a_cost_bound_must_allow_the_safe_action(cost: float) -> None:
+    safe = SafeAction(features=[0.6, 0.8], reward=0.1, cost=cost)
+    settings = {"safe_action": safe, "threshold": 2.0, "noise": 0.1, "parameter_bound": 2.0}
+    with refused(InvalidProblem, cost, "cost_bound 1.0"):
+        LCLUCB(**settings)
+    LCLUCB(**settings, cost_bound=1.2)
+    LCLUCB(**settings, cost_bound=None)
+
+
+@pytest.mark.parametrize(
+    "known", [{"reward": 0.2, "cost": -0.1}, {"reward": -0.2, "cost": 0.1}], ids=["cost", "reward"]
+)
+def test_a_safe_arm_outside_the_range_of_all_outcomes_is_refused(known: dict[str, float]) -> None:
+    """Without `noise` all outcomes are promised to lie in [0, 1]; a mean outside breaks that promise."""
+    with refused(InvalidProblem, "[0, 1]"):
+        OPB(arms=3, safe_action=SafeAction(arm=0, **known), threshold=0.5)
+
+
+@pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
+@pytest.mark.parametrize("features", [[0.0], [0.5], [0.3, 0.4]], ids=["origin", "line", "plane"])
+def test_the_papers_radius_needs_two_unknown_directions(kind: Any, features: list[float]) -> None:
+    safe = SafeAction(features=features, reward=0.0, cost=0.0)
+    with refused(InvalidProblem, "radius='paper'", "two dimensions", "'mixture'"):
+        kind(safe_action=safe, threshold=0.5, noise=0.1, radius="paper")
+
+
+def test_the_papers_radius_needs_a_safe_action_within_its_bound() -> None:
+    """Where nothing is known of the safe action it is played and learned from like any other."""
+    settings = {"safe_action": SafeAction(features=[3.0, 0.0]), "threshold": 0.5, "noise": 0.1, "radius": "paper"}
+    with refused(InvalidProblem, "norm 3", "action_bound 1"):
+        LCLUCB(**settings)
+    LCLUCB(**settings, action_bound=3.0)
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-200, 1e-170, 1e-155])
+@pytest.mark.parametrize("kind", [LCLUCB, OPLB])
+def test_a_safe_action_almost_at_the_origin_hides_no_direction(kind: Any, size: float) -> None:
+    """Its squared norm underflows. Either it is refused, or a target orthogonal to it is as dear as any other."""
+    try:
+        policy = kind(safe_action=SafeAction(features=[size, 0.0], reward=0.0, cost=0.0), threshold=0.5, noise=0.1)
+    except InvalidProblem:
+        return
+    for target in ([[0.0, 1.0]], [[0.6, 0.8]]):
+        decision = Agent(policy).decide(target)
+        share = decision.step if decision.probabilities is None else decision.probabilities[0]
+        assert share <= 0.7
+
+
+def test_a_safe_action_too_long_to_measure_is_refused() -> None:
+    with refused(InvalidProblem, "the safe action"):
+        LCLUCB(safe_action=SafeAction(features=[1e200, 1e200], reward=0.0, cost=0.0), threshold=0.5, noise=0.1)
+
+
+@pytest.mark.parametrize("make", [lambda t: LinUCB(noise=0.1, threshold=t), lambda t: UCB(arms=3, threshold=t)])
+@pytest.mark.parametrize("threshold", [NAN, "x", [], {}], ids=repr)
+def test_thresholds_that_are_only_watched_are_checked_too(make: Any, threshold: Any) -> None:
+    with refused(InvalidProblem, "threshold"):
+        make(threshold)

@@ -1,0 +1,193 @@
+"""Limits: what is refused, and what those from below and those relative to the safe action mean."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.problem.refusal import refused
+
+from stagewise import LCLUCB, OPB, OPLB, AlwaysSafe, AtLeast, InvalidProblem, RelativeToSafe, SafeAction
+from stagewise.problem.thresholds import resolved
+
+NAN, INF = math.nan, math.inf
+
+
+def at(cost: Any) -> SafeAction:
+    return SafeAction(features=[0.5, 0.5], cost=cost)
+
+
+BAD_THRESHOLDS = {
+    "missing": (None, ["threshold is missing"]),
+    "an empty mapping": ({}, ["{}", "at least one constraint"]),
+    "an empty list": ([], ["empty", "at least one constraint"]),
+    "an empty tuple": ((), ["empty", "at least one constraint"]),
+    "an empty array": (np.empty(0), ["empty", "at least one constraint"]),
+    "text": ("x", ["'x'", "a number"]),
+    "bytes": (b"x", ["b'x'", "a number"]),
+    "digits as text": ("0.5", ["'0.5'", "a number"]),
+    "a truth value": (True, ["True", "a number"]),
+    "complex": (0.5j, ["0.5j", "a number"]),
+    "complex of numpy": (np.complex128(0.5 + 1j), ["0.5+1j", "a number"]),
+    "an object": (object(), ["object", "a number"]),
+    "nan": (NAN, ["nan", "finite"]),
+    "infinity": (INF, ["inf", "finite"]),
+    "minus infinity": (-INF, ["-inf", "finite"]),
+    "text in a list": ([0.5, "x"], ["'cost 2'", "'x'", "a number"]),
+    "nan in a list": ([NAN, 0.5], ["'cost 1'", "nan", "finite"]),
+    "nothing in a list": ([None], ["'cost'", "None", "a number"]),
+    "a list in a list": ([[0.5]], ["[0.5]", "a number"]),
+    "a table": (np.full((2, 2), 0.5), ["a number"]),
+    "a table of one": (np.array([[0.5]]), ["a number"]),
+    "nan in a mapping": ({"spend": NAN}, ["'spend'", "nan", "finite"]),
+    "nothing in a mapping": ({"spend": None}, ["'spend'", "None", "a number"]),
+    "a number for a name": ({1: 0.5}, ["{1: 0.5}", "named by text"]),
+    "at least nothing": (AtLeast(None), ["None", "a number"]),
+    "at least nan": (AtLeast(NAN), ["nan", "finite"]),
+    "at least at least": (AtLeast(AtLeast(0.1)), ["AtLeast(value=0.1)", "a number"]),
+    "relative to nan": (RelativeToSafe(NAN), ["factor", "nan", "finite"]),
+    "relative to text": (RelativeToSafe("1.1"), ["factor", "'1.1'", "a number"]),
+    "relative to relative": (RelativeToSafe(RelativeToSafe(1.1)), ["factor", "a number"]),
+}
+
+
+@pytest.mark.parametrize(("threshold", "parts"), BAD_THRESHOLDS.values(), ids=BAD_THRESHOLDS)
+def test_a_threshold_that_is_none_is_refused(threshold: Any, parts: list[str]) -> None:
+    cost = [0.1, 0.1] if isinstance(threshold, list) and len(threshold) == 2 else 0.1
+    for kind in (LCLUCB, OPLB):
+        with refused(InvalidProblem, *parts):
+            kind(safe_action=at(cost), threshold=threshold, noise=0.1)
+    with refused(InvalidProblem, *parts):
+        AlwaysSafe(safe_action=at(cost), threshold=threshold)
+    with refused(InvalidProblem, *parts):
+        OPB(arms=2, safe_action=SafeAction(arm=0, cost=cost), threshold=threshold)
+
+
+NO_SLACK = {
+    "at the threshold": (0.5, 0.5, ["0.5", "no slack", "strictly below"]),
+    "above the threshold": (0.5, 0.7, ["0.7", "0.5", "no slack", "strictly below"]),
+    "within rounding": (0.5, math.nextafter(0.5, 0.0), ["no slack", "strictly below"]),
+    "the second of two": ([0.5, 0.1], [0.1, 0.2], ["'cost 2'", "0.2", "0.1", "no slack"]),
+    "by name": ({"spend": 0.5, "wait": 0.1}, {"wait": 0.2, "spend": 0.1}, ["'wait'", "0.2", "0.1", "no slack"]),
+    "from below, at it": (AtLeast(0.5), 0.5, ["0.5", "no slack", "strictly above"]),
+    "from below, under it": (AtLeast(0.5), 0.3, ["0.3", "0.5", "no slack", "strictly above"]),
+    "relative, same": (RelativeToSafe(1.0), 0.3, ["0.3", "no slack", "strictly below"]),
+    "relative, less": (RelativeToSafe(0.9), 0.3, ["0.3", "0.27", "no slack", "strictly below"]),
+    "relative to nothing": (RelativeToSafe(1.1), 0.0, ["0.0", "no slack", "strictly below"]),
+    "relative to a gain": (RelativeToSafe(1.1), -0.3, ["-0.3", "-0.33", "no slack", "strictly below"]),
+    "relative, from below, same": (AtLeast(RelativeToSafe(1.0)), 0.3, ["0.3", "no slack", "strictly above"]),
+    "relative, from below, more": (AtLeast(RelativeToSafe(1.1)), 0.3, ["0.3", "0.33", "no slack", "strictly above"]),
+}
+
+
+@pytest.mark.parametrize(("threshold", "cost", "parts"), NO_SLACK.values(), ids=NO_SLACK)
+def test_a_safe_action_without_slack_is_refused(threshold: Any, cost: Any, parts: list[str]) -> None:
+    with refused(InvalidProblem, *parts):
+        LCLUCB(safe_action=at(cost), threshold=threshold, noise=0.1)
+
+
+def test_a_known_cost_without_slack_is_refused_even_where_another_is_unknown() -> None:
+    with refused(InvalidProblem, "'cost 1'", "0.6", "0.5", "no slack"):
+        LCLUCB(safe_action=at([0.6, None]), threshold=[0.5, 0.5], noise=0.1)
+
+
+BAD_COSTS = {
+    "other names": ({"speed": 0.1}, {"spend": 0.5}, ["['speed']", "['spend']"]),
+    "too many names": ({"spend": 0.1, "wait": 0.1}, {"spend": 0.5}, ["['spend', 'wait']", "['spend']"]),
+    "too few names": ({"spend": 0.1}, {"spend": 0.5, "wait": 0.5}, ["['spend']", "['spend', 'wait']"]),
+    "numbers for names": ({1: 0.1}, {"spend": 0.5}, ["['1']", "['spend']"]),
+    "names where there are none": ({"spend": 0.1}, 0.5, ["['spend']", "['cost']"]),
+    "one for two": (0.1, [0.5, 0.5], ["1 entries", "cost 1, cost 2"]),
+    "three for two": ([0.1] * 3, [0.5, 0.5], ["3 entries", "cost 1, cost 2"]),
+    "an empty list": ([], 0.5, ["0 entries", "cost"]),
+    "text": ("x", 0.5, ["'x'", "a number"]),
+    "a truth value": (True, 0.5, ["True", "a number"]),
+    "nan": (NAN, 0.5, ["nan", "finite"]),
+    "infinity": ([INF], 0.5, ["inf", "finite"]),
+    "complex": (0.1j, 0.5, ["0.1j", "a number"]),
+    "nan beside an unknown one": ([NAN, None], [0.5, 0.5], ["'cost 1'", "nan", "finite"]),
+    "text beside an unknown one": (["x", None], [0.5, 0.5], ["'cost 1'", "'x'", "a number"]),
+    "ragged": ([[0.1], [0.1, 0.2]], [0.5, 0.5], ["a number"]),
+    "a table": (np.full((1, 2), 0.1), [0.5, 0.5], ["cost 1, cost 2"]),
+}
+
+
+@pytest.mark.parametrize(("cost", "threshold", "parts"), BAD_COSTS.values(), ids=BAD_COSTS)
+def test_safe_costs_that_do_not_fit_are_refused(cost: Any, threshold: Any, parts: list[str]) -> None:
+    with refused(InvalidProblem, "the safe action's cost", *parts):
+        LCLUCB(safe_action=at(cost), threshold=threshold, noise=0.1)
+
+
+@pytest.mark.parametrize("cost", [0.1, [0.1], {"cost": -0.2}], ids=repr)
+def test_at_the_origin_nothing_has_a_cost(cost: Any) -> None:
+    with refused(InvalidProblem, "zero vector", "0", "constant feature"):
+        LCLUCB(safe_action=SafeAction(features=[0.0, 0.0], cost=cost), threshold=0.5, noise=0.1)
+
+
+def test_at_the_origin_nothing_has_a_reward() -> None:
+    with refused(InvalidProblem, "zero vector", "0.3", "constant feature"):
+        LCLUCB(safe_action=SafeAction(features=[0.0, 0.0], reward=0.3), threshold=0.5, noise=0.1)
+
+
+@pytest.mark.parametrize("threshold", [0.0, -0.1, AtLeast(0.0), AtLeast(0.2)], ids=repr)
+def test_at_the_origin_a_threshold_must_leave_room_beside_zero(threshold: Any) -> None:
+    with refused(InvalidProblem, "0.0", "no slack"):
+        LCLUCB(safe_action=SafeAction(features=[0.0, 0.0]), threshold=threshold, noise=0.1)
+
+
+@pytest.mark.parametrize("threshold", [RelativeToSafe(1.1), AtLeast(RelativeToSafe(0.9))], ids=repr)
+def test_relative_to_an_unknown_cost_is_refused(threshold: Any) -> None:
+    with refused(InvalidProblem, "'cost'", "relative", "unknown"):
+        LCLUCB(safe_action=at(None), threshold=threshold, noise=0.1)
+
+
+def test_relative_to_a_known_cost_is_taken_even_where_another_is_unknown() -> None:
+    policy = LCLUCB(safe_action=at([0.2, None]), threshold=[RelativeToSafe(1.5), 0.5], noise=0.1)
+    assert policy.thresholds.values.tolist() == pytest.approx([0.3, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("threshold", "cost", "names", "values", "signs"),
+    [
+        (0.5, 0.1, ("cost",), [0.5], [1.0]),
+        (np.float32(0.5), 0.1, ("cost",), [0.5], [1.0]),
+        (np.array(0.5), np.array([0.1]), ("cost",), [0.5], [1.0]),
+        ([1, 0.5], [0, 0.1], ("cost 1", "cost 2"), [1.0, 0.5], [1.0, 1.0]),
+        (np.array([0.5, 0.5]), (0.1, 0.1), ("cost 1", "cost 2"), [0.5, 0.5], [1.0, 1.0]),
+        ({"b": 0.5, "a": AtLeast(0.1)}, {"a": 0.2, "b": 0.3}, ("b", "a"), [0.5, 0.1], [1.0, -1.0]),
+        ({"b": 0.5, "a": AtLeast(0.1)}, [0.3, 0.2], ("b", "a"), [0.5, 0.1], [1.0, -1.0]),
+        (RelativeToSafe(2), 0.1, ("cost",), [0.2], [1.0]),
+        (RelativeToSafe(0.5), -0.2, ("cost",), [-0.1], [1.0]),
+        (AtLeast(RelativeToSafe(0.5)), 0.2, ("cost",), [0.1], [-1.0]),
+        ([RelativeToSafe(2), AtLeast(-1)], [0.1, 0.2], ("cost 1", "cost 2"), [0.2, -1.0], [1.0, -1.0]),
+    ],
+    ids=lambda value: repr(value) if not isinstance(value, tuple) else None,
+)
+def test_a_threshold_means_what_it_says(threshold: Any, cost: Any, names: Any, values: Any, signs: Any) -> None:
+    thresholds = resolved(threshold, at(cost))
+    assert thresholds.names == names
+    assert thresholds.values.tolist() == pytest.approx(values)
+    assert thresholds.signs.tolist() == signs
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_either_there_is_slack_or_the_problem_is_refused(threshold: float, cost: float) -> None:
+    """The limit that the arithmetic aims at lies strictly between the safe cost and the threshold, or at the latter."""
+    try:
+        thresholds = resolved(threshold, at(cost))
+    except InvalidProblem:
+        assert cost >= threshold - 1e-13 * max(abs(cost), abs(threshold))
+    else:
+        assert cost < thresholds.limits[0] <= threshold
+
+
+def test_thresholds_do_not_follow_what_they_were_made_of() -> None:
+    """Whoever keeps the mapping cannot move the limits of a policy by it."""
+    threshold, cost = {"spend": 0.5}, {"spend": 0.1}
+    policy = LCLUCB(safe_action=at(cost), threshold=threshold, noise=0.1)
+    threshold["spend"], cost["spend"] = 0.9, 0.8
+    assert policy.thresholds.values.tolist() == [0.5]
+    with pytest.raises(ValueError, match="read-only"):
+        policy.thresholds.values[0] = 0.9

@@ -1,0 +1,122 @@
+"""Random families of worlds for the statistics, and one run of a policy in one of them."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from tests.statistics import loops
+
+from stagewise import OPB, OPLB, SafeAction, SafeLTS
+from stagewise.kernels import linear
+from stagewise.kernels.blend import odds_size
+from stagewise.kernels.compile import Floats
+from stagewise.policies.safe_lts import INFLATIONS
+from stagewise.problem.actions import ALL
+
+SEED = 20260803
+DELTA = 0.05
+
+
+class LinearWorld(NamedTuple):
+    """A truth of norm 1 in every signal, and what is listed."""
+
+    safe: Floats  # (d,)
+    truth: Floats  # (1 + m, d)
+    features: Floats  # (M, d)
+    thresholds: Floats  # (m,)
+    noise: Floats  # (1 + m,)
+
+
+class ArmWorld(NamedTuple):
+    """Bernoulli arms."""
+
+    safe: int
+    truth: Floats  # (1 + m, K)
+    thresholds: Floats  # (m,)
+
+
+class Result(NamedTuple):
+    """What a run came to."""
+
+    excess: float  # of the true expected cost over its threshold, at its largest
+    dared: int  # rounds in which something else than the safe action was played
+
+
+def directions(random: np.random.Generator, count: int, d: int) -> Floats:
+    vectors = random.normal(size=(count, d))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def linear_world(run: int, known: bool) -> LinearWorld:
+    """Draw a world in which what is good tends to cost; every other known safe action is the zero vector."""
+    random = np.random.default_rng([SEED, run, known])
+    d, m = int(random.integers(3, 6)), int(random.integers(1, 3))
+    safe = np.zeros(d) if known and run % 2 else directions(random, 1, d)[0] * random.uniform(0.4, 1.0)
+    reward = directions(random, 1, d)
+    reward *= -1.0 if reward[0] @ safe < 0.0 else 1.0
+    costs = reward + directions(random, m, d)
+    truth = np.vstack([reward, costs / np.linalg.norm(costs, axis=1, keepdims=True)])
+    features = directions(random, 6, d)
+    features[0] = reward[0]
+    slack = random.uniform(0.05 if known else 0.2, 0.5, size=m)
+    noise = random.uniform(0.05, 1.0 if known else 0.2, size=1 + m)
+    return LinearWorld(safe, truth, features, truth[1:] @ safe + slack, noise)
+
+
+def tight_world() -> LinearWorld:
+    """Return a world in which a run violates exactly when a confidence set fails, since only what costs too much is listed.
+
+    One action of one feature, four costs of 0.9 there against thresholds of 0.6, and noise that outweighs all else.
+    """
+    return LinearWorld(np.zeros(1), np.full((5, 1), 0.9), np.ones((1, 1)), np.full(4, 0.6), np.full(5, 1.0))
+
+
+def arm_world(run: int, known: bool) -> ArmWorld:
+    """Draw six arms, of which the safe one is cheap."""
+    random = np.random.default_rng([SEED, run, known, 1])
+    m, safe = int(random.integers(1, 3)), int(random.integers(6))
+    truth = random.uniform(size=(1 + m, 6))
+    truth[1:, safe] *= 0.3
+    return ArmWorld(safe, truth, truth[1:, safe] + random.uniform(0.05 if known else 0.3, 0.6, size=m))
+
+
+def run_linear(
+    kind: Any, world: LinearWorld, run: int, rounds: int, known: bool, declared: float = 1.0, **settings: Any
+) -> Result:
+    """Play a linear policy; `declared` is the noise it is told as a share of the true one."""
+    policy = kind(
+        safe_action=known_safe(world.safe, world.truth @ world.safe, known),
+        threshold=world.thresholds,
+        noise=declared * world.noise,
+        delta=DELTA,
+        **settings,
+    )
+    (count, d), m = world.features.shape, world.thresholds.size
+    memory, scratch = policy.start().memory, np.empty(2 + 2 * m)
+    sheet, work = np.empty(linear.sheet_size(d, m, count)), np.empty(linear.work_size(d, m))
+    shared = (policy.flags, policy.numbers, memory, sheet, work)
+    if kind is not OPLB:
+        inflation = INFLATIONS[policy.inflation] if kind is SafeLTS else loops.UNSAMPLED
+        seen = (world.features, world.truth, world.noise, world.thresholds)
+        return Result(*loops.run_rays(*seen, *shared, scratch, ALL, inflation, SEED, run, rounds))
+    costs, safe_costs = world.truth[1:] @ world.features.T, world.truth[1:] @ world.safe
+    seen = (world.features, world.truth, world.noise, world.thresholds, costs, safe_costs)
+    flat, support = np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64)
+    return Result(*loops.run_mixtures(*seen, *shared, flat, support, scratch, ALL, SEED, run, rounds))
+
+
+def run_arms(world: ArmWorld, run: int, rounds: int, known: bool, **settings: Any) -> Result:
+    """Play OPB."""
+    m, count = world.thresholds.size, world.truth.shape[1]
+    safe = known_safe(world.safe, world.truth[:, world.safe], known)
+    policy = OPB(arms=count, safe_action=safe, threshold=world.thresholds, delta=DELTA, **settings)
+    model, memory, scratch = policy.model, policy.start().memory, np.empty(4 + 2 * m)
+    flat, support = np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64)
+    seen = (world.truth, world.thresholds, world.safe)
+    shared = (policy.flags, policy.numbers, memory, model.kind, model.confidence, flat, support, scratch, ALL)
+    return Result(*loops.run_arms(*seen, *shared, SEED, run, rounds))
+
+
+def known_safe(place: Any, values: Floats, known: bool) -> SafeAction:
+    """Return the safe action, with or without what it is worth and costs."""
+    told = {"reward": float(values[0]), "cost": values[1:]} if known else {}
+    return SafeAction(arm=place, **told) if isinstance(place, int) else SafeAction(features=place, **told)

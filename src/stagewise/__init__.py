@@ -31,12 +31,19 @@ if TYPE_CHECKING:
     from stagewise.records.decision import Decision as Decision
     from stagewise.records.draw import Draw as Draw
     from stagewise.records.outcome import Outcome as Outcome
+    from stagewise.simulation.result import Result as Result
+    from stagewise.simulation.simulate import simulate as simulate
+    from stagewise.worlds.arms import ArmsWorld as ArmsWorld
+    from stagewise.worlds.fresh import RandomFinite as RandomFinite
+    from stagewise.worlds.fresh import RandomRays as RandomRays
+    from stagewise.worlds.linear import LinearWorld as LinearWorld
 
 # Where each name stands. Loaded on first use: importing stagewise compiles nothing and stays quick.
 _HOMES = {
     "Agent": "policies.agent",
     "AlwaysSafe": "policies.baselines",
     "Arms": "problem.actions",
+    "ArmsWorld": "worlds.arms",
     "AtLeast": "problem.thresholds",
     "Decision": "records.decision",
     "Draw": "records.draw",
@@ -47,18 +54,23 @@ _HOMES = {
     "InvalidProblem": "problem.errors",
     "LCLUCB": "policies.lclucb",
     "LinUCB": "policies.baselines",
+    "LinearWorld": "worlds.linear",
     "OPB": "policies.opb",
     "OPLB": "policies.oplb",
     "Outcome": "records.outcome",
     "Policy": "policies.policy",
     "ROFUL": "policies.lclucb",
+    "RandomFinite": "worlds.fresh",
+    "RandomRays": "worlds.fresh",
     "Rays": "problem.actions",
     "RelativeToSafe": "problem.thresholds",
+    "Result": "simulation.result",
     "SafeAction": "problem.safe_action",
     "SafeLTS": "policies.safe_lts",
     "StagewiseError": "problem.errors",
     "State": "policies.policy",
     "UCB": "policies.baselines",
+    "simulate": "simulation.simulate",
 }
 
 __all__ = sorted(_HOMES)

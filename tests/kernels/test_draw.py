@@ -20,7 +20,7 @@ SEED = 20260727
 MANY = 1_000_000
 SOME = 50_000
 ONES = 0xFFFFFFFF
-STREAMS = [draw.REWARD, draw.COST, draw.ACTIONS, draw.POLICY, draw.INSTANCE]
+STREAMS = [draw.OUTCOME, draw.ACTIONS, draw.POLICY, draw.INSTANCE]
 
 words = st.integers(0, ONES)
 seeds = st.integers(0, 2**64 - 1)
@@ -65,10 +65,10 @@ def test_filling_is_drawing_one_by_one(size: int) -> None:
 @pytest.mark.parametrize("pair", [0, 1, 2**31])
 def test_a_pair_is_two_positions(pair: int) -> None:
     even, odd = 2 * pair, 2 * pair + 1
-    uniforms = (draw.uniform(SEED, 3, 5, draw.COST, even), draw.uniform(SEED, 3, 5, draw.COST, odd))
-    normals = (draw.normal(SEED, 3, 5, draw.COST, even), draw.normal(SEED, 3, 5, draw.COST, odd))
-    assert draw.uniform_pair(SEED, 3, 5, draw.COST, pair) == uniforms
-    assert draw.normal_pair(SEED, 3, 5, draw.COST, pair) == normals
+    uniforms = (draw.uniform(SEED, 3, 5, draw.ACTIONS, even), draw.uniform(SEED, 3, 5, draw.ACTIONS, odd))
+    normals = (draw.normal(SEED, 3, 5, draw.ACTIONS, even), draw.normal(SEED, 3, 5, draw.ACTIONS, odd))
+    assert draw.uniform_pair(SEED, 3, 5, draw.ACTIONS, pair) == uniforms
+    assert draw.normal_pair(SEED, 3, 5, draw.ACTIONS, pair) == normals
 
 
 def test_no_two_draws_share_their_bits() -> None:
@@ -86,7 +86,7 @@ def test_large_seeds_keep_their_64_bits() -> None:
     assert [draw.signed(seed) for seed in (0, 2**63 - 1, 2**63, 2**64 - 1)] == [0, 2**63 - 1, -(2**63), -1]
 
 
-@pytest.mark.parametrize("stream", [draw.REWARD, draw.POLICY])
+@pytest.mark.parametrize("stream", [draw.OUTCOME, draw.POLICY])
 def test_uniforms_are_uniform(stream: int) -> None:
     values = np.empty(MANY // 5)
     draw.fill_uniform(values, SEED, 0, 0, stream)
@@ -99,7 +99,7 @@ def test_uniforms_are_uniform(stream: int) -> None:
 
 def test_normals_have_the_moments_of_the_normal() -> None:
     values = np.empty(MANY)
-    draw.fill_normal(values, SEED, 0, 0, draw.REWARD)
+    draw.fill_normal(values, SEED, 0, 0, draw.OUTCOME)
     square = values * values
     assert standard_errors(float(values.mean()), 1.0, MANY) < 5.0
     assert standard_errors(float(values.var()) - 1.0, 2.0, MANY) < 5.0
@@ -116,18 +116,18 @@ def along(place: Callable[[int], tuple[int, int, int, int, int]]) -> Floats:
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(lambda t: (SEED, 0, t, draw.COST, 0), id="streams"),
-        pytest.param(lambda t: (SEED, 1, t, draw.REWARD, 0), id="runs"),
-        pytest.param(lambda t: (SEED, 0, t + 1, draw.REWARD, 0), id="successive rounds"),
-        pytest.param(lambda t: (SEED + 1, 0, t, draw.REWARD, 0), id="seeds"),
-        pytest.param(lambda t: (SEED, 0, t, draw.REWARD, 1), id="halves of a pair"),
-        pytest.param(lambda t: (SEED, 0, t, draw.REWARD, 2), id="neighbouring pairs"),
-        pytest.param(lambda t: (SEED, t, 0, draw.REWARD, 0), id="runs against rounds"),
+        pytest.param(lambda t: (SEED, 0, t, draw.ACTIONS, 0), id="streams"),
+        pytest.param(lambda t: (SEED, 1, t, draw.OUTCOME, 0), id="runs"),
+        pytest.param(lambda t: (SEED, 0, t + 1, draw.OUTCOME, 0), id="successive rounds"),
+        pytest.param(lambda t: (SEED + 1, 0, t, draw.OUTCOME, 0), id="seeds"),
+        pytest.param(lambda t: (SEED, 0, t, draw.OUTCOME, 1), id="halves of a pair"),
+        pytest.param(lambda t: (SEED, 0, t, draw.OUTCOME, 2), id="neighbouring pairs"),
+        pytest.param(lambda t: (SEED, t, 0, draw.OUTCOME, 0), id="runs against rounds"),
     ],
 )
 def test_what_differs_is_uncorrelated(other: Callable[[int], tuple[int, int, int, int, int]]) -> None:
     # From round 1, because (run 0, round 0) is the same draw along rounds and along runs.
-    ones, others = along(lambda t: (SEED, 0, t, draw.REWARD, 0))[1:], along(other)[1:]
+    ones, others = along(lambda t: (SEED, 0, t, draw.OUTCOME, 0))[1:], along(other)[1:]
     assert standard_errors(float((ones * others).mean()), 1.0, SOME) < 5.0
     assert standard_errors(float(((ones**2 - 1.0) * (others**2 - 1.0)).mean()), 4.0, SOME) < 5.0
 

@@ -11,9 +11,9 @@ from tests.kernels.textbook import unit_rows
 
 from stagewise import LCLUCB, InvalidProblem, SafeAction
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.draw import ACTIONS, REWARD, normal
+from stagewise.kernels.draw import ACTIONS, OUTCOME, normal
 from stagewise.kernels.radius import LOGDET, MIXTURE, PAPER, Belief, closed_form, fill_radii, log_determinant, mixture
-from stagewise.kernels.ridge import Ridge, absorb, multiply
+from stagewise.kernels.ridge import Ridge, absorb
 
 RUNS = 2000
 ROUNDS = 300
@@ -38,18 +38,23 @@ def tempting_action(fit: Floats, seed: int, run: int, round_: int, action: Float
 def leaves(belief: Belief, truth: Floats, noise: float, rounds: int, run: int) -> bool:
     """Say whether ‖θ* − θ̂‖_V is ever above β in a run."""
     size, seed = truth.size, 20250727
-    ridge = Ridge(np.eye(size) / belief.ridge, np.zeros((1, size)), np.zeros(2))
+    ridge = Ridge(np.eye(size) / np.sqrt(belief.ridge), np.zeros((1, size)), np.zeros(2))
     gram = belief.ridge * np.eye(size)
-    action, value, gain, radii = np.empty(size), np.empty(1), np.empty(size), np.empty(1)
+    action, value, radii = np.empty(size), np.empty(1), np.empty(1)
+    image, gain = np.empty(size), np.empty(size)
     for round_ in range(rounds):
         tempting_action(ridge.fits[0], seed, run, round_, action)
-        value[0] = np.sum(action * truth) + noise * normal(seed, run, round_, REWARD, 0)
-        absorb(ridge, action, value, gain)
+        value[0] = np.sum(action * truth) + noise * normal(seed, run, round_, OUTCOME, 0)
+        absorb(ridge, action, value, image, gain)
         for i in range(size):
             for j in range(size):
                 gram[i, j] += action[i] * action[j]
         fill_radii(belief, size, ridge.tally[0], ridge.tally[1], radii)
-        if multiply(gram, ridge.fits[0] - truth, gain) > radii[0] * radii[0]:
+        distance = 0.0
+        for i in range(size):
+            for j in range(size):
+                distance += gram[i, j] * (ridge.fits[0, i] - truth[i]) * (ridge.fits[0, j] - truth[j])
+        if distance > radii[0] * radii[0]:
             return True
     return False
 
@@ -101,11 +106,11 @@ class Design:
 
     def __init__(self, seed: int, dimension: int, rounds: int, ridge: float, action_bound: float) -> None:
         random = np.random.default_rng(seed)
-        memory = Ridge(np.eye(dimension) / ridge, np.zeros((0, dimension)), np.zeros(2))
+        memory = Ridge(np.eye(dimension) / np.sqrt(ridge), np.zeros((0, dimension)), np.zeros(2))
         few = unit_rows(random, int(random.integers(1, 2 * dimension + 1)), dimension)
         for _ in range(rounds):
             action = few[random.integers(len(few))] * action_bound * random.choice([1.0, random.uniform()])
-            absorb(memory, action, np.empty(0), np.empty(dimension))
+            absorb(memory, action, np.empty(0), np.empty(dimension), np.empty(dimension))
         self.log_det = memory.tally[0]
         self.reach = rounds * action_bound**2
 

@@ -31,7 +31,7 @@ class Problem(NamedTuple):
 def random_problem(
     seed: int, baseline: str, constraints: int = 1, dimension: int = 4, rays: int = 5, scale: float = 1.0
 ) -> Problem:
-    """Draw a problem whose costs are of the size `scale`, with a few to some hundred rounds of data.
+    """Draw a problem whose costs are of the size `scale`, with none to some thousand rounds of data.
 
     Where the safe cost is unknown the safe action was played often enough to be left.
     """
@@ -46,7 +46,7 @@ def random_problem(
     truths[0] *= 1.0 if truths[0] @ safe >= 0.0 else -1.0
     at_safe = truths @ safe
     targets = unit_rows(random, rays, dimension) * random.uniform(0.5, 1.0, (rays, 1))
-    rounds = int(random.choice([0, 3, 30, 300]))
+    rounds = int(random.choice([0, 3, 30, 300, 3000]))
     steps = random.uniform(0.0, 1.0, (rounds, 1))
     explored = (1.0 - steps) * safe + steps * targets[random.integers(rays, size=rounds)]
     repeated = 900 if baseline in ("cost unknown", "unknown") else 0
@@ -148,7 +148,7 @@ def reading_of(problem: Problem, **settings: Any) -> Reading:
         radii[k] = radius_of(given["radius"], fit, given["noise"][k], bound, given["ridge"], delta, reach)
     shortfall = 1.0 - float(fits[0].estimates(safe))
     if known[0] is None:
-        shortfall = float(np.clip(shortfall + radii[0] * fits[0].widths(safe), 0.0, 1.0))
+        shortfall = max(0.0, shortfall + float(radii[0] * fits[0].widths(safe)))
     ceiling = np.inf if given["cost_bound"] is None else given["cost_bound"]
     ceilings = np.full(m, ceiling)
     return Reading(safe, fits[0], fits[1:], radii, given["cost_scale"], given["threshold"], ceilings, shortfall)

@@ -265,7 +265,6 @@ def test_stagewise_is_optimistic_on_the_counterexample(counterexample: Counterex
         assert decision.hoped == pytest.approx(GOLDEN["hoped"]["stagewise"], abs=1e-9)
 
 
-@pytest.mark.xfail(strict=True, reason="the estimated shortfall 1 − r₀ is cut at 1, which a negative r₀ exceeds")
 @pytest.mark.parametrize(("kind", "actions"), [(LCLUCB, Rays), (OPLB, Finite)])
 def test_a_safe_action_whose_unknown_reward_is_negative_leaves_optimism_whole(kind: Any, actions: Any) -> None:
     target, safe = np.eye(2)
@@ -278,3 +277,15 @@ def test_a_safe_action_whose_unknown_reward_is_negative_leaves_optimism_whole(ki
     agent = Agent(kind(safe_action=known, threshold=0.5, noise=noise, delta=0.2, ridge=ridge, cost_bound=None))
     agent.learn_log(played, *observed)
     assert agent.decide(actions([target])).hoped >= target @ reward
+
+
+def test_a_safe_action_that_is_preferred_is_reported_with_the_hope_it_was_preferred_for() -> None:
+    random, preferred = np.random.default_rng(5), 0
+    for _ in range(400):
+        instance = random_instance(random, UNKNOWN["unknown scaled costs"])
+        decision = instance.decided(LCLUCB, Rays)
+        if decision.fallback == FALLBACKS[1]:
+            preferred += 1
+            assert instance.on_event()
+            assert decision.hoped >= instance.best_point() - 1e-9
+    assert preferred >= 5

@@ -45,8 +45,9 @@ def test_a_table_that_is_none_is_refused(kind: type, table: Any, parts: list[str
 
 
 @pytest.mark.parametrize("kind", LISTS)
-def test_numbers_whose_sum_overflows_are_finite_all_the_same(kind: type) -> None:
-    assert np.array_equal(kind([[1e308, 1e308]]).features, [[1e308, 1e308]])
+def test_numbers_whose_square_overflows_are_refused(kind: type) -> None:
+    with refused(InvalidActions, "1e+308", "1e+100"):
+        kind([[1.0, 1e308]])
 
 
 @pytest.mark.parametrize("kind", LISTS)
@@ -104,10 +105,10 @@ def test_rays_know_their_targets_and_sets_show_their_size() -> None:
 SETS = {"rays": Rays(np.eye(3)), "finite": Finite(np.eye(3)), "arms": Arms(3)}
 
 BAD_CHOICES = {
-    "an index too large": ([0, 3], ["[0, 3]", "0 to 2"]),
-    "a negative index": ([-1], ["[-1]", "0 to 2"]),
+    "an index too large": ([0, 3], [" 3", "0 to 2"]),
+    "a negative index": ([-1], ["-1", "0 to 2"]),
     "one index too large": (3, ["3", "0 to 2"]),
-    "a table of indices": ([[0], [1]], ["[[0], [1]]", "0 to 2"]),
+    "a table of indices": ([[0], [1]], ["(2, 1)", "indices"]),
     "fractions": ([0.0, 1.0], ["float64", "indices or a mask"]),
     "text": (["a"], ["<U1", "indices or a mask"]),
     "nothing": (None, ["object", "indices or a mask"]),
@@ -117,7 +118,7 @@ BAD_CHOICES = {
     "one truth value": (True, ["()", "each of the 3 actions"]),
     "no index": ([], ["no action is eligible", "at least one"]),
     "an empty mask": ([False] * 3, ["no action is eligible", "at least one"]),
-    "ragged": ([[0], [1, 2]], ["indices or a mask"]),
+    "ragged": ([[0], [1, 2]], ["eligible actions", "indices", "mask"]),
 }
 
 

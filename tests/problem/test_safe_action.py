@@ -92,11 +92,17 @@ def test_features_are_copied_and_cannot_be_written_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("features", "origin"), [([0.0, 0.0], True), ([-0.0, 0], True), ([0.0, 1e-300], False)], ids=repr
+    ("features", "origin"), [([0.0, 0.0], True), ([-0.0, 0], True), ([0.0, 1e-9], False)], ids=repr
 )
 def test_it_knows_whether_it_is_the_origin(features: list[float], origin: bool) -> None:
     assert SafeAction(features=features).is_origin is origin
     assert SafeAction(features=features).dimension == 2
+
+
+@pytest.mark.parametrize("size", [1e-320, -1e-200])
+def test_features_whose_square_cannot_be_told_are_refused(size: float) -> None:
+    with refused(InvalidProblem, "the safe action", abs(size), "zero"):
+        SafeAction(features=[0.0, size])
 
 
 def test_an_arm_has_no_dimension_and_is_no_origin() -> None:

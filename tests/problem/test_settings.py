@@ -189,7 +189,7 @@ def test_roful_has_one_optimism() -> None:
         (["a", 0.5], ["of reward", "'a'", "a number"]),
         ([0.5, None], ["of cost", "None", "a number"]),
         ([[0.5], [0.5]], ["of reward", "[0.5]", "a number"]),
-        (np.full((2, 1), 0.5), ["of reward", "a number"]),
+        (np.full((2, 1), 0.5), ["(2, 1)", "a number"]),
         ([[0.5], [0.5, 0.5]], ["a number"]),
         ({"reward": 0.5, "cost": 0.5}, ["a number"]),
     ],
@@ -228,7 +228,7 @@ def test_linear_policies_need_features(kind: Any) -> None:
 
 
 def test_policies_on_arms_need_an_arm() -> None:
-    with refused(InvalidProblem, "features", "arms 0 to 2"):
+    with refused(InvalidProblem, "features", "SafeAction(arm=...)"):
         OPB(**ARM_SETTINGS | {"safe_action": SafeAction(features=[0.5], cost=0.1)})
 
 

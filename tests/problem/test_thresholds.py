@@ -110,7 +110,7 @@ BAD_COSTS = {
     "nan beside an unknown one": ([NAN, None], [0.5, 0.5], ["'cost 1'", "nan", "finite"]),
     "text beside an unknown one": (["x", None], [0.5, 0.5], ["'cost 1'", "'x'", "a number"]),
     "ragged": ([[0.1], [0.1, 0.2]], [0.5, 0.5], ["a number"]),
-    "a table": (np.full((1, 2), 0.1), [0.5, 0.5], ["cost 1, cost 2"]),
+    "a table": (np.full((1, 2), 0.1), [0.5, 0.5], ["(1, 2)", "a number"]),
 }
 
 

@@ -62,12 +62,14 @@ def linear_world(run: int, known: bool) -> LinearWorld:
     return LinearWorld(safe, truth, features, truth[1:] @ safe + slack, noise)
 
 
-def tight_world() -> LinearWorld:
-    """Return a world in which a run violates exactly when a confidence set fails, since only what costs too much is listed.
+def tight_world(run: int, known: bool) -> LinearWorld:
+    """Return a world whose only action costs too much: a run violates exactly when that cost's interval fails."""
+    return LinearWorld(np.zeros(1), np.full((2, 1), 0.9), np.ones((1, 1)), np.full(1, 0.6), np.ones(2))
 
-    One action of one feature, four costs of 0.9 there against thresholds of 0.6, and noise that outweighs all else.
-    """
-    return LinearWorld(np.zeros(1), np.full((5, 1), 0.9), np.ones((1, 1)), np.full(4, 0.6), np.full(5, 1.0))
+
+def tight_arms(run: int, known: bool) -> ArmWorld:
+    """Return the same with arms: a fair coin has the largest variance of all outcomes in [0, 1]."""
+    return ArmWorld(0, np.array([[0.0, 0.9], [0.0, 0.5]]), np.array([0.3]))
 
 
 def arm_world(run: int, known: bool) -> ArmWorld:
@@ -79,17 +81,23 @@ def arm_world(run: int, known: bool) -> ArmWorld:
     return ArmWorld(safe, truth, truth[1:, safe] + random.uniform(0.05 if known else 0.3, 0.6, size=m))
 
 
+def linear_policy(kind: Any, world: LinearWorld, known: bool, **settings: Any) -> Any:
+    safe = known_safe(world.safe, world.truth @ world.safe, known)
+    return kind(
+        **{"noise": world.noise, "delta": DELTA, "safe_action": safe, "threshold": world.thresholds, **settings}
+    )
+
+
+def arm_policy(world: ArmWorld, known: bool, **settings: Any) -> OPB:
+    safe = known_safe(world.safe, world.truth[:, world.safe], known)
+    return OPB(arms=world.truth.shape[1], safe_action=safe, threshold=world.thresholds, delta=DELTA, **settings)
+
+
 def run_linear(
     kind: Any, world: LinearWorld, run: int, rounds: int, known: bool, declared: float = 1.0, **settings: Any
 ) -> Result:
     """Play a linear policy; `declared` is the noise it is told as a share of the true one."""
-    policy = kind(
-        safe_action=known_safe(world.safe, world.truth @ world.safe, known),
-        threshold=world.thresholds,
-        noise=declared * world.noise,
-        delta=DELTA,
-        **settings,
-    )
+    policy = linear_policy(kind, world, known, noise=declared * world.noise, **settings)
     (count, d), m = world.features.shape, world.thresholds.size
     memory, scratch = policy.start().memory, np.empty(2 + 2 * m)
     sheet, work = np.empty(linear.sheet_size(d, m, count)), np.empty(linear.work_size(d, m))
@@ -107,8 +115,7 @@ def run_linear(
 def run_arms(world: ArmWorld, run: int, rounds: int, known: bool, **settings: Any) -> Result:
     """Play OPB."""
     m, count = world.thresholds.size, world.truth.shape[1]
-    safe = known_safe(world.safe, world.truth[:, world.safe], known)
-    policy = OPB(arms=count, safe_action=safe, threshold=world.thresholds, delta=DELTA, **settings)
+    policy = arm_policy(world, known, **settings)
     model, memory, scratch = policy.model, policy.start().memory, np.empty(4 + 2 * m)
     flat, support = np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64)
     seen = (world.truth, world.thresholds, world.safe)

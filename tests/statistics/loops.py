@@ -7,7 +7,7 @@ import math
 
 from stagewise.kernels import counts, lc_lucb, linear, opb, oplb, safe_lts
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.draw import COST, POLICY, REWARD, normal, uniform
+from stagewise.kernels.draw import OUTCOME, POLICY, normal, uniform
 
 UNSAMPLED = -1  # in the place of Safe-LTS's inflation: LC-LUCB or ROFUL
 
@@ -21,7 +21,7 @@ def observe(
         means[signal] = 0.0
         for i in range(action.size):
             means[signal] += truth[signal, i] * action[i]
-        stream, position = (REWARD, 0) if signal == 0 else (COST, signal - 1)
+        stream, position = OUTCOME, signal
         values[signal] = means[signal] + noise[signal] * normal(seed, run, round_, stream, position)
 
 
@@ -56,10 +56,7 @@ def run_rays(
         observe(action, truth, noise, seed, run, t, means, values)
         for j in range(m):
             excess = max(excess, means[1 + j] - thresholds[j])
-        if inflation == UNSAMPLED:
-            linear.learn_from(action, values, flags, numbers, memory, work)
-        else:
-            safe_lts.learn(action, values, flags, numbers, memory, work)
+        linear.learn_from(action, values, flags, numbers, memory, work)
     return excess, dared
 
 
@@ -148,7 +145,7 @@ def run_arms(
         for j in range(m):
             excess = max(excess, mixed_cost(truth[1 + j], truth[1 + j, safe], support, shares) - thresholds[j])
         for signal in range(1 + m):
-            stream, position = (REWARD, 0) if signal == 0 else (COST, signal - 1)
+            stream, position = OUTCOME, signal
             values[signal] = 1.0 if uniform(seed, run, t, stream, position) < truth[signal, arm] else 0.0
         counts.absorb(arm, values, kind, confidence, count, memory)
     return excess, dared

@@ -1,73 +1,98 @@
 """Safety as a statistic: among many seeded runs, those that ever violate are no more than δ allows.
 
-A run violates when the true expected cost of any of its rounds is above its threshold: that of the point played on rays,
-that of the mixture otherwise. The noise is exactly as declared, and the bound on the parameters is attained.
+A run violates when the true expected cost of any of its rounds is above its threshold: that of the point played on
+rays, that of the mixture otherwise. The noise is exactly as declared, and the bound on the parameters is attained.
+
+In random worlds violations are much rarer than δ, because a confidence set that fails seldom does so where a policy
+plays. The tight worlds leave no such luck: there a run violates as often as an interval fails.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.statistics.families import DELTA, Result, arm_world, linear_world, run_arms, run_linear
+from tests.statistics.families import (
+    DELTA,
+    Result,
+    arm_world,
+    linear_world,
+    run_arms,
+    run_linear,
+    tight_arms,
+    tight_world,
+)
 
-from stagewise import LCLUCB, OPLB, ROFUL, Agent, Arms, SafeLTS
+from stagewise import LCLUCB, OPLB, ROFUL, SafeLTS
+
+Play = Callable[[int, int], Result]  # of a run and a number of rounds
 
 ROUNDING = 1e-12
-CONFIDENCE = 0.999
+TIGHT = {"share_delta": False, "cost_bound": None}  # all of δ for the one interval that matters
 
 
-def in_linear_worlds(kind: Any, known: bool, **settings: Any) -> Callable[[int, int], Result]:
-    return lambda run, rounds: run_linear(kind, linear_world(run, known), run, rounds, known, **settings)
+def among(world: Any, kind: Any, known: bool = True, **settings: Any) -> Play:
+    return lambda run, rounds: run_linear(kind, world(run, known), run, rounds, known, **settings)
 
 
-def in_arm_worlds(known: bool, **settings: Any) -> Callable[[int, int], Result]:
-    return lambda run, rounds: run_arms(arm_world(run, known), run, rounds, known, **settings)
+def among_arms(world: Any, known: bool = True, **settings: Any) -> Play:
+    return lambda run, rounds: run_arms(world(run, known), run, rounds, known, **settings)
 
 
-POLICIES = {
-    "LC-LUCB": in_linear_worlds(LCLUCB, True),
-    "ROFUL": in_linear_worlds(ROFUL, True),
-    "Safe-LTS": in_linear_worlds(SafeLTS, True),
-    "OPLB": in_linear_worlds(OPLB, True),
-    "OPLB directional": in_linear_worlds(OPLB, True, optimism="directional"),
-    "OPB": in_arm_worlds(True),
-    "OPB directional": in_arm_worlds(True, optimism="directional"),
-    "LC-LUCB, unknown baseline": in_linear_worlds(LCLUCB, False),
-    "OPLB, unknown baseline": in_linear_worlds(OPLB, False),
-    "OPB, unknown baseline": in_arm_worlds(False),
+PROMISED = {
+    "LC-LUCB": among(linear_world, LCLUCB),
+    "ROFUL": among(linear_world, ROFUL),
+    "Safe-LTS": among(linear_world, SafeLTS),
+    "OPLB": among(linear_world, OPLB),
+    "directional OPLB": among(linear_world, OPLB, optimism="directional"),
+    "OPB": among_arms(arm_world),
+    "directional OPB": among_arms(arm_world, optimism="directional"),
+    "LC-LUCB, unknown baseline": among(linear_world, LCLUCB, known=False),
+    "ROFUL, unknown baseline": among(linear_world, ROFUL, known=False),
+    "OPLB, unknown baseline": among(linear_world, OPLB, known=False),
+    "OPB, unknown baseline": among_arms(arm_world, known=False),
+    "LC-LUCB, tight": among(tight_world, LCLUCB, **TIGHT),
+    "Safe-LTS, tight": among(tight_world, SafeLTS, **TIGHT),
+    "OPLB, tight": among(tight_world, OPLB, **TIGHT),
+    "OPB, tight": among_arms(tight_arms, share_delta=False),
 }
 OVERCONFIDENT = {
-    "LC-LUCB": in_linear_worlds(LCLUCB, True, declared=0.1),
-    "ROFUL": in_linear_worlds(ROFUL, True, declared=0.1),
-    "OPLB": in_linear_worlds(OPLB, True, declared=0.1),
-    "OPB": in_arm_worlds(True, noise=0.05),  # Bernoulli outcomes are ½-sub-Gaussian
+    "LC-LUCB told a tenth of the noise": among(linear_world, LCLUCB, declared=0.1),
+    "ROFUL told a tenth of the noise": among(linear_world, ROFUL, declared=0.1),
+    "OPLB told a tenth of the noise": among(linear_world, OPLB, declared=0.1),
+    "OPB told a tenth of the noise": among_arms(arm_world, noise=0.05),
+    "LC-LUCB told six tenths, tight": among(tight_world, LCLUCB, declared=0.6, **TIGHT),
+    "Safe-LTS told six tenths, tight": among(tight_world, SafeLTS, declared=0.6, **TIGHT),
+    "OPLB told six tenths, tight": among(tight_world, OPLB, declared=0.6, **TIGHT),
+    "OPB told four tenths, tight": among_arms(tight_arms, noise=0.2, share_delta=False),
 }
 
 
-def violating(play: Callable[[int, int], Result], runs: int, rounds: int) -> int:
+def allowed(runs: int) -> int:
+    """Return the number of violating runs that a probability of δ exceeds with a chance of 1 in 1000."""
+    return int(binom.ppf(0.999, runs, DELTA))
+
+
+def violating(play: Play, runs: int, rounds: int) -> int:
     """Return how many runs violate; most of them must dare something, or safety would be no achievement."""
     results = [play(run, rounds) for run in range(runs)]
     assert sum(result.dared > rounds // 10 for result in results) >= runs // 2
     return sum(result.excess > ROUNDING for result in results)
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_few_of_a_hundred_runs_violate(name: str) -> None:
-    assert violating(POLICIES[name], 100, 300) <= binom.ppf(CONFIDENCE, 100, DELTA)
+@pytest.mark.parametrize("name", PROMISED)
+def test_of_a_hundred_runs_few_violate(name: str) -> None:
+    assert violating(PROMISED[name], 100, 300) <= allowed(100)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", POLICIES)
-def test_no_more_runs_violate_than_delta_allows(name: str) -> None:
-    count = violating(POLICIES[name], 2000, 2000)
-    print(f"{name}: {count} of 2000 runs violate")
-    assert count <= binom.ppf(CONFIDENCE, 2000, DELTA)
+@pytest.mark.parametrize("name", PROMISED)
+def test_of_two_thousand_runs_no_more_violate_than_delta_allows(name: str) -> None:
+    count = violating(PROMISED[name], 2000, 2000)
+    print(f"{name}: {count} of 2000 runs violate, {allowed(2000)} may")  # pytest -rP shows it
+    assert count <= allowed(2000)
 
 
 @pytest.mark.parametrize("name", OVERCONFIDENT)
-def test_a_policy_told_a_tenth_of_the_noise_violates_in_far_more_runs(name: str) -> None:
-    count = violating(OVERCONFIDENT[name], 100, 300)
-    assert count > 2 * binom.ppf(CONFIDENCE, 100, DELTA)
+def test_a_policy_that_is_told_too_little_noise_violates_in_too_many_runs(name: str) -> None:
+    assert violating(OVERCONFIDENT[name], 100, 300) > allowed(100)

@@ -20,8 +20,9 @@ def run(size: str, out: Path, jobs: int) -> list[claims.Claim]:
     pictures.mkdir(exist_ok=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress, ProcessPoolExecutor(jobs) as pool:
-        task = progress.add_task("figure-1", total=len(plan.cells(size)))
-        for done in as_completed([pool.submit(plan.play, cell, size, folder) for cell in plan.cells(size)]):
+        runs = [(cell, size, run, folder) for cell in plan.cells() for run in range(plan.SIZES[size][1])]
+        task = progress.add_task("figure-1", total=len(runs))
+        for done in as_completed([pool.submit(plan.play, *run) for run in runs]):
             done.result()
             progress.advance(task)
     figure.draw(folder, size, [pictures / "figure-1.png", pictures / "figure-1.svg"])

@@ -11,11 +11,10 @@ from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.normal import quantile, quantile_pair
 from stagewise.kernels.philox import WORD, philox
 
-REWARD = 0  # the world's noise on the reward
-COST = 1  # the world's noise on the costs; position: the constraint
-ACTIONS = 2  # fresh action sets; position: the entry
-POLICY = 3  # a policy's own draws, from a mixture or a posterior; position: the coordinate
-INSTANCE = 4  # random instances, all in round 0
+OUTCOME = 0  # what a world shows; position: the signal, the reward first
+ACTIONS = 1  # fresh action sets; position: the entry
+POLICY = 2  # a policy's own draws, from a mixture or a posterior; position: the coordinate
+INSTANCE = 3  # random instances, all in round 0
 
 HALF_SPACING = 2.0**-53
 

@@ -3,6 +3,7 @@
 Each array that crosses costs about 0.2 µs, more than the arithmetic of a decision at d = 10; hence few and flat.
 """
 
+import math
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, kernel
@@ -67,7 +68,9 @@ class Sight(NamedTuple):
     hoped: Floats  # (M,) by the rule: the optimistic reward,
     steps: Floats  # (M,) how far the safe step goes,
     reaches: Floats  # (M,) and the plausible one
-    verdict: Floats  # (2 + m,) of the decision: step, hoped reward, pessimistic costs
+    verdict: (
+        Floats  # (3 + m,) of the decision: step, hoped reward, pessimistic costs; then the safe action's hoped reward
+    )
     action: Floats  # (d,) and the action played
 
 
@@ -99,12 +102,12 @@ def memory_size(shape: Shape) -> int:
 
 def sheet_size(d: int, m: int, count: int) -> int:
     """Return the length of the array of results for `count` candidates."""
-    return (8 + m) * count + (m + 3) + (1 + m) + (2 + m) + d
+    return (8 + m) * count + (m + 3) + (1 + m) + (3 + m) + d
 
 
 def work_size(d: int, m: int) -> int:
     """Return the length of the scratch array."""
-    return (d + 2) * BLOCK + 3 * d + 2 * (m + 3)
+    return (d + 2) * BLOCK + 3 * d + m + 3
 
 
 @kernel
@@ -193,7 +196,7 @@ def named_sight(shape: Shape, sheet: Floats, count: int) -> Sight:
     start = rows.size
     radii = start + m + 3
     verdict = radii + 1 + m
-    action = verdict + 2 + m
+    action = verdict + 3 + m
     return Sight(
         rows[:widths],
         rows[widths],
@@ -216,12 +219,12 @@ def start_memory(flags: Ints, numbers: Floats, memory: Floats) -> None:
     shape = named_shape(flags)
     memory[:] = 0.0
     ridge = reward_ridge(shape, memory)
-    for i in range(ridge.inverse.shape[0]):
-        ridge.inverse[i, i] = 1.0 / numbers[0]
+    for i in range(ridge.root.shape[0]):
+        ridge.root[i, i] = 1.0 / math.sqrt(numbers[0])
     if not together(shape):
         ridge = cost_ridge(shape, memory)
-        for i in range(ridge.inverse.shape[0]):
-            ridge.inverse[i, i] = 1.0 / numbers[0]
+        for i in range(ridge.root.shape[0]):
+            ridge.root[i, i] = 1.0 / math.sqrt(numbers[0])
 
 
 @kernel

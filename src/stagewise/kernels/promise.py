@@ -61,7 +61,7 @@ def assess(promise: Promise, start: Floats, radii: Floats) -> Start:
     m = promise.limits.size
     shortfall = 1.0 - start[0]
     if not promise.reward_known:
-        shortfall = max(0.0, min(1.0, shortfall + radii[0] * start[1 + m]))
+        shortfall = max(0.0, shortfall + radii[0] * start[1 + m])
     certified, lift, doubled = True, 0.0, 1.0 + promise.cost_scale
     for j in range(m):
         doubt = radii[1 + j] * start[2 + m]

@@ -137,6 +137,12 @@ def choose(sight: Sight, promise: Promise, eligible: Flags) -> int:
     """
     hoped, m = sight.hoped, promise.limits.size
     start = assess(promise, sight.start, sight.radii)
+    safe = sight.start[0] + sight.radii[0] * sight.start[1 + m] + start.lift * sight.start[2 + m]
+    sight.verdict[2 + m] = safe
+    if not start.certified:
+        sight.steps[:] = 0.0
+        hoped[:] = safe
+        return -WARMING
     fill_safe_steps(sight, promise)
     reaches = sight.steps
     if promise.directional:
@@ -146,14 +152,11 @@ def choose(sight: Sight, promise: Promise, eligible: Flags) -> int:
     for ray in range(eligible.size):
         if not eligible[ray]:
             hoped[ray] = -math.inf
-    if not start.certified:
-        return -WARMING
     best = first_best(hoped)
     if best < 0 or not math.isfinite(hoped[best]):
         return -NOT_FINITE
     if promise.directional:
         sight.steps[best] = min(sight.steps[best], reaches[best])
-    safe = sight.start[0] + sight.radii[0] * sight.start[1 + m] + start.lift * sight.start[2 + m]
     if promise.offers_safe and tie_floor(safe) > hoped[best]:
         return -PREFERRED
     for j in range(m):
@@ -168,7 +171,7 @@ def settle(sight: Sight, promise: Promise, targets: Floats, safe: Floats, ray: i
     m, start = promise.limits.size, sight.start
     step = sight.steps[ray] if ray >= 0 else 0.0
     sight.verdict[0] = step
-    sight.verdict[1] = sight.hoped[ray] if ray >= 0 else start[0] + sight.radii[0] * start[1 + m]
+    sight.verdict[1] = sight.hoped[ray] if ray >= 0 else sight.verdict[2 + m]
     for j in range(m):
         doubt = promise.cost_scale * sight.radii[1 + j] * start[2 + m]
         at_safe = min(start[1 + j] + doubt, promise.ceilings[j])

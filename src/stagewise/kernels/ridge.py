@@ -12,7 +12,7 @@ BLOCK = 128  # candidates looked at together: wide enough for full vectors, smal
 class Ridge(NamedTuple):
     """What is remembered of the observations z₁, z₂, …: enough for every estimate and every width."""
 
-    inverse: Floats  # (n, n)  V⁻¹,  V = λI + Σ zzᵀ; only the lower triangle is kept
+    root: Floats  # (n, n)  T, lower triangular, with V⁻¹ = TᵀT,  V = λI + Σ zzᵀ
     fits: Floats  # (k, n)  V⁻¹ Σ y z, one row a signal
     tally: Floats  # (2,)    log det V/λⁿ and the number of observations
 
@@ -48,69 +48,83 @@ def place(features: Floats, anchor: Anchor, coordinates: Floats) -> float:
 
 
 @kernel
-def multiply(inverse: Floats, vector: Floats, product: Floats) -> float:
-    """Write V⁻¹v and return vᵀV⁻¹v, from the lower triangle."""
-    size = vector.size
-    for i in range(size):
-        product[i] = 0.0
-    for i in range(size):
-        total = inverse[i, i] * vector[i]
-        for j in range(i):
-            total += inverse[i, j] * vector[j]
-            product[j] += inverse[i, j] * vector[i]
-        product[i] += total
+def multiply(root: Floats, vector: Floats, image: Floats, product: Floats) -> float:
+    """Write Tv and V⁻¹v = TᵀTv, and return vᵀV⁻¹v = ‖Tv‖²."""
     form = 0.0
-    for i in range(size):
-        form += product[i] * vector[i]
+    for i in range(vector.size):
+        total = 0.0
+        for j in range(i + 1):
+            total += root[i, j] * vector[j]
+        image[i] = total
+        form += total * total
+        product[i] = 0.0
+        for j in range(i + 1):
+            product[j] += root[i, j] * total
     return form
 
 
 @kernel
-def absorb(ridge: Ridge, coordinates: Floats, values: Floats, gain: Floats) -> None:
+def absorb(ridge: Ridge, coordinates: Floats, values: Floats, image: Floats, gain: Floats) -> None:
     """Take in one observation (z, y).
 
-    V⁻¹ ← V⁻¹ − gg'/(1 + z'g),  θ̂ ← θ̂ + g (y − <z, θ̂>)/(1 + z'g),  g = V⁻¹z        (Sherman and Morrison)
+        V⁻¹ ← V⁻¹ − gg'/(1 + z'g),  θ̂ ← θ̂ + g (y − <z, θ̂>)/(1 + z'g),  g = V⁻¹z
+
+    in Carlson's (1973) square-root form, row by row of T: with f = Tz and αᵢ = 1 + f₁² + … + fᵢ²,
+
+        Tᵢ ← Tᵢ √(αᵢ₋₁/αᵢ) − bᵢ₋₁ fᵢ/√(αᵢ₋₁ αᵢ),    bᵢ = bᵢ₋₁ + fᵢ Tᵢ,    b_n = g
+
+    The plain formula loses the narrow directions when play is uneven (docs/decisions/0005-square-root.md).
     """
-    size = coordinates.size
-    form = multiply(ridge.inverse, coordinates, gain)
-    scale = 1.0 / (1.0 + form)
+    size, before = coordinates.size, 1.0
+    for i in range(size):
+        total = 0.0
+        for j in range(i + 1):
+            total += ridge.root[i, j] * coordinates[j]
+        image[i], gain[i] = total, 0.0
+    for i in range(size):
+        row, length = ridge.root[i], image[i]
+        after = before + length * length
+        keep = math.sqrt(before / after)
+        give = length / math.sqrt(before * after)
+        for j in range(i + 1):
+            old = row[j]
+            row[j] = old * keep - gain[j] * give
+            gain[j] += length * old
+        before = after
     for signal in range(values.size):
         surprise = values[signal]
         for i in range(size):
             surprise -= ridge.fits[signal, i] * coordinates[i]
         for i in range(size):
-            ridge.fits[signal, i] += gain[i] * (surprise * scale)
-    for i in range(size):
-        pull = gain[i] * scale
-        for j in range(i + 1):
-            ridge.inverse[i, j] -= pull * gain[j]
-    ridge.tally[0] += math.log1p(form)
+            ridge.fits[signal, i] += gain[i] * (surprise / before)
+    ridge.tally[0] += math.log(before)
     ridge.tally[1] += 1.0
 
 
 @kernel
 def learn(ridge: Ridge, anchor: Anchor, features: Floats, values: Floats, work: Floats) -> None:
-    """Take in what was seen (k,) when the action x was played; `work` is (2n + k,)."""
-    size = ridge.inverse.shape[0]
-    coordinates, gain, unknown = work[:size], work[size : 2 * size], work[2 * size :][: values.size]
+    """Take in what was seen (k,) when the action x was played; `work` is (3n + k,)."""
+    size = ridge.root.shape[0]
+    coordinates, image, gain = work[:size], work[size : 2 * size], work[2 * size : 3 * size]
+    unknown = work[3 * size : 3 * size + values.size]
     share = place(features, anchor, coordinates)
     for signal in range(values.size):
         unknown[signal] = values[signal] - share * anchor.known[signal]
-    absorb(ridge, coordinates, unknown, gain)
+    absorb(ridge, coordinates, unknown, image, gain)
 
 
 @kernel
-def look_at_start(ridge: Ridge, anchor: Anchor, start: Floats, pull: Floats) -> float:
+def look_at_start(ridge: Ridge, anchor: Anchor, start: Floats, image: Floats, pull: Floats) -> float:
     """Write the k estimates at the safe action, and V⁻¹x₀ where free; return its width ‖x₀‖ in V⁻¹."""
     for signal in range(start.size):
         start[signal] = anchor.known[signal]
     if anchor.start.size == 0:
         return 0.0
-    form = multiply(ridge.inverse, anchor.start, pull)
+    form = multiply(ridge.root, anchor.start, image, pull)
     for signal in range(start.size):
         for i in range(anchor.start.size):
             start[signal] += ridge.fits[signal, i] * anchor.start[i]
-    return math.sqrt(max(form, 0.0))
+    return math.sqrt(form)
 
 
 @kernel
@@ -146,33 +160,32 @@ def add_products(vector: Floats, columns: Floats, totals: Floats) -> None:
 
 
 @kernel
-def add_row(inverse: Floats, i: int, columns: Floats, forms: Floats, part: Floats) -> None:
-    """Add 2 zᵢ (½ Vᵢᵢ zᵢ + Σ_{j<i} Vᵢⱼ zⱼ) for each z, where V stands for V⁻¹."""
-    row, half = columns[i * BLOCK : (i + 1) * BLOCK], 0.5 * inverse[i, i]
+def add_row(root: Floats, i: int, columns: Floats, forms: Floats, part: Floats) -> None:
+    """Add the square of row i of Tz, for each z."""
     for lane in range(forms.size):
-        part[lane] = half * row[lane]
-    for j in range(i):
-        factor, other = inverse[i, j], columns[j * BLOCK : (j + 1) * BLOCK]
+        part[lane] = 0.0
+    for j in range(i + 1):
+        factor, other = root[i, j], columns[j * BLOCK : (j + 1) * BLOCK]
         for lane in range(forms.size):
             part[lane] += factor * other[lane]
     for lane in range(forms.size):
-        forms[lane] += 2.0 * row[lane] * part[lane]
+        forms[lane] += part[lane] * part[lane]
 
 
 @kernel
-def add_two_rows(inverse: Floats, i: int, columns: Floats, forms: Floats, part: Floats, other: Floats) -> None:
-    """Add what `add_row` adds for i and i + 1, four columns at a time: eight products for each load and store."""
+def add_two_rows(root: Floats, i: int, columns: Floats, forms: Floats, part: Floats, other: Floats) -> None:
+    """Add the squares of rows i and i + 1 of Tz, four columns at a time: eight products for each load and store."""
     row, next_row = columns[i * BLOCK : (i + 1) * BLOCK], columns[(i + 1) * BLOCK : (i + 2) * BLOCK]
-    half, next_half, between = 0.5 * inverse[i, i], 0.5 * inverse[i + 1, i + 1], inverse[i + 1, i]
+    own, next_own, between = root[i, i], root[i + 1, i + 1], root[i + 1, i]
     for lane in range(forms.size):
-        part[lane] = half * row[lane]
-        other[lane] = next_half * next_row[lane] + between * row[lane]
+        part[lane] = own * row[lane]
+        other[lane] = next_own * next_row[lane] + between * row[lane]
     j = 0
-    while j < i:  # i is a multiple of two: columns come by two or by four
-        a, b, p, q = inverse[i, j], inverse[i, j + 1], inverse[i + 1, j], inverse[i + 1, j + 1]
+    while j < i:  # i is even: columns come by two or by four
+        a, b, p, q = root[i, j], root[i, j + 1], root[i + 1, j], root[i + 1, j + 1]
         first, second = columns[j * BLOCK : (j + 1) * BLOCK], columns[(j + 1) * BLOCK : (j + 2) * BLOCK]
         if j + 4 <= i:
-            c, d, r, s = inverse[i, j + 2], inverse[i, j + 3], inverse[i + 1, j + 2], inverse[i + 1, j + 3]
+            c, d, r, s = root[i, j + 2], root[i, j + 3], root[i + 1, j + 2], root[i + 1, j + 3]
             third, fourth = columns[(j + 2) * BLOCK : (j + 3) * BLOCK], columns[(j + 3) * BLOCK : (j + 4) * BLOCK]
             for lane in range(forms.size):
                 w, x, y, z = first[lane], second[lane], third[lane], fourth[lane]
@@ -185,19 +198,19 @@ def add_two_rows(inverse: Floats, i: int, columns: Floats, forms: Floats, part: 
                 other[lane] += p * first[lane] + q * second[lane]
             j += 2
     for lane in range(forms.size):
-        forms[lane] += 2.0 * (row[lane] * part[lane] + next_row[lane] * other[lane])
+        forms[lane] += part[lane] * part[lane] + other[lane] * other[lane]
 
 
 @kernel
-def quadratic_forms(inverse: Floats, columns: Floats, forms: Floats, part: Floats, other: Floats) -> None:
-    """Write zᵀV⁻¹z for each z, from the lower triangle."""
-    size = inverse.shape[0]
+def squared_widths(root: Floats, columns: Floats, forms: Floats, part: Floats, other: Floats) -> None:
+    """Write zᵀV⁻¹z = ‖Tz‖² for each z."""
+    size = root.shape[0]
     for lane in range(forms.size):
         forms[lane] = 0.0
     for pair in range(size // 2):
-        add_two_rows(inverse, 2 * pair, columns, forms, part, other)
+        add_two_rows(root, 2 * pair, columns, forms, part, other)
     if size % 2 == 1:
-        add_row(inverse, size - 1, columns, forms, part)
+        add_row(root, size - 1, columns, forms, part)
 
 
 class View(NamedTuple):
@@ -212,12 +225,13 @@ class View(NamedTuple):
 
 @kernel
 def look(features: Floats, anchor: Anchor, ridge: Ridge, belief: Belief, view: View, work: Floats) -> float:
-    """Fill the view and return the width at the safe action; `work` is (n BLOCK + 2 BLOCK + n,)."""
-    size, count = ridge.inverse.shape[0], features.shape[0]
+    """Fill the view and return the width at the safe action; `work` is (n BLOCK + 2 BLOCK + 2n,)."""
+    size, count = ridge.root.shape[0], features.shape[0]
     end = size * BLOCK
-    columns, parts, pull = work[:end], work[end : end + 2 * BLOCK], work[end + 2 * BLOCK : end + 2 * BLOCK + size]
+    columns, parts, rest = work[:end], work[end : end + 2 * BLOCK], work[end + 2 * BLOCK :]
+    image, pull = rest[:size], rest[size : 2 * size]
     fill_radii(belief, size, ridge.tally[0], ridge.tally[1], view.radii)
-    start_width = look_at_start(ridge, anchor, view.start, pull)
+    start_width = look_at_start(ridge, anchor, view.start, image, pull)
     first = 0
     while first < count:
         last = min(first + BLOCK, count)
@@ -228,8 +242,8 @@ def look(features: Floats, anchor: Anchor, ridge: Ridge, belief: Belief, view: V
             crosses = view.crosses[first:last]
             crosses[:] = 0.0
             add_products(pull, columns, crosses)
-        quadratic_forms(ridge.inverse, columns, view.widths[first:last], parts[:BLOCK], parts[BLOCK:])
+        squared_widths(ridge.root, columns, view.widths[first:last], parts[:BLOCK], parts[BLOCK:])
         first = last
     for candidate in range(count):
-        view.widths[candidate] = math.sqrt(max(view.widths[candidate], 0.0))
+        view.widths[candidate] = math.sqrt(view.widths[candidate])
     return start_width

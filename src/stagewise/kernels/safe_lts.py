@@ -2,15 +2,12 @@
 
 import math
 
-from stagewise.kernels.cholesky import unwind, update
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, fill_normal
 from stagewise.kernels.linear import (
     Sight,
     Terms,
-    learn_from,
     learned_dimension,
-    memory_size,
     named_shape,
     named_sight,
     named_terms,
@@ -65,41 +62,25 @@ def decide(
     run: int,
     round_: int,
 ) -> int:
-    """Return the ray taken, or minus the reason for the safe action; the memory ends with the factor of V."""
+    """Return the ray taken, or minus the reason for the safe action.
+
+    The sample is θ̂ + spread Tᵀη with η ~ N(0, I), which has covariance spread² V⁻¹.
+    """
     shape = named_shape(flags)
     terms = named_terms(shape, numbers)
     sight = named_sight(shape, sheet, features.shape[0])
     see(features, shape, terms, reward_ridge(shape, memory), memory, sight, work)
     size = learned_dimension(shape, shape.reward_known)
-    first = memory_size(shape)
-    factor = memory[first : first + size * size].reshape(size, size)
-    shift, coordinates = work[:size], work[size : 2 * size]
-    fill_normal(shift, seed, run, round_, POLICY)
-    unwind(factor, shift)
+    root = reward_ridge(shape, memory).root
+    draws, shift, coordinates = work[:size], work[size : 2 * size], work[2 * size : 3 * size]
+    fill_normal(draws, seed, run, round_, POLICY)
     spread = sight.radii[0] * inflation(kind, terms, sight, size)
     for i in range(size):
-        shift[i] *= spread
+        shift[i] = 0.0
+        for j in range(i + 1):
+            shift[j] += spread * draws[i] * root[i, j]
     tilt(features, terms, shift, coordinates, sight)
     sight.radii[0] = 0.0
     ray = choose(sight, terms.promise, eligible)
     settle(sight, terms.promise, features, terms.safe, ray)
     return ray
-
-
-@kernel
-def start_factor(flags: Ints, numbers: Floats, memory: Floats) -> None:
-    """Write the factor of λI."""
-    shape = named_shape(flags)
-    size, first = learned_dimension(shape, shape.reward_known), memory_size(shape)
-    for i in range(size):
-        memory[first + i * size + i] = math.sqrt(numbers[0])
-
-
-@kernel
-def learn(features: Floats, values: Floats, flags: Ints, numbers: Floats, memory: Floats, work: Floats) -> None:
-    """Take in what was seen, and the action into the factor."""
-    shape = named_shape(flags)
-    size, first = learned_dimension(shape, shape.reward_known), memory_size(shape)
-    learn_from(features, values, flags, numbers, memory[:first], work)
-    place(features, named_terms(shape, numbers).reward_anchor, work[:size])
-    update(memory[first : first + size * size].reshape(size, size), work[:size])

@@ -9,11 +9,12 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
 from stagewise.policies.policy import Policy, State
-from stagewise.policies.saved import read, written
-from stagewise.problem.checks import array
+from stagewise.policies.saved import check_kind, read, written
+from stagewise.problem.checks import array, is_listing, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
+from stagewise.records.outcome import Outcome
 
 
 class Agent:
@@ -31,8 +32,8 @@ class Agent:
     """
 
     def __init__(self, policy: Policy, seed: int | np.random.Generator = 0) -> None:
-        if not all(hasattr(policy, verb) for verb in ("start", "decide", "learn")):
-            raise InvalidProblem(f"policy is {policy!r}; it must have start, decide and learn, as LCLUCB has")
+        if isinstance(policy, type) or not all(hasattr(policy, verb) for verb in ("start", "decide", "learn")):
+            raise InvalidProblem(f"policy is {shown(policy)}; it must be an object with start, decide and learn")
         if isinstance(seed, np.random.Generator):
             seed = int(seed.integers(2**63))
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
@@ -44,12 +45,13 @@ class Agent:
         self.round = 0
         self._key = signed(self.seed)
         self._state: State = policy.start()
-        self._open: dict[int, Floats | int] = {}  # by round: the action played
+        self._open: dict[int, Any] = {}  # by round: the action played, or the decision where only three verbs are known
+        self._in_place = hasattr(policy, "absorb")
 
     @property
     def state(self) -> State:
         """A copy of the policy's memory."""
-        return State(self._state.memory.copy())
+        return State(self._state.memory.copy()) if self._in_place else self._state
 
     @property
     def waiting(self) -> int:
@@ -60,20 +62,25 @@ class Agent:
         """Choose among the actions: an action set, or a table of features."""
         round_ = self.round
         decision = self.policy.decide(self._state, actions, Draw(self._key, 0, round_))
-        self._open[round_] = decision.action
+        self._open[round_] = decision.action if self._in_place else decision
         self.round = round_ + 1
         return decision
 
     def learn(self, decision: Decision | int, reward: Any, cost: Any = None) -> None:
         """Take in the outcome of a decision, given as itself or by its round."""
         round_ = decision.round if isinstance(decision, Decision) else decision
-        waiting = self._open.get(round_)
+        counted = isinstance(round_, int | np.integer) and not isinstance(round_, bool)
+        waiting = self._open.get(round_) if counted else None
         if waiting is None:
-            known = isinstance(round_, int | np.integer) and 0 <= round_ < self.round
+            known = counted and 0 <= round_ < self.round
             why = (
                 "its outcome was learned already, and once is all it counts" if known else "this agent did not make it"
             )
-            raise InvalidOutcome(f"the outcome is for round {round_!r}; {why}")
+            raise InvalidOutcome(f"the outcome is for round {shown(round_)}; {why}")
+        if not self._in_place:
+            self._state = self.policy.learn(self._state, waiting, Outcome(reward, cost))
+            del self._open[round_]
+            return
         if isinstance(decision, Decision) and not np.array_equal(decision.action, waiting):
             raise InvalidOutcome(
                 f"the decision of round {round_} is not the one this agent made; it played another action"
@@ -87,6 +94,10 @@ class Agent:
 
         The bounds stay valid as long as each logged action was chosen without looking at its own outcome or later ones.
         """
+        if not self._in_place:
+            raise InvalidProblem(
+                "this policy has only start, decide and learn; a log needs `logged`, `values` and `absorb` too"
+            )
         actions = self.policy.logged(features)
         seen = array(rewards, "the logged rewards", InvalidOutcome)
         if seen.shape != (len(actions),):
@@ -96,12 +107,13 @@ class Agent:
         rows = rows_of(costs, len(actions))
         if len(rows) != len(actions):
             raise InvalidOutcome(f"there are {len(rows)} logged costs; they must be one row for each of {len(actions)}")
-        values = [self.policy.values(float(r), c) for r, c in zip(seen, rows, strict=True)]
+        values = [logged_row(self.policy, i, float(r), c) for i, (r, c) in enumerate(zip(seen, rows, strict=True))]
         for action, value in zip(actions, values, strict=True):
             self._state = self.policy.absorb(self._state, action, value)
 
     def save(self, path: str | Path) -> None:
         """Write policy, memory, seed and open decisions to a JSON file, all or nothing."""
+        check_kind(self.policy)
         waiting = {str(round_): np.asarray(action).tolist() for round_, action in self._open.items()}
         written(Path(path), self.policy, self._state.memory, self.seed, self.round, waiting)
 
@@ -112,9 +124,16 @@ class Agent:
         agent = cls(saved.policy, saved.seed)
         agent.round = saved.round
         agent._state = State(saved.memory)
-        for round_, action in saved.waiting.items():
-            agent._open[int(round_)] = np.array(action) if isinstance(action, list) else int(action)
+        agent._open = saved.waiting
         return agent
+
+
+def logged_row(policy: Policy, row: int, reward: float, cost: Any) -> Floats:
+    """Return one logged outcome as it is learned from, or say which row is refused."""
+    try:
+        return policy.values(reward, cost)
+    except InvalidOutcome as error:
+        raise InvalidOutcome(f"row {row} of the log: {error}") from None
 
 
 def rows_of(costs: Any, count: int) -> list[Any]:
@@ -122,8 +141,14 @@ def rows_of(costs: Any, count: int) -> list[Any]:
     if costs is None:
         return [None] * count
     if isinstance(costs, Mapping):
+        if not all(is_listing(column) for column in costs.values()):
+            raise InvalidOutcome("the logged costs hold a number where a column belongs; give one list for each name")
         columns = {name: list(column) for name, column in costs.items()}
         if any(len(column) != count for column in columns.values()):
             raise InvalidOutcome(f"the logged costs have columns of other lengths than the {count} logged actions")
         return [{name: column[i] for name, column in columns.items()} for i in range(count)]
+    if not isinstance(costs, str) and not is_listing(costs):
+        raise InvalidOutcome(
+            f"the logged costs are {shown(costs)}; they must be one row of costs for each logged action"
+        )
     return list(costs)

@@ -11,17 +11,17 @@ from stagewise.kernels import lc_lucb, linear, opb
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.models.arms import ArmsModel, confidence_of, union_kind
 from stagewise.models.linear import RADII, LinearModel
-from stagewise.policies.learning import Learning
+from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.linear import check_features
-from stagewise.policies.opb import checked_horizon, eligible_arms, logged_arms
+from stagewise.policies.opb import checked_count, checked_horizon, eligible_arms, logged_arms
 from stagewise.policies.oplb import listed_of
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays
 from stagewise.policies.settings import one_of, probability, promise_numbers
 from stagewise.policies.tables import leading
-from stagewise.problem.actions import Arms, Flags
-from stagewise.problem.checks import positive
-from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.actions import Flags
+from stagewise.problem.checks import positive, shown
+from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolved
 from stagewise.records.decision import Decision
@@ -31,9 +31,9 @@ from stagewise.records.explanation import Row, Table
 
 def watched(threshold: Any, safe_action: SafeAction | None) -> Thresholds:
     """Return thresholds that a policy does not heed but that its runs can be judged by."""
-    if threshold is None:
-        return NO_THRESHOLDS
-    return resolved(threshold, safe_action or SafeAction(arm=0))
+    if safe_action is not None and not isinstance(safe_action, SafeAction):
+        raise InvalidProblem(f"safe_action is {shown(safe_action)}; it must be a SafeAction, or None")
+    return NO_THRESHOLDS if threshold is None else resolved(threshold, safe_action or SafeAction(arm=0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,6 +103,11 @@ class LinUCB(Learning):
     def memory(self, state: State, flags: Ints, numbers: Floats) -> Floats:
         """Return the state's memory, or that of a learner which has seen nothing."""
         if state.memory.size:
+            if state.memory.size != linear.memory_size(linear.named_shape(flags)):
+                raise InvalidActions(
+                    f"the actions have {flags[0]} features; this learner has learned from actions with "
+                    f"{dimension_of(state.memory.size)}, and they must agree"
+                )
             return state.memory
         memory = np.empty(linear.memory_size(linear.named_shape(flags)))
         linear.start_memory(flags, numbers, memory)
@@ -114,16 +119,23 @@ class LinUCB(Learning):
         count, d = listed.features.shape
         flags, numbers = self.settings(d)
         memory = self.memory(state, flags, numbers)
-        if memory.size != linear.memory_size(linear.named_shape(flags)):
-            check_features(listed.features, round(math.sqrt(memory.size)), math.inf)
-        check_features(listed.features, d, self.action_bound if self.radius == "paper" else math.inf)
+        self.check(listed.features)
         sheet, work = np.empty(linear.sheet_size(d, 0, count)), np.empty(linear.work_size(d, 0))
         code = lc_lucb.decide(listed.features, listed.eligible, flags, numbers, memory, sheet, work)
         return decision_on_rays(code, sheet, d, listed.eligible, flags, numbers, NO_THRESHOLDS, draw.round)
 
     def logged(self, actions: Any) -> Floats:
         """Return logged actions (n, d)."""
-        return listed_of(actions).features
+        return self.check(listed_of(actions).features)
+
+    def check(self, features: Floats) -> Floats:
+        """Return actions that the radius can be used with."""
+        check_features(features, features.shape[1], self.action_bound if self.radius == "paper" else math.inf)
+        return features
+
+    def fits(self, memory: Floats) -> bool:
+        """Say whether a memory can be this policy's: empty, or of some dimension."""
+        return memory.ndim == 1 and (memory.size == 0 or dimension_of(memory.size) > 0)
 
     def absorb(self, state: State, action: Any, values: Floats) -> State:
         """Take in the reward seen with an action."""
@@ -152,7 +164,7 @@ class UCB(Learning):
 
     def __post_init__(self) -> None:
         one_of(self.radius, ("hoeffding", "paper"), "radius")
-        Arms(self.arms)
+        checked_count(self.arms)
         _ = self.model, self.watched
 
     @cached_property
@@ -175,6 +187,16 @@ class UCB(Learning):
             blind=1.0,
         )
 
+    @cached_property
+    def flags(self) -> Ints:
+        """The whole numbers and switches that kernels read."""
+        return np.array([self.arms, 0, -1, 1, 1, 0, 0], dtype=np.int64)
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The settings that kernels read: noise, nothing known, no promise."""
+        return np.concatenate([self.model.noise, [0.0], promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)])
+
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing."""
         return State(self.model.start())
@@ -182,10 +204,8 @@ class UCB(Learning):
     def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful arm."""
         eligible = eligible_arms(actions, self.arms)
-        flags = np.array([self.arms, 0, -1, 1, 1, 0, 0], dtype=np.int64)
-        numbers = np.concatenate([self.model.noise, [0.0], [0.0, 1.0]])
         hoped = np.empty(self.arms)
-        arm = opb.decide_unconstrained(eligible, flags, numbers, state.memory, hoped)
+        arm = opb.decide_unconstrained(eligible, self.flags, self.numbers, state.memory, hoped)
         nothing = np.empty(0)
         table = partial(arms_table, arm, hoped, eligible)
         return Decision(arm, arm, 1.0, None, float(hoped[arm]), nothing, nothing, None, draw.round, table)
@@ -194,10 +214,23 @@ class UCB(Learning):
         """Return logged arms (n,)."""
         return logged_arms(actions, self.arms)
 
+    def values(self, reward: Any, cost: Any) -> Floats:
+        """Return the reward as it is learned from; in [0, 1] where that was promised."""
+        values = super().values(reward, cost)
+        if self.noise is None and self.radius == "hoeffding":
+            check_unit_range(values, np.empty(0), ())
+        return values
+
     def absorb(self, state: State, action: Any, values: Floats) -> State:
         """Take in one pull, in place."""
         self.model.absorb(state.memory, int(action), values)
         return state
+
+
+def dimension_of(size: int) -> int:
+    """Return the d of a reward regression's memory of this size, d² + d + 2; 0: there is none."""
+    d = round(math.sqrt(max(size - 2, 0)) - 0.5)
+    return d if d > 0 and d * d + d + 2 == size else 0
 
 
 def arms_table(played: int, hoped: Floats, eligible: Flags) -> Table:

@@ -25,7 +25,7 @@ class LCLUCB(LinearPolicy):
     >>> from stagewise.problem.safe_action import SafeAction
     >>> policy = LCLUCB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
     >>> decision = policy.decide(policy.start(), np.eye(2), Draw())
-    >>> decision.index, decision.step
+    >>> decision.index, round(decision.step, 6)
     (0, 0.5)
     """
 

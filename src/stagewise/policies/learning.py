@@ -1,6 +1,5 @@
 """What all policies do with an outcome: check it, sign it, take it in."""
 
-import math
 from abc import abstractmethod
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.policies.policy import State
-from stagewise.problem.checks import number
+from stagewise.problem.checks import LARGEST, number
 from stagewise.problem.errors import InvalidOutcome
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
@@ -31,7 +30,7 @@ class Learning:
     def values(self, reward: Any, cost: Any) -> Floats:
         """Return the reward and the costs (1 + m,) as they are learned from: finite, signed so that less is better."""
         m = self.thresholds.signs.size
-        if type(reward) is float and type(cost) is float and m == 1 and math.isfinite(reward) and math.isfinite(cost):
+        if type(reward) is float and type(cost) is float and m == 1 and abs(reward) < LARGEST and abs(cost) < LARGEST:
             return np.array([reward, self.thresholds.signs[0] * cost])
         values = np.empty(1 + m)
         values[0] = number(reward, "the reward", InvalidOutcome)
@@ -39,4 +38,25 @@ class Learning:
             if cost is None:
                 raise InvalidOutcome(f"the cost is missing; it is needed for {', '.join(self.thresholds.names)}")
             values[1:] = self.thresholds.signs * self.thresholds.costs(cost)
+        for name, value in zip(("reward", *self.thresholds.names), values, strict=True):
+            if abs(value) > LARGEST:
+                raise InvalidOutcome(f"the {name!r} is {value}; beyond {LARGEST:g} its square cannot be reckoned with")
         return values
+
+    def fits(self, memory: Floats) -> bool:
+        """Say whether a memory can be this policy's."""
+        return memory.shape == self.start().memory.shape
+
+    @abstractmethod
+    def start(self) -> State:
+        """Return the memory of a policy that has seen nothing."""
+
+
+def check_unit_range(values: Floats, signs: Floats, names: tuple[str, ...]) -> None:
+    """Refuse outcomes (1 + m,) outside [0, 1], which the radius "hoeffding" rests on."""
+    for name, value in zip(("reward", *names), np.concatenate([values[:1], signs * values[1:]]), strict=True):
+        if not 0.0 <= value <= 1.0:
+            raise InvalidOutcome(
+                f"the {name!r} is {value}, outside [0, 1]; the radius 'hoeffding' rests on that range, "
+                "so rescale the outcomes or give `noise`"
+            )

@@ -13,7 +13,7 @@ from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.policies.settings import ceilings_of, one_of, probability, promise_numbers
 from stagewise.problem.actions import Finite, Listed
-from stagewise.problem.checks import one_per, positive
+from stagewise.problem.checks import kept, one_per, positive
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
@@ -43,6 +43,8 @@ class LinearPolicy(Learning):
     numbers: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        for name in ("threshold", "noise", "parameter_bound"):
+            object.__setattr__(self, name, kept(getattr(self, name)))
         safe = checked_safe(self.safe_action)
         thresholds = resolved(self.threshold, self.safe_action)
         optimism = one_of(self.optimism, ("inflated", "directional"), "optimism")
@@ -65,6 +67,12 @@ class LinearPolicy(Learning):
         """Return what is assumed of the signals."""
         names = ("reward", *thresholds.names)
         share = probability(self.delta, "delta") / (len(names) if self.share_delta else 1)
+        size = float(np.linalg.norm(safe.features))
+        if self.radius == "paper" and size > positive(self.action_bound, "action_bound") * (1.0 + 1e-9):
+            raise InvalidProblem(
+                f"the safe action has norm {size:.6g}, above action_bound {self.action_bound:g}; "
+                "the radius 'paper' holds only up to it"
+            )
         return LinearModel(
             safe=safe.features,
             names=names,

@@ -3,13 +3,12 @@
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from stagewise.kernels.blend import named_odds
 from stagewise.kernels.compile import Flags, Floats, Ints
 from stagewise.kernels.promise import DRAWN
 from stagewise.policies.settings import FALLBACKS
-from stagewise.policies.tables import leading
+from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.explanation import Row, Table
@@ -69,16 +68,12 @@ def table(
     first = leading(odds.hoped, eligible, code)
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]
     shown = [*mixed, *(i for i in first if i not in mixed and odds.hoped[i] > -np.inf)][: max(5, len(mixed))]
+    word = "action" if home < 0 else "arm"
     rows = [
-        Row(f"action {i}", odds.hoped[i], tuple(signs * odds.dearest[:, i]), probabilities[i], i == code) for i in shown
+        Row(f"{word} {i}", odds.hoped[i], tuple(signs * odds.dearest[:, i]), probabilities[i], i == code) for i in shown
     ]
     safe = tuple(signs * odds.safe_dearest)
     rows.append(Row("safe action", float(odds.safe_hoped[0]), safe, float(probabilities[home]), code < 0))
     why = "drawn from the mixture with the largest hoped reward whose pessimistic costs stay within the thresholds"
-    hidden = count - len(rows) + (1 if home < 0 else 0)
-    return Table(
-        thresholds.names, tuple(signs), tuple(thresholds.values), "probability", tuple(rows), max(hidden, 0), why
-    )
-
-
-Support = npt.NDArray[np.int64]
+    hidden = max(hidden_count(count, eligible, len(shown)) - int(home >= 0), 0)
+    return Table(thresholds.names, tuple(signs), tuple(thresholds.values), "probability", tuple(rows), hidden, why)

@@ -10,13 +10,13 @@ from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.models.arms import ArmsModel, confidence_of, union_kind
-from stagewise.policies.learning import Learning
+from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.mixtures import decision_from_mixture
 from stagewise.policies.policy import State
-from stagewise.policies.settings import ceilings_of, one_of, probability, promise_numbers
+from stagewise.policies.settings import FALLBACKS, OVER, ceilings_of, one_of, probability, promise_numbers
 from stagewise.problem.actions import ALL, Arms, Flags
-from stagewise.problem.checks import one_per, positive
-from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
+from stagewise.problem.checks import kept, one_per, positive, shown
+from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
 from stagewise.records.decision import Decision
@@ -55,7 +55,9 @@ class OPB(Learning):
     numbers: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        safe = checked_arm(self.safe_action, Arms(self.arms).count)
+        for name in ("threshold", "noise"):
+            object.__setattr__(self, name, kept(getattr(self, name)))
+        safe = checked_arm(self.safe_action, checked_count(self.arms))
         thresholds = resolved(self.threshold, safe)
         one_of(self.optimism, ("inflated", "directional"), "optimism")
         one_of(self.radius, ("hoeffding", "paper"), "radius")
@@ -63,6 +65,8 @@ class OPB(Learning):
             raise InvalidProblem("cost_bound is None; an arm never pulled could then cost anything, and never be tried")
         lowest = 0.0 if self.bounded else None
         ceilings = ceilings_of(thresholds, self.cost_bound, lowest)
+        if self.bounded:
+            check_safe_range(safe, thresholds)
         known = np.zeros(1 + ceilings.size)
         known[0] = safe.reward or 0.0
         known[1:] = 0.0 if thresholds.safe is None else thresholds.signs * thresholds.safe
@@ -106,6 +110,8 @@ class OPB(Learning):
         m, home = self.thresholds.values.size, int(self.flags[2])
         flat, support = np.empty(odds_size(m, self.arms)), np.empty(m + 2, dtype=np.int64)
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
+        if self.horizon is not None and state.memory[: self.arms].max() >= self.horizon:
+            return past_horizon(self, draw)
         code = opb.decide(eligible, self.flags, self.numbers, state.memory, np.empty(m + 3), flat, support, lottery)
         arm = code if code >= 0 else home
         return decision_from_mixture(code, arm, flat, support, self.arms, home, eligible, self.thresholds, draw.round)
@@ -123,14 +129,37 @@ class OPB(Learning):
         """Return the outcome as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.bounded:
-            unit = np.concatenate([values[:1], self.thresholds.signs * values[1:]])
-            for name, value in zip(("reward", *self.thresholds.names), unit, strict=True):
-                if not 0.0 <= value <= 1.0:
-                    raise InvalidOutcome(
-                        f"the {name!r} is {value}, outside [0, 1]; the radius 'hoeffding' rests on that range, "
-                        "so rescale the outcomes or give `noise`"
-                    )
+            check_unit_range(values, self.thresholds.signs, self.thresholds.names)
         return values
+
+
+def past_horizon(policy: OPB, draw: Draw) -> Decision:
+    """Return the safe arm: with a horizon, radii hold for so many pulls and no more."""
+    thresholds, home = policy.thresholds, int(policy.flags[2])
+    probabilities = np.zeros(policy.arms + 1)
+    probabilities[home] = 1.0
+    dearest = thresholds.values if thresholds.safe is None else thresholds.safe
+    return Decision(home, home, 1.0, probabilities, 1.0, dearest, thresholds.values, FALLBACKS[OVER], draw.round)
+
+
+def checked_count(arms: Any) -> int:
+    """Return a number of arms."""
+    if isinstance(arms, bool) or not isinstance(arms, int | np.integer) or arms < 1:
+        raise InvalidProblem(f"arms is {shown(arms)}; it must be a whole number of at least 1")
+    return int(arms)
+
+
+def check_safe_range(safe: SafeAction, thresholds: Thresholds) -> None:
+    """Refuse a safe arm whose known means lie outside the range that all outcomes are promised to lie in."""
+    known = {"reward": safe.reward}
+    if thresholds.safe is not None:
+        known |= dict(zip(thresholds.names, thresholds.safe.tolist(), strict=True))
+    for name, value in known.items():
+        if value is not None and not 0.0 <= value <= 1.0:
+            raise InvalidProblem(
+                f"the safe arm's {name!r} is {value}, outside [0, 1], where all outcomes are taken to lie; "
+                "rescale, or give `noise`"
+            )
 
 
 def checked_arm(safe_action: Any, arms: int) -> SafeAction:
@@ -139,8 +168,10 @@ def checked_arm(safe_action: Any, arms: int) -> SafeAction:
         raise InvalidProblem(
             f"safe_action is {safe_action!r}; it must be a SafeAction, the one action known to be safe"
         )
-    if safe_action.arm is None or safe_action.arm >= arms:
-        raise InvalidProblem(f"the safe action is {safe_action.arm!r}; it must be one of the arms 0 to {arms - 1}")
+    if safe_action.arm is None:
+        raise InvalidProblem("the safe action has features; a policy over arms needs SafeAction(arm=...)")
+    if safe_action.arm >= arms:
+        raise InvalidProblem(f"the safe arm is {safe_action.arm!r}; it must be one of the arms 0 to {arms - 1}")
     return safe_action
 
 
@@ -166,7 +197,10 @@ def eligible_arms(actions: Any, arms: int) -> Flags:
 
 def logged_arms(actions: Any, arms: int) -> Ints:
     """Return arms that were pulled, one a row."""
-    given = np.asarray(actions)
+    try:
+        given = np.asarray(actions)
+    except ValueError:  # ragged
+        given = np.empty((0, 0))
     if given.ndim != 1 or given.dtype.kind not in "iu" or not np.all((given >= 0) & (given < arms)):
         raise InvalidActions(f"the logged arms must be a list of whole numbers from 0 to {arms - 1}")
     return given.astype(np.int64)

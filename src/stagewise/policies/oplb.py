@@ -40,6 +40,7 @@ class OPLB(LinearPolicy):
         code = oplb.decide(
             listed.features, listed.eligible, flags, numbers, state.memory, sheet, work, flat, support, lottery
         )
+        sheet.flags.writeable = False
         action = sheet[sheet.size - d :]
         return decision_from_mixture(
             code, action, flat, support, count, -1, listed.eligible, self.thresholds, draw.round

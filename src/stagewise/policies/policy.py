@@ -31,6 +31,9 @@ class Policy(Protocol):
     def learn(self, state: State, decision: Decision, outcome: Outcome) -> State:
         """Return the memory after the decision's outcome was seen."""
 
+    def fits(self, memory: Floats) -> bool:
+        """Say whether a memory can be this policy's."""
+
     def values(self, reward: Any, cost: Any) -> Floats:
         """Return the reward and the costs (1 + m,) as they are learned from, or refuse them."""
 

@@ -8,7 +8,7 @@ import numpy as np
 from stagewise.kernels import lc_lucb, linear
 from stagewise.kernels.compile import Flags, Floats, Ints
 from stagewise.policies.settings import FALLBACKS
-from stagewise.policies.tables import leading
+from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.actions import Arms, Finite, Rays
 from stagewise.problem.errors import InvalidActions
 from stagewise.problem.thresholds import Thresholds
@@ -43,7 +43,7 @@ def decision_on_rays(
     """Return the decision that the kernel's code and sheet stand for."""
     sheet.flags.writeable = False
     action = sheet.size - dimension
-    first = action - thresholds.values.size - 2
+    first = action - thresholds.values.size - 3
     step, hoped = sheet[first : first + 2].tolist()
     return Decision(
         sheet[action:],
@@ -51,7 +51,7 @@ def decision_on_rays(
         step,
         None,
         hoped,
-        thresholds.in_units(sheet[first + 2 : action]),
+        thresholds.in_units(sheet[first + 2 : action - 1]),
         thresholds.values,
         None if code >= 0 else FALLBACKS[-code],
         round_,
@@ -66,14 +66,27 @@ def table(code: int, sheet: Floats, eligible: Flags, flags: Ints, numbers: Float
     sight = linear.named_sight(shape, sheet, count)
     dearest = np.empty((shape.constraints, count))
     lc_lucb.fill_dearest(flags, numbers, sheet, dearest)
+    word = "ray" if shape.offers_safe else "action"
+    chosen = leading(sight.hoped, eligible, code)
     rows = [
-        Row(f"ray {i}", sight.hoped[i], tuple(thresholds.signs * dearest[:, i]), sight.steps[i], i == code)
-        for i in leading(sight.hoped, eligible, code)
+        Row(f"{word} {i}", sight.hoped[i], tuple(thresholds.signs * dearest[:, i]), sight.steps[i], i == code)
+        for i in chosen
     ]
-    safe = tuple(thresholds.signs * sight.start[1 : 1 + shape.constraints])
-    rows.append(Row("safe action", float(sight.start[0]), safe, 0.0, code < 0))
-    why = "the ray with the largest hoped reward at its longest safe step"
+    if shape.offers_safe:
+        promise = linear.named_terms(shape, numbers).promise
+        doubt = promise.cost_scale * sight.radii[1:] * sight.start[-1]
+        dear = np.minimum(sight.start[1 : 1 + shape.constraints] + doubt, promise.ceilings)
+        rows.append(Row("safe action", float(sight.verdict[-1]), tuple(thresholds.signs * dear), 0.0, code < 0))
+    why = (
+        "the action with the largest hoped reward"
+        if not shape.offers_safe
+        else "the ray with the largest hoped reward at its longest safe step"
+    )
     if shape.directional:
-        why = "the ray with the largest hoped reward at its longest plausible step, cut back to its safe step"
-    hidden = count - len(rows) + 1
+        why = (
+            "the action with the largest hoped reward"
+            if not shape.offers_safe
+            else "the ray with the largest hoped reward at its longest plausible step, cut back to its safe step"
+        )
+    hidden = hidden_count(count, eligible, len(chosen))
     return Table(thresholds.names, tuple(thresholds.signs), tuple(thresholds.values), "step", tuple(rows), hidden, why)

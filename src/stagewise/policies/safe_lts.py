@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels import linear, safe_lts
-from stagewise.kernels.compile import Floats
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
 from stagewise.policies.settings import one_of
+from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
@@ -32,19 +32,17 @@ class SafeLTS(LinearPolicy):
         one_of(self.inflation, tuple(INFLATIONS), "inflation")
         one_of(self.optimism, ("inflated",), "the optimism of SafeLTS, which samples instead,")
         super().__post_init__()
+        least = float((self.thresholds.signs * self.thresholds.values).min())
+        if self.inflation == "authors" and not least > 0.0:
+            raise InvalidProblem(
+                f"inflation is 'authors' and a threshold is {least:g}; that inflation divides by the threshold, "
+                "so it needs thresholds from above that are greater than 0"
+            )
 
     @property
     def inflates(self) -> bool:
         """A sampled reward is not raised by the costs' uncertainty."""
         return False
-
-    def start(self) -> State:
-        """Return the memory of a policy that has seen nothing, with the factor that draws are made from."""
-        memory = super().start().memory
-        size = linear.learned_dimension(linear.named_shape(self.flags), bool(self.flags[4]))
-        extended = np.concatenate([memory, np.zeros(size * size)])
-        safe_lts.start_factor(self.flags, self.numbers, extended)
-        return State(extended)
 
     def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays."""
@@ -56,9 +54,3 @@ class SafeLTS(LinearPolicy):
         kind = INFLATIONS[self.inflation]
         code = safe_lts.decide(rays.features, rays.eligible, flags, numbers, state.memory, sheet, work, kind, *draw)
         return decision_on_rays(code, sheet, d, rays.eligible, flags, numbers, self.thresholds, draw.round)
-
-    def absorb(self, state: State, action: Any, values: Floats) -> State:
-        """Take in what was seen with an action, in place."""
-        work = np.empty(linear.work_size(self.dimension, values.size))
-        safe_lts.learn(action, values, self.flags, self.numbers, state.memory, work)
-        return state

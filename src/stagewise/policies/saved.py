@@ -16,6 +16,7 @@ from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.policy import Policy
 from stagewise.policies.safe_lts import SafeLTS
+from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
@@ -27,6 +28,9 @@ KINDS: dict[str, Any] = {
 }
 
 
+POLICIES = (LCLUCB, SafeLTS, OPLB, OPB, LinUCB, UCB, AlwaysSafe)
+
+
 class Saved(NamedTuple):
     """What a file holds."""
 
@@ -34,14 +38,19 @@ class Saved(NamedTuple):
     memory: Floats
     seed: int
     round: int
-    waiting: dict[str, Any]
+    waiting: dict[int, Any]  # by round: the action played
+
+
+def check_kind(value: Any) -> None:
+    """Refuse what a file cannot name."""
+    if type(value).__name__ not in KINDS or type(value) is not KINDS[type(value).__name__]:
+        raise InvalidProblem(f"{type(value).__name__} cannot be saved; known are {', '.join(KINDS)}")
 
 
 def encoded(value: Any) -> Any:
     """Return plain JSON values; an object becomes its kind and its settings."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if type(value).__name__ not in KINDS:
-            raise InvalidProblem(f"{type(value).__name__} cannot be saved; known are {', '.join(KINDS)}")
+        check_kind(value)
         settings = {f.name: encoded(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
         return {"kind": type(value).__name__, "settings": settings}
     if isinstance(value, Mapping):
@@ -50,7 +59,9 @@ def encoded(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, list | tuple):
         return [encoded(entry) for entry in value]
-    return value
+    if isinstance(value, bool | int | float | str) or value is None:
+        return value
+    return float(value)  # an exact number, such as a Fraction
 
 
 def decoded(value: Any) -> Any:
@@ -76,11 +87,14 @@ def written(path: Path, policy: Policy, memory: Floats, seed: int, round_: int, 
         "waiting": waiting,
     }
     draft = path.with_name(path.name + ".part")
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump(content, file, allow_nan=False)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(content, file, allow_nan=False)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def read(path: Path) -> Saved:
@@ -89,6 +103,8 @@ def read(path: Path) -> Saved:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InvalidFile(f"{path} does not exist") from None
+    except OSError as error:
+        raise InvalidFile(f"{path} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InvalidFile(f"{path} is not whole: {error}; restore it from a backup") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -100,13 +116,28 @@ def read(path: Path) -> Saved:
         )
     try:
         policy = decoded(content["policy"])
+        if not isinstance(policy, POLICIES):
+            raise InvalidProblem("the policy in it is none")
         memory = np.array(content["memory"], dtype=np.float64)
-        saved = Saved(policy, memory, int(content["seed"]), int(content["round"]), dict(content["waiting"]))
+        seed, round_ = whole(content["seed"], "seed", 2**64), whole(content["round"], "round", 2**62)
+        waiting = {whole(int(r), "round", round_): played(policy, action) for r, action in content["waiting"].items()}
     except StagewiseError as error:
         raise InvalidFile(f"{path} holds settings that are refused: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidFile(f"{path} lacks something or holds it in another form: {error!r}") from None
-    fresh = policy.start().memory
-    if (fresh.size and fresh.shape != memory.shape) or memory.ndim != 1 or not np.isfinite(memory).all():
+    if not policy.fits(memory) or not np.isfinite(memory).all():
         raise InvalidFile(f"{path} holds a memory that does not fit its policy")
-    return saved
+    return Saved(policy, memory, seed, round_, waiting)
+
+
+def whole(value: Any, name: str, end: int) -> int:
+    """Return a whole number from 0 to below the end."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < end:
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be a whole number from 0 to {end - 1}")
+    return value
+
+
+def played(policy: Policy, action: Any) -> Any:
+    """Return an action that this policy can have played."""
+    row = policy.logged([action])[0]
+    return row if isinstance(action, list) else int(row)

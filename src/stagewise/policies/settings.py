@@ -10,11 +10,13 @@ from stagewise.problem.checks import number, positive
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
+OVER = 6
 FALLBACKS = {
     1: "the safe action promises more than any listed one",
     2: "the safe action's own cost is not certain enough yet, so it is played to learn it",
     3: "nothing listed is safe",
     4: "the bounds are not finite",
+    OVER: "the horizon is over, and the radii hold no longer",
 }
 
 

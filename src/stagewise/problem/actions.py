@@ -11,6 +11,7 @@ from stagewise.problem.errors import InvalidActions
 Flags = npt.NDArray[np.bool_]
 
 ALL: Flags = np.empty(0, dtype=np.bool_)
+ALL.flags.writeable = False
 
 
 def mask_of(chosen: Any, count: int) -> Flags:
@@ -60,7 +61,8 @@ class Listed:
     def borrowed(cls, features: Any) -> Self:
         """Take an array as it is, without a copy: for one decision only."""
         listed = cls.__new__(cls)
-        listed.features = checked(features)
+        listed.features = checked(features).view()
+        listed.features.flags.writeable = False  # kernels are compiled once, for arrays that nobody writes to
         listed.eligible = ALL
         return listed
 

@@ -1,7 +1,8 @@
 """Numbers and arrays as they come from outside, checked once: each check returns the value it vouches for."""
 
 import math
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,20 @@ from stagewise.problem.errors import InvalidProblem, StagewiseError
 
 Floats = npt.NDArray[np.float64]
 
+LARGEST = 1e100  # beyond it a square cannot be told from infinity
+
+
+def shown(value: Any) -> str:
+    """Return a value as an error message shows it: never longer than a line.
+
+    >>> shown(list(range(100)))
+    '[0, 1, 2, 3, 4, 5, ...]'
+    """
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return f"a {type(value).__name__} of very many digits"
+
 
 def number(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> float:
     """Return a finite float.
@@ -18,12 +33,12 @@ def number(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) 
     >>> number(2, "delta")
     2.0
     """
-    if isinstance(value, bool | np.bool_ | str | bytes) or value is None:
-        raise error(f"{name} is {value!r}; it must be a number")
+    if isinstance(value, bool | np.bool_ | str | bytes | complex | np.complexfloating) or value is None:
+        raise error(f"{name} is {shown(value)}; it must be a number")
     try:
         result = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise error(f"{name} is {value!r}; it must be a number") from None
+        raise error(f"{name} is {shown(value)}; it must be a number that a double can hold") from None
     if not math.isfinite(result):
         raise error(f"{name} is {result}; it must be finite, since every bound is built from it")
     return result
@@ -48,15 +63,15 @@ def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -
     except ValueError:
         raise error(f"{name} must be a rectangular array of numbers; its rows differ in length") from None
     if given.dtype.kind not in "fiu":
-        raise error(f"{name} holds values of type {given.dtype}; it must hold real numbers")
+        raise error(f"values of type {given.dtype} stand in {name}, where only real numbers may")
     if given.dtype == np.float64:
         result = np.ascontiguousarray(given)
     else:
         with np.errstate(over="ignore"):  # what is too large for a double becomes infinite, and is refused below
             result = np.ascontiguousarray(given, dtype=np.float64)
-    if not np.isfinite(result).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(result))[0])
-        raise error(f"{name} holds {result[place]} at position {place}; every entry must be finite")
+    if result.size and not (result.min() > -LARGEST and result.max() < LARGEST):  # false for NaN too
+        place = tuple(int(i) for i in np.argwhere(~(np.abs(result) < LARGEST))[0])
+        raise error(f"there is {result[place]} in {name} at {place}; every entry must be finite and below {LARGEST:g}")
     return result.reshape(given.shape)
 
 
@@ -67,14 +82,36 @@ def frozen(values: Floats) -> Floats:
     return copy
 
 
+def is_listing(value: Any) -> bool:
+    """Say whether a value lists others: a list, a tuple or an array with an axis."""
+    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def entries_of(value: Any, what: str, error: type[StagewiseError] = InvalidProblem) -> list[Any]:
+    """Return the entries of a flat listing."""
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        raise error(f"{what} has shape {value.shape}; it must be a number or one flat list of numbers")
+    return list(value)
+
+
+def kept(value: Any) -> Any:
+    """Return a copy of what a user may go on changing, so that what was promised stays promised."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return list(value) if isinstance(value, list | tuple) else value
+
+
 def one_per(value: Any, names: Sequence[str], what: str) -> Floats:
     """Return one positive number per name, from one for all or a sequence.
 
     >>> one_per(0.1, ["reward", "cost"], "noise")
     array([0.1, 0.1])
     """
-    given = np.ndim(value) > 0
-    entries = list(value) if given else [value] * len(names)
+    entries = entries_of(value, what) if is_listing(value) else [value] * len(names)
     if len(entries) != len(names):
-        raise InvalidProblem(f"{what} has {len(entries)} entries; it needs one, or one for each of {', '.join(names)}")
+        raise InvalidProblem(
+            f"{what} has {len(entries)} entries; it needs one number for all, or one for each of {', '.join(names)}"
+        )
     return np.array([positive(entry, f"{what} of {name}") for entry, name in zip(entries, names, strict=True)])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.problem.checks import array, frozen, number
+from stagewise.problem.checks import array, frozen, kept, number
 from stagewise.problem.errors import InvalidProblem
 
 Cost = float | Sequence[float | None] | Mapping[str, float | None] | npt.NDArray[np.float64] | None
@@ -39,8 +39,14 @@ class SafeAction:
                     f"the safe action's features have shape {features.shape}; they must be one vector of length d"
                 )
             object.__setattr__(self, "features", frozen(features))
+            if np.any(features) and not np.abs(features).max() > 1e-100:
+                raise InvalidProblem(
+                    f"the safe action's largest feature is {np.abs(features).max()}; it must be zero, or of a size "
+                    "whose square can be told from zero"
+                )
         elif isinstance(self.arm, bool) or not isinstance(self.arm, int | np.integer) or self.arm < 0:
             raise InvalidProblem(f"the safe arm is {self.arm!r}; it must be an arm's number, counted from 0")
+        object.__setattr__(self, "cost", kept(self.cost))
         if self.reward is not None:
             reward = number(self.reward, "the safe action's reward")
             if reward > 1.0:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import Floats, frozen, number
+from stagewise.problem.checks import Floats, entries_of, frozen, is_listing, number, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.safe_action import SafeAction
 
@@ -58,10 +58,10 @@ class Thresholds:
             if set(value) != set(self.names):
                 raise error(f"{what} names {sorted(map(str, value))}; the constraints are {list(self.names)}")
             value = [value[name] for name in self.names]
-        entries = list(value) if np.ndim(value) == 1 else [value]
-        if len(entries) != len(self.names) or np.ndim(value) > 1:
+        entries = entries_of(value, what, error) if is_listing(value) else [value]
+        if len(entries) != len(self.names):
             raise error(
-                f"{what} is {value!r}; it needs one number for each of {', '.join(self.names) or 'no constraint'}"
+                f"{what} is {shown(value)}; it needs one number for each of {', '.join(self.names) or 'no constraint'}"
             )
         return np.array([number(e, f"{what} of {n!r}", error) for e, n in zip(entries, self.names, strict=True)])
 
@@ -76,21 +76,21 @@ def resolved(threshold: Any, safe_action: SafeAction) -> Thresholds:
     array([ 1., -1.])
     """
     given, names = listed(threshold)
-    safe = safe_costs(safe_action, names)
+    costs = safe_costs(safe_action, names)
+    safe = None if np.isnan(costs).any() else costs
     signs = np.array([-1.0 if isinstance(entry, AtLeast) else 1.0 for entry in given])
     bare = [entry.value if isinstance(entry, AtLeast) else entry for entry in given]
     values = np.array(
-        [one_value(entry, name, safe, i) for i, (entry, name) in enumerate(zip(bare, names, strict=True))]
+        [one_value(entry, name, costs, i) for i, (entry, name) in enumerate(zip(bare, names, strict=True))]
     )
     thresholds = Thresholds(names, frozen(signs), frozen(values), None if safe is None else frozen(safe))
-    if safe is not None:
-        for name, sign, cost, value, limit in zip(names, signs, safe, values, thresholds.limits, strict=True):
-            if not sign * cost < limit:
-                side = "above" if sign < 0 else "below"
-                raise InvalidProblem(
-                    f"the safe action's {name!r} is {cost}, which leaves no slack against its threshold {value}; "
-                    f"learning needs a safe action strictly {side} it"
-                )
+    for name, sign, cost, value, limit in zip(names, signs, costs, values, thresholds.limits, strict=True):
+        if sign * cost >= limit:
+            side = "above" if sign < 0 else "below"
+            raise InvalidProblem(
+                f"the safe action's {name!r} is {cost}, which leaves no slack against its threshold {value}; "
+                f"learning needs a safe action strictly {side} it"
+            )
     return thresholds
 
 
@@ -104,30 +104,27 @@ def listed(threshold: Any) -> tuple[list[Any], tuple[str, ...]]:
         return list(threshold.values()), tuple(threshold)
     if isinstance(threshold, str | bytes):
         raise InvalidProblem(f"threshold is {threshold!r}; it must be a number, or one per constraint")
-    if isinstance(threshold, list | tuple) or np.ndim(threshold) == 1:
-        entries = list(threshold)
+    if is_listing(threshold):
+        entries = entries_of(threshold, "threshold")
         if not entries:
             raise InvalidProblem("threshold is an empty list; it needs at least one constraint")
         return entries, ("cost",) if len(entries) == 1 else tuple(f"cost {i}" for i in range(1, len(entries) + 1))
     return [threshold], ("cost",)
 
 
-def safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats | None:
-    """Return the safe action's costs, or None where at least one of them is unknown."""
+def safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats:
+    """Return the safe action's costs, NaN where unknown."""
     cost, what = safe_action.cost, "the safe action's cost"
     if isinstance(cost, Mapping) and set(cost) != set(names):
         raise InvalidProblem(f"{what} names {sorted(map(str, cost))}; the constraints are {list(names)}")
     entries = [cost[name] for name in names] if isinstance(cost, Mapping) else cost
-    listing = list(entries) if isinstance(entries, list | tuple | np.ndarray) and np.ndim(entries) == 1 else [entries]
+    listing = entries_of(entries, what) if is_listing(entries) else [entries] * (len(names) if entries is None else 1)
     if safe_action.is_origin:
-        listing = [0.0] * len(names) if entries is None else [0.0 if entry is None else entry for entry in listing]
-    elif entries is None:
-        return None
+        listing = [0.0 if entry is None else entry for entry in listing]
     if len(listing) != len(names):
         raise InvalidProblem(f"{what} has {len(listing)} entries; it needs one for each of {', '.join(names)}")
-    if any(entry is None for entry in listing):
-        return None
-    costs = np.array([number(e, f"{what} of {n!r}") for e, n in zip(listing, names, strict=True)])
+    named = zip(listing, names, strict=True)
+    costs = np.array([np.nan if e is None else number(e, f"{what} of {n!r}") for e, n in named])
     if safe_action.is_origin and np.any(costs):
         raise InvalidProblem(
             f"the safe action is the zero vector but its cost is {costs.tolist()}; a linear cost is 0 there, "
@@ -136,13 +133,13 @@ def safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats | None
     return costs
 
 
-def one_value(entry: Any, name: str, safe: Floats | None, index: int) -> float:
+def one_value(entry: Any, name: str, costs: Floats, index: int) -> float:
     """Return one threshold as a number."""
     if not isinstance(entry, RelativeToSafe):
         return number(entry, f"the threshold of {name!r}")
     factor = number(entry.factor, f"the factor of {name!r} relative to the safe action")
-    if safe is None:
+    if np.isnan(costs[index]):
         raise InvalidProblem(
             f"the threshold of {name!r} is relative to the safe action, whose cost is unknown; give that cost"
         )
-    return factor * float(safe[index])
+    return factor * float(costs[index])

@@ -4,16 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.draw import COST, REWARD, normal
-from stagewise.problem.actions import Listed
+from stagewise.kernels.world import GAUSSIAN, RADEMACHER, UNIFORM, fill_means, fill_outcome
+from stagewise.problem.actions import Finite, Listed, Rays
 from stagewise.problem.checks import Floats, array, frozen, one_per
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
+from stagewise.worlds.fresh import Fresh
+
+NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER}
 
 
 class LinearWorld:
-    """Reward <x, θ*> and costs <x, μ*_j>, seen with Gaussian noise of the given standard deviation.
+    """Reward <x, θ*> and costs <x, μ*_j>, seen with noise of standard deviation `noise`, which is `noise`-sub-Gaussian.
+
+    `noise_kind` is "gaussian", "uniform" (on ±√3 noise) or "rademacher" (±noise).
 
     >>> from stagewise.problem.actions import Rays
     >>> world = LinearWorld(theta=[1.0, 0.0], mu=[0.0, 1.0], actions=Rays([[1.0, 0.5]]), noise=0.1)
@@ -21,39 +26,50 @@ class LinearWorld:
     array([1. , 0.5])
     """
 
-    def __init__(self, *, theta: Any, mu: Any, actions: Listed, noise: Any) -> None:
-        reward = array(theta, "theta")
-        costs = np.atleast_2d(array(mu, "mu"))
+    def __init__(
+        self, *, theta: Any, mu: Any, actions: Listed | Fresh, noise: Any, noise_kind: str = "gaussian"
+    ) -> None:
+        reward, costs = array(theta, "theta"), np.atleast_2d(array(mu, "mu"))
         if reward.ndim != 1 or costs.ndim != 2 or costs.shape[1] != reward.size:
             raise InvalidProblem(f"theta has shape {reward.shape} and mu {costs.shape}; they must be (d,) and (m, d)")
-        if actions.features.shape[1] != reward.size:
-            raise InvalidProblem(f"the actions have {actions.features.shape[1]} features; theta has {reward.size}")
+        if not isinstance(actions, Rays | Finite | Fresh):
+            raise InvalidProblem(
+                f"actions is {type(actions).__name__}; it must be Rays, Finite, RandomRays or RandomFinite"
+            )
+        dimension = actions.dimension if isinstance(actions, Fresh) else actions.features.shape[1]
+        if dimension != reward.size:
+            raise InvalidProblem(f"the actions have {dimension} features; theta has {reward.size}, and they must agree")
+        if noise_kind not in NOISES:
+            raise InvalidProblem(f"noise_kind is {noise_kind!r}; it must be one of {', '.join(map(repr, NOISES))}")
+        names = ("reward", *(f"cost {j + 1}" for j in range(len(costs))))
         self.parameters = frozen(np.vstack([reward, costs]))
         self.actions = actions
-        names = ("reward", *(f"cost {j + 1}" for j in range(len(costs))))
         self.noise = frozen(one_per(noise, names, "noise"))
+        self.noise_kind = noise_kind
 
-    def means(self, action: Floats) -> Floats:
+    @property
+    def costs(self) -> int:
+        """The number of costs m."""
+        return len(self.parameters) - 1
+
+    @property
+    def offers_rays(self) -> bool:
+        """Whether points between the safe action and the listed ones can be played."""
+        return (self.actions.kind if isinstance(self.actions, Fresh) else type(self.actions)) is Rays
+
+    def actions_in(self, draw: Draw) -> Listed:
+        """Return what can be chosen from in a round."""
+        return self.actions.draw(draw) if isinstance(self.actions, Fresh) else self.actions
+
+    def means(self, action: Any) -> Floats:
         """Return the expected reward and costs (1 + m,) of an action."""
-        return self.parameters @ action
+        means = np.empty(len(self.parameters))
+        fill_means(self.parameters, np.ascontiguousarray(action, dtype=np.float64), means)
+        return means
 
-    def outcome(self, action: Floats, draw: Draw) -> Outcome:
+    def outcome(self, action: Any, draw: Draw) -> Outcome:
         """Return what is seen when the action is played in this round."""
         means = self.means(action)
-        reward = means[0] + self.noise[0] * normal(draw.seed, draw.run, draw.round, REWARD, 0)
-        costs = [
-            mean + spread * normal(draw.seed, draw.run, draw.round, COST, j)
-            for j, (mean, spread) in enumerate(zip(means[1:], self.noise[1:], strict=True))
-        ]
-        return Outcome(float(reward), np.array(costs))
-
-
-def best_on_rays(means: Floats, safe: Floats, limits: Floats) -> float:
-    """Return the largest true reward on rays from a safe action, given the truth (1 + m, M), (1 + m,) and limits (m,).
-
-    Along a ray everything is affine: the best point is the safe action or the longest feasible step.
-    """
-    rise = means[1:] - safe[1:, None]
-    slack = (limits - safe[1:])[:, None]
-    steps = np.where(rise > slack, slack / np.where(rise > slack, rise, 1.0), 1.0).min(axis=0, initial=1.0)
-    return float(max(safe[0], np.max(safe[0] + steps * (means[0] - safe[0]))))
+        seen = np.empty(means.size)
+        fill_outcome(NOISES[self.noise_kind], means, self.noise, draw.seed, draw.run, draw.round, seen)
+        return Outcome(float(seen[0]), seen[1:])

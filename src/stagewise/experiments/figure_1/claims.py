@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.experiments.figure_1.plan import POLICIES, THRESHOLDS, load, optimum
+from stagewise.experiments.figure_1.plan import POLICIES, THRESHOLDS, Cell, load
 
 
 class Claim(NamedTuple):
@@ -27,16 +27,16 @@ def check(folder: Path, size: str) -> list[Claim]:
     """Return every claim with its verdict."""
     claims, relative = [], []
     for threshold in THRESHOLDS:
-        best = optimum(threshold)
-        regret = {}
+        regret, best = {}, 1.0
         for name in POLICIES:
-            reward, cost = load(folder, name, threshold, size)
-            regret[name] = float(np.mean(np.sum(best - reward, axis=1)))
-            largest = float(cost.max())
+            results = load(folder, Cell(name, threshold), size)
+            regret[name] = float(np.mean([result.regret[0, -1] for result in results]))
+            best = float(results[0].optimum[0, 0] * results[0].rounds[-1])
+            largest = max(float(result.max_cost[0, 0]) for result in results)
             statement = f"{name}, threshold {threshold:g}: the cost of every round of every run stays within it"
             safe = verdict(largest <= threshold)
             claims.append(Claim("figure-1", statement, f"{largest:.6f}", f"≤ {threshold:g}", safe, True))
-        relative.append(regret["LC-LUCB"] / best / reward.shape[1])
+        relative.append(regret["LC-LUCB"] / best)
         statement = f"threshold {threshold:g}: LC-LUCB regrets less than Safe-LTS"
         value, bar = f"{regret['LC-LUCB']:,.0f}", f"< {regret['Safe-LTS']:,.0f}"
         lower = verdict(regret["LC-LUCB"] < regret["Safe-LTS"])

@@ -5,20 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.experiments.figure_1.plan import POLICIES, THRESHOLDS, load, optimum
-from stagewise.kernels.compile import Floats
+from stagewise.experiments.figure_1.plan import POLICIES, THRESHOLDS, Cell, load
+from stagewise.kernels.compile import Floats, Ints
 
 COLOURS = {"LC-LUCB": "#0072B2", "Safe-LTS": "#D55E00"}
 
 
-def thinned(values: Floats, points: int = 400) -> tuple[Floats, Floats]:
-    """Return means over intervals (runs, points) and the rounds at their ends."""
-    width = max(1, values.shape[1] // points)
-    kept = values[:, : values.shape[1] // width * width].reshape(len(values), -1, width).mean(axis=2)
-    return kept, np.arange(1, kept.shape[1] + 1) * width
-
-
-def band(axes: Any, rounds: Floats, values: Floats, name: str) -> None:
+def band(axes: Any, rounds: Ints, values: Floats, name: str) -> None:
     """Draw the mean over runs and one standard deviation to either side."""
     middle, spread = values.mean(axis=0), values.std(axis=0)
     axes.plot(rounds, middle, color=COLOURS[name], label=name, linewidth=1.5)
@@ -34,14 +27,11 @@ def draw(folder: Path, size: str, targets: list[Path]) -> None:
 
     figure, grid = pyplot.subplots(2, 3, figsize=(11, 6), sharex=True, layout="constrained")
     for column, threshold in enumerate(THRESHOLDS):
-        best = optimum(threshold)
         above, below = grid[:, column]
         for name in POLICIES:
-            reward, cost = load(folder, name, threshold, size)
-            curve, rounds = thinned(np.cumsum(best - reward, axis=1))
-            band(above, rounds, curve, name)
-            curve, rounds = thinned(cost)
-            band(below, rounds, curve, name)
+            results = load(folder, Cell(name, threshold), size)
+            band(above, results[0].rounds, np.concatenate([result.regret for result in results]), name)
+            band(below, results[0].rounds, np.concatenate([result.cost[:, :, 0] for result in results]), name)
         below.axhline(threshold, color="black", linestyle="--", linewidth=1, label="threshold")
         above.set_title(f"threshold {threshold:g}")
         below.set_xlabel("round")

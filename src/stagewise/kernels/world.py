@@ -1,0 +1,72 @@
+"""What a world answers: the true means of an action, and what is seen of them."""
+
+import math
+from typing import NamedTuple
+
+from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.draw import ACTIONS, OUTCOME, fill_normal, normal_pair, uniform_pair
+
+GAUSSIAN, UNIFORM, RADEMACHER, BERNOULLI, CLIPPED = 0, 1, 2, 3, 4
+
+
+class Truth(NamedTuple):
+    """What only a world knows of linear signals."""
+
+    parameters: Floats  # (1 + m, d) θ*, then every μ*
+    noise: Floats  # (1 + m,) scale of each signal's noise
+    kind: int  # GAUSSIAN, UNIFORM or RADEMACHER
+
+
+@kernel
+def fill_means(parameters: Floats, action: Floats, means: Floats) -> None:
+    """Write <x, θ*> and every <x, μ*_j>."""
+    for signal in range(means.size):
+        total = 0.0
+        for i in range(action.size):
+            total += parameters[signal, i] * action[i]
+        means[signal] = total
+
+
+@kernel
+def noisy(kind: int, mean: float, scale: float, draw: float, chance: float) -> float:
+    """Return what is seen of a mean, from a normal and the uniform number behind it.
+
+    GAUSSIAN: mean + s N(0, 1).  UNIFORM on mean ± √3 s.  RADEMACHER: mean ± s.  Each has standard deviation s and is
+    s-sub-Gaussian.  BERNOULLI: 1 with probability mean.  CLIPPED: GAUSSIAN cut to [0, 1].
+    """
+    if kind == GAUSSIAN:
+        return mean + scale * draw
+    if kind == UNIFORM:
+        return mean + scale * math.sqrt(3.0) * (2.0 * chance - 1.0)
+    if kind == RADEMACHER:
+        return mean + (scale if chance < 0.5 else -scale)
+    if kind == BERNOULLI:
+        return 1.0 if chance < mean else 0.0
+    return min(max(mean + scale * draw, 0.0), 1.0)
+
+
+@kernel
+def fill_outcome(kind: int, means: Floats, noise: Floats, seed: int, run: int, round_: int, outcome: Floats) -> None:
+    """Write what is seen in this round: signal k uses position k of the round's outcome stream."""
+    for pair in range((means.size + 1) // 2):
+        if kind in (GAUSSIAN, CLIPPED):
+            draws, chances = normal_pair(seed, run, round_, OUTCOME, pair), (0.0, 0.0)
+        else:
+            draws, chances = (0.0, 0.0), uniform_pair(seed, run, round_, OUTCOME, pair)
+        first = 2 * pair
+        outcome[first] = noisy(kind, means[first], noise[first], draws[0], chances[0])
+        if first + 1 < means.size:
+            outcome[first + 1] = noisy(kind, means[first + 1], noise[first + 1], draws[1], chances[1])
+
+
+@kernel
+def fill_directions(features: Floats, seed: int, run: int, round_: int) -> None:
+    """Write a fresh set: every row uniform on the unit sphere."""
+    fill_normal(features.reshape(features.size), seed, run, round_, ACTIONS)
+    for row in range(features.shape[0]):
+        size = 0.0
+        for i in range(features.shape[1]):
+            size += features[row, i] * features[row, i]
+        size = 1.0 / math.sqrt(size)
+        for i in range(features.shape[1]):
+            features[row, i] *= size

@@ -1,0 +1,139 @@
+"""From a policy and a world to the arrays that the compiled loops play with."""
+
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels import linear
+from stagewise.kernels.blend import odds_size
+from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.kernels.trace import Trace
+from stagewise.kernels.world import Truth
+from stagewise.policies.baselines import UCB, AlwaysSafe, LinUCB
+from stagewise.policies.lclucb import LCLUCB, ROFUL
+from stagewise.policies.opb import OPB
+from stagewise.policies.oplb import OPLB
+from stagewise.policies.safe_lts import INFLATIONS, SafeLTS
+from stagewise.problem.errors import InvalidProblem
+from stagewise.simulation import cpu
+from stagewise.simulation.judge import Judge
+from stagewise.worlds.arms import OUTCOMES, ArmsWorld
+from stagewise.worlds.fresh import Fresh
+from stagewise.worlds.linear import NOISES, LinearWorld
+
+EVERYONE: Flags = np.empty(0, dtype=np.bool_)
+
+
+def plays(policy: Any, world: Any) -> bool:
+    """Say whether the compiled loops know this policy in this world."""
+    if isinstance(world, ArmsWorld):
+        return type(policy) in (OPB, UCB)
+    kinds: tuple[Any, ...] = (OPLB, LinUCB, AlwaysSafe)
+    return type(policy) in (*kinds, LCLUCB, ROFUL, SafeLTS) if world.offers_rays else type(policy) in kinds
+
+
+class Compiled:
+    """A compiled run that can be continued."""
+
+    def __init__(self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int) -> None:
+        if not plays(policy, judge.world):
+            raise InvalidProblem(
+                f"backend='cpu' cannot play {type(policy).__name__} in a {type(judge.world).__name__} like this; "
+                "backend='python' plays anything with start, decide and learn"
+            )
+        self.policy, self.judge, self.trace = policy, judge, trace
+        self.seed, self.run = seed, run
+        world = judge.world
+        if isinstance(world, LinearWorld):
+            self.stage = stage_for(judge, world)
+            self.player = player_for(policy, world)
+            self.room = room_for(judge, count_of(world), int(self.player.flags[1]))
+        else:
+            self.bandit = bandit_for(policy, judge, world)
+            self.room = room_for(judge, count_of(world), 0)
+
+    def play(self, first: int, last: int) -> None:
+        """Play the rounds from `first` to `last`, counted from 0."""
+        room, trace, where = self.room, self.trace, (self.seed, self.run, first, last)
+        if isinstance(self.judge.world, ArmsWorld):
+            cpu.play_arms(self.bandit, room, trace, room.true_flat, *where)
+        elif type(self.policy) is OPLB:
+            cpu.play_mixtures(self.player, self.stage, room, trace, *where)
+        else:
+            cpu.play_rays(self.player, self.stage, room, trace, self.judge.mixes, *where)
+
+
+def count_of(world: LinearWorld | ArmsWorld) -> int:
+    """Return how many actions are listed in a round."""
+    actions = world.actions
+    return actions.count if isinstance(actions, Fresh) else len(actions)
+
+
+def room_for(judge: Judge, count: int, constraints: int) -> cpu.Room:
+    """Return work space for a policy with this many constraints of its own."""
+    m = judge.world.costs
+    d = judge.world.parameters.shape[1] if isinstance(judge.world, LinearWorld) else 0
+    return cpu.Room(
+        np.zeros(linear.sheet_size(d, constraints, count)),
+        np.zeros(linear.work_size(d, m)),
+        np.zeros(odds_size(m, count)),
+        np.zeros(m + 2, dtype=np.int64),
+        np.zeros(odds_size(m, count)),
+        np.zeros(m + 2, dtype=np.int64),
+        np.zeros(1 + m),
+        np.zeros(1 + m),
+        EVERYONE,
+    )
+
+
+def stage_for(judge: Judge, world: LinearWorld) -> cpu.Stage:
+    """Return where a linear policy plays."""
+    fresh = isinstance(world.actions, Fresh)
+    features = np.zeros((count_of(world), world.parameters.shape[1]))
+    if not isinstance(world.actions, Fresh):
+        features[:] = world.actions.features
+    return cpu.Stage(
+        features,
+        fresh,
+        Truth(world.parameters.copy(), world.noise.copy(), NOISES[world.noise_kind]),
+        np.array(judge.safe),
+        judge.signs,
+        world.parameters * judge.signs[:, None],
+        judge.safe_means,
+        judge.limits.copy(),
+    )
+
+
+def player_for(policy: Any, world: LinearWorld) -> cpu.Player:
+    """Return a linear policy as its kernels see it."""
+    kind = cpu.SAMPLED if type(policy) is SafeLTS else cpu.SAFE if type(policy) is AlwaysSafe else cpu.RAYS
+    inflation = INFLATIONS[policy.inflation] if type(policy) is SafeLTS else 0
+    memory = policy.start().memory
+    flags: Ints = np.zeros(9, dtype=np.int64)
+    numbers: Floats = np.empty(0)
+    if type(policy) is LinUCB:
+        flags, numbers = policy.settings(world.parameters.shape[1])
+        memory = policy.memory(policy.start(), flags, numbers)
+    elif type(policy) is not AlwaysSafe:
+        flags, numbers = policy.flags, policy.numbers
+    return cpu.Player(kind, flags, numbers, memory, inflation)
+
+
+def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> cpu.Bandit:
+    """Return a policy over arms as its kernels see it, and the arms as they are."""
+    constrained = type(policy) is OPB
+    return cpu.Bandit(
+        constrained,
+        policy.flags,
+        policy.numbers,
+        policy.start().memory,
+        policy.model.kind,
+        policy.model.confidence,
+        world.table.copy(),
+        world.noise.copy(),
+        OUTCOMES[world.outcomes],
+        judge.signs,
+        judge.limits.copy(),
+        -1 if judge.safe is None else judge.safe,
+        judge.best(world.actions),
+    )

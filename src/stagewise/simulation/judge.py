@@ -1,0 +1,93 @@
+"""What a run is judged by: the thresholds, the truth at the safe action, and the best that each round allowed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.best import best_in_list, best_mixture_of, best_on_rays
+from stagewise.kernels.blend import named_odds, odds_size
+from stagewise.kernels.compile import Floats
+from stagewise.policies.oplb import OPLB
+from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
+from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.linear import LinearWorld
+
+World = LinearWorld | ArmsWorld
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Who knows both the policy's promises and the world's truth."""
+
+    world: World
+    thresholds: Thresholds
+    signs: Floats  # (1 + m,) −1 for a cost whose threshold is from below
+    limits: Floats  # (m,) signed thresholds; empty where there are none
+    safe: Any  # features or arm; None: there is no safe action
+    safe_means: Floats  # (1 + m,) signed
+    mixes: bool  # regret is measured against the best mixture
+
+    def signed(self, means: Floats) -> Floats:
+        """Return means with costs signed so that less is better."""
+        return means * self.signs
+
+    def best(self, actions: Any) -> float:
+        """Return the largest expected reward that this round's actions allowed under the thresholds."""
+        if isinstance(self.world, ArmsWorld):
+            table = self.world.table * self.signs[:, None]
+            return best_mixture(table, self.safe_means, self.limits) if self.limits.size else float(table[0].max())
+        parameters, work = self.world.parameters * self.signs[:, None], np.empty(self.signs.size)
+        if not self.mixes:
+            return best_on_rays(actions.features, parameters, self.safe_means, self.limits, work)
+        if self.limits.size == 0:
+            return best_in_list(actions.features, parameters, work)
+        table = np.array([self.signed(self.world.means(row)) for row in actions.features]).T
+        return best_mixture(np.ascontiguousarray(table), self.safe_means, self.limits)
+
+
+def best_mixture(means: Floats, safe: Floats, limits: Floats) -> float:
+    """Return the largest expected reward of a mixture of actions with true means (1 + m, K) under the limits."""
+    m, count = limits.size, means.shape[1]
+    odds = named_odds(m, count, np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64))
+    odds.hoped[:], odds.dearest[:] = means[0], means[1:]
+    odds.safe_hoped[0], odds.safe_dearest[:] = safe[0], safe[1:]
+    return best_mixture_of(odds, limits)
+
+
+def judge(policy: Any, world: World) -> Judge:
+    """Return who judges this policy in this world, or refuse the pair."""
+    if not isinstance(world, LinearWorld | ArmsWorld):
+        raise InvalidProblem(f"world is {type(world).__name__}; it must be a LinearWorld or an ArmsWorld")
+    thresholds: Thresholds = getattr(policy, "watched", getattr(policy, "thresholds", NO_THRESHOLDS))
+    m = thresholds.values.size
+    if m and m != world.costs:
+        raise InvalidProblem(f"the policy has {m} threshold(s) and the world {world.costs} cost(s); they must agree")
+    signs = np.ones(1 + world.costs)
+    signs[1 : 1 + m] = thresholds.signs
+    action = getattr(policy, "safe_action", None)
+    safe = safe_place(action, world)
+    safe_means = np.zeros(1 + world.costs) if safe is None else world.means(safe) * signs
+    limits = thresholds.signs * thresholds.values
+    if safe is not None and m and not np.all(safe_means[1:] <= limits):
+        raise InvalidProblem(
+            f"the safe action really costs {(safe_means[1:] * signs[1:]).tolist()} in this world, above a threshold "
+            f"of {thresholds.values.tolist()}; no policy can be safe there"
+        )
+    mixes = isinstance(world, ArmsWorld) or isinstance(policy, OPLB) or not world.offers_rays
+    return Judge(world, thresholds, signs, limits, safe, safe_means, mixes)
+
+
+def safe_place(action: SafeAction | None, world: World) -> Any:
+    """Return the safe action's features or arm."""
+    if action is None:
+        return None if isinstance(world, ArmsWorld) else np.zeros(world.parameters.shape[1])
+    if isinstance(world, ArmsWorld):
+        if action.arm is None or action.arm >= world.actions.count:
+            raise InvalidProblem(f"the safe action is {action.arm!r}; it must be one of the world's arms")
+        return action.arm
+    if action.features is None or action.features.size != world.parameters.shape[1]:
+        raise InvalidProblem("the safe action's features do not fit the world's")
+    return np.ascontiguousarray(action.features)

@@ -1,0 +1,30 @@
+"""Which rounds are recorded, and an empty record of a run."""
+
+import numpy as np
+
+from stagewise.kernels.compile import Ints
+from stagewise.kernels.trace import Trace
+
+
+def recorded(rounds: int, points: int) -> Ints:
+    """Return the rounds (counted from 1) that close the intervals: evenly spaced, the last round among them.
+
+    >>> recorded(10, 4)
+    array([ 2,  5,  7, 10])
+    """
+    count = min(rounds, points)
+    return np.arange(1, count + 1, dtype=np.int64) * rounds // count
+
+
+def empty_trace(ends: Ints, costs: int) -> Trace:
+    """Return the record of a run that has not begun."""
+    count = ends.size
+    return Trace(
+        ends,
+        np.zeros(count),
+        np.zeros(count),
+        np.zeros((count, costs)),
+        np.zeros(count),
+        np.full(costs, -np.inf),
+        np.zeros(5 + costs),
+    )

@@ -1,0 +1,117 @@
+"""What a simulation found: curves over the recorded rounds, and what held in every single one."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.problem.errors import InvalidFile
+
+FORMAT, VERSION = "stagewise-result", 1
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Curves of some runs. Rewards and costs are true expected values of the decisions, in the user's own direction."""
+
+    rounds: Ints  # (R,) the recorded rounds, counted from 1
+    regret: Floats  # (runs, R) up to and including the round
+    reward: Floats  # (runs, R) mean over the interval that the round closes
+    cost: Floats  # (runs, R, m)
+    max_cost: Floats  # (runs, m) of all rounds; the smallest where the threshold is from below
+    violations: Ints  # (runs,) rounds with an expected cost beyond its threshold, of all rounds
+    optimum: Floats  # (runs, R) what was possible, mean over the interval
+    runs: Ints  # (runs,) their numbers
+    manifest: dict[str, Any]  # settings, seed, versions, machine, seconds
+
+    def __repr__(self) -> str:
+        last = self.regret[:, -1]
+        kind, size = self.manifest["policy"]["kind"], f"{len(self.runs)} runs of {self.rounds[-1]:,} rounds"
+        regret = f"regret {last.mean():,.1f} ± {last.std():,.1f}"
+        return f"Result({kind}, {size}: {regret}, {int(self.violations.sum())} violations)"
+
+    def save(self, folder: str | Path) -> None:
+        """Write curves.parquet, runs.parquet and manifest.json, each whole or not at all."""
+        from arro3.core import Array, Table
+
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        count, points, m = self.cost.shape
+        curves = {
+            "run": np.repeat(self.runs, points),
+            "round": np.tile(self.rounds, count),
+            "regret": self.regret.ravel(),
+            "reward": self.reward.ravel(),
+            "optimum": self.optimum.ravel(),
+            **{f"cost_{j + 1}": np.ascontiguousarray(self.cost[:, :, j]).ravel() for j in range(m)},
+        }
+        totals = {
+            "run": self.runs,
+            "violations": self.violations,
+            **{f"max_cost_{j + 1}": np.ascontiguousarray(self.max_cost[:, j]) for j in range(m)},
+        }
+        for name, columns in (("curves", curves), ("runs", totals)):
+            table = Table.from_arrays(
+                [Array.from_numpy(np.ascontiguousarray(v)) for v in columns.values()], names=list(columns)
+            )
+            write_parquet(table, place / f"{name}.parquet")
+        write_text(
+            place / "manifest.json", json.dumps({"format": FORMAT, "version": VERSION, **self.manifest}, indent=1)
+        )
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Result":
+        """Return what `save` wrote."""
+        place = Path(folder)
+        try:
+            manifest = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
+            curves, totals = read_parquet(place / "curves.parquet"), read_parquet(place / "runs.parquet")
+        except (OSError, ValueError) as error:
+            raise InvalidFile(f"{place} is not a whole result: {error}") from None
+        if manifest.pop("format", None) != FORMAT or manifest.pop("version", None) != VERSION:
+            raise InvalidFile(f"{place} is not a result of this version of stagewise ({FORMAT} {VERSION})")
+        runs = totals["run"]
+        m = sum(name.startswith("max_cost_") for name in totals)
+        shape = (len(runs), len(curves["run"]) // len(runs))
+        costs = [curves[f"cost_{j + 1}"].reshape(shape) for j in range(m)]
+        return cls(
+            rounds=curves["round"][: shape[1]],
+            regret=curves["regret"].reshape(shape),
+            reward=curves["reward"].reshape(shape),
+            cost=np.stack(costs, axis=2) if m else np.empty((*shape, 0)),
+            max_cost=np.stack([totals[f"max_cost_{j + 1}"] for j in range(m)], axis=1)
+            if m
+            else np.empty((len(runs), 0)),
+            violations=totals["violations"],
+            optimum=curves["optimum"].reshape(shape),
+            runs=runs,
+            manifest=manifest,
+        )
+
+
+def write_parquet(table: Any, path: Path) -> None:
+    """Write a table beside its place, then move it there in one step."""
+    from arro3.io import write_parquet as write
+
+    draft = path.with_name(path.name + ".part")
+    write(table, str(draft), compression="zstd(3)")
+    os.replace(draft, path)
+
+
+def read_parquet(path: Path) -> dict[str, Any]:
+    """Return the columns of a file."""
+    from arro3.io import read_parquet as read
+
+    table = read(str(path)).read_all()
+    return {name: table.column(name).to_numpy() for name in table.column_names}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text beside its place, then move it there in one step."""
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, path)

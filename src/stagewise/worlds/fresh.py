@@ -1,0 +1,57 @@
+"""Action sets that are new in every round."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stagewise.kernels.world import fill_directions
+from stagewise.problem.actions import Finite, Listed, Rays
+from stagewise.problem.errors import InvalidProblem
+from stagewise.records.draw import Draw
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """`count` actions, each uniform on the unit sphere in `dimension` dimensions, drawn anew in every round."""
+
+    count: int
+    dimension: int
+
+    def __post_init__(self) -> None:
+        for name in ("count", "dimension"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise InvalidProblem(f"{name} is {value!r}; it must be a whole number of at least 1")
+
+    def draw(self, draw: Draw) -> Listed:
+        """Return the set of one round."""
+        features = np.empty((self.count, self.dimension))
+        fill_directions(features, draw.seed, draw.run, draw.round)
+        return self.kind.borrowed(features)
+
+    @property
+    def kind(self) -> type[Listed]:
+        """What the set is offered as."""
+        return Listed
+
+
+class RandomRays(Fresh):
+    """Fresh rays every round.
+
+    >>> RandomRays(count=3, dimension=2).draw(Draw(seed=1)).features.shape
+    (3, 2)
+    """
+
+    @property
+    def kind(self) -> type[Listed]:
+        """Rays."""
+        return Rays
+
+
+class RandomFinite(Fresh):
+    """A fresh finite set every round."""
+
+    @property
+    def kind(self) -> type[Listed]:
+        """A finite set."""
+        return Finite

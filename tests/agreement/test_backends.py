@@ -1,0 +1,110 @@
+"""One arithmetic: played by hand and played in the compiled loop, every run is the same to the bit."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+
+D = 4
+RNG = np.random.default_rng(5)
+THETA, *MUS = (row / np.linalg.norm(row) for row in np.abs(RNG.normal(size=(4, D))))
+TARGETS = RNG.normal(size=(6, D)) / 2.0
+SAFE = np.array([0.3, -0.2, 0.1, 0.2])
+ROUNDS = 300
+FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
+
+
+def worlds(m: int) -> dict[str, sw.LinearWorld]:
+    sets = {
+        "rays, gaussian": sw.Rays(TARGETS),
+        "fresh rays, uniform": sw.RandomRays(count=5, dimension=D),
+        "finite, gaussian": sw.Finite(TARGETS),
+        "fresh finite, rademacher": sw.RandomFinite(count=5, dimension=D),
+    }
+    return {
+        name: sw.LinearWorld(theta=THETA, mu=MUS[:m], actions=actions, noise=0.1, noise_kind=name.split(", ")[1])
+        for name, actions in sets.items()
+    }
+
+
+def baselines(m: int) -> dict[str, sw.SafeAction]:
+    reward, costs = float(THETA @ SAFE), [float(mu @ SAFE) for mu in MUS[:m]]
+    return {
+        "at zero": sw.SafeAction(features=np.zeros(D)),
+        "known": sw.SafeAction(features=SAFE, reward=reward, cost=costs),
+        "reward unknown": sw.SafeAction(features=SAFE, cost=costs),
+        "cost unknown": sw.SafeAction(features=SAFE, reward=reward),
+        "unknown": sw.SafeAction(features=SAFE),
+    }
+
+
+def policies(safe: sw.SafeAction, m: int) -> Iterator[Any]:
+    threshold = 0.7 if m == 1 else [0.7, 0.6, sw.AtLeast(-0.8)]
+    yield from (
+        kind(safe_action=safe, threshold=threshold, noise=0.1, **settings)
+        for kind, settings in [
+            (sw.LCLUCB, {}),
+            (sw.LCLUCB, {"radius": "paper", "cost_bound": None, "share_delta": False, "action_bound": 2.0}),
+            (sw.ROFUL, {"radius": "logdet"}),
+            (sw.SafeLTS, {}),
+            (sw.SafeLTS, {"inflation": "authors"}),
+            (sw.OPLB, {}),
+            (sw.OPLB, {"optimism": "directional"}),
+        ]
+    )
+    yield sw.LinUCB(noise=0.1, safe_action=safe, threshold=threshold)
+    yield sw.AlwaysSafe(safe_action=safe, threshold=threshold)
+
+
+def same(one: sw.Result, other: sw.Result) -> bool:
+    return all(np.array_equal(getattr(one, field), getattr(other, field)) for field in FIELDS)
+
+
+@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("where", list(worlds(1)))
+@pytest.mark.parametrize("baseline", list(baselines(1)))
+def test_by_hand_is_compiled_on_linear_worlds(m: int, where: str, baseline: str) -> None:
+    world, differing = worlds(m)[where], []
+    for policy in policies(baselines(m)[baseline], m):
+        if not world.offers_rays and isinstance(policy, sw.LCLUCB | sw.SafeLTS):
+            continue
+        runs = [sw.simulate(policy, world, rounds=ROUNDS, runs=[3], seed=11, backend=b) for b in ("cpu", "python")]
+        if not same(*runs):
+            differing.append(policy)
+    assert differing == []
+
+
+@pytest.mark.parametrize("outcomes", ["bernoulli", "clipped-gaussian", "gaussian"])
+@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("known", [True, False])
+def test_by_hand_is_compiled_on_arms(outcomes: str, m: int, known: bool) -> None:
+    rewards, costs = [0.1, 0.2, 0.4, 0.7], [[0.0, 0.4, 0.5, 0.2], [0.1, 0.1, 0.6, 0.3], [0.9, 0.6, 0.5, 0.7]][:m]
+    world = sw.ArmsWorld(reward=rewards, cost=costs, outcomes=outcomes)
+    settings = {"reward": 0.1, "cost": [row[0] for row in costs]} if known else {}
+    safe = sw.SafeAction(arm=0, **settings)
+    threshold = 0.3 if m == 1 else [0.3, 0.4, sw.AtLeast(0.5)]
+    noise = 0.5 if outcomes == "gaussian" else None
+    for policy in [
+        sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise),
+        sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise, optimism="directional"),
+        sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius="paper", horizon=ROUNDS),
+        sw.UCB(arms=4, noise=noise, safe_action=safe, threshold=threshold),
+    ]:
+        runs = [sw.simulate(policy, world, rounds=ROUNDS, runs=[3], seed=11, backend=b) for b in ("cpu", "python")]
+        assert same(*runs), policy
+
+
+def test_an_agent_by_hand_plays_the_compiled_run() -> None:
+    world = worlds(1)["rays, gaussian"]
+    policy = sw.ROFUL(safe_action=sw.SafeAction(features=np.zeros(D)), threshold=0.5, noise=0.1)
+    agent, rewards = sw.Agent(policy, seed=11), []
+    for t in range(ROUNDS):
+        decision = agent.decide(world.actions)
+        rewards.append(world.means(decision.action)[0])
+        outcome = world.outcome(decision.action, sw.Draw(11, 0, t))
+        agent.learn(decision, reward=outcome.reward, cost=outcome.cost)
+    result = sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=11, record=ROUNDS)
+    assert np.array_equal(result.reward[0], rewards)

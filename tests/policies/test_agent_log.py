@@ -1,0 +1,212 @@
+"""Learning from a log: the same as learning its rows by hand, or nothing at all."""
+
+import contextlib
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+from stagewise import (
+    LCLUCB,
+    OPB,
+    OPLB,
+    ROFUL,
+    UCB,
+    Agent,
+    AtLeast,
+    Decision,
+    InvalidActions,
+    InvalidOutcome,
+    LinUCB,
+    Outcome,
+    SafeAction,
+    SafeLTS,
+    StagewiseError,
+)
+
+NAN = math.nan
+NAMED = {"spend": 0.5, "clicks": AtLeast(0.05)}
+OFF_ORIGIN = SafeAction(features=[0.3, 0.4], reward=0.1, cost=[0.1, 0.2])
+
+LINEAR = {
+    kind.__name__: kind(safe_action=OFF_ORIGIN, threshold=NAMED, noise=0.1) for kind in (LCLUCB, ROFUL, SafeLTS, OPLB)
+}
+HALF_KNOWN = LCLUCB(safe_action=SafeAction(features=[0.3, 0.4], reward=0.1), threshold=NAMED, noise=0.1)
+PULLS = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=[0.1, 0.2]), threshold=NAMED)
+POLICIES = {**LINEAR, "half known": HALF_KNOWN, "OPB": PULLS, "LinUCB": LinUCB(noise=0.1), "UCB": UCB(arms=3)}
+
+RANDOM = np.random.default_rng(11)
+FEATURES, PULLED = RANDOM.uniform(-0.5, 0.5, (20, 2)), RANDOM.integers(0, 3, 20)
+REWARDS, COSTS = RANDOM.uniform(size=20), RANDOM.uniform(size=(20, 2))
+
+
+def actions_of(policy: Any) -> Any:
+    return PULLED if isinstance(policy, OPB | UCB) else FEATURES
+
+
+def by_hand(policy: Any) -> bytes:
+    """Return the memory after every row was learned as a decision's outcome."""
+    state = policy.start()
+    for action, reward, cost in zip(actions_of(policy), REWARDS, COSTS, strict=True):
+        decision = Decision(action, 0, 1.0, None, 0.0, np.empty(0), np.empty(0), None, 0)
+        state = policy.learn(state, decision, Outcome(float(reward), cost))
+    return state.memory.tobytes()
+
+
+FORMS = {
+    "table": COSTS,
+    "lists": COSTS.tolist(),
+    "columns": {"clicks": COSTS[:, 1], "spend": COSTS[:, 0].tolist()},
+    "mappings": [{"spend": spend, "clicks": clicks} for spend, clicks in COSTS],
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("costs", FORMS.values(), ids=FORMS)
+def test_a_log_is_learned_row_by_row(policy: Any, costs: Any) -> None:
+    agent = Agent(policy)
+    agent.learn_log(actions_of(policy), REWARDS, costs)
+    assert agent.state.memory.tobytes() == by_hand(policy)
+    assert (agent.round, agent.waiting) == (0, 0)
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_a_log_may_come_as_lists_and_in_parts(policy: Any) -> None:
+    agent = Agent(policy)
+    actions = actions_of(policy).tolist()
+    agent.learn_log(actions[:7], REWARDS[:7].tolist(), COSTS[:7])
+    agent.learn_log(actions[7:], REWARDS[7:].tolist(), COSTS[7:])
+    assert agent.state.memory.tobytes() == by_hand(policy)
+
+
+def test_one_cost_may_be_a_flat_list() -> None:
+    policy = LCLUCB(safe_action=SafeAction(features=[0.0, 0.0]), threshold=0.5, noise=0.1)
+    flat, column = Agent(policy), Agent(policy)
+    flat.learn_log(FEATURES, REWARDS, COSTS[:, 0])
+    column.learn_log(FEATURES, REWARDS, COSTS[:, :1])
+    assert flat.state.memory.tobytes() == column.state.memory.tobytes()
+
+
+def test_a_log_does_not_disturb_open_decisions() -> None:
+    agent = Agent(LINEAR["LCLUCB"])
+    decision = agent.decide(np.eye(2))
+    agent.learn_log(FEATURES, REWARDS, COSTS)
+    assert (agent.round, agent.waiting) == (1, 1)
+    agent.learn(decision, reward=0.5, cost=[0.1, 0.2])
+    assert agent.waiting == 0
+
+
+def with_entry(table: Any, place: Any, value: Any) -> Any:
+    changed = np.array(table, dtype=object if not isinstance(value, float) else float)
+    changed[place] = value
+    return changed
+
+
+BAD_LOGS = {
+    "fewer rewards": (FEATURES, REWARDS[:19], COSTS, ["(19,)", "20"]),
+    "more rewards": (FEATURES[:19], REWARDS, COSTS[:19], ["(20,)", "19"]),
+    "a column of rewards": (FEATURES, REWARDS[:, np.newaxis], COSTS, ["(20, 1)", "20"]),
+    "one reward": (FEATURES, 0.5, COSTS, ["()", "20"]),
+    "no rewards": (FEATURES, None, COSTS, ["logged rewards", "real numbers"]),
+    "a late nan for a reward": (FEATURES, with_entry(REWARDS, 19, NAN), COSTS, ["nan", "(19,)", "finite"]),
+    "text for rewards": (FEATURES, ["a"] * 20, COSTS, ["logged rewards", "real numbers"]),
+    "truth values for rewards": (FEATURES, [True] * 20, COSTS, ["logged rewards", "real numbers"]),
+    "ragged rewards": (FEATURES, [[0.1], [0.1, 0.2]], COSTS, ["logged rewards", "rectangular"]),
+    "fewer costs": (FEATURES, REWARDS, COSTS[:19], ["19", "20"]),
+    "no costs": (FEATURES, REWARDS, None, ["missing", "spend, clicks"]),
+    "one cost for all": (FEATURES, REWARDS, 0.1, ["cost"]),
+    "text for costs": (FEATURES, REWARDS, "x" * 20, ["'x'", "spend, clicks"]),
+    "a flat list of costs": (FEATURES, REWARDS, COSTS[:, 0], ["spend, clicks"]),
+    "costs too wide": (FEATURES, REWARDS, np.ones((20, 3)), ["spend, clicks"]),
+    "a late nan for a cost": (FEATURES, REWARDS, with_entry(COSTS, (19, 1), NAN), ["'clicks'", "nan", "finite"]),
+    "a late text for a cost": (FEATURES, REWARDS, with_entry(COSTS, (19, 0), "x"), ["'spend'", "'x'", "a number"]),
+    "ragged costs": (FEATURES, REWARDS, [*COSTS[:19].tolist(), [0.1]], ["spend, clicks"]),
+    "other columns": (FEATURES, REWARDS, {"spend": COSTS[:, 0], "wait": COSTS[:, 1]}, ["'wait'", "'clicks'"]),
+    "a short column": (FEATURES, REWARDS, {"spend": COSTS[:, 0], "clicks": COSTS[:9, 1]}, ["lengths", "20"]),
+    "a number for a column": (FEATURES, REWARDS, {"spend": 0.1, "clicks": COSTS[:, 1]}, ["column"]),
+    "no columns": (FEATURES, REWARDS, {}, ["[]", "['spend', 'clicks']"]),
+}
+BAD_FEATURES = {
+    "a late nan": (with_entry(FEATURES, (19, 1), NAN), ["nan", "(19, 1)", "finite"]),
+    "too wide": (np.ones((20, 3)), ["3 features", "has 2"]),
+    "flat": (REWARDS, ["(20,)"]),
+    "text": ([["a", "b"]] * 20, ["real numbers"]),
+    "ragged": ([[0.1], [0.1, 0.2]], ["rectangular"]),
+}
+
+
+@pytest.mark.parametrize(("features", "rewards", "costs", "parts"), BAD_LOGS.values(), ids=BAD_LOGS)
+@pytest.mark.parametrize("policy", [LINEAR["LCLUCB"], LINEAR["SafeLTS"]], ids=["LCLUCB", "SafeLTS"])
+def test_a_bad_log_changes_nothing(policy: Any, features: Any, rewards: Any, costs: Any, parts: list[str]) -> None:
+    agent = Agent(policy)
+    before = agent.state.memory.tobytes()
+    with refused(InvalidOutcome, *parts):
+        agent.learn_log(features, rewards, costs)
+    assert agent.state.memory.tobytes() == before
+
+
+@pytest.mark.parametrize(("features", "parts"), BAD_FEATURES.values(), ids=BAD_FEATURES)
+def test_a_log_of_bad_actions_changes_nothing(features: Any, parts: list[str]) -> None:
+    agent = Agent(LINEAR["LCLUCB"])
+    before = agent.state.memory.tobytes()
+    with refused(InvalidActions, *parts):
+        agent.learn_log(features, REWARDS, COSTS)
+    assert agent.state.memory.tobytes() == before
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [[0, 3], [-1, 0], [0.0, 1.0], [True, False], ["0", "1"], [[0], [1]], [[0], [1, 2]], 0, None],
+    ids=repr,
+)
+@pytest.mark.parametrize("policy", [PULLS, UCB(arms=3)], ids=["OPB", "UCB"])
+def test_a_log_of_bad_arms_changes_nothing(policy: Any, arms: Any) -> None:
+    agent = Agent(policy)
+    before = agent.state.memory.tobytes()
+    with refused(InvalidActions, "logged arms", "0 to 2"):
+        agent.learn_log(arms, [0.1, 0.2], [[0.1, 0.2]] * 2)
+    assert agent.state.memory.tobytes() == before
+
+
+def test_opb_refuses_a_log_outside_its_range_and_says_which_row() -> None:
+    agent = Agent(PULLS)
+    before = agent.state.memory.tobytes()
+    with refused(InvalidOutcome, "1.5", "[0, 1]", "row 17"):
+        agent.learn_log(PULLED, with_entry(REWARDS, 17, 1.5), COSTS)
+    assert agent.state.memory.tobytes() == before
+
+
+@pytest.mark.parametrize("policy", [*LINEAR.values(), LinUCB(noise=0.1)], ids=[*LINEAR, "LinUCB"])
+def test_logged_features_too_large_to_reckon_with_do_not_spoil_the_memory(policy: Any) -> None:
+    """They are finite, but their squares are not: either they are refused, or the memory stays finite."""
+    agent = Agent(policy)
+    with contextlib.suppress(InvalidActions):
+        agent.learn_log([[1e200, 1e200]], [0.1], [[0.1, 0.2]])
+    assert np.isfinite(agent.state.memory).all()
+
+
+def test_linucb_refuses_a_log_of_another_dimension_than_it_has_learned() -> None:
+    agent = Agent(LinUCB(noise=0.1))
+    agent.learn_log(np.eye(3), [0.1, 0.2, 0.3])
+    before = agent.state.memory.tobytes()
+    with pytest.raises(StagewiseError):
+        agent.learn_log(np.eye(2), [0.1, 0.2])
+    assert agent.state.memory.tobytes() == before
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        LCLUCB(safe_action=SafeAction(features=[0.0, 0.0]), threshold=0.5, noise=0.1, radius="paper"),
+        LinUCB(noise=0.1, radius="paper"),
+    ],
+    ids=["LCLUCB", "LinUCB"],
+)
+def test_the_papers_radius_refuses_a_log_beyond_its_bound(policy: Any) -> None:
+    agent = Agent(policy)
+    before = agent.state.memory.tobytes()
+    with refused(InvalidActions, "norm 3", "action_bound 1"):
+        agent.learn_log([[3.0, 0.0]], [0.1], [0.1])
+    assert agent.state.memory.tobytes() == before

@@ -1,0 +1,109 @@
+"""OPB before and after it has seen an arm: never blind, and never satisfied with second best."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stagewise import OPB, Agent, Arms, AtLeast, Draw, SafeAction
+from stagewise.kernels.mixture import best_pair
+
+SAFE = SafeAction(arm=0, reward=0.1, cost=0.05)
+
+
+def dearest_of(decision: Any) -> dict[str, tuple[float, ...]]:
+    """Return the pessimistic costs that the table shows, by label."""
+    return {row.label: row.dearest for row in decision.table().rows}
+
+
+BOUNDS = {
+    "as it comes": ({}, 1.0),
+    "horizon": ({"horizon": 10**6}, 1.0),
+    "lax delta": ({"delta": 0.99, "share_delta": False}, 1.0),
+    "paper": ({"radius": "paper"}, 1.0),
+    "little noise": ({"noise": 1e-6}, 1.0),
+    "little noise on the cost": ({"noise": [1.0, 1e-6]}, 1.0),
+    "small bound": ({"noise": 0.1, "cost_bound": 0.6}, 0.6),
+    "large bound": ({"noise": 1e-6, "cost_bound": 30.0}, 30.0),
+    "large bound, outcomes in [0, 1]": ({"cost_bound": 30.0}, 30.0),
+    "scaled": ({"cost_scale": 3.0}, 1.0),
+    "directional": ({"optimism": "directional", "noise": 1e-6}, 1.0),
+}
+
+
+@pytest.mark.parametrize(("settings", "bound"), BOUNDS.values(), ids=BOUNDS)
+def test_an_arm_never_pulled_may_cost_as_much_as_any(settings: dict[str, Any], bound: float) -> None:
+    agent = Agent(OPB(arms=3, safe_action=SAFE, threshold=0.2, **settings))
+    for _ in range(30):
+        decision = agent.decide(Arms(3))
+        assert dearest_of(decision)["arm 2"] == (bound,)
+        assert decision.probabilities[2] <= (0.2 - 0.05) / (bound - 0.05) + 1e-12
+        if decision.action == 2:
+            break
+        agent.learn(decision, reward=0.5, cost=0.1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "worst"), [({}, 0.0), ({"noise": 0.1}, -1.0), ({"noise": 1e-6, "cost_bound": 5.0}, -5.0)], ids=repr
+)
+def test_an_arm_never_pulled_may_earn_as_little_as_any(settings: dict[str, Any], worst: float) -> None:
+    safe = SafeAction(arm=0, reward=0.1, cost=0.8)
+    policy = OPB(arms=3, safe_action=safe, threshold=AtLeast(0.5), **settings)
+    decision = policy.decide(policy.start(), Arms(3), Draw())
+    assert dearest_of(decision)["arm 1"] == (worst,)
+    assert dearest_of(decision)["arm 2"] == (worst,)
+
+
+def test_an_arm_whose_worst_is_allowed_needs_no_caution() -> None:
+    policy = OPB(arms=2, safe_action=SAFE, threshold=0.7, noise=0.1, cost_bound=0.6)
+    assert policy.decide(policy.start(), Arms(2), Draw()).probabilities.tolist() == [0.0, 1.0, 0.0]
+
+
+# Two good arms of equal cost, one of them better. If the hoped reward were cut off at 1, the largest possible, both
+# would tie there for ever, and the one that was pulled first, whose cost is known better, would be taken every time.
+
+REWARDS, COSTS, THRESHOLD, ROUNDS = np.array([0.0, 0.9, 1.0]), np.array([0.0, 0.2, 0.2]), 0.2, 3000
+
+
+def pulls(clipped: bool, seed: int) -> np.ndarray:
+    """Return how often each arm was pulled, by OPB or by a copy of its rule with the hoped rewards cut off at 1."""
+    policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=THRESHOLD)
+    random, state, count = np.random.default_rng(seed), policy.start(), np.zeros(3, dtype=int)
+    for round_ in range(ROUNDS):
+        decision = policy.decide(state, Arms(3), Draw(seed, 0, round_))
+        arm = clipped_choice(policy, state.memory, random.uniform()) if clipped else decision.action
+        seen = random.uniform(size=2) < [REWARDS[arm], COSTS[arm]]
+        state = policy.absorb(state, arm, seen.astype(float))
+        count[arm] += 1
+    return count
+
+
+def clipped_choice(policy: OPB, memory: np.ndarray, lottery: float) -> int:
+    """Return the arm that OPB's rule would draw if no hoped reward could exceed 1."""
+    widths, (rewards, costs), noise = memory[3:6], memory[6:].reshape(2, 3), 0.5
+    limit = policy.thresholds.limits[0]
+    hoped = np.minimum(rewards + noise * (1.0 + 2.0 / limit) * widths, 1.0)
+    dearest = np.minimum(costs + noise * widths, 1.0)
+    hoped[0] = -np.inf
+    pair = best_pair(hoped, dearest, 0.0, 0.0, limit)
+    return max(pair.dear if lottery < pair.share else pair.cheap, 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rewards_are_not_cut_off_at_one_or_the_best_arm_is_never_found(seed: int) -> None:
+    assert pulls(clipped=False, seed=seed)[2] > ROUNDS // 5
+    assert pulls(clipped=True, seed=seed)[2] < ROUNDS // 100
+
+
+def test_the_copy_of_the_rule_is_the_rule_where_nothing_is_cut_off() -> None:
+    """The clipped variant differs from OPB by the clip alone: hoped rewards agree with the table's where below 1."""
+    policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=THRESHOLD)
+    state = policy.start()
+    for arm in (1, 2) * 100:
+        state = policy.absorb(state, arm, np.array([REWARDS[arm], COSTS[arm]]))
+    rows = {row.label: row for row in policy.decide(state, Arms(3), Draw()).table().rows}
+    widths, (rewards, costs) = state.memory[3:6], state.memory[6:].reshape(2, 3)
+    for arm in (1, 2):
+        hoped = rewards[arm] + 0.5 * (1.0 + 2.0 / policy.thresholds.limits[0]) * widths[arm]
+        assert rows[f"arm {arm}"].hoped == pytest.approx(hoped, rel=1e-12)
+        assert rows[f"arm {arm}"].dearest[0] == pytest.approx(costs[arm] + 0.5 * widths[arm], rel=1e-12)

@@ -1,0 +1,27 @@
+"""A horizon is a promise: beyond it the radii of a union bound hold no longer."""
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+
+SAFE = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
+
+
+def test_opb_falls_back_once_an_arm_was_pulled_as_often_as_the_horizon() -> None:
+    agent = sw.Agent(sw.OPB(arms=2, safe_action=SAFE, threshold=0.5, horizon=4), seed=3)
+    reasons = []
+    for _ in range(12):
+        decision = agent.decide(sw.Arms(2))
+        reasons.append(decision.fallback)
+        agent.learn(decision, reward=0.5, cost=0.1)
+    assert reasons[:4] == [None] * 4
+    assert "horizon" in (reasons[-1] or "")
+    assert decision.action == 0
+    assert np.array_equal(decision.probabilities, [1.0, 0.0, 0.0])
+
+
+def test_a_simulation_beyond_the_horizon_is_refused() -> None:
+    policy = sw.OPB(arms=2, safe_action=SAFE, threshold=0.5, horizon=100)
+    with pytest.raises(sw.InvalidProblem, match=r"rounds is 101 .* horizon 100"):
+        sw.simulate(policy, sw.ArmsWorld(reward=[0.1, 0.5], cost=[0.0, 0.2]), rounds=101)

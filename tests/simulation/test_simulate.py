@@ -1,0 +1,117 @@
+"""Runs are functions of seed and run alone, and what is kept of them is right."""
+
+import json
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+
+TARGETS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+WORLD = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.1)
+SAFE = sw.SafeAction(features=[0.0, 0.0])
+POLICY = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.1)
+FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
+
+
+def played(**settings: Any) -> sw.Result:
+    return sw.simulate(POLICY, WORLD, **({"rounds": 400, "runs": 3, "seed": 5} | settings))
+
+
+def assert_same(one: sw.Result, other: sw.Result) -> None:
+    for field in FIELDS:
+        np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
+
+
+def test_a_run_alone_is_the_run_among_others() -> None:
+    among, alone = played(runs=10), played(runs=[7])
+    assert np.array_equal(among.regret[7], alone.regret[0])
+    assert not np.array_equal(among.regret[7], among.regret[6])
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_results_do_not_depend_on_the_executor(pool: Any) -> None:
+    with pool(2) as executor:
+        assert_same(played(executor=executor), played())
+
+
+def test_recording_changes_nothing_but_the_record() -> None:
+    fine, coarse = played(record=400), played(record=40)
+    np.testing.assert_array_equal(fine.regret[:, 9::10], coarse.regret)
+    np.testing.assert_allclose(fine.reward.reshape(3, 40, 10).mean(axis=2), coarse.reward, rtol=1e-12)
+    for field in ("max_cost", "violations"):
+        np.testing.assert_array_equal(getattr(fine, field), getattr(coarse, field))
+
+
+def test_other_seeds_give_other_runs() -> None:
+    assert not np.array_equal(played(seed=5).regret, played(seed=6).regret)
+
+
+def test_every_round_counts_for_costs_and_violations() -> None:
+    free = sw.LinUCB(noise=0.1, threshold=0.3, safe_action=SAFE)
+    result = sw.simulate(free, WORLD, rounds=50, runs=2, seed=1, record=50)
+    np.testing.assert_array_equal(result.max_cost[:, 0], result.cost[:, :, 0].max(axis=1))
+    np.testing.assert_array_equal(result.violations, (result.cost[:, :, 0] > 0.3).sum(axis=1))
+    assert result.violations.min() > 0
+
+
+def test_regret_is_against_the_best_feasible_point() -> None:
+    result = played()
+    costs, rewards = TARGETS @ [0.8, 0.6], TARGETS @ [0.6, 0.8]
+    best = max(np.minimum(1.0, 0.3 / costs) * rewards)
+    np.testing.assert_allclose(result.optimum, best, rtol=1e-12)
+    lengths = np.diff(result.rounds, prepend=0)
+    np.testing.assert_allclose(result.regret[:, -1], ((best - result.reward) * lengths).sum(axis=1), rtol=1e-9)
+
+
+def test_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
+    result = played()
+    result.save(tmp_path / "here")
+    loaded = sw.Result.load(tmp_path / "here")
+    assert_same(result, loaded)
+    assert loaded.manifest == json.loads(json.dumps(result.manifest))
+    assert not list((tmp_path / "here").glob("*.part"))
+
+
+def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(sw.InvalidFile, match="whole result"):
+        sw.Result.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ({"rounds": 0}, "rounds is 0"),
+        ({"rounds": 1.5}, "rounds is 1.5"),
+        ({"runs": 0}, "runs is 0"),
+        ({"runs": []}, r"runs is \[\]"),
+        ({"runs": [1, 1]}, "different run numbers"),
+        ({"record": 0}, "record is 0"),
+        ({"backend": "gpu"}, "backend is 'gpu'"),
+    ],
+)
+def test_impossible_settings_are_refused(settings: dict[str, Any], part: str) -> None:
+    with pytest.raises(sw.InvalidProblem, match=part):
+        played(**settings)
+
+
+def test_a_world_where_the_safe_action_is_not_safe_is_refused() -> None:
+    policy = sw.LCLUCB(safe_action=sw.SafeAction(features=[0.5, 0.5]), threshold=0.3, noise=0.1)
+    with pytest.raises(sw.InvalidProblem, match="really costs"):
+        sw.simulate(policy, WORLD, rounds=10)
+
+
+def test_a_saved_result_is_plain_parquet(tmp_path: Path) -> None:
+    import duckdb
+
+    result = played(record=20)
+    result.save(tmp_path)
+    rows = duckdb.sql(
+        f"select run, round, regret, cost_1 from '{tmp_path}/curves.parquet' order by run, round"
+    ).fetchall()
+    assert [row[:2] for row in rows] == [(run, t) for run in range(3) for t in result.rounds.tolist()]
+    assert [row[2] for row in rows] == result.regret.ravel().tolist()
+    assert [row[3] for row in rows] == result.cost[:, :, 0].ravel().tolist()

@@ -1,0 +1,62 @@
+"""The front door: importing is quick, and every name is there."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import stagewise
+
+
+def run(code: str) -> str:
+    """Return what a fresh interpreter prints."""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_importing_compiles_nothing() -> None:
+    assert run("import sys, stagewise; print('numba' in sys.modules, 'numpy' in sys.modules)") == "False False"
+
+
+def test_looking_around_compiles_nothing() -> None:
+    assert run("import sys, stagewise; dir(stagewise), stagewise.__version__; print('numba' in sys.modules)") == "False"
+
+
+def test_stating_a_problem_compiles_nothing() -> None:
+    code = (
+        "import sys, stagewise as sw; sw.SafeAction(arm=0), sw.Arms(2), sw.AtLeast(0.1); print('numba' in sys.modules)"
+    )
+    assert run(code) == "False"
+
+
+def test_a_star_brings_everything() -> None:
+    assert run("from stagewise import *; print(LCLUCB.__name__, Agent.__name__)") == "LCLUCB Agent"
+
+
+@pytest.mark.parametrize("name", stagewise.__all__)
+def test_every_name_stands_for_what_it_says(name: str) -> None:
+    assert getattr(stagewise, name).__name__ == name
+    assert getattr(stagewise, name).__doc__
+
+
+def test_every_name_is_listed() -> None:
+    assert set(dir(stagewise)) >= {*stagewise.__all__, "__version__"}
+    assert list(stagewise.__all__) == sorted(set(stagewise.__all__))
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse(Path(stagewise.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {alias.name: node.module for node in block.body for alias in node.names}
+    assert seen == {name: getattr(stagewise, name).__module__ for name in stagewise.__all__}
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'stagewise' has no attribute 'Banana'"):
+        _ = stagewise.Banana
+
+
+def test_the_version_is_one() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", stagewise.__version__)

@@ -1,0 +1,108 @@
+"""A sieve over the kernels: plain arithmetic on arrays that the caller owns, fit for a GPU as it stands."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import stagewise
+
+FOLDER = Path(stagewise.__file__).parent / "kernels"
+FILES = sorted(path for path in FOLDER.glob("*.py") if path.name not in ("__init__.py", "compile.py"))
+
+IMPORTS = ("math", "typing", "stagewise.kernels.")
+PLAIN = {"signed"}  # functions for Python, beside those that tell the size of an array
+NUMBERS = {"int", "float", "bool"}
+CALLS = {"print", "list", "dict", "set", "sorted", "open", "eval", "copy", "astype", "append", "tolist"}
+NODES = (
+    *(ast.Raise, ast.Assert, ast.Try, ast.With, ast.Lambda, ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Global),
+    *(ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.JoinedStr),
+    *(ast.Yield, ast.Await, ast.Starred),
+)
+
+
+def faults_in(function: ast.FunctionDef) -> list[str]:
+    """Return what a kernel may not contain."""
+    found = []
+    for node in [inner for part in function.body for inner in ast.walk(part)]:
+        if isinstance(node, NODES):
+            found.append(f"{function.name}, line {node.lineno}: {type(node).__name__}")
+        if isinstance(node, ast.Name) and node.id in ("np", "numpy", "numba"):
+            found.append(f"{function.name}, line {node.lineno}: {node.id}")
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            found += [f"{function.name}, line {node.lineno}: {called}()"] if called in CALLS else []
+    return found
+
+
+def faults(source: str) -> list[str]:
+    """Return what keeps a file from being plain kernels."""
+    found = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            found += [f"imports {name}" for name in names if not name.startswith(IMPORTS)]
+        if isinstance(node, ast.FunctionDef):
+            marks = [ast.unparse(mark) for mark in node.decorator_list]
+            found += faults_in(node)
+            if marks == ["kernel"]:
+                continue
+            types = {ast.unparse(arg.annotation) if arg.annotation else "" for arg in node.args.args}
+            if marks or not (node.name.endswith("_size") or node.name in PLAIN) or types - NUMBERS:
+                found.append(f"{node.name} is no kernel: {marks or 'undecorated'}")
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_kernels_are_plain(path: Path) -> None:
+    assert faults(path.read_text(encoding="utf-8")) == []
+
+
+def test_there_are_kernels_to_look_at() -> None:
+    assert {"ray.py", "ridge.py", "mixture.py", "opb.py"} <= {path.name for path in FILES}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return np.linalg.norm(x)",
+        "return np.random.normal()",
+        "y = np.empty(3)",
+        "y = np.zeros(3)",
+        "raise ValueError",
+        "print(x)",
+        "try:\n        pass\n    finally:\n        pass",
+        "with x:\n        pass",
+        "return lambda: 0",
+        "return [x]",
+        "return {x: x}",
+        "return sum(y for y in x)",
+        "y = x.copy()",
+        "def inner() -> None: ...",
+    ],
+)
+def test_the_sieve_catches_what_it_is_for(body: str) -> None:
+    assert faults(f"@kernel\ndef slope(x: Floats) -> float:\n    {body}\n")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import numpy as np",
+        "from stagewise.policies import agent",
+        "def slope(x: int) -> int:\n    return x",
+        "def slope_size(x: Floats) -> int:\n    return x.size",
+        "@kernel(fastmath=True)\ndef slope(x: float) -> float:\n    return x",
+        "@njit\ndef slope(x: float) -> float:\n    return x",
+        "@kernel\n@kernel\ndef slope(x: float) -> float:\n    return x",
+    ],
+)
+def test_the_sieve_catches_what_surrounds_a_kernel(source: str) -> None:
+    assert faults(source)
+
+
+def test_the_sieve_lets_plain_kernels_pass() -> None:
+    plain = (
+        "import math\n\n@kernel\ndef slope(x: float) -> float:\n    a, b = x, 2.0 * x\n    return math.sqrt(a + b)\n"
+    )
+    assert faults(plain + "\ndef work_size(d: int) -> int:\n    return 3 * d\n") == []

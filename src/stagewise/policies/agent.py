@@ -81,7 +81,11 @@ class Agent:
             self._state = self.policy.learn(self._state, waiting, Outcome(reward, cost))
             del self._open[round_]
             return
-        if isinstance(decision, Decision) and not np.array_equal(decision.action, waiting):
+        if (
+            isinstance(decision, Decision)
+            and decision.action is not waiting
+            and not np.array_equal(decision.action, waiting)
+        ):
             raise InvalidOutcome(
                 f"the decision of round {round_} is not the one this agent made; it played another action"
             )

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -27,8 +28,13 @@ def _cache_folder() -> Path:
     for source in sorted(Path(__file__).parent.glob("*.py")):
         text.update(source.name.encode())
         text.update(source.read_bytes())
+    name = f"kernels-{text.hexdigest()[:16]}"
     root = os.environ.get("STAGEWISE_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "stagewise" / f"kernels-{text.hexdigest()[:16]}"
+    try:
+        (Path(root) / "stagewise").mkdir(parents=True, exist_ok=True)
+    except OSError:  # a home that cannot be written to, as in many containers
+        root = tempfile.gettempdir()
+    return Path(root) / "stagewise" / name
 
 
 _FOLDER = _cache_folder()

@@ -1,0 +1,69 @@
+"""OPLB and OPB choose the best safe mixture: worth what HiGHS finds, on few actions, never over a threshold."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kernels.highs import Program, best_value, quiet_solver
+
+import stagewise as sw
+from stagewise.kernels.blend import Odds, named_odds
+
+
+def odds_of(decision: sw.Decision) -> Odds:
+    """Return the bounds that the decision was made on."""
+    _, flat, support, count, *_ = decision.table.args
+    return named_odds(decision.thresholds.size, count, flat, support)
+
+
+def check(decision: sw.Decision) -> None:
+    odds, m = odds_of(decision), decision.thresholds.size
+    listed = np.flatnonzero(np.isfinite(odds.hoped))
+    limits = decision.thresholds * (1.0 - 1e-14)
+    costs, safe = np.ascontiguousarray(odds.dearest[:, listed]), float(odds.safe_hoped[0])
+    best = best_value(quiet_solver(), Program(odds.hoped[listed], costs, safe, odds.safe_dearest.copy(), limits))
+    assert decision.hoped == pytest.approx(best, rel=2e-9)
+    assert np.count_nonzero(decision.probabilities) <= m + 1
+    assert (decision.dearest <= decision.thresholds).all()
+
+
+@pytest.mark.parametrize("m", [1, 2, 5])
+@pytest.mark.parametrize("count", [1, 10, 300, 2000])
+@pytest.mark.parametrize("seen", [0, 5, 400])
+def test_oplb_is_worth_what_highs_finds(m: int, count: int, seen: int) -> None:
+    rng = np.random.default_rng([m, count, seen])
+    d = 6
+    policy = sw.OPLB(
+        safe_action=sw.SafeAction(features=np.zeros(d)), threshold=rng.uniform(0.1, 0.6, m), noise=0.1, ridge=0.1
+    )
+    agent = sw.Agent(policy, seed=1)
+    truth = rng.normal(size=(1 + m, d)) / np.sqrt(d)
+    if seen:
+        played = rng.normal(size=(seen, d)) / np.sqrt(d)
+        means = played @ truth.T
+        agent.learn_log(played, means[:, 0], means[:, 1:])
+    check(agent.decide(rng.normal(size=(count, d)) / np.sqrt(d)))
+
+
+@pytest.mark.parametrize("m", [1, 2, 5])
+@pytest.mark.parametrize("arms", [2, 10, 300, 2000])
+@pytest.mark.parametrize("seen", [0, 5, 4000])
+def test_opb_is_worth_what_highs_finds(m: int, arms: int, seen: int) -> None:
+    rng = np.random.default_rng([m, arms, seen])
+    safe = sw.SafeAction(arm=0, reward=0.1, cost=[0.05] * m)
+    policy = sw.OPB(arms=arms, safe_action=safe, threshold=rng.uniform(0.1, 0.6, m))
+    agent, means = sw.Agent(policy, seed=1), rng.uniform(size=(1 + m, arms))
+    if seen:
+        pulled = rng.integers(arms, size=seen)
+        outcome = (rng.uniform(size=(1 + m, seen)) < means[:, pulled]).astype(float)
+        agent.learn_log(pulled, outcome[0], outcome[1:].T)
+    check(agent.decide(sw.Arms(arms)))
+
+
+def test_only_eligible_actions_are_mixed() -> None:
+    rng = np.random.default_rng(0)
+    table: Any = sw.Finite(rng.normal(size=(20, 4)) / 2.0)
+    policy = sw.OPLB(safe_action=sw.SafeAction(features=np.zeros(4)), threshold=0.3, noise=0.1)
+    mask = rng.uniform(size=20) < 0.3
+    decision = sw.Agent(policy).decide(table.only(mask))
+    assert not decision.probabilities[:-1][~mask].any()

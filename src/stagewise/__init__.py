@@ -7,16 +7,16 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from stagewise.policies.agent import Agent as Agent
-    from stagewise.policies.baselines import UCB as UCB
-    from stagewise.policies.baselines import AlwaysSafe as AlwaysSafe
-    from stagewise.policies.baselines import LinUCB as LinUCB
+    from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
     from stagewise.policies.lclucb import LCLUCB as LCLUCB
     from stagewise.policies.lclucb import ROFUL as ROFUL
+    from stagewise.policies.linucb import LinUCB as LinUCB
     from stagewise.policies.opb import OPB as OPB
     from stagewise.policies.oplb import OPLB as OPLB
     from stagewise.policies.policy import Policy as Policy
     from stagewise.policies.policy import State as State
     from stagewise.policies.safe_lts import SafeLTS as SafeLTS
+    from stagewise.policies.ucb import UCB as UCB
     from stagewise.problem.actions import Arms as Arms
     from stagewise.problem.actions import Finite as Finite
     from stagewise.problem.actions import Rays as Rays
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stagewise.records.decision import Decision as Decision
     from stagewise.records.draw import Draw as Draw
     from stagewise.records.outcome import Outcome as Outcome
-    from stagewise.simulation.result import Result as Result
+    from stagewise.reports.result import Result as Result
     from stagewise.simulation.simulate import simulate as simulate
     from stagewise.worlds.arms import ArmsWorld as ArmsWorld
     from stagewise.worlds.fresh import RandomFinite as RandomFinite
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # Where each name stands. Loaded on first use: importing stagewise compiles nothing and stays quick.
 _HOMES = {
     "Agent": "policies.agent",
-    "AlwaysSafe": "policies.baselines",
+    "AlwaysSafe": "policies.always_safe",
     "Arms": "problem.actions",
     "ArmsWorld": "worlds.arms",
     "AtLeast": "problem.thresholds",
@@ -53,7 +53,7 @@ _HOMES = {
     "InvalidOutcome": "problem.errors",
     "InvalidProblem": "problem.errors",
     "LCLUCB": "policies.lclucb",
-    "LinUCB": "policies.baselines",
+    "LinUCB": "policies.linucb",
     "LinearWorld": "worlds.linear",
     "OPB": "policies.opb",
     "OPLB": "policies.oplb",
@@ -64,12 +64,12 @@ _HOMES = {
     "RandomRays": "worlds.fresh",
     "Rays": "problem.actions",
     "RelativeToSafe": "problem.thresholds",
-    "Result": "simulation.result",
+    "Result": "reports.result",
     "SafeAction": "problem.safe_action",
     "SafeLTS": "policies.safe_lts",
     "StagewiseError": "problem.errors",
     "State": "policies.policy",
-    "UCB": "policies.baselines",
+    "UCB": "policies.ucb",
     "simulate": "simulation.simulate",
 }
 

@@ -1,6 +1,7 @@
 """Runs are functions of seed and run alone, and what is kept of them is right."""
 
 import json
+import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -115,3 +116,37 @@ def test_a_saved_result_is_plain_parquet(tmp_path: Path) -> None:
     assert [row[:2] for row in rows] == [(run, t) for run in range(3) for t in result.rounds.tolist()]
     assert [row[2] for row in rows] == result.regret.ravel().tolist()
     assert [row[3] for row in rows] == result.cost[:, :, 0].ravel().tolist()
+
+
+def test_an_interrupted_simulation_continues_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["stagewise.simulation.simulate"]
+    whole, calls = module.one_run, []
+
+    def stopping(*task: Any) -> Any:
+        calls.append(task[5])
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return whole(*task)
+
+    monkeypatch.setattr(module, "one_run", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        played(runs=5, out=tmp_path)
+    assert sorted(part.name for part in (tmp_path / "parts").iterdir()) == ["run-000000", "run-000001"]
+    continued = played(runs=5, out=tmp_path)
+    assert calls == [0, 1, 2, 2, 3, 4]
+    monkeypatch.undo()
+    assert_same(continued, played(runs=5))
+    assert_same(continued, sw.Result.load(tmp_path))
+
+
+def test_a_folder_of_another_plan_is_refused(tmp_path: Path) -> None:
+    played(out=tmp_path)
+    with pytest.raises(sw.InvalidFile, match="another plan, whose seed differs"):
+        played(out=tmp_path, seed=6)
+
+
+def test_a_picture_has_a_panel_for_regret_each_cost_and_reward() -> None:
+    figure = played().plot()
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["regret", "expected cost of a round", "expected reward of a round"]
+    assert set(figure.axes[1].lines[-1].get_ydata()) == {0.3}

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.policies.baselines import UCB, AlwaysSafe, LinUCB
+from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.lclucb import LCLUCB, ROFUL
+from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.policy import Policy
 from stagewise.policies.safe_lts import SafeLTS
+from stagewise.policies.ucb import UCB
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.safe_action import SafeAction

@@ -9,11 +9,13 @@ from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Flags, Floats, Ints
 from stagewise.kernels.trace import Trace
 from stagewise.kernels.world import Truth
-from stagewise.policies.baselines import UCB, AlwaysSafe, LinUCB
+from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.lclucb import LCLUCB, ROFUL
+from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.safe_lts import INFLATIONS, SafeLTS
+from stagewise.policies.ucb import UCB
 from stagewise.problem.errors import InvalidProblem
 from stagewise.simulation import cpu
 from stagewise.simulation.judge import Judge

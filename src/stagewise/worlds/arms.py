@@ -43,6 +43,16 @@ class ArmsWorld:
         self.noise = frozen(one_per(noise, names, "noise"))
         self.actions = Arms(rewards.size)
 
+    def description(self) -> dict[str, Any]:
+        """Return the world as plain values, enough to build it again."""
+        return {
+            "kind": "ArmsWorld",
+            "reward": self.table[0].tolist(),
+            "cost": self.table[1:].tolist(),
+            "outcomes": self.outcomes,
+            "noise": self.noise.tolist(),
+        }
+
     @property
     def costs(self) -> int:
         """The number of costs m."""

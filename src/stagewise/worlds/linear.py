@@ -47,6 +47,20 @@ class LinearWorld:
         self.noise = frozen(one_per(noise, names, "noise"))
         self.noise_kind = noise_kind
 
+    def description(self) -> dict[str, Any]:
+        """Return the world as plain values, enough to build it again."""
+        actions = self.actions
+        listed = [actions.count, actions.dimension] if isinstance(actions, Fresh) else actions.features.tolist()
+        return {
+            "kind": "LinearWorld",
+            "theta": self.parameters[0].tolist(),
+            "mu": self.parameters[1:].tolist(),
+            "noise": self.noise.tolist(),
+            "noise_kind": self.noise_kind,
+            "actions": type(actions).__name__,
+            "features": listed,
+        }
+
     @property
     def costs(self) -> int:
         """The number of costs m."""

@@ -10,7 +10,7 @@ from stagewise.policies.policy import Policy
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.problem.actions import Rays
 from stagewise.problem.safe_action import SafeAction
-from stagewise.simulation.result import Result
+from stagewise.reports.result import Result
 from stagewise.simulation.simulate import simulate
 from stagewise.worlds.linear import LinearWorld
 

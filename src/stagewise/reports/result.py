@@ -34,6 +34,12 @@ class Result:
         regret = f"regret {last.mean():,.1f} ± {last.std():,.1f}"
         return f"Result({kind}, {size}: {regret}, {int(self.violations.sum())} violations)"
 
+    def plot(self) -> Any:
+        """Return a matplotlib figure: regret, costs against their thresholds, reward; bands over runs."""
+        from stagewise.reports.picture import drawn
+
+        return drawn(self)
+
     def save(self, folder: str | Path) -> None:
         """Write curves.parquet, runs.parquet and manifest.json, each whole or not at all."""
         from arro3.core import Array, Table
@@ -91,6 +97,16 @@ class Result:
             runs=runs,
             manifest=manifest,
         )
+
+
+def merged(results: list[Result]) -> Result:
+    """Return the results of several runs of one plan as one."""
+    first = results[0]
+    arrays = {
+        name: np.concatenate([getattr(result, name) for result in results])
+        for name in ("regret", "reward", "cost", "max_cost", "violations", "optimum", "runs")
+    }
+    return Result(rounds=first.rounds, manifest=first.manifest, **arrays)
 
 
 def write_parquet(table: Any, path: Path) -> None:

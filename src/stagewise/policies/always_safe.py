@@ -1,0 +1,69 @@
+"""AlwaysSafe: the policy that takes no chances."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.policies.learning import Learning
+from stagewise.policies.policy import State
+from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+from stagewise.records.explanation import Row, Table
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AlwaysSafe(Learning):
+    """Play the safe action in every round and learn nothing: what any learner must beat."""
+
+    safe_action: SafeAction
+    threshold: Any
+
+    thresholds: Thresholds = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.safe_action, SafeAction):
+            raise InvalidProblem(f"safe_action is {self.safe_action!r}; it must be a SafeAction")
+        object.__setattr__(self, "thresholds", resolved(self.threshold, self.safe_action))
+
+    def start(self) -> State:
+        """Return an empty memory."""
+        return State(np.empty(0))
+
+    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+        """Play the safe action."""
+        safe, values = self.safe_action, self.thresholds.values
+        costs = self.thresholds.safe
+        return Decision(
+            safe.features.copy() if safe.arm is None else safe.arm,
+            -1 if safe.arm is None else safe.arm,
+            0.0 if safe.arm is None else 1.0,
+            None,
+            1.0 if safe.reward is None else safe.reward,
+            values if costs is None else costs,
+            values,
+            "this policy plays nothing else",
+            draw.round,
+            self.table,
+        )
+
+    def table(self) -> Table:
+        """Return the one action there is."""
+        limits = self.thresholds
+        known = limits.values if limits.safe is None else limits.safe
+        label = "safe action" if self.safe_action.arm is None else f"arm {self.safe_action.arm}"
+        hoped = 1.0 if self.safe_action.reward is None else self.safe_action.reward
+        row = Row(label, hoped, tuple(known), 1.0, True)
+        return Table(limits.names, tuple(limits.signs), tuple(limits.values), "played", (row,), 0, "as always")
+
+    def logged(self, actions: Any) -> Floats:
+        """Return the logged actions, of which nothing is learned."""
+        return np.asarray(actions)
+
+    def absorb(self, state: State, action: Any, values: Floats) -> State:
+        """Learn nothing."""
+        return state

@@ -1,0 +1,140 @@
+"""LinUCB: the linear learner that knows no limits."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels import lc_lucb, linear
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.models.linear import RADII, LinearModel
+from stagewise.policies.learning import Learning
+from stagewise.policies.linear import check_features
+from stagewise.policies.oplb import listed_of
+from stagewise.policies.policy import State
+from stagewise.policies.rays import decision_on_rays
+from stagewise.policies.settings import one_of, probability, promise_numbers
+from stagewise.policies.watching import watched
+from stagewise.problem.checks import positive
+from stagewise.problem.errors import InvalidActions
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinUCB(Learning):
+    """The unconstrained linear learner (OFUL): the action with the largest <x, θ̂> + β ‖x‖. It breaks limits.
+
+    `threshold` is only for judging its runs. Rays are taken by their far ends.
+
+    >>> policy = LinUCB(noise=0.1)
+    >>> policy.decide(policy.start(), np.eye(2), Draw()).index
+    0
+    """
+
+    noise: float
+    delta: float = 0.05
+    safe_action: SafeAction | None = None
+    threshold: Any = None
+    parameter_bound: float = 1.0
+    action_bound: float = 1.0
+    ridge: float = 1.0
+    radius: str = "mixture"
+
+    thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
+
+    def __post_init__(self) -> None:
+        one_of(self.radius, tuple(RADII), "radius")
+        self.settings(2)
+        _ = self.watched
+
+    @cached_property
+    def watched(self) -> Thresholds:
+        """The thresholds its runs are judged by."""
+        return watched(self.threshold, self.safe_action)
+
+    @cached_property
+    def prepared(self) -> dict[int, tuple[Ints, Floats]]:
+        """The settings of each dimension met so far."""
+        return {}
+
+    def settings(self, dimension: int) -> tuple[Ints, Floats]:
+        """Return what kernels read, for actions of this dimension."""
+        if dimension not in self.prepared:
+            self.prepared[dimension] = self.prepare(dimension)
+        return self.prepared[dimension]
+
+    def prepare(self, dimension: int) -> tuple[Ints, Floats]:
+        """Work the settings out."""
+        model = LinearModel(
+            safe=np.zeros(dimension),
+            names=("reward",),
+            reward=0.0,
+            costs=np.empty(0),
+            noise=np.array([positive(self.noise, "noise")]),
+            parameter_bound=np.array([positive(self.parameter_bound, "parameter_bound")]),
+            action_bound=positive(self.action_bound, "action_bound"),
+            ridge=positive(self.ridge, "ridge"),
+            confidence=np.array([math.log(1.0 / probability(self.delta, "delta"))]),
+            radius=self.radius,
+        )
+        flags = model.flags(directional=False, inflated=False, offers_safe=False)
+        return flags, np.concatenate([model.numbers(), promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)])
+
+    def start(self) -> State:
+        """Return an empty memory: the first action seen tells the dimension."""
+        return State(np.empty(0))
+
+    def memory(self, state: State, flags: Ints, numbers: Floats) -> Floats:
+        """Return the state's memory, or that of a learner which has seen nothing."""
+        if state.memory.size:
+            if state.memory.size != linear.memory_size(linear.named_shape(flags)):
+                raise InvalidActions(
+                    f"the actions have {flags[0]} features; this learner has learned from actions with "
+                    f"{dimension_of(state.memory.size)}, and they must agree"
+                )
+            return state.memory
+        memory = np.empty(linear.memory_size(linear.named_shape(flags)))
+        linear.start_memory(flags, numbers, memory)
+        return memory
+
+    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+        """Choose the most hopeful of the actions."""
+        listed = listed_of(actions)
+        count, d = listed.features.shape
+        flags, numbers = self.settings(d)
+        memory = self.memory(state, flags, numbers)
+        self.check(listed.features)
+        sheet, work = np.empty(linear.sheet_size(d, 0, count)), np.empty(linear.work_size(d, 0))
+        code = lc_lucb.decide(listed.features, listed.eligible, flags, numbers, memory, sheet, work)
+        return decision_on_rays(code, sheet, d, listed.eligible, flags, numbers, NO_THRESHOLDS, draw.round)
+
+    def logged(self, actions: Any) -> Floats:
+        """Return logged actions (n, d)."""
+        return self.check(listed_of(actions).features)
+
+    def check(self, features: Floats) -> Floats:
+        """Return actions that the radius can be used with."""
+        check_features(features, features.shape[1], self.action_bound if self.radius == "paper" else math.inf)
+        return features
+
+    def fits(self, memory: Floats) -> bool:
+        """Say whether a memory can be this policy's: empty, or of some dimension."""
+        return memory.ndim == 1 and (memory.size == 0 or dimension_of(memory.size) > 0)
+
+    def absorb(self, state: State, action: Any, values: Floats) -> State:
+        """Take in the reward seen with an action."""
+        flags, numbers = self.settings(action.size)
+        memory = self.memory(state, flags, numbers)
+        linear.learn_from(action, values, flags, numbers, memory, np.empty(linear.work_size(action.size, 1)))
+        return State(memory)
+
+
+def dimension_of(size: int) -> int:
+    """Return the d of a reward regression's memory of this size, d² + d + 2; 0: there is none."""
+    d = round(math.sqrt(max(size - 2, 0)) - 0.5)
+    return d if d > 0 and d * d + d + 2 == size else 0

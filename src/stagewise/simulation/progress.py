@@ -1,0 +1,31 @@
+"""How far a simulation has come, for a person to watch."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+
+@contextmanager
+def bar(wanted: bool, runs: int, done: int, rounds: int) -> Iterator[Callable[[], None]]:
+    """Yield what is to be called after each run; show runs, rounds a second and the time left where that is wanted."""
+    if not wanted or find_spec("rich") is None:
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("runs"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns) as progress:
+        task = progress.add_task("runs", total=runs, completed=done, rate="")
+
+        def advance() -> None:
+            progress.advance(task)
+            speed = progress.tasks[0].finished_speed or progress.tasks[0].speed or 0.0
+            progress.update(task, rate=f"{speed * rounds:,.0f} rounds a second")
+
+        yield advance

@@ -39,6 +39,7 @@ test-slow: .venv/ready
 bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/by_hand.py
 	.venv-bench/bin/python benchmarks/mixture.py
+	.venv-bench/bin/python benchmarks/drift.py
 
 docs: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.lock

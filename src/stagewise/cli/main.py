@@ -1,0 +1,83 @@
+"""The words people type: `stagewise simulate`, `stagewise compare`, `stagewise show`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Learning by doing without breaking a limit.")
+Out = Annotated[Path, typer.Option(help="The folder for the results; an interrupted run continues there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+
+
+def fail(error: Exception) -> typer.Exit:
+    """Say what is wrong in one line, and leave with 2."""
+    typer.echo(f"stagewise: {error}", err=True)
+    return typer.Exit(2)
+
+
+@app.command()
+def simulate(spec: Annotated[Path, typer.Argument(help="A TOML file.")], out: Out, quiet: Quiet = False) -> None:
+    """Play one policy in one world and keep the result."""
+    from stagewise.cli.spec import read
+    from stagewise.problem.errors import InvalidFile, StagewiseError
+    from stagewise.simulation.simulate import simulate as play
+
+    try:
+        asked = read(spec)
+        if len(asked.policies) > 1:
+            raise InvalidFile(f"{spec} holds {len(asked.policies)} policies; `stagewise compare` plays several")
+        settings = asked.simulation.model_dump()
+        result = play(next(iter(asked.policies.values())), asked.world, **settings, progress=not quiet, out=out)
+    except StagewiseError as error:
+        raise fail(error) from None
+    picture(result, out)
+    typer.echo(repr(result))
+
+
+@app.command()
+def compare(
+    spec: Annotated[Path, typer.Argument(help="A TOML file.")], out: Out = Path("comparison"), quiet: Quiet = False
+) -> None:
+    """Play several policies with the same random numbers: one table, one picture."""
+    from stagewise.cli.spec import read
+    from stagewise.problem.errors import StagewiseError
+    from stagewise.reports.comparison import drawn, tabled
+    from stagewise.simulation.simulate import simulate as play
+
+    try:
+        asked = read(spec)
+        settings = asked.simulation.model_dump()
+        results = {
+            name: play(policy, asked.world, **settings, progress=not quiet, out=out / name)
+            for name, policy in asked.policies.items()
+        }
+    except StagewiseError as error:
+        raise fail(error) from None
+    drawn(results).savefig(out / "comparison.png", dpi=150)
+    (out / "comparison.md").write_text(tabled(results), encoding="utf-8")
+    typer.echo(tabled(results))
+
+
+@app.command()
+def show(folder: Annotated[Path, typer.Argument(help="A folder that `simulate` wrote.")]) -> None:
+    """Print what a result holds, and draw it again."""
+    from stagewise.problem.errors import StagewiseError
+    from stagewise.reports.comparison import tabled
+    from stagewise.reports.result import Result
+
+    try:
+        result = Result.load(folder)
+    except StagewiseError as error:
+        raise fail(error) from None
+    picture(result, folder)
+    typer.echo(tabled({result.manifest["policy"]["kind"]: result}))
+
+
+def picture(result: Any, folder: Path) -> None:
+    """Write result.png."""
+    result.plot().savefig(folder / "result.png", dpi=150)
+
+
+if __name__ == "__main__":
+    app()

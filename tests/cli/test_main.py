@@ -1,0 +1,124 @@
+"""The commands: they do what they say, and refuse a file with the key, the value and what was expected."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import stagewise as sw
+from stagewise.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+GOOD = """
+[simulation]
+rounds = 200
+runs = 2
+[world]
+kind = "linear"
+theta = [0.6, 0.8]
+mu = [0.8, 0.6]
+noise = 0.1
+actions = { kind = "rays", features = [[1.0, 0.0], [0.0, 1.0]] }
+[policy]
+kind = "LCLUCB"
+threshold = 0.3
+noise = 0.1
+safe_action = { features = [0.0, 0.0] }
+"""
+
+
+def called(*words: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    return result.exit_code, result.output
+
+
+def spec(folder: Path, text: str) -> Path:
+    path = folder / "spec.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_simulate_keeps_what_simulate_returns(tmp_path: Path) -> None:
+    code, said = called("simulate", spec(tmp_path, GOOD), "--out", tmp_path / "out", "--quiet")
+    assert code == 0
+    assert "LCLUCB, 2 runs of 200 rounds" in said
+    policy = sw.LCLUCB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.1)
+    world = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
+    expected = sw.simulate(policy, world, rounds=200, runs=2)
+    assert (sw.Result.load(tmp_path / "out").regret == expected.regret).all()
+    assert (tmp_path / "out" / "result.png").stat().st_size > 1000
+
+
+def test_show_prints_a_table(tmp_path: Path) -> None:
+    called("simulate", spec(tmp_path, GOOD), "--out", tmp_path / "out", "--quiet")
+    code, said = called("show", tmp_path / "out")
+    assert code == 0
+    assert "| LCLUCB |" in said
+    assert called("show", tmp_path)[0] == 2
+
+
+def test_compare_gives_one_table_and_one_picture(tmp_path: Path) -> None:
+    table = GOOD[GOOD.index("[policy]") :]
+    several = GOOD.replace(
+        table, table.replace("[policy]", "[policies.one]") + table.replace("[policy]", "[policies.two]")
+    )
+    code, said = called("compare", spec(tmp_path, several), "--out", tmp_path / "out", "--quiet")
+    assert code == 0
+    rows = [re.sub(r"^\| \w+", "", line) for line in said.splitlines() if line.startswith(("| one", "| two"))]
+    assert len(rows) == 2
+    assert rows[0] == rows[1]  # the same policy met the same random numbers
+    assert (tmp_path / "out" / "comparison.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "parts"),
+    [
+        ("rounds = 200", "rounds = 200\ntypo = 3", ["'simulation.typo'", "3"]),
+        ("rounds = 200", 'rounds = "many"', ["simulation.rounds", "'many'", "integer"]),
+        ("rounds = 200", "rounds = -5", ["simulation.rounds", "-5", "greater than 0"]),
+        ("rounds = 200", "", ["simulation.rounds", "missing"]),
+        ('kind = "linear"', 'kind = "quadratic"', ["world", "quadratic", "linear"]),
+        ("noise = 0.1\nactions", "noise = 0.1\ncolour = 1\nactions", ["'world.colour'", "1"]),
+        ('kind = "rays"', 'kind = "lines"', ["world.actions.kind", "'lines'", "'rays'"]),
+        ('kind = "rays"', 'kind = "random-rays"', ["random-rays", "count and dimension"]),
+        ("[[1.0, 0.0], [0.0, 1.0]]", "[[1.0], [0.0]]", ["1 features", "theta has 2"]),
+        ('kind = "LCLUCB"', 'kind = "Magic"', ["policy.kind", "'Magic'", "LCLUCB"]),
+        ("threshold = 0.3", "threshold = 0.3\nalpha = 2", ["'policy.alpha'", "2", "cost_scale"]),
+        ("threshold = 0.3", "threshold = 0.0", ["no slack", "0.0"]),
+        ("threshold = 0.3", "", ["threshold", "missing"]),
+        ("safe_action = { features = [0.0, 0.0] }", "safe_action = 3", ["policy.safe_action", "3", "table"]),
+        ("[policy]", "[strategy]", ["'strategy'"]),
+        ("[simulation]", "[simulation", ["not TOML"]),
+    ],
+)
+def test_a_bad_file_is_refused_before_anything_runs(old: str, new: str, parts: list[str], tmp_path: Path) -> None:
+    assert old in GOOD
+    code, said = called("simulate", spec(tmp_path, GOOD.replace(old, new, 1)), "--out", tmp_path / "out")
+    assert code == 2
+    for part in [*parts, "spec.toml"]:
+        assert part in said.replace("\n", "")
+    assert not (tmp_path / "out").exists()
+
+
+def test_thresholds_of_every_kind_can_be_written(tmp_path: Path) -> None:
+    text = GOOD.replace("mu = [0.8, 0.6]", "mu = [[0.8, 0.6], [0.1, 0.2]]").replace(
+        "threshold = 0.3", "threshold = { wear = 0.3, yield = { at_least = -0.5 } }"
+    )
+    assert called("simulate", spec(tmp_path, text), "--out", tmp_path / "out", "--quiet")[0] == 0
+    assert sw.Result.load(tmp_path / "out").manifest["thresholds"] == {"wear": 0.3, "yield": -0.5}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)
+def test_the_examples_are_accepted(path: Path) -> None:
+    from stagewise.cli.spec import read
+
+    assert read(path).policies
+
+
+def test_every_command_and_option_stands_in_its_document() -> None:
+    document = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    for command in app.registered_commands:
+        assert f"stagewise {command.callback.__name__}" in document
+    for option in ("--out", "--quiet"):
+        assert option in document

@@ -25,6 +25,10 @@ class Decision(NamedTuple):
     round: int
     table: Callable[[], Table] | None = None  # what `explain` shows
 
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields if name != "table")
+        return f"Decision({shown})"
+
     def explanation(self) -> str:
         """Return what `explain` prints."""
         if self.table is None:

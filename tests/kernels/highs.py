@@ -1,11 +1,9 @@
 """The witness for the mixture kernels: programs of every awkward kind, and the value HiGHS gives them."""
 
-from typing import NamedTuple
-
 import highspy
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.kernels.basis import Program
 
 KINDS = [
     "plain",
@@ -19,16 +17,6 @@ KINDS = [
     "yes or no",
     "almost one limit",
 ]
-
-
-class Program(NamedTuple):
-    """Maximise Σ p_i reward_i subject to Σ p_i cost_ji ≤ limit_j over mixtures p of listed actions and the safe one."""
-
-    reward: Floats
-    cost: Floats
-    safe_reward: float
-    safe_cost: Floats
-    limits: Floats
 
 
 def random_program(random: np.random.Generator, kind: str, actions: int, constraints: int) -> Program:

@@ -1,6 +1,7 @@
 """The linear policies' border with Python: flat arrays of settings, memory and results, named again inside.
 
-Each array that crosses costs about 0.2 µs, more than the arithmetic of a decision at d = 10; hence few and flat.
+A NamedTuple that crosses costs as much as the arithmetic of a decision at d = 10, an array a twentieth of that; hence
+flat (docs/decisions/0004-one-array-crosses-into-a-kernel.md).
 """
 
 import math

@@ -12,7 +12,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.draw import FIRST, Draw
 from stagewise.records.explanation import Row, Table
 
 
@@ -34,7 +34,7 @@ class AlwaysSafe(Learning):
         """Return an empty memory."""
         return State(np.empty(0))
 
-    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Play the safe action."""
         safe, values = self.safe_action, self.thresholds.values
         costs = self.thresholds.safe

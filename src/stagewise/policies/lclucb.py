@@ -10,7 +10,7 @@ from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.draw import FIRST, Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,7 +29,7 @@ class LCLUCB(LinearPolicy):
     (0, 0.5)
     """
 
-    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Choose a point on one of the rays."""
         rays = self.fitting(rays_of(actions))
         flags, numbers = self.flags, self.numbers

@@ -20,7 +20,7 @@ from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.draw import FIRST, Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,7 +104,7 @@ class OPB(Learning):
         """Return the memory of a policy that has seen nothing."""
         return State(self.model.start())
 
-    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Draw an arm from the best safe mixture."""
         eligible = eligible_arms(actions, self.arms)
         m, home = self.thresholds.values.size, int(self.flags[2])

@@ -14,7 +14,7 @@ from stagewise.policies.policy import State
 from stagewise.problem.actions import Arms, Finite, Listed
 from stagewise.problem.errors import InvalidActions
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.draw import FIRST, Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,7 +28,7 @@ class OPLB(LinearPolicy):
     with the safe action until the pessimistic ones are in check.
     """
 
-    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Draw an action from the best safe mixture."""
         listed = self.fitting(listed_of(actions))
         flags, numbers = self.flags, self.numbers

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.draw import FIRST, Draw
 from stagewise.records.outcome import Outcome
 
 
@@ -25,7 +25,7 @@ class Policy(Protocol):
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing."""
 
-    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Choose among the actions; equal arguments give equal decisions."""
 
     def learn(self, state: State, decision: Decision, outcome: Outcome) -> State:

@@ -20,7 +20,7 @@ from stagewise.problem.checks import positive
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.draw import FIRST, Draw
 from stagewise.records.explanation import Row, Table
 
 
@@ -80,7 +80,7 @@ class UCB(Learning):
         """Return the memory of a policy that has seen nothing."""
         return State(self.model.start())
 
-    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Choose the most hopeful arm."""
         eligible = eligible_arms(actions, self.arms)
         hoped = np.empty(self.arms)

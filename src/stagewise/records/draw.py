@@ -9,3 +9,6 @@ class Draw(NamedTuple):
     seed: int = 0
     run: int = 0
     round: int = 0
+
+
+FIRST = Draw()

@@ -45,7 +45,6 @@ def named_shape(flags: Ints) -> Shape:
 class Terms(NamedTuple):
     """The settings, named. Reward and costs are regressed together when both are known, or both unknown, at x₀."""
 
-    ridge: float  # λ
     reward_anchor: Anchor  # of both, where they are regressed together
     cost_anchor: Anchor
     reward_belief: Belief
@@ -69,9 +68,7 @@ class Sight(NamedTuple):
     hoped: Floats  # (M,) by the rule: the optimistic reward,
     steps: Floats  # (M,) how far the safe step goes,
     reaches: Floats  # (M,) and the plausible one
-    verdict: (
-        Floats  # (3 + m,) of the decision: step, hoped reward, pessimistic costs; then the safe action's hoped reward
-    )
+    verdict: Floats  # (3 + m,) of the decision: step, hoped reward, pessimistic costs; last the safe action's hope
     action: Floats  # (d,) and the action played
 
 
@@ -151,7 +148,6 @@ def named_terms(shape: Shape, numbers: Floats) -> Terms:
         numbers, m, shape.directional, shape.inflated, shape.reward_known, shape.cost_known, shape.offers_safe
     )
     return Terms(
-        numbers[0],
         anchor_at(shape, shape.reward_known, numbers, 0, last),
         anchor_at(shape, shape.cost_known, numbers, first, 1 + m),
         belief_of(shape, numbers, 0, last),

@@ -1,4 +1,4 @@
-"""OPB: the safe mixture over arms, and UCB, which knows no limits."""
+"""OPB: optimistic in the reward, pessimistic in the costs, one safe mixture over arms."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,14 +9,14 @@ from stagewise.kernels import opb
 from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.draw import POLICY, uniform
-from stagewise.models.arms import ArmsModel, confidence_of, union_kind
+from stagewise.models.arms import ArmsModel
+from stagewise.policies.arms import arms_model, checked_count, eligible_arms, logged_arms
 from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.mixtures import decision_from_mixture
 from stagewise.policies.policy import State
-from stagewise.policies.settings import FALLBACKS, OVER, ceilings_of, one_of, probability, promise_numbers
-from stagewise.problem.actions import ALL, Arms, Flags
-from stagewise.problem.checks import kept, one_per, positive, shown
-from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.policies.settings import FALLBACKS, OVER, ceilings_of, one_of, promise_numbers
+from stagewise.problem.checks import kept
+from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
 from stagewise.records.decision import Decision
@@ -31,6 +31,7 @@ class OPB(Learning):
     outcomes may be any numbers that are R-sub-Gaussian. `radius="paper"` takes them as 1-sub-Gaussian. Without a
     horizon the radii hold for all rounds at once.
 
+    >>> from stagewise.problem.actions import Arms
     >>> policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
     >>> policy.decide(policy.start(), Arms(3), Draw()).probabilities
     array([0.8, 0.2, 0. , 0. ])
@@ -60,7 +61,6 @@ class OPB(Learning):
         safe = checked_arm(self.safe_action, checked_count(self.arms))
         thresholds = resolved(self.threshold, safe)
         one_of(self.optimism, ("inflated", "directional"), "optimism")
-        one_of(self.radius, ("hoeffding", "paper"), "radius")
         if self.cost_bound is None:
             raise InvalidProblem("cost_bound is None; an arm never pulled could then cost anything, and never be tried")
         lowest = 0.0 if self.bounded else None
@@ -73,7 +73,10 @@ class OPB(Learning):
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale)
         directional = self.optimism == "directional"
         switches = [safe.reward is not None, thresholds.safe is not None, directional, not directional]
-        model = self.arms_model(("reward", *thresholds.names))
+        names = ("reward", *thresholds.names)
+        signals = len(names) if self.share_delta else 2
+        blind = max(1.0, self.cost_bound)
+        model = arms_model(self.arms, names, self.noise, self.radius, self.delta, self.horizon, signals, blind)
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "model", model)
         flags = np.array([self.arms, ceilings.size, safe.arm, *switches], dtype=np.int64)
@@ -85,21 +88,6 @@ class OPB(Learning):
         """Whether outcomes are promised to lie in [0, 1]."""
         return self.noise is None and self.radius == "hoeffding"
 
-    def arms_model(self, names: tuple[str, ...]) -> ArmsModel:
-        """Return what is assumed of the arms."""
-        horizon = checked_horizon(self.horizon)
-        kind = union_kind(self.radius, horizon)
-        usual = 0.5 if self.radius == "hoeffding" else 1.0  # numbers in [0, 1] are ½-sub-Gaussian
-        signals = len(names) if self.share_delta else 2
-        return ArmsModel(
-            arms=self.arms,
-            signals=len(names),
-            noise=one_per(usual if self.noise is None else self.noise, names, "noise"),
-            kind=kind,
-            confidence=confidence_of(kind, probability(self.delta, "delta"), self.arms, signals, horizon),
-            blind=max(1.0, self.cost_bound),
-        )
-
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing."""
         return State(self.model.start())
@@ -108,10 +96,10 @@ class OPB(Learning):
         """Draw an arm from the best safe mixture."""
         eligible = eligible_arms(actions, self.arms)
         m, home = self.thresholds.values.size, int(self.flags[2])
-        flat, support = np.empty(odds_size(m, self.arms)), np.empty(m + 2, dtype=np.int64)
-        lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
         if self.horizon is not None and state.memory[: self.arms].max() >= self.horizon:
             return past_horizon(self, draw)
+        flat, support = np.empty(odds_size(m, self.arms)), np.empty(m + 2, dtype=np.int64)
+        lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
         code = opb.decide(eligible, self.flags, self.numbers, state.memory, np.empty(m + 3), flat, support, lottery)
         arm = code if code >= 0 else home
         return decision_from_mixture(code, arm, flat, support, self.arms, home, eligible, self.thresholds, draw.round)
@@ -142,13 +130,6 @@ def past_horizon(policy: OPB, draw: Draw) -> Decision:
     return Decision(home, home, 1.0, probabilities, 1.0, dearest, thresholds.values, FALLBACKS[OVER], draw.round)
 
 
-def checked_count(arms: Any) -> int:
-    """Return a number of arms."""
-    if isinstance(arms, bool) or not isinstance(arms, int | np.integer) or arms < 1:
-        raise InvalidProblem(f"arms is {shown(arms)}; it must be a whole number of at least 1")
-    return int(arms)
-
-
 def check_safe_range(safe: SafeAction, thresholds: Thresholds) -> None:
     """Refuse a safe arm whose known means lie outside the range that all outcomes are promised to lie in."""
     known = {"reward": safe.reward}
@@ -173,34 +154,3 @@ def checked_arm(safe_action: Any, arms: int) -> SafeAction:
     if safe_action.arm >= arms:
         raise InvalidProblem(f"the safe arm is {safe_action.arm!r}; it must be one of the arms 0 to {arms - 1}")
     return safe_action
-
-
-def checked_horizon(horizon: Any) -> int | None:
-    """Return a number of rounds, or None."""
-    if horizon is None:
-        return None
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise InvalidProblem(f"horizon is {horizon!r}; it must be a whole number of rounds of at least 1, or None")
-    return int(positive(horizon, "horizon"))
-
-
-def eligible_arms(actions: Any, arms: int) -> Flags:
-    """Return which arms may be chosen; the safe arm always may."""
-    if actions is None:
-        return ALL
-    if not isinstance(actions, Arms):
-        raise InvalidActions(f"the actions are {type(actions).__name__}; this policy chooses among Arms({arms})")
-    if actions.count != arms:
-        raise InvalidActions(f"the actions are {actions!r}; this policy was set up for {arms} arms")
-    return actions.eligible
-
-
-def logged_arms(actions: Any, arms: int) -> Ints:
-    """Return arms that were pulled, one a row."""
-    try:
-        given = np.asarray(actions)
-    except ValueError:  # ragged
-        given = np.empty((0, 0))
-    if given.ndim != 1 or given.dtype.kind not in "iu" or not np.all((given >= 0) & (given < arms)):
-        raise InvalidActions(f"the logged arms must be a list of whole numbers from 0 to {arms - 1}")
-    return given.astype(np.int64)

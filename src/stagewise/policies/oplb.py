@@ -11,6 +11,7 @@ from stagewise.kernels.draw import POLICY, uniform
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import decision_from_mixture
 from stagewise.policies.policy import State
+from stagewise.policies.rays import own
 from stagewise.problem.actions import Arms, Finite, Listed
 from stagewise.problem.errors import InvalidActions
 from stagewise.records.decision import Decision
@@ -40,8 +41,7 @@ class OPLB(LinearPolicy):
         code = oplb.decide(
             listed.features, listed.eligible, flags, numbers, state.memory, sheet, work, flat, support, lottery
         )
-        sheet.flags.writeable = False
-        action = sheet[sheet.size - d :]
+        action = own(sheet[sheet.size - d :])
         return decision_from_mixture(
             code, action, flat, support, count, -1, listed.eligible, self.thresholds, draw.round
         )

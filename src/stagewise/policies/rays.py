@@ -30,6 +30,16 @@ def rays_of(actions: Any) -> Rays:
     return Rays.borrowed(actions)
 
 
+def own(action: Floats) -> Floats:
+    """Return the action played as an array by itself, that nobody can write to.
+
+    An open decision then keeps d numbers alive, not everything that was computed for every candidate.
+    """
+    copy = action.copy()
+    copy.flags.writeable = False
+    return copy
+
+
 def decision_on_rays(
     code: int,
     sheet: Floats,
@@ -41,12 +51,11 @@ def decision_on_rays(
     round_: int,
 ) -> Decision:
     """Return the decision that the kernel's code and sheet stand for."""
-    sheet.flags.writeable = False
     action = sheet.size - dimension
     first = action - thresholds.values.size - 3
     step, hoped = sheet[first : first + 2].tolist()
     return Decision(
-        sheet[action:],
+        own(sheet[action:]),
         code if code >= 0 else -1,
         step,
         None,

@@ -8,15 +8,14 @@ import numpy as np
 
 from stagewise.kernels import opb
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.models.arms import ArmsModel, confidence_of, union_kind
+from stagewise.models.arms import ArmsModel
+from stagewise.policies.arms import arms_model, checked_count, eligible_arms, logged_arms
 from stagewise.policies.learning import Learning, check_unit_range
-from stagewise.policies.opb import checked_count, checked_horizon, eligible_arms, logged_arms
 from stagewise.policies.policy import State
-from stagewise.policies.settings import one_of, probability, promise_numbers
+from stagewise.policies.settings import promise_numbers
 from stagewise.policies.tables import leading
 from stagewise.policies.watching import watched
 from stagewise.problem.actions import Flags
-from stagewise.problem.checks import positive
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
 from stagewise.records.decision import Decision
@@ -42,7 +41,6 @@ class UCB(Learning):
     thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
 
     def __post_init__(self) -> None:
-        one_of(self.radius, ("hoeffding", "paper"), "radius")
         checked_count(self.arms)
         _ = self.model, self.watched
 
@@ -54,17 +52,7 @@ class UCB(Learning):
     @cached_property
     def model(self) -> ArmsModel:
         """What is assumed of the arms."""
-        horizon = checked_horizon(self.horizon)
-        kind = union_kind(self.radius, horizon)
-        usual = 0.5 if self.radius == "hoeffding" else 1.0
-        return ArmsModel(
-            arms=self.arms,
-            signals=1,
-            noise=np.array([usual if self.noise is None else positive(self.noise, "noise")]),
-            kind=kind,
-            confidence=confidence_of(kind, probability(self.delta, "delta"), self.arms, 1, horizon),
-            blind=1.0,
-        )
+        return arms_model(self.arms, ("reward",), self.noise, self.radius, self.delta, self.horizon, 1, 1.0)
 
     @cached_property
     def flags(self) -> Ints:

@@ -79,6 +79,16 @@ def optimum_in_list(stage: Stage, room: Room) -> float:
 
 
 @kernel
+def renewed(stage: Stage, room: Room, mixed: bool, best: float, seed: int, run: int, t: int, first: int) -> float:
+    """Draw this round's actions where they are fresh, and return what they allow; `best` is what the last ones did."""
+    if stage.fresh:
+        fill_directions(stage.features, seed, run, t)
+    elif t > first:
+        return best
+    return optimum_in_list(stage, room) if mixed else optimum_on_rays(stage, room)
+
+
+@kernel
 def play_rays(
     player: Player, stage: Stage, room: Room, trace: Trace, mixed: bool, seed: int, run: int, first: int, last: int
 ) -> None:
@@ -87,10 +97,7 @@ def play_rays(
     action = room.sheet[room.sheet.size - d :]
     best = 0.0
     for t in range(first, last):
-        if stage.fresh:
-            fill_directions(stage.features, seed, run, t)
-        if stage.fresh or t == first:
-            best = optimum_in_list(stage, room) if mixed else optimum_on_rays(stage, room)
+        best = renewed(stage, room, mixed, best, seed, run, t, first)
         if player.kind == RAYS:
             lc_lucb.decide(
                 stage.features, room.everyone, player.flags, player.numbers, player.memory, room.sheet, room.work
@@ -138,10 +145,7 @@ def play_mixtures(
     odds = named_odds(m, count, room.flat, room.support)
     best = 0.0
     for t in range(first, last):
-        if stage.fresh:
-            fill_directions(stage.features, seed, run, t)
-        if stage.fresh or t == first:
-            best = optimum_in_list(stage, room)
+        best = renewed(stage, room, True, best, seed, run, t, first)
         oplb.decide(
             stage.features,
             room.everyone,

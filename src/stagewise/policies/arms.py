@@ -1,0 +1,75 @@
+"""What the policies over arms share: their model, and the checks of what they are given."""
+
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.compile import Ints
+from stagewise.models.arms import ArmsModel, confidence_of, union_kind
+from stagewise.policies.settings import one_of, probability
+from stagewise.problem.actions import ALL, Arms, Flags
+from stagewise.problem.checks import one_per, shown
+from stagewise.problem.errors import InvalidActions, InvalidProblem
+
+
+def arms_model(
+    arms: int,
+    names: tuple[str, ...],
+    noise: Any,
+    radius: str,
+    delta: float,
+    horizon: int | None,
+    signals: int,
+    blind: float,
+) -> ArmsModel:
+    """Return what is assumed of the arms; δ is shared by `signals` signals."""
+    one_of(radius, ("hoeffding", "paper"), "radius")
+    rounds = checked_horizon(horizon)
+    kind = union_kind(radius, rounds)
+    usual = 0.5 if radius == "hoeffding" else 1.0  # numbers in [0, 1] are ½-sub-Gaussian
+    return ArmsModel(
+        arms=arms,
+        signals=len(names),
+        noise=one_per(usual if noise is None else noise, names, "noise"),
+        kind=kind,
+        confidence=confidence_of(kind, probability(delta, "delta"), arms, signals, rounds),
+        blind=blind,
+    )
+
+
+def checked_count(arms: Any) -> int:
+    """Return a number of arms."""
+    if isinstance(arms, bool) or not isinstance(arms, int | np.integer) or arms < 1:
+        raise InvalidProblem(f"arms is {shown(arms)}; it must be a whole number of at least 1")
+    return int(arms)
+
+
+def checked_horizon(horizon: Any) -> int | None:
+    """Return a number of rounds, or None."""
+    if horizon is None:
+        return None
+    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+        raise InvalidProblem(f"horizon is {horizon!r}; it must be a whole number of rounds of at least 1, or None")
+    return int(horizon)
+
+
+def eligible_arms(actions: Any, arms: int) -> Flags:
+    """Return which arms may be chosen; the safe arm always may."""
+    if actions is None:
+        return ALL
+    if not isinstance(actions, Arms):
+        raise InvalidActions(f"the actions are {type(actions).__name__}; this policy chooses among Arms({arms})")
+    if actions.count != arms:
+        raise InvalidActions(f"the actions are {actions!r}; this policy was set up for {arms} arms")
+    return actions.eligible
+
+
+def logged_arms(actions: Any, arms: int) -> Ints:
+    """Return arms that were pulled, one a row."""
+    try:
+        given = np.asarray(actions)
+    except ValueError:  # ragged
+        given = np.empty((0, 0))
+    if given.ndim != 1 or given.dtype.kind not in "iu" or not np.all((given >= 0) & (given < arms)):
+        raise InvalidActions(f"the logged arms must be a list of whole numbers from 0 to {arms - 1}")
+    return given.astype(np.int64)

@@ -2,25 +2,27 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
+from tests.kernels.alone import absorb
 from tests.kernels.textbook import unit_rows
 
 from stagewise import LCLUCB, InvalidProblem, SafeAction
-from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal
 from stagewise.kernels.radius import LOGDET, MIXTURE, PAPER, Belief, closed_form, fill_radii, log_determinant, mixture
-from stagewise.kernels.ridge import Ridge, absorb
+from stagewise.kernels.ridge import Ridge
 
 RUNS = 2000
 ROUNDS = 300
 KINDS = {"mixture": MIXTURE, "logdet": LOGDET, "paper": PAPER}
 
 
-@kernel
+@numba.njit
 def tempting_action(fit: Floats, seed: int, run: int, round_: int, action: Floats) -> None:
     """Write the most promising of three random directions: the actions depend on what was seen."""
     size, best, trial = fit.size, -math.inf, np.empty(fit.size)
@@ -34,18 +36,18 @@ def tempting_action(fit: Floats, seed: int, run: int, round_: int, action: Float
             action[:] = trial
 
 
-@kernel
+@numba.njit
 def leaves(belief: Belief, truth: Floats, noise: float, rounds: int, run: int) -> bool:
     """Say whether ‖θ* − θ̂‖_V is ever above β in a run."""
     size, seed = truth.size, 20250727
     ridge = Ridge(np.eye(size) / np.sqrt(belief.ridge), np.zeros((1, size)), np.zeros(2))
     gram = belief.ridge * np.eye(size)
     action, value, radii = np.empty(size), np.empty(1), np.empty(1)
-    image, gain = np.empty(size), np.empty(size)
+    work = np.empty(3 * size + 1)
     for round_ in range(rounds):
         tempting_action(ridge.fits[0], seed, run, round_, action)
         value[0] = np.sum(action * truth) + noise * normal(seed, run, round_, OUTCOME, 0)
-        absorb(ridge, action, value, image, gain)
+        absorb(ridge, action, value, work)
         for i in range(size):
             for j in range(size):
                 gram[i, j] += action[i] * action[j]
@@ -59,7 +61,7 @@ def leaves(belief: Belief, truth: Floats, noise: float, rounds: int, run: int) -
     return False
 
 
-@kernel
+@numba.njit
 def count_leaving(belief: Belief, truth: Floats, noise: float, rounds: int, runs: int) -> int:
     total = 0
     for run in range(runs):
@@ -110,7 +112,7 @@ class Design:
         few = unit_rows(random, int(random.integers(1, 2 * dimension + 1)), dimension)
         for _ in range(rounds):
             action = few[random.integers(len(few))] * action_bound * random.choice([1.0, random.uniform()])
-            absorb(memory, action, np.empty(0), np.empty(dimension), np.empty(dimension))
+            absorb(memory, action, np.empty(0), np.empty(3 * dimension))
         self.log_det = memory.tally[0]
         self.reach = rounds * action_bound**2
 

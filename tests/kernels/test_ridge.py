@@ -3,26 +3,19 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kernels.alone import absorb
 from tests.kernels.textbook import fitted, model_at, radius_of, solved, unit_rows
 
-from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal, uniform
-from stagewise.kernels.linear import (
-    Terms,
-    learn_from,
-    memory_size,
-    named_shape,
-    named_terms,
-    reward_ridge,
-    start_memory,
-    work_size,
-)
+from stagewise.kernels.linear import learn_from, memory_size, named_mind, named_shape, start_memory, work_size
 from stagewise.kernels.radius import MIXTURE, Belief
-from stagewise.kernels.ridge import Anchor, Ridge, View, absorb, learn, look, multiply
+from stagewise.kernels.ridge import ELSEWHERE, Anchor, Followed, Regression, Ridge, View, learn, look, multiply
 from stagewise.models.linear import LinearModel
 
 MILLION = 1_000_000
@@ -40,24 +33,30 @@ class Seen(NamedTuple):
     start_width: float
 
 
-def looked(features: Floats, anchor: Anchor, ridge: Ridge, belief: Belief) -> Seen:
+def alone(ridge: Ridge, anchor: Anchor, belief: Belief) -> Regression:
+    """Return a regression that follows nothing."""
+    size, signals = len(ridge.root), len(ridge.fits)
+    return Regression(ridge, Followed(np.empty((size, 0)), np.empty((signals, 0)), np.empty(0)), anchor, belief)
+
+
+def looked(features: Floats, model: Regression) -> Seen:
     """Return what `look` says, from arrays full of rubbish."""
-    signals, count, size = len(ridge.fits), len(features), len(ridge.root)
+    signals, count, size = len(model.ridge.fits), len(features), len(model.ridge.root)
     rubbish = [np.full(shape, np.nan) for shape in [(signals, count), count, count, signals, signals]]
     view = View(*rubbish)
-    return Seen(view, look(features, anchor, ridge, belief, view, np.full(work_size(size, signals), np.nan)))
+    return Seen(view, look(features, model, view, np.full(work_size(size, signals, 0), np.nan)))
 
 
 # A million rounds
 
 
-@kernel
+@numba.njit
 def play(
     ridge: Ridge, actions: Floats, chances: Floats, truth: Floats, count: int, plays: Floats, sums: Floats
 ) -> None:
     """Play actions at their chances (cumulated), and keep how often each was played and its summed values exactly."""
     size = truth.size
-    value, carry, image, gain = np.empty(1), np.zeros(plays.size), np.empty(size), np.empty(size)
+    value, carry, work = np.empty(1), np.zeros(plays.size), np.empty(3 * size + 1)
     for round_ in range(count):
         action, dice = 0, uniform(7, 0, round_, ACTIONS, 0)
         while chances[action] < dice:
@@ -65,7 +64,7 @@ def play(
         value[0] = normal(7, 0, round_, OUTCOME, 0)
         for i in range(size):
             value[0] += actions[action, i] * truth[i]
-        absorb(ridge, actions[action], value, image, gain)
+        absorb(ridge, actions[action], value, work)
         plays[action] += 1.0
         # Kahan's sum: a plain one is off by 1e-11 of its size after a million terms, more than the recursion is.
         term = value[0] - carry[action]
@@ -115,7 +114,7 @@ def million(habit: Habit) -> Million:
     truth, probes = unit_rows(random, 1, 10)[0], np.vstack([actions, unit_rows(random, 30, 10)])
     ridge, plays, sums = fresh(10, 1, ridge_size), np.zeros(len(actions)), np.zeros(len(actions))
     play(ridge, actions, np.cumsum(chances) / np.sum(chances) + 1e-12, truth, MILLION, plays, sums)
-    seen = looked(probes, Anchor(NOTHING, 0.0, np.zeros(1), NOTHING), ridge, belief_of_one())
+    seen = looked(probes, alone(ridge, Anchor(NOTHING, 0.0, np.zeros(1), NOTHING), belief_of_one()))
 
     exact = actions.astype(np.longdouble)
     gram = ridge_size * np.eye(10, dtype=np.longdouble) + (exact.T * plays) @ exact
@@ -179,22 +178,16 @@ def study(random: np.random.Generator, baseline: str, d: int, rounds: int, ridge
     return Study(safe, [None if free else float(value) for value in at_safe], model, actions, values)
 
 
-def terms_of(model: LinearModel) -> tuple[Terms, np.ndarray, Floats]:
-    """Return the settings as kernels read them: named, and as flat arrays."""
-    flags = model.flags(directional=False, inflated=True, offers_safe=True)
-    promise = np.zeros(2 + 3 * (len(model.names) - 1))
-    numbers = np.concatenate([model.numbers(), promise])
-    return named_terms(named_shape(flags), numbers), flags, numbers
-
-
-def learned(data: Study) -> tuple[Terms, Ridge]:
-    terms, flags, numbers = terms_of(data.model)
-    memory = np.full(memory_size(named_shape(flags)), np.nan)
+def learned(data: Study) -> Regression:
+    """Return the regression of all signals after the study, in a memory of the policy's form."""
+    flags = data.model.flags(directional=False, inflated=True, offers_safe=True)
+    numbers = np.concatenate([data.model.numbers(), np.zeros(2 + 3 * (len(data.model.names) - 1))])
+    memory = np.full(memory_size(named_shape(flags), 0), np.nan)
     start_memory(flags, numbers, memory)
-    work = np.empty(work_size(data.safe.size, 3))
+    work = np.empty(work_size(data.safe.size, 3, 0))
     for action, values in zip(data.actions, data.values, strict=True):
-        learn_from(action, values, flags, numbers, memory, work)
-    return terms, reward_ridge(named_shape(flags), memory)
+        learn_from(action, ELSEWHERE, 1.0, values, flags, numbers, memory, work)
+    return named(named_mind)(flags, numbers, memory).reward
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
@@ -202,11 +195,11 @@ def learned(data: Study) -> tuple[Terms, Ridge]:
 def test_a_look_is_the_textbook(baseline: str, d: int) -> None:
     random = np.random.default_rng([d, BASELINES.index(baseline)])
     data = study(random, baseline, d, rounds=4 * d)
-    terms, ridge = learned(data)
+    model = learned(data)
     fits = [fitted(data.safe, data.known[k], 0.7, data.actions, data.values[:, k]) for k in range(3)]
     for count in COUNTS:
         features = random.normal(size=(count, d))
-        view, start_width = looked(features, terms.reward_anchor, ridge, terms.reward_belief)
+        view, start_width = looked(features, model)
         np.testing.assert_allclose(view.widths, fits[0].widths(features), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(view.estimates, [fit.estimates(features) for fit in fits], rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(view.start, [fit.estimates(data.safe) for fit in fits], rtol=1e-9, atol=1e-12)
@@ -221,8 +214,7 @@ def test_the_radii_of_a_look_are_the_textbook(baseline: str, kind: str) -> None:
     data = study(np.random.default_rng(5), baseline, 4, rounds=20)
     safe, known = data.safe, data.known
     model = model_at(safe, known[0], None if known[0] is None else np.array(known[1:]), 3, 0.7, kind)
-    terms, ridge = learned(data._replace(model=model))
-    view, _ = looked(np.eye(4), terms.reward_anchor, ridge, terms.reward_belief)
+    view, _ = looked(np.eye(4), learned(data._replace(model=model)))
     for k in range(3):
         fit = fitted(safe, known[k], 0.7, data.actions, data.values[:, k])
         along = 0.0 if known[k] is None or kind == "paper" or not safe.any() else known[k] / np.linalg.norm(safe)
@@ -233,8 +225,7 @@ def test_the_radii_of_a_look_are_the_textbook(baseline: str, kind: str) -> None:
 @pytest.mark.parametrize("baseline", ["origin", "anchored"])
 def test_what_is_known_at_the_safe_action_is_exact(baseline: str) -> None:
     data = study(np.random.default_rng(11), baseline, 5, rounds=200)
-    terms, ridge = learned(data)
-    view, start_width = looked(data.safe[np.newaxis], terms.reward_anchor, ridge, terms.reward_belief)
+    view, start_width = looked(data.safe[np.newaxis], learned(data))
     assert start_width == 0.0
     assert view.start.tolist() == data.known
     np.testing.assert_allclose(view.estimates[:, 0], data.known, rtol=1e-13, atol=1e-15)
@@ -243,10 +234,11 @@ def test_what_is_known_at_the_safe_action_is_exact(baseline: str) -> None:
 
 def test_playing_the_safe_action_teaches_nothing_new_of_what_is_known_there() -> None:
     data = study(np.random.default_rng(12), "anchored", 5, rounds=30)
-    terms, ridge = learned(data)
+    model = learned(data)
+    ridge = model.ridge
     root, fits, log_det = ridge.root.copy(), ridge.fits.copy(), ridge.tally[0]
     for _ in range(1000):
-        learn(ridge, terms.reward_anchor, data.safe, np.array([9.0, -9.0, 9.0]), np.empty(3 * 5 + 3))
+        learn(model, data.safe, ELSEWHERE, 1.0, False, np.array([9.0, -9.0, 9.0]), np.empty(3 * 5 + 3))
     np.testing.assert_allclose(ridge.root, root, rtol=0.0, atol=1e-14)
     np.testing.assert_allclose(ridge.fits, fits, rtol=0.0, atol=1e-11)
     assert ridge.tally[0] == pytest.approx(log_det, abs=1e-12)
@@ -254,11 +246,11 @@ def test_playing_the_safe_action_teaches_nothing_new_of_what_is_known_there() ->
 
 def test_only_the_lower_triangle_is_read() -> None:
     data = study(np.random.default_rng(13), "free", 7, rounds=30)
-    terms, ridge = learned(data)
-    torn = ridge.root.copy()
+    model = learned(data)
+    ridge, torn = model.ridge, model.ridge.root.copy()
     torn[np.triu_indices(7, 1)] = np.nan
-    whole = looked(data.actions, terms.reward_anchor, ridge, terms.reward_belief)
-    half = looked(data.actions, terms.reward_anchor, ridge._replace(root=torn), terms.reward_belief)
+    whole = looked(data.actions, model)
+    half = looked(data.actions, model._replace(ridge=ridge._replace(root=torn)))
     np.testing.assert_array_equal(half.view.widths, whole.view.widths)
     np.testing.assert_array_equal(half.view.crosses, whole.view.crosses)
     image, product = np.empty(7), np.empty(7)
@@ -276,10 +268,8 @@ def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, ro
     data = study(random, "anchored", d, rounds, ridge)
     ignorant = model_at(data.safe, None, None, 3, ridge)
     probes = random.normal(size=(20, d))
-    anchor, memory = learned(data)
-    across = looked(probes, anchor.reward_anchor, memory, anchor.reward_belief).view.widths
-    anchor, memory = learned(data._replace(model=ignorant))
-    full = looked(probes, anchor.reward_anchor, memory, anchor.reward_belief)
+    across = looked(probes, learned(data)).view.widths
+    full = looked(probes, learned(data._replace(model=ignorant)))
     assert (across <= full.view.widths * (1.0 + 1e-9)).all()
     # ‖x⊥‖ in (Σ⊥)⁺ is the least of ‖x − s e₀‖ in Σ⁻¹ over s: by the kernel's own products, and by least squares.
     least = np.sqrt(np.maximum(full.view.widths**2 - (full.view.crosses / full.start_width) ** 2, 0.0))

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.textbook import model_at
 
-from stagewise.kernels.linear import named_shape, named_terms
+from stagewise.kernels.compile import named
+from stagewise.kernels.linear import memory_size, named_mind, named_shape
 from stagewise.kernels.ridge import Anchor, place
 from stagewise.problem.errors import InvalidProblem
 
@@ -19,7 +20,8 @@ AXES = [[0.0, 0.0, 2.0], [0.0, 0.0, -2.0], [1.0, 0.0, 0.0], [0.0, -0.0, 1e-100],
 def anchor_at(safe: np.ndarray) -> Anchor:
     model = model_at(safe, 0.0, np.zeros(1), 2)
     flags = model.flags(directional=False, inflated=True, offers_safe=True)
-    return named_terms(named_shape(flags), np.concatenate([model.numbers(), np.zeros(5)])).reward_anchor
+    memory = np.zeros(memory_size(named_shape(flags), 0))
+    return named(named_mind)(flags, np.concatenate([model.numbers(), np.zeros(5)]), memory).reward.anchor
 
 
 def check_reflection(safe: np.ndarray) -> None:

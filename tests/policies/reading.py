@@ -7,6 +7,7 @@ from tests.kernels.textbook import Fit, fitted, radius_of, unit_rows
 
 from stagewise import SafeAction, State
 from stagewise.kernels.compile import Floats
+from stagewise.policies.policy import Played
 
 BASELINES = ["origin", "known", "reward unknown", "cost unknown", "unknown"]
 
@@ -24,7 +25,7 @@ class Problem(NamedTuple):
         policy = kind(**{**self.settings, **settings})
         state = policy.start()
         for action, values in zip(self.actions, self.values, strict=True):
-            state = policy.absorb(state, action, values)
+            state = policy.absorb(state, Played(action), values)
         return policy, state
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from stagewise import OPB, Agent, Arms, AtLeast, Draw, SafeAction
 from stagewise.kernels.mixture import best_pair
+from stagewise.policies.policy import Played
 
 SAFE = SafeAction(arm=0, reward=0.1, cost=0.05)
 
@@ -73,7 +74,7 @@ def pulls(clipped: bool, seed: int) -> np.ndarray:
         decision = policy.decide(state, Arms(3), Draw(seed, 0, round_))
         arm = clipped_choice(policy, state.memory, random.uniform()) if clipped else decision.action
         seen = random.uniform(size=2) < [REWARDS[arm], COSTS[arm]]
-        state = policy.absorb(state, arm, seen.astype(float))
+        state = policy.absorb(state, Played(arm), seen.astype(float))
         count[arm] += 1
     return count
 
@@ -100,7 +101,7 @@ def test_the_copy_of_the_rule_is_the_rule_where_nothing_is_cut_off() -> None:
     policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=THRESHOLD)
     state = policy.start()
     for arm in (1, 2) * 100:
-        state = policy.absorb(state, arm, np.array([REWARDS[arm], COSTS[arm]]))
+        state = policy.absorb(state, Played(arm), np.array([REWARDS[arm], COSTS[arm]]))
     rows = {row.label: row for row in policy.decide(state, Arms(3), Draw()).table().rows}
     widths, (rewards, costs) = state.memory[3:6], state.memory[6:].reshape(2, 3)
     for arm in (1, 2):

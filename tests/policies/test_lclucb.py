@@ -11,6 +11,7 @@ from tests.policies.reading import BASELINES, Problem, Reading, longest, random_
 
 from stagewise import LCLUCB, ROFUL, AtLeast, Draw, InvalidActions, InvalidProblem, Outcome, Rays, SafeAction
 from stagewise.kernels.compile import Floats
+from stagewise.policies.policy import Played
 from stagewise.records.decision import Decision
 
 SEEDS = range(10)
@@ -132,7 +133,7 @@ def test_the_safe_action_costs_what_is_known_of_it() -> None:
     policy = LCLUCB(safe_action=safe, threshold=[0.7, 0.4], noise=0.01)
     state = policy.start()
     for _ in range(2000):  # where the rewards are known to be poor, nothing is better than the safe action
-        state = policy.absorb(state, np.array([0.4, -0.3]), np.array([-0.8, 0.0, 0.0]))
+        state = policy.absorb(state, Played(np.array([0.4, -0.3])), np.array([-0.8, 0.0, 0.0]))
     decision = policy.decide(state, [[0.4, -0.3]], Draw())
     assert (decision.index, decision.step, decision.fallback) == (-1, 0.0, SAFE_IS_BETTER)
     assert decision.action.tolist() == [0.3, 0.4]
@@ -240,7 +241,7 @@ def test_roful_steps_no_farther_than_is_plausible_though_a_bound_on_mean_costs_w
     policy = ROFUL(safe_action=safe, threshold=0.5, noise=0.01, cost_bound=0.6)
     state = policy.start()
     for _ in range(2000):  # costs above the bound that was promised
-        state = policy.absorb(state, np.array([1.0, 0.0]), np.array([0.9, 1.0]))
+        state = policy.absorb(state, Played(np.array([1.0, 0.0])), np.array([0.9, 1.0]))
     decision = policy.decide(state, [[1.0, 0.0]], Draw())
     assert 0.5 < decision.step < 0.55 < 0.5 / 0.6
 
@@ -324,7 +325,7 @@ def test_the_safe_action_beside_the_list_is_played_only_where_it_is_strictly_bet
     poor = -safe / np.linalg.norm(safe)  # the safe reward is positive, so this direction's is negative
     policy, state = problem.ready(kind)
     for _ in range(3000):
-        state = policy.absorb(state, poor, np.array([-0.9, 0.0]))
+        state = policy.absorb(state, Played(poor), np.array([-0.9, 0.0]))
     assert policy.decide(state, poor[np.newaxis], Draw()).fallback == SAFE_IS_BETTER
     assert policy.decide(state, poor[np.newaxis], Draw()).index == -1
 

@@ -139,7 +139,7 @@ def test_linucb_never_mixes_dimensions_in_one_memory(first: int, second: int) ->
 
     with pytest.raises(StagewiseError):
         mix_up()
-    if not agent.state.memory.size:
+    if agent.waiting:
         agent.learn(decision, reward=0.5)
     assert agent.state.memory.tobytes() == alone.state.memory.tobytes()
 

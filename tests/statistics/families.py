@@ -100,7 +100,7 @@ def run_linear(
     policy = linear_policy(kind, world, known, noise=declared * world.noise, **settings)
     (count, d), m = world.features.shape, world.thresholds.size
     memory, scratch = policy.start().memory, np.empty(2 + 2 * m)
-    sheet, work = np.empty(linear.sheet_size(d, m, count)), np.empty(linear.work_size(d, m))
+    sheet, work = np.empty(linear.sheet_size(d, m, count)), np.empty(linear.work_size(d, m, 0))
     shared = (policy.flags, policy.numbers, memory, sheet, work)
     if kind is not OPLB:
         inflation = INFLATIONS[policy.inflation] if kind is SafeLTS else loops.UNSAMPLED

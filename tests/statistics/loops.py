@@ -8,6 +8,7 @@ import math
 from stagewise.kernels import counts, lc_lucb, linear, opb, oplb, safe_lts
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import OUTCOME, POLICY, normal, uniform
+from stagewise.kernels.ridge import ELSEWHERE
 
 UNSAMPLED = -1  # in the place of Safe-LTS's inflation: LC-LUCB or ROFUL
 
@@ -56,7 +57,7 @@ def run_rays(
         observe(action, truth, noise, seed, run, t, means, values)
         for j in range(m):
             excess = max(excess, means[1 + j] - thresholds[j])
-        linear.learn_from(action, values, flags, numbers, memory, work)
+        linear.learn_from(action, ELSEWHERE, 1.0, values, flags, numbers, memory, work)
     return excess, dared
 
 
@@ -71,10 +72,9 @@ def mixed_cost(costs: Floats, safe_cost: float, support: Ints, shares: Floats) -
 
 
 @kernel
-def shares_of(flat: Floats, m: int, count: int) -> Floats:
-    """Return the probabilities (m + 2,) that a decision left among its odds."""
-    first = (2 + 2 * m) * count + 3 * m + 2
-    return flat[first : first + m + 2]
+def first_share(m: int, count: int) -> int:
+    """Return where the probabilities (m + 2,) stand that a decision left among its odds."""
+    return (2 + 2 * m) * count + 3 * m + 2
 
 
 @kernel
@@ -101,7 +101,7 @@ def run_mixtures(
     """Draw from a mixture of actions in every round; what counts is the mixture's expected cost."""
     d, m, count = features.shape[1], thresholds.size, features.shape[0]
     means, values, action = scratch[: 1 + m], scratch[1 + m : 2 + 2 * m], sheet[sheet.size - d :]
-    shares = shares_of(flat, m, count)
+    shares = flat[first_share(m, count) : first_share(m, count) + m + 2]
     excess, dared = -math.inf, 0
     for t in range(rounds):
         lottery = uniform(seed, run, t, POLICY, 0)
@@ -110,7 +110,7 @@ def run_mixtures(
         for j in range(m):
             excess = max(excess, mixed_cost(costs[j], safe_costs[j], support, shares) - thresholds[j])
         observe(action, truth, noise, seed, run, t, means, values)
-        linear.learn_from(action, values, flags, numbers, memory, work)
+        linear.learn_from(action, ELSEWHERE, 1.0, values, flags, numbers, memory, work)
     return excess, dared
 
 
@@ -135,7 +135,7 @@ def run_arms(
     """Draw from a mixture of Bernoulli arms in every round; what counts is the mixture's expected cost."""
     m, count = thresholds.size, truth.shape[1]
     values, start = scratch[: 1 + m], scratch[1 + m : 4 + 2 * m]
-    shares = shares_of(flat, m, count)
+    shares = flat[first_share(m, count) : first_share(m, count) + m + 2]
     excess, dared = -math.inf, 0
     for t in range(rounds):
         lottery = uniform(seed, run, t, POLICY, 0)

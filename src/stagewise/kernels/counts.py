@@ -48,7 +48,12 @@ def start_tally(kind: int, confidence: float, blind: float, constraints: int, ar
 @kernel
 def absorb(arm: int, values: Floats, kind: int, confidence: float, arms: int, memory: Floats) -> None:
     """Take in the reward and the costs (1 + m,) of one pull."""
-    tally = named_tally(values.size - 1, arms, memory)
+    count_pull(named_tally(values.size - 1, arms, memory), arm, values, kind, confidence)
+
+
+@kernel
+def count_pull(tally: Tally, arm: int, values: Floats, kind: int, confidence: float) -> None:
+    """Do the same where the memory is named."""
     tally.pulls[arm] += 1.0
     tally.widths[arm] = unit_radius(kind, tally.pulls[arm], confidence)
     for signal in range(values.size):

@@ -1,7 +1,17 @@
 """LC-LUCB (Algorithm 1), ROFUL and LinUCB: look at the rays, take the best safe point."""
 
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.linear import named_shape, named_sight, named_terms, reward_ridge, see
+from stagewise.kernels.linear import (
+    Mind,
+    Sight,
+    copy_estimates,
+    named_mind,
+    named_promise_of,
+    named_shape,
+    named_sight,
+    recognised,
+    see,
+)
 from stagewise.kernels.ray import choose, pessimistic, settle
 
 
@@ -10,12 +20,20 @@ def decide(
     features: Floats, eligible: Flags, flags: Ints, numbers: Floats, memory: Floats, sheet: Floats, work: Floats
 ) -> int:
     """Return the ray to `features` (M, d) that is taken, or minus the reason for the safe action; write the verdict."""
-    shape = named_shape(flags)
-    terms = named_terms(shape, numbers)
-    sight = named_sight(shape, sheet, features.shape[0])
-    see(features, shape, terms, reward_ridge(shape, memory), memory, sight, work)
-    ray = choose(sight, terms.promise, eligible)
-    settle(sight, terms.promise, features, terms.safe, ray)
+    mind, features = named_mind(flags, numbers, memory), features
+    sight = named_sight(mind.shape, sheet, features.shape[0])
+    known = recognised(features, mind.followed)
+    if known:
+        copy_estimates(mind, sight)
+    return take(features, known, eligible, mind, sight, work)
+
+
+@kernel
+def take(features: Floats, known: bool, eligible: Flags, mind: Mind, sight: Sight, work: Floats) -> int:
+    """Decide; `known`: these are the followed rays."""
+    see(features, known, mind, sight, work)
+    ray = choose(sight, mind.promise, eligible)
+    settle(sight, mind.promise, features, mind.safe, ray)
     return ray
 
 
@@ -24,7 +42,7 @@ def fill_dearest(flags: Ints, numbers: Floats, sheet: Floats, dearest: Floats) -
     """Write the pessimistic costs (m, M) at every ray's own step, for people to read."""
     shape = named_shape(flags)
     sight = named_sight(shape, sheet, dearest.shape[1])
-    promise = named_terms(shape, numbers).promise
+    promise = named_promise_of(shape, numbers)
     for j in range(dearest.shape[0]):
         for ray in range(dearest.shape[1]):
             dearest[j, ray] = pessimistic(sight, promise, j, ray, sight.steps[ray])

@@ -10,7 +10,24 @@ from typing import NamedTuple
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.promise import Promise, named_promise
 from stagewise.kernels.radius import Belief
-from stagewise.kernels.ridge import BLOCK, Anchor, Ridge, View, learn, look
+from stagewise.kernels.ridge import (
+    AT_SAFE,
+    BLOCK,
+    ELSEWHERE,
+    Anchor,
+    Followed,
+    Regression,
+    Ridge,
+    View,
+    follow,
+    learn,
+    look,
+    recall,
+)
+
+HEAD = 2  # numbers before the regressions: d, and how many candidates are followed
+NEVER = -1.0  # in the place of the latter: the candidates changed, and none are followed any more
+NEWS = 1.0  # in a verdict: the candidates are not the followed ones, which `change_followed` has to be told
 
 
 class Shape(NamedTuple):
@@ -42,23 +59,27 @@ def named_shape(flags: Ints) -> Shape:
     )
 
 
-class Terms(NamedTuple):
-    """The settings, named. Reward and costs are regressed together when both are known, or both unknown, at x₀."""
+class Mind(NamedTuple):
+    """A linear policy, named. Reward and costs are regressed together when both are known, or both unknown, at x₀."""
 
-    reward_anchor: Anchor  # of both, where they are regressed together
-    cost_anchor: Anchor
-    reward_belief: Belief
-    cost_belief: Belief
+    shape: Shape
+    reward: Regression  # of both, where they are regressed together
+    costs: Regression  # the same one then
     promise: Promise
     safe: Floats  # (d,) x₀
     parameter_bound: float  # S of the reward
     reach: float  # L
+    followed: Floats  # (M, d) the candidates that are followed
+    wanders: bool  # candidates changed once: none are followed
 
 
 class Sight(NamedTuple):
     """What is believed of M candidates and of the safe action, and room for what a rule makes of it."""
 
-    estimates: Floats  # (1 + m, M) reward, then every cost
+    rewards: Floats  # (M,) estimates
+    costs: Floats  # (m, M) estimates
+    reward_view: View  # the same arrays, as the reward's regression fills them, and the costs' where it serves both
+    cost_view: View  # and as the costs' own does
     reward_widths: Floats  # (M,) ‖x‖ in the reward's norm
     cost_widths: Floats  # (M,)
     reward_crosses: Floats  # (M,) <x, x₀> in that norm; untouched where the safe reward is known
@@ -68,7 +89,7 @@ class Sight(NamedTuple):
     hoped: Floats  # (M,) by the rule: the optimistic reward,
     steps: Floats  # (M,) how far the safe step goes,
     reaches: Floats  # (M,) and the plausible one
-    verdict: Floats  # (3 + m,) of the decision: step, hoped reward, pessimistic costs; last the safe action's hope
+    verdict: Floats  # (4 + m,) of the decision: step, hoped reward, pessimistic costs; the safe action's hope; NEWS
     action: Floats  # (d,) and the action played
 
 
@@ -85,27 +106,28 @@ def learned_dimension(shape: Shape, known: bool) -> int:
 
 
 @kernel
-def ridge_size(dimension: int, signals: int) -> int:
-    return dimension * dimension + signals * dimension + 2
+def regression_size(dimension: int, signals: int, followed: int) -> int:
+    return dimension * dimension + signals * dimension + 2 + followed * (dimension + signals + 1)
 
 
 @kernel
-def memory_size(shape: Shape) -> int:
-    """Return the length of the array of memory."""
-    n = learned_dimension(shape, shape.reward_known)
+def memory_size(shape: Shape, followed: int) -> int:
+    """Return the length of the array of memory where so many candidates are followed."""
+    n, rest = learned_dimension(shape, shape.reward_known), HEAD + followed * shape.dimension
     if together(shape):
-        return ridge_size(n, 1 + shape.constraints)
-    return ridge_size(n, 1) + ridge_size(learned_dimension(shape, shape.cost_known), shape.constraints)
+        return regression_size(n, 1 + shape.constraints, followed) + rest
+    costs = regression_size(learned_dimension(shape, shape.cost_known), shape.constraints, followed)
+    return regression_size(n, 1, followed) + costs + rest
 
 
 def sheet_size(d: int, m: int, count: int) -> int:
     """Return the length of the array of results for `count` candidates."""
-    return (8 + m) * count + (m + 3) + (1 + m) + (3 + m) + d
+    return (8 + m) * count + (m + 3) + (1 + m) + (4 + m) + d
 
 
-def work_size(d: int, m: int) -> int:
+def work_size(d: int, m: int, followed: int) -> int:
     """Return the length of the scratch array."""
-    return (d + 2) * BLOCK + 3 * d + m + 3
+    return (d + 2) * BLOCK + 3 * d + m + 3 + followed
 
 
 @kernel
@@ -140,48 +162,85 @@ def belief_of(shape: Shape, numbers: Floats, first: int, last: int) -> Belief:
 
 
 @kernel
-def named_terms(shape: Shape, numbers: Floats) -> Terms:
-    """Name the settings: λ, L, S, unit | x₀ | reflector | R | S | log 1/δ | known | zeros | the promise."""
-    d, m = shape.dimension, shape.constraints
-    last, first = (1 + m, 0) if together(shape) else (1, 1)
-    promise = named_promise(
-        numbers, m, shape.directional, shape.inflated, shape.reward_known, shape.cost_known, shape.offers_safe
+def named_promise_of(shape: Shape, numbers: Floats) -> Promise:
+    """Name the end of the settings."""
+    return named_promise(
+        numbers,
+        shape.constraints,
+        shape.directional,
+        shape.inflated,
+        shape.reward_known,
+        shape.cost_known,
+        shape.offers_safe,
     )
-    return Terms(
+
+
+@kernel
+def regression_at(
+    memory: Floats, offset: int, followed: int, dimension: int, signals: int, anchor: Anchor, belief: Belief
+) -> Regression:
+    """Name a regression in the memory: T | fits | tally | columns | estimates | forms."""
+    fits = offset + dimension * dimension
+    tally = fits + signals * dimension
+    columns = tally + 2
+    estimates = columns + dimension * followed
+    forms = estimates + signals * followed
+    return Regression(
+        Ridge(
+            memory[offset:fits].reshape(dimension, dimension),
+            memory[fits:tally].reshape(signals, dimension),
+            memory[tally:columns],
+        ),
+        Followed(
+            memory[columns:estimates].reshape(dimension, followed),
+            memory[estimates:forms].reshape(signals, followed),
+            memory[forms : forms + followed],
+        ),
+        anchor,
+        belief,
+    )
+
+
+@kernel
+def named_mind(flags: Ints, numbers: Floats, memory: Floats) -> Mind:
+    """Name settings and memory.
+
+    numbers: λ, L, S, unit | x₀ | reflector | R | S | log 1/δ | known | zeros | the promise
+    memory:  d, M | regression | the costs' own regression, where they have one | the M candidates that are followed
+    """
+    shape = named_shape(flags)
+    d, m, followed = shape.dimension, shape.constraints, max(int(memory[1]), 0)
+    last, first = (1 + m, 0) if together(shape) else (1, 1)
+    reward = regression_at(
+        memory,
+        HEAD,
+        followed,
+        learned_dimension(shape, shape.reward_known),
+        last,
         anchor_at(shape, shape.reward_known, numbers, 0, last),
-        anchor_at(shape, shape.cost_known, numbers, first, 1 + m),
         belief_of(shape, numbers, 0, last),
+    )
+    offset = HEAD if first == 0 else HEAD + regression_size(learned_dimension(shape, shape.reward_known), 1, followed)
+    costs = regression_at(
+        memory,
+        offset,
+        followed,
+        learned_dimension(shape, shape.cost_known),
+        1 + m - first,
+        anchor_at(shape, shape.cost_known, numbers, first, 1 + m),
         belief_of(shape, numbers, first, 1 + m),
-        promise,
+    )
+    return Mind(
+        shape,
+        reward,
+        costs,
+        named_promise_of(shape, numbers),
         numbers[4 : 4 + d],
         numbers[2],
         numbers[1],
+        memory[memory.size - followed * d :].reshape(followed, d),
+        memory[1] == NEVER,
     )
-
-
-@kernel
-def ridge_at(memory: Floats, offset: int, dimension: int, signals: int) -> Ridge:
-    fits = offset + dimension * dimension
-    tally = fits + signals * dimension
-    return Ridge(
-        memory[offset:fits].reshape(dimension, dimension),
-        memory[fits:tally].reshape(signals, dimension),
-        memory[tally : tally + 2],
-    )
-
-
-@kernel
-def reward_ridge(shape: Shape, memory: Floats) -> Ridge:
-    """Return the regression that holds the reward in its first row, and the costs too where one serves both."""
-    signals = 1 + shape.constraints if together(shape) else 1
-    return ridge_at(memory, 0, learned_dimension(shape, shape.reward_known), signals)
-
-
-@kernel
-def cost_ridge(shape: Shape, memory: Floats) -> Ridge:
-    """Return the regression of the costs where they have their own."""
-    before = ridge_size(learned_dimension(shape, shape.reward_known), 1)
-    return ridge_at(memory, before, learned_dimension(shape, shape.cost_known), shape.constraints)
 
 
 @kernel
@@ -193,13 +252,19 @@ def named_sight(shape: Shape, sheet: Floats, count: int) -> Sight:
     start = rows.size
     radii = start + m + 3
     verdict = radii + 1 + m
-    action = verdict + 3 + m
+    action = verdict + 4 + m
+    last = widths if together(shape) else 1
+    cost_widths, cost_crosses = (0, 2) if together(shape) else (1, 3)
+    estimates, costs = sheet[: last * count].reshape(last, count), sheet[count : widths * count].reshape(m, count)
     return Sight(
-        rows[:widths],
+        rows[0],
+        costs,
+        View(estimates, rows[widths], rows[widths + 2], sheet[start : start + last], sheet[radii : radii + last]),
+        View(costs, rows[widths + 1], rows[widths + 3], sheet[start + 1 : start + widths], sheet[radii + 1 : verdict]),
         rows[widths],
-        rows[widths] if together(shape) else rows[widths + 1],
+        rows[widths + cost_widths],
         rows[widths + 2],
-        rows[widths + 2] if together(shape) else rows[widths + 3],
+        rows[widths + cost_crosses],
         sheet[start:radii],
         sheet[radii:verdict],
         rows[widths + 4],
@@ -211,43 +276,142 @@ def named_sight(shape: Shape, sheet: Floats, count: int) -> Sight:
 
 
 @kernel
+def remembered(mind: Mind, sight: Sight, sampled: bool) -> Sight:
+    """Return the sight of the followed candidates, whose estimates stand in the memory; `sampled`: but the rewards'."""
+    own = mind.reward.followed.estimates
+    count = own.shape[1]
+    costs = own.reshape(own.size)[count:] if together(mind.shape) else mind.costs.followed.estimates.reshape(-1)
+    return Sight(
+        sight.rewards if sampled else own[0],
+        costs.reshape(mind.shape.constraints, count),
+        sight.reward_view,
+        sight.cost_view,
+        sight.reward_widths,
+        sight.cost_widths,
+        sight.reward_crosses,
+        sight.cost_crosses,
+        sight.start,
+        sight.radii,
+        sight.hoped,
+        sight.steps,
+        sight.reaches,
+        sight.verdict,
+        sight.action,
+    )
+
+
+@kernel
+def copy_estimates(mind: Mind, sight: Sight) -> None:
+    """Write the estimates of the followed candidates into the sheet, for people to read."""
+    seen = remembered(mind, sight, False)
+    for candidate in range(seen.rewards.size):
+        sight.rewards[candidate] = seen.rewards[candidate]
+    copy_table(seen.costs, sight.costs)
+
+
+@kernel
 def start_memory(flags: Ints, numbers: Floats, memory: Floats) -> None:
     """Write the memory of a policy that has seen nothing: V = λI, no fits."""
-    shape = named_shape(flags)
     memory[:] = 0.0
-    ridge = reward_ridge(shape, memory)
-    for i in range(ridge.root.shape[0]):
-        ridge.root[i, i] = 1.0 / math.sqrt(numbers[0])
-    if not together(shape):
-        ridge = cost_ridge(shape, memory)
-        for i in range(ridge.root.shape[0]):
-            ridge.root[i, i] = 1.0 / math.sqrt(numbers[0])
+    memory[0] = flags[0]
+    mind = named_mind(flags, numbers, memory)
+    for i in range(mind.reward.ridge.root.shape[0]):
+        mind.reward.ridge.root[i, i] = 1.0 / math.sqrt(numbers[0])
+    for i in range(mind.costs.ridge.root.shape[0]):
+        mind.costs.ridge.root[i, i] = 1.0 / math.sqrt(numbers[0])
 
 
 @kernel
-def learn_from(features: Floats, values: Floats, flags: Ints, numbers: Floats, memory: Floats, work: Floats) -> None:
-    """Take in the reward and the costs (1 + m,) seen when the action (d,) was played."""
-    shape = named_shape(flags)
-    terms = named_terms(shape, numbers)
-    if together(shape):
-        learn(reward_ridge(shape, memory), terms.reward_anchor, features, values, work)
-    else:
-        learn(reward_ridge(shape, memory), terms.reward_anchor, features, values[:1], work)
-        learn(cost_ridge(shape, memory), terms.cost_anchor, features, values[1:], work)
+def is_at(action: Floats, safe: Floats, features: Floats, ray: int, step: float) -> bool:
+    """Say whether an action is, to the bit, this step on this ray."""
+    same = True
+    for i in range(action.size):
+        same &= action[i] == (1.0 - step) * safe[i] + step * features[ray, i]
+    return same
 
 
 @kernel
-def see(
-    features: Floats, shape: Shape, terms: Terms, reward: Ridge, memory: Floats, sight: Sight, work: Floats
+def learn_from(
+    features: Floats, ray: int, step: float, values: Floats, flags: Ints, numbers: Floats, memory: Floats, work: Floats
 ) -> None:
-    """Fill in what is believed; `reward` is the reward's regression, with the costs where one serves both."""
-    m = shape.constraints
-    start, radii = sight.start, sight.radii
-    last = 1 + m if together(shape) else 1
-    view = View(sight.estimates[:last], sight.reward_widths, sight.reward_crosses, start[:last], radii[:last])
-    start[1 + m] = look(features, terms.reward_anchor, reward, terms.reward_belief, view, work)
+    """Take in the reward and the costs (1 + m,) seen when the action (d,) was played.
+
+    `ray` and `step` tell where it lies on the followed rays, if it does; AT_SAFE and 0 that it is the safe action.
+    """
+    mind, action = named_mind(flags, numbers, memory), features
+    if ray == AT_SAFE:
+        for i in range(action.size):
+            if action[i] != mind.safe[i]:
+                ray = ELSEWHERE
+    elif ray >= mind.followed.shape[0] or (ray >= 0 and not is_at(action, mind.safe, mind.followed, ray, step)):
+        ray = ELSEWHERE
+    if mind.followed.shape[0] == 0:
+        ray = ELSEWHERE
+    study(mind, action, ray, step, False, values, work)
+
+
+@kernel
+def study(mind: Mind, action: Floats, ray: int, step: float, lean: bool, values: Floats, work: Floats) -> None:
+    """Take in the reward and the costs (1 + m,) of an action that lies where it is said to (see `ridge.learn`)."""
+    if together(mind.shape):
+        learn(mind.reward, action, ray, step, lean, values, work)
+    else:
+        learn(mind.reward, action, ray, step, lean, values[:1], work)
+        learn(mind.costs, action, ray, step, lean, values[1:], work)
+
+
+@kernel
+def recognised(features: Floats, known: Floats) -> bool:
+    """Say whether these are the candidates that are followed."""
+    if known.shape[0] != features.shape[0]:
+        return False
+    for candidate in range(known.shape[0]):
+        for i in range(known.shape[1]):
+            if known[candidate, i] != features[candidate, i]:
+                return False
+    return True
+
+
+@kernel
+def copy_table(source: Floats, target: Floats) -> None:
+    for row in range(source.shape[0]):
+        for i in range(source.shape[1]):
+            target[row, i] = source[row, i]
+
+
+@kernel
+def copy_ridge(old: Ridge, new: Ridge) -> None:
+    copy_table(old.root, new.root)
+    copy_table(old.fits, new.fits)
+    new.tally[0], new.tally[1] = old.tally[0], old.tally[1]
+
+
+@kernel
+def change_followed(
+    features: Floats, flags: Ints, numbers: Floats, memory: Floats, changed: Floats, work: Floats
+) -> None:
+    """Write the same memory following these candidates (M, d); with none, it never follows any again."""
+    changed[0], changed[1] = memory[0], features.shape[0] if features.shape[0] > 0 else NEVER
+    old, new = named_mind(flags, numbers, memory), named_mind(flags, numbers, changed)
+    copy_ridge(old.reward.ridge, new.reward.ridge)
+    copy_ridge(old.costs.ridge, new.costs.ridge)
+    follow(features, new.reward, work[: new.reward.ridge.root.shape[0]])
+    follow(features, new.costs, work[: new.costs.ridge.root.shape[0]])
+    copy_table(features, new.followed)
+
+
+@kernel
+def see(features: Floats, known: bool, mind: Mind, sight: Sight, work: Floats) -> None:
+    """Fill in what is believed; `known`: the candidates are those that are followed, and the sight is `remembered`."""
+    m, start = mind.shape.constraints, sight.start
+    sight.verdict[3 + m] = 0.0 if known or mind.wanders else NEWS
+    if known:
+        start[1 + m] = recall(mind.reward, sight.reward_view, work)
+    else:
+        start[1 + m] = look(features, mind.reward, sight.reward_view, work)
     start[2 + m] = start[1 + m]
-    if not together(shape):
-        view = View(sight.estimates[1:], sight.cost_widths, sight.cost_crosses, start[1 : 1 + m], radii[1:])
-        costs = cost_ridge(shape, memory)
-        start[2 + m] = look(features, terms.cost_anchor, costs, terms.cost_belief, view, work)
+    if not together(mind.shape):
+        if known:
+            start[2 + m] = recall(mind.costs, sight.cost_view, work)
+        else:
+            start[2 + m] = look(features, mind.costs, sight.cost_view, work)

@@ -80,6 +80,12 @@ def decide(
     m = terms.promise.limits.size
     tally = named_tally(m, terms.arms, memory)
     odds = named_odds(m, terms.arms, flat, support)
+    return take(eligible, terms, tally, odds, start, lottery)
+
+
+@kernel
+def take(eligible: Flags, terms: Terms, tally: Tally, odds: Odds, start: Floats, lottery: float) -> int:
+    """Decide."""
     fill_start(terms, tally, start)
     assessed = assess(terms.promise, start, terms.noise)
     fill_odds(terms, tally, assessed.lift, start, odds)
@@ -94,6 +100,12 @@ def decide_unconstrained(eligible: Flags, flags: Ints, numbers: Floats, memory: 
     """Return the arm with the largest r̂ + Rw; write these bounds."""
     terms = named_terms(flags, numbers)
     tally = named_tally(0, terms.arms, memory)
+    return take_unconstrained(eligible, terms, tally, hoped)
+
+
+@kernel
+def take_unconstrained(eligible: Flags, terms: Terms, tally: Tally, hoped: Floats) -> int:
+    """Decide where nothing limits."""
     for arm in range(terms.arms):
         hoped[arm] = tally.means[0, arm] + terms.noise[0] * tally.widths[arm]
         if eligible.size > 0 and not eligible[arm]:

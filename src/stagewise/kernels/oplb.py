@@ -2,7 +2,7 @@
 
 from stagewise.kernels.blend import Odds, choose, named_odds, stay
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.linear import Sight, named_shape, named_sight, named_terms, reward_ridge, see
+from stagewise.kernels.linear import Mind, Sight, copy_estimates, named_mind, named_sight, recognised, see
 from stagewise.kernels.promise import WARMING, Promise, assess
 
 
@@ -10,13 +10,13 @@ from stagewise.kernels.promise import WARMING, Promise, assess
 def fill_odds(sight: Sight, promise: Promise, lift: float, odds: Odds) -> None:
     """Write hoped = <x, θ̂> + β_r ‖x‖_r + lift ‖x‖_c and dearest, cheapest = <x, μ̂> ± α_c β ‖x‖_c for every action."""
     m, radii, start = promise.limits.size, sight.radii, sight.start
-    rewards, own, other = sight.estimates[0], sight.reward_widths, sight.cost_widths
+    rewards, own, other = sight.rewards, sight.reward_widths, sight.cost_widths
     for action in range(rewards.size):
         odds.hoped[action] = rewards[action] + (radii[0] * own[action] + lift * other[action])
     odds.safe_hoped[0] = start[0] + (radii[0] * start[1 + m] + lift * start[2 + m])
     for j in range(m):
         reach, ceiling = promise.cost_scale * radii[1 + j], promise.ceilings[j]
-        costs, dearest, cheapest = sight.estimates[1 + j], odds.dearest[j], odds.cheapest[j]
+        costs, dearest, cheapest = sight.costs[j], odds.dearest[j], odds.cheapest[j]
         for action in range(costs.size):
             dearest[action] = min(costs[action] + reach * other[action], ceiling)
         odds.safe_dearest[j] = min(start[1 + j] + reach * start[2 + m], ceiling)
@@ -40,18 +40,34 @@ def decide(
     lottery: float,
 ) -> int:
     """Return the action drawn, or minus the reason for the safe one; write the mixture and the action played."""
-    shape = named_shape(flags)
-    terms = named_terms(shape, numbers)
-    sight = named_sight(shape, sheet, features.shape[0])
-    odds = named_odds(shape.constraints, features.shape[0], flat, support)
-    see(features, shape, terms, reward_ridge(shape, memory), memory, sight, work)
-    start = assess(terms.promise, sight.start, sight.radii)
-    fill_odds(sight, terms.promise, start.lift, odds)
+    mind, features = named_mind(flags, numbers, memory), features
+    sight, known = named_sight(mind.shape, sheet, features.shape[0]), recognised(features, mind.followed)
+    odds = named_odds(mind.shape.constraints, features.shape[0], flat, support)
+    if known:
+        copy_estimates(mind, sight)
+    return take(features, known, eligible, mind, sight, odds, work, lottery)
+
+
+@kernel
+def take(
+    features: Floats,
+    known: bool,
+    eligible: Flags,
+    mind: Mind,
+    sight: Sight,
+    odds: Odds,
+    work: Floats,
+    lottery: float,
+) -> int:
+    """Decide; `known`: these are the followed actions."""
+    see(features, known, mind, sight, work)
+    start = assess(mind.promise, sight.start, sight.radii)
+    fill_odds(sight, mind.promise, start.lift, odds)
     if start.certified:
-        action = choose(odds, terms.promise, eligible, lottery)
+        action = choose(odds, mind.promise, eligible, lottery)
     else:
         stay(odds)
         action = -WARMING
-    for i in range(shape.dimension):
-        sight.action[i] = features[action, i] if action >= 0 else terms.safe[i]
+    for i in range(mind.safe.size):
+        sight.action[i] = features[action, i] if action >= 0 else mind.safe[i]
     return action

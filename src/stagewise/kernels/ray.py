@@ -33,7 +33,7 @@ def pessimistic(sight: Sight, promise: Promise, constraint: int, ray: int, step:
     """
     m = promise.limits.size
     reach = promise.cost_scale * sight.radii[1 + constraint]
-    estimate, width = sight.estimates[1 + constraint, ray], sight.cost_widths[ray]
+    estimate, width = sight.costs[constraint, ray], sight.cost_widths[ray]
     first, first_width = sight.start[1 + constraint], sight.start[2 + m]
     low = min(first + reach * first_width, promise.ceilings[constraint])
     straight = low + step * (min(estimate + reach * width, promise.ceilings[constraint]) - low)
@@ -59,7 +59,7 @@ def lengthen(sight: Sight, promise: Promise, ray: int) -> float:
     longest = 1.0
     for j in range(m):
         reach, limit, ceiling = promise.cost_scale * sight.radii[1 + j], promise.limits[j], promise.ceilings[j]
-        estimate, width = sight.estimates[1 + j, ray], sight.cost_widths[ray]
+        estimate, width = sight.costs[j, ray], sight.cost_widths[ray]
         first, first_width = sight.start[1 + j], sight.start[2 + m]
         low = min(first + reach * first_width, ceiling)
         step = safe_step(min(estimate + reach * width, ceiling) - low, limit - low)
@@ -83,7 +83,7 @@ def fill_safe_steps(sight: Sight, promise: Promise) -> None:
         for j in range(promise.limits.size):
             reach, start = promise.cost_scale * sight.radii[1 + j], sight.start[1 + j]
             slack = promise.limits[j] - start
-            shorten(sight.estimates[1 + j], sight.cost_widths, reach, promise.ceilings[j], start, slack, steps)
+            shorten(sight.costs[j], sight.cost_widths, reach, promise.ceilings[j], start, slack, steps)
     else:
         for ray in range(steps.size):
             steps[ray] = lengthen(sight, promise, ray)
@@ -96,7 +96,7 @@ def fill_plausible_steps(sight: Sight, promise: Promise) -> None:
     steps[:] = 1.0
     for j in range(m):
         reach, start, limit = promise.cost_scale * sight.radii[1 + j], sight.start[1 + j], promise.limits[j]
-        estimates, widths = sight.estimates[1 + j], sight.cost_widths
+        estimates, widths = sight.costs[j], sight.cost_widths
         if promise.cost_known:
             shorten(estimates, widths, -reach, math.inf, start, limit - start, steps)
         else:
@@ -111,7 +111,7 @@ def fill_plausible_steps(sight: Sight, promise: Promise) -> None:
 def fill_hoped(sight: Sight, promise: Promise, lift: float, steps: Floats) -> None:
     """Write the hoped reward at every step: <x(s), θ̂> + β_r ‖x(s)‖_r + lift ‖x(s)‖_c."""
     m, hoped, radius, start = promise.limits.size, sight.hoped, sight.radii[0], sight.start
-    estimates, own, other = sight.estimates[0], sight.reward_widths, sight.cost_widths
+    estimates, own, other = sight.rewards, sight.reward_widths, sight.cost_widths
     if promise.reward_known and promise.cost_known:
         for ray in range(hoped.size):
             gain = estimates[ray] + (radius * own[ray] + lift * other[ray]) - start[0]
@@ -168,13 +168,19 @@ def choose(sight: Sight, promise: Promise, eligible: Flags) -> int:
 @kernel
 def settle(sight: Sight, promise: Promise, targets: Floats, safe: Floats, ray: int) -> None:
     """Write the verdict on the ray taken, or on the safe action, and the action (1−s) x₀ + s x."""
-    m, start = promise.limits.size, sight.start
-    step = sight.steps[ray] if ray >= 0 else 0.0
-    sight.verdict[0] = step
-    sight.verdict[1] = sight.hoped[ray] if ray >= 0 else sight.verdict[2 + m]
+    m, start, verdict, action = promise.limits.size, sight.start, sight.verdict, sight.action
+    if ray < 0:
+        verdict[0], verdict[1] = 0.0, verdict[2 + m]
+        for j in range(m):
+            doubt = promise.cost_scale * sight.radii[1 + j] * start[2 + m]
+            verdict[2 + j] = min(start[1 + j] + doubt, promise.ceilings[j])
+        for i in range(safe.size):
+            action[i] = safe[i]
+        return
+    step, target = sight.steps[ray], targets[ray]
+    verdict[0], verdict[1] = step, sight.hoped[ray]
     for j in range(m):
-        doubt = promise.cost_scale * sight.radii[1 + j] * start[2 + m]
-        at_safe = min(start[1 + j] + doubt, promise.ceilings[j])
-        sight.verdict[2 + j] = pessimistic(sight, promise, j, ray, step) if ray >= 0 else at_safe
+        verdict[2 + j] = pessimistic(sight, promise, j, ray, step)
+    rest = 1.0 - step
     for i in range(safe.size):
-        sight.action[i] = (1.0 - step) * safe[i] + step * targets[ray, i] if ray >= 0 else safe[i]
+        action[i] = rest * safe[i] + step * target[i]

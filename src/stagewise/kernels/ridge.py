@@ -1,4 +1,8 @@
-"""Ridge regression of several signals on the same features, one observation at a time."""
+"""Ridge regression of several signals on the same features, one observation at a time.
+
+Candidates that come back every round can be followed: what is kept of them moves with every observation, by the same
+recursion that moves T, and a look at M of them then takes O(M) instead of O(Mn²).
+"""
 
 import math
 from typing import NamedTuple
@@ -17,6 +21,14 @@ class Ridge(NamedTuple):
     tally: Floats  # (2,)    log det V/λⁿ and the number of observations
 
 
+class Followed(NamedTuple):
+    """What is kept of M candidates that come back; empty where none are followed."""
+
+    columns: Floats  # (n, M) Tz
+    estimates: Floats  # (k, M) what the fits say of them
+    forms: Floats  # (M,) zᵀV⁻¹z = ‖Tz‖²
+
+
 class Anchor(NamedTuple):
     """Where the safe action stands, and what is known of the signals there.
 
@@ -29,6 +41,18 @@ class Anchor(NamedTuple):
     unit: float  # last entry of Hx, times `unit`, is <x, x₀>/‖x₀‖²
     known: Floats  # (k,) the signals at x₀; zero where free
     start: Floats  # (n,) x₀ where free; empty where anchored
+
+
+class Regression(NamedTuple):
+    """A model of k signals: what is remembered, and what is assumed."""
+
+    ridge: Ridge
+    followed: Followed
+    anchor: Anchor
+    belief: Belief
+
+
+AT_SAFE, ELSEWHERE = -1, -2  # in the place of the followed candidate on whose ray an observed action lies
 
 
 @kernel
@@ -64,53 +88,98 @@ def multiply(root: Floats, vector: Floats, image: Floats, product: Floats) -> fl
 
 
 @kernel
-def absorb(ridge: Ridge, coordinates: Floats, values: Floats, image: Floats, gain: Floats) -> None:
-    """Take in one observation (z, y).
-
-        V⁻¹ ← V⁻¹ − gg'/(1 + z'g),  θ̂ ← θ̂ + g (y − <z, θ̂>)/(1 + z'g),  g = V⁻¹z
-
-    in Carlson's (1973) square-root form, row by row of T: with f = Tz and αᵢ = 1 + f₁² + … + fᵢ²,
-
-        Tᵢ ← Tᵢ √(αᵢ₋₁/αᵢ) − bᵢ₋₁ fᵢ/√(αᵢ₋₁ αᵢ),    bᵢ = bᵢ₋₁ + fᵢ Tᵢ,    b_n = g
-
-    The plain formula loses the narrow directions when play is uneven (docs/decisions/0005-square-root.md).
-    """
-    size, before = coordinates.size, 1.0
-    for i in range(size):
-        total = 0.0
+def fill_image(root: Floats, coordinates: Floats, image: Floats) -> None:
+    """Write f = Tz."""
+    for i in range(coordinates.size):
+        row, total = root[i], 0.0
         for j in range(i + 1):
-            total += ridge.root[i, j] * coordinates[j]
-        image[i], gain[i] = total, 0.0
-    for i in range(size):
-        row, length = ridge.root[i], image[i]
-        after = before + length * length
-        keep = math.sqrt(before / after)
-        give = length / math.sqrt(before * after)
-        for j in range(i + 1):
-            old = row[j]
-            row[j] = old * keep - gain[j] * give
-            gain[j] += length * old
-        before = after
-    for signal in range(values.size):
-        surprise = values[signal]
-        for i in range(size):
-            surprise -= ridge.fits[signal, i] * coordinates[i]
-        for i in range(size):
-            ridge.fits[signal, i] += gain[i] * (surprise / before)
-    ridge.tally[0] += math.log(before)
-    ridge.tally[1] += 1.0
+            total += row[j] * coordinates[j]
+        image[i] = total
 
 
 @kernel
-def learn(ridge: Ridge, anchor: Anchor, features: Floats, values: Floats, work: Floats) -> None:
-    """Take in what was seen (k,) when the action x was played; `work` is (3n + k,)."""
-    size = ridge.root.shape[0]
-    coordinates, image, gain = work[:size], work[size : 2 * size], work[2 * size : 3 * size]
-    unknown = work[3 * size : 3 * size + values.size]
-    share = place(features, anchor, coordinates)
+def move(root: Floats, followed: Followed, image: Floats, lean: bool, gain: Floats, pulls: Floats) -> float:
+    """Take zz' into T and into the columns Tx of what is followed, given f = Tz; return 1 + z'V⁻¹z, for the V before.
+
+        Tᵢ ← (αᵢ₋₁ Tᵢ − fᵢ bᵢ₋₁)/√(αᵢ₋₁αᵢ),    bᵢ = bᵢ₋₁ + fᵢ Tᵢ,    αᵢ = 1 + f₁² + … + fᵢ²        (Carlson 1973)
+
+    Row by row, b ends as `gain` = V⁻¹z and, over the columns, `pulls` = x'V⁻¹z. The plain formula V⁻¹ − gg'/(1 + z'g)
+    loses the narrow directions when play is uneven (docs/decisions/0005-square-root.md). `lean`: leave T as it is.
+    """
+    forms, before, spread = followed.forms, 1.0, 1.0
+    for i in range(image.size):
+        gain[i] = 0.0
+    for j in range(forms.size):
+        pulls[j] = 0.0
+        forms[j] = 0.0
+    for i in range(image.size):
+        length = image[i]
+        after = before + length * length
+        next_spread = math.sqrt(after)
+        scale = 1.0 / (spread * next_spread)
+        keep, give = before * scale, length * scale
+        if not lean:
+            row = root[i]
+            for j in range(i + 1):
+                old = row[j]
+                row[j] = old * keep - gain[j] * give
+                gain[j] += length * old
+        column = followed.columns[i]
+        for j in range(forms.size):
+            old = column[j]
+            new = old * keep - pulls[j] * give
+            column[j] = new
+            pulls[j] += length * old
+            forms[j] += new * new
+        before, spread = after, next_spread
+    return before
+
+
+@kernel
+def add_multiple(factor: float, vector: Floats, sum_: Floats) -> None:
+    for i in range(sum_.size):
+        sum_[i] += vector[i] * factor
+
+
+@kernel
+def learn(model: Regression, features: Floats, ray: int, step: float, lean: bool, values: Floats, work: Floats) -> None:
+    """Take in what was seen (k,) when the action x was played; `work` is (3n + M + k,).
+
+        θ̂ ← θ̂ + V⁻¹z (y − <z, θ̂>)/(1 + z'V⁻¹z),    log det V ← log det V + log(1 + z'V⁻¹z)
+
+    `ray`: the followed candidate on whose ray it lies, `step` of the way from x₀; AT_SAFE: it is x₀; ELSEWHERE: neither
+    is said. `lean`: T and θ̂ need not be kept, because nothing but the followed candidates will be looked at.
+    """
+    ridge, followed, anchor = model.ridge, model.followed, model.anchor
+    size, pulled = ridge.root.shape[0], 3 * ridge.root.shape[0]
+    coordinates, image, gain = work[:size], work[size : 2 * size], work[2 * size : pulled]
+    pulls, surprises = work[pulled : pulled + followed.forms.size], work[pulled + followed.forms.size :]
+    if ray == ELSEWHERE or anchor.start.size > 0:
+        lean = False
+        share = place(features, anchor, coordinates)
+        fill_image(ridge.root, coordinates, image)
+        for signal in range(values.size):
+            fit, surprise = ridge.fits[signal], values[signal] - share * anchor.known[signal]
+            for i in range(size):
+                surprise -= fit[i] * coordinates[i]
+            surprises[signal] = surprise
+    elif ray >= 0:
+        for i in range(size):
+            image[i] = step * followed.columns[i, ray]
+        for signal in range(values.size):
+            expected = (1.0 - step) * anchor.known[signal] + step * followed.estimates[signal, ray]
+            surprises[signal] = values[signal] - expected
+    else:
+        ridge.tally[1] += 1.0  # what is seen at x₀ says nothing new
+        return
+    after = move(ridge.root, followed, image, lean, gain, pulls)
     for signal in range(values.size):
-        unknown[signal] = values[signal] - share * anchor.known[signal]
-    absorb(ridge, coordinates, unknown, image, gain)
+        surprise = surprises[signal] / after
+        if not lean:
+            add_multiple(surprise, gain, ridge.fits[signal])
+        add_multiple(surprise, pulls, followed.estimates[signal])
+    ridge.tally[0] += math.log(after)
+    ridge.tally[1] += 1.0
 
 
 @kernel
@@ -224,8 +293,9 @@ class View(NamedTuple):
 
 
 @kernel
-def look(features: Floats, anchor: Anchor, ridge: Ridge, belief: Belief, view: View, work: Floats) -> float:
+def look(features: Floats, model: Regression, view: View, work: Floats) -> float:
     """Fill the view and return the width at the safe action; `work` is (n BLOCK + 2 BLOCK + 2n,)."""
+    ridge, anchor, belief = model.ridge, model.anchor, model.belief
     size, count = ridge.root.shape[0], features.shape[0]
     end = size * BLOCK
     columns, parts, rest = work[:end], work[end : end + 2 * BLOCK], work[end + 2 * BLOCK :]
@@ -247,3 +317,44 @@ def look(features: Floats, anchor: Anchor, ridge: Ridge, belief: Belief, view: V
     for candidate in range(count):
         view.widths[candidate] = math.sqrt(view.widths[candidate])
     return start_width
+
+
+@kernel
+def recall(model: Regression, view: View, work: Floats) -> float:
+    """Fill the view of the followed candidates, but for the estimates, which stand where they are followed.
+
+    Return the width at the safe action; `work` is (2n,).
+    """
+    ridge, followed, anchor = model.ridge, model.followed, model.anchor
+    size, widths = ridge.root.shape[0], view.widths
+    image, pull = work[:size], work[size : 2 * size]
+    fill_radii(model.belief, size, ridge.tally[0], ridge.tally[1], view.radii)
+    start_width = look_at_start(ridge, anchor, view.start, image, pull)
+    for candidate in range(widths.size):
+        widths[candidate] = math.sqrt(followed.forms[candidate])
+    if anchor.start.size > 0:
+        crosses = view.crosses
+        crosses[:] = 0.0
+        for i in range(size):
+            add_multiple(image[i], followed.columns[i], crosses)
+    return start_width
+
+
+@kernel
+def follow(features: Floats, model: Regression, coordinates: Floats) -> None:
+    """Write what is kept of M candidates from now on."""
+    ridge, followed, anchor = model.ridge, model.followed, model.anchor
+    for candidate in range(features.shape[0]):
+        share, form = place(features[candidate], anchor, coordinates), 0.0
+        for i in range(coordinates.size):
+            total = 0.0
+            for j in range(i + 1):
+                total += ridge.root[i, j] * coordinates[j]
+            followed.columns[i, candidate] = total
+            form += total * total
+        followed.forms[candidate] = form
+        for signal in range(anchor.known.size):
+            total = share * anchor.known[signal]
+            for i in range(coordinates.size):
+                total += ridge.fits[signal, i] * coordinates[i]
+            followed.estimates[signal, candidate] = total

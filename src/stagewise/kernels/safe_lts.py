@@ -4,48 +4,37 @@ import math
 
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, fill_normal
-from stagewise.kernels.linear import (
-    Sight,
-    Terms,
-    learned_dimension,
-    named_shape,
-    named_sight,
-    named_terms,
-    reward_ridge,
-    see,
-)
+from stagewise.kernels.linear import Mind, Sight, copy_estimates, named_mind, named_sight, recognised, see
 from stagewise.kernels.ray import choose, settle
-from stagewise.kernels.ridge import place
+from stagewise.kernels.ridge import Regression, add_multiple, place
 
 THEORY, NONE, AUTHORS = 0, 1, 2
 
 
 @kernel
-def inflation(kind: int, terms: Terms, sight: Sight, dimension: int) -> float:
+def inflation(kind: int, mind: Mind, sight: Sight, dimension: int) -> float:
     """Return how many radii the draw spreads.
 
     theory:  1 + 2LS/min_j(τ_j − c₀_j);    none: 1;    authors (of the constraint paper, in code): √n / min(1, τ)
     """
-    promise, m = terms.promise, terms.promise.limits.size
+    promise, m = mind.promise, mind.promise.limits.size
     slack, least = math.inf, 1.0
     for j in range(m):
         doubt = promise.cost_scale * sight.radii[1 + j] * sight.start[2 + m]
         slack = min(slack, promise.limits[j] - sight.start[1 + j] - doubt)
         least = min(least, promise.thresholds[j])
     if kind == THEORY:
-        return 1.0 + 2.0 * terms.reach * terms.parameter_bound / slack if slack > 0.0 else 1.0
+        return 1.0 + 2.0 * mind.reach * mind.parameter_bound / slack if slack > 0.0 else 1.0
     return 1.0 if kind == NONE else math.sqrt(dimension) / least
 
 
 @kernel
-def tilt(features: Floats, terms: Terms, shift: Floats, coordinates: Floats, sight: Sight) -> None:
+def tilt(features: Floats, model: Regression, shift: Floats, coordinates: Floats, rewards: Floats) -> None:
     """Move the estimated rewards from θ̂ to the sampled θ̂ + shift."""
     for ray in range(features.shape[0]):
-        place(features[ray], terms.reward_anchor, coordinates)
+        place(features[ray], model.anchor, coordinates)
         for i in range(shift.size):
-            sight.estimates[0, ray] += coordinates[i] * shift[i]
-    for i in range(terms.reward_anchor.start.size):
-        sight.start[0] += terms.reward_anchor.start[i] * shift[i]
+            rewards[ray] += coordinates[i] * shift[i]
 
 
 @kernel
@@ -62,25 +51,54 @@ def decide(
     run: int,
     round_: int,
 ) -> int:
-    """Return the ray taken, or minus the reason for the safe action.
+    """Return the ray taken, or minus the reason for the safe action."""
+    mind, features = named_mind(flags, numbers, memory), features
+    sight, known = named_sight(mind.shape, sheet, features.shape[0]), recognised(features, mind.followed)
+    if known:
+        copy_estimates(mind, sight)
+    return take(features, known, eligible, mind, sight, work, kind, seed, run, round_)
 
-    The sample is θ̂ + spread Tᵀη with η ~ N(0, I), which has covariance spread² V⁻¹.
+
+@kernel
+def take(
+    features: Floats,
+    known: bool,
+    eligible: Flags,
+    mind: Mind,
+    sight: Sight,
+    work: Floats,
+    kind: int,
+    seed: int,
+    run: int,
+    round_: int,
+) -> int:
+    """Decide; `known`: these are the followed rays.
+
+    The sample is θ̃ = θ̂ + spread Tᵀη with η ~ N(0, I), which has covariance spread² V⁻¹: <z, θ̃ − θ̂> = spread <Tz, η>.
     """
-    shape = named_shape(flags)
-    terms = named_terms(shape, numbers)
-    sight = named_sight(shape, sheet, features.shape[0])
-    see(features, shape, terms, reward_ridge(shape, memory), memory, sight, work)
-    size = learned_dimension(shape, shape.reward_known)
-    root = reward_ridge(shape, memory).root
+    see(features, known, mind, sight, work)
+    model, root = mind.reward, mind.reward.ridge.root
+    size = root.shape[0]
     draws, shift, coordinates = work[:size], work[size : 2 * size], work[2 * size : 3 * size]
     fill_normal(draws, seed, run, round_, POLICY)
-    spread = sight.radii[0] * inflation(kind, terms, sight, size)
+    spread = sight.radii[0] * inflation(kind, mind, sight, size)
     for i in range(size):
-        shift[i] = 0.0
-        for j in range(i + 1):
-            shift[j] += spread * draws[i] * root[i, j]
-    tilt(features, terms, shift, coordinates, sight)
+        draws[i] *= spread
+    if known:
+        for ray in range(sight.rewards.size):
+            sight.rewards[ray] = model.followed.estimates[0, ray]
+        for i in range(size):
+            add_multiple(draws[i], model.followed.columns[i], sight.rewards)
+    if not known or model.anchor.start.size > 0:
+        for i in range(size):
+            shift[i] = 0.0
+            for j in range(i + 1):
+                shift[j] += draws[i] * root[i, j]
+        for i in range(model.anchor.start.size):
+            sight.start[0] += model.anchor.start[i] * shift[i]
+    if not known:
+        tilt(features, model, shift, coordinates, sight.rewards)
     sight.radii[0] = 0.0
-    ray = choose(sight, terms.promise, eligible)
-    settle(sight, terms.promise, features, terms.safe, ray)
+    ray = choose(sight, mind.promise, eligible)
+    settle(sight, mind.promise, features, mind.safe, ray)
     return ray

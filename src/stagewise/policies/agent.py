@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
-from stagewise.policies.policy import Policy, State
+from stagewise.policies.policy import Played, Policy, State
 from stagewise.policies.saved import check_kind, read, written
 from stagewise.problem.checks import array, is_listing, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
@@ -45,8 +45,8 @@ class Agent:
         self.round = 0
         self._key = signed(self.seed)
         self._state: State = policy.start()
-        self._open: dict[int, Any] = {}  # by round: the action played, or the decision where only three verbs are known
-        self._in_place = hasattr(policy, "absorb")
+        self._open: dict[int, Any] = {}  # by round: what was played, or the decision where only three verbs are known
+        self._in_place, self._follows = hasattr(policy, "absorb"), hasattr(policy, "follow")
 
     @property
     def state(self) -> State:
@@ -62,7 +62,9 @@ class Agent:
         """Choose among the actions: an action set, or a table of features."""
         round_ = self.round
         decision = self.policy.decide(self._state, actions, Draw(self._key, 0, round_))
-        self._open[round_] = decision.action if self._in_place else decision
+        self._open[round_] = Played.by(decision) if self._in_place else decision
+        if self._follows and decision.news:
+            self._state = self.policy.follow(self._state, decision)
         self.round = round_ + 1
         return decision
 
@@ -83,8 +85,8 @@ class Agent:
             return
         if (
             isinstance(decision, Decision)
-            and decision.action is not waiting
-            and not np.array_equal(decision.action, waiting)
+            and decision.action is not waiting.action
+            and not np.array_equal(decision.action, waiting.action)
         ):
             raise InvalidOutcome(
                 f"the decision of round {round_} is not the one this agent made; it played another action"
@@ -113,12 +115,15 @@ class Agent:
             raise InvalidOutcome(f"there are {len(rows)} logged costs; they must be one row for each of {len(actions)}")
         values = [logged_row(self.policy, i, float(r), c) for i, (r, c) in enumerate(zip(seen, rows, strict=True))]
         for action, value in zip(actions, values, strict=True):
-            self._state = self.policy.absorb(self._state, action, value)
+            self._state = self.policy.absorb(self._state, Played(action), value)
 
     def save(self, path: str | Path) -> None:
         """Write policy, memory, seed and open decisions to a JSON file, all or nothing."""
         check_kind(self.policy)
-        waiting = {str(round_): np.asarray(action).tolist() for round_, action in self._open.items()}
+        waiting = {
+            str(round_): [np.asarray(played.action).tolist(), played.ray, played.step]
+            for round_, played in self._open.items()
+        }
         written(Path(path), self.policy, self._state.memory, self.seed, self.round, waiting)
 
     @classmethod

@@ -7,7 +7,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.policies.learning import Learning
-from stagewise.policies.policy import State
+from stagewise.policies.policy import Played, State
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
@@ -64,6 +64,6 @@ class AlwaysSafe(Learning):
         """Return the logged actions, of which nothing is learned."""
         return np.asarray(actions)
 
-    def absorb(self, state: State, action: Any, values: Floats) -> State:
+    def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Learn nothing."""
         return state

@@ -35,9 +35,9 @@ class LCLUCB(LinearPolicy):
         flags, numbers = self.flags, self.numbers
         d, m = self.dimension, self.thresholds.values.size
         sheet = np.empty(linear.sheet_size(d, m, len(rays.features)))
-        work = np.empty(linear.work_size(d, m))
+        work = np.empty(linear.work_size(d, m, 0))
         code = lc_lucb.decide(rays.features, rays.eligible, flags, numbers, state.memory, sheet, work)
-        return decision_on_rays(code, sheet, d, rays.eligible, flags, numbers, self.thresholds, draw.round)
+        return decision_on_rays(code, sheet, rays.features, rays.eligible, flags, numbers, self.thresholds, draw.round)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

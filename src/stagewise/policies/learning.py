@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.policies.policy import State
+from stagewise.policies.policy import Played, State
 from stagewise.problem.checks import LARGEST, number
 from stagewise.problem.errors import InvalidOutcome
 from stagewise.problem.thresholds import Thresholds
@@ -20,12 +20,17 @@ class Learning:
     thresholds: Thresholds
 
     @abstractmethod
-    def absorb(self, state: State, action: Any, values: Floats) -> State:
+    def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Take in the reward and the signed costs (1 + m,) seen with an action, in place where possible."""
 
     def learn(self, state: State, decision: Decision, outcome: Outcome) -> State:
         """Return the memory after the decision's outcome was seen; the old one stays as it was."""
-        return self.absorb(State(state.memory.copy()), decision.action, self.values(outcome.reward, outcome.cost))
+        values = self.values(outcome.reward, outcome.cost)
+        return self.absorb(self.follow(State(state.memory.copy()), decision), Played.by(decision), values)
+
+    def follow(self, state: State, decision: Decision) -> State:
+        """Return a memory that is prepared to see a decision's candidates again, in place where possible."""
+        return state
 
     def values(self, reward: Any, cost: Any) -> Floats:
         """Return the reward and the costs (1 + m,) as they are learned from: finite, signed so that less is better."""

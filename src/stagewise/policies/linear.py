@@ -10,13 +10,14 @@ from stagewise.kernels import linear
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.models.linear import RADII, LinearModel
 from stagewise.policies.learning import Learning
-from stagewise.policies.policy import State
+from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import ceilings_of, one_of, probability, promise_numbers
 from stagewise.problem.actions import Finite, Listed
 from stagewise.problem.checks import kept, one_per, positive
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.records.decision import Decision
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,14 +89,23 @@ class LinearPolicy(Learning):
 
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing."""
-        memory = np.empty(linear.memory_size(linear.named_shape(self.flags)))
+        memory = np.empty(linear.memory_size(linear.named_shape(self.flags), 0))
         linear.start_memory(self.flags, self.numbers, memory)
         return State(memory)
 
-    def absorb(self, state: State, action: Any, values: Floats) -> State:
+    def follow(self, state: State, decision: Decision) -> State:
+        """Follow the first candidates that are ever offered, until others are."""
+        if decision.offered is None:
+            return state
+        return State(following(decision.offered, self.flags, self.numbers, state.memory))
+
+    def fits(self, memory: Floats) -> bool:
+        """Say whether a memory can be this policy's."""
+        return fitting_memory(memory, self.flags)
+
+    def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Take in what was seen with an action, in place."""
-        work = np.empty(linear.work_size(self.dimension, values.size))
-        linear.learn_from(action, values, self.flags, self.numbers, state.memory, work)
+        absorbed(played, values, self.flags, self.numbers, state.memory)
         return state
 
     def logged(self, actions: Any) -> Floats:
@@ -106,6 +116,33 @@ class LinearPolicy(Learning):
         """Return the action set if this policy can choose from it."""
         check_features(listed.features, self.dimension, self.action_bound if self.radius == "paper" else math.inf)
         return listed
+
+
+def absorbed(played: Played, values: Floats, flags: Ints, numbers: Floats, memory: Floats) -> None:
+    """Take in what was seen with an action, in place."""
+    work = np.empty(linear.work_size(played.action.size, values.size, max(int(memory[1]), 0)))
+    linear.learn_from(played.action, played.ray, played.step, values, flags, numbers, memory, work)
+
+
+def following(offered: Floats, flags: Ints, numbers: Floats, memory: Floats) -> Floats:
+    """Return the memory after candidates were offered: following them if they are the first, or none from now on."""
+    shape, count = linear.named_shape(flags), max(int(memory[1]), 0)
+    known = memory[memory.size - count * shape.dimension :].reshape(count, shape.dimension)
+    if memory[1] == linear.NEVER or np.array_equal(offered, known):
+        return memory
+    chosen = offered if count == 0 else offered[:0]
+    changed = np.empty(linear.memory_size(shape, len(chosen)))
+    linear.change_followed(chosen, flags, numbers, memory, changed, np.empty(shape.dimension))
+    return changed
+
+
+def fitting_memory(memory: Floats, flags: Ints) -> bool:
+    """Say whether a memory can belong to a policy with these settings."""
+    shape = linear.named_shape(flags)
+    if memory.ndim != 1 or memory.size < linear.HEAD or memory[0] != shape.dimension:
+        return False
+    count = int(memory[1])
+    return bool(count == memory[1] >= linear.NEVER) and memory.size == linear.memory_size(shape, max(count, 0))
 
 
 def checked_safe(safe_action: Any) -> SafeAction:

@@ -11,9 +11,9 @@ from stagewise.kernels import lc_lucb, linear
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.models.linear import RADII, LinearModel
 from stagewise.policies.learning import Learning
-from stagewise.policies.linear import check_features
+from stagewise.policies.linear import absorbed, check_features, fitting_memory, following
 from stagewise.policies.oplb import listed_of
-from stagewise.policies.policy import State
+from stagewise.policies.policy import Played, State
 from stagewise.policies.rays import decision_on_rays
 from stagewise.policies.settings import one_of, probability, promise_numbers
 from stagewise.policies.watching import watched
@@ -92,13 +92,13 @@ class LinUCB(Learning):
     def memory(self, state: State, flags: Ints, numbers: Floats) -> Floats:
         """Return the state's memory, or that of a learner which has seen nothing."""
         if state.memory.size:
-            if state.memory.size != linear.memory_size(linear.named_shape(flags)):
+            if state.memory[0] != flags[0]:
                 raise InvalidActions(
                     f"the actions have {flags[0]} features; this learner has learned from actions with "
-                    f"{dimension_of(state.memory.size)}, and they must agree"
+                    f"{int(state.memory[0])}, and they must agree"
                 )
             return state.memory
-        memory = np.empty(linear.memory_size(linear.named_shape(flags)))
+        memory = np.empty(linear.memory_size(linear.named_shape(flags), 0))
         linear.start_memory(flags, numbers, memory)
         return memory
 
@@ -109,9 +109,11 @@ class LinUCB(Learning):
         flags, numbers = self.settings(d)
         memory = self.memory(state, flags, numbers)
         self.check(listed.features)
-        sheet, work = np.empty(linear.sheet_size(d, 0, count)), np.empty(linear.work_size(d, 0))
+        sheet, work = np.empty(linear.sheet_size(d, 0, count)), np.empty(linear.work_size(d, 0, 0))
         code = lc_lucb.decide(listed.features, listed.eligible, flags, numbers, memory, sheet, work)
-        return decision_on_rays(code, sheet, d, listed.eligible, flags, numbers, NO_THRESHOLDS, draw.round)
+        return decision_on_rays(
+            code, sheet, listed.features, listed.eligible, flags, numbers, NO_THRESHOLDS, draw.round
+        )
 
     def logged(self, actions: Any) -> Floats:
         """Return logged actions (n, d)."""
@@ -124,17 +126,21 @@ class LinUCB(Learning):
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's: empty, or of some dimension."""
-        return memory.ndim == 1 and (memory.size == 0 or dimension_of(memory.size) > 0)
+        if memory.shape == (0,):
+            return True
+        sized = memory.ndim == 1 and memory.size > linear.HEAD and 1.0 <= memory[0] <= memory.size
+        return sized and fitting_memory(memory, self.settings(int(memory[0]))[0])
 
-    def absorb(self, state: State, action: Any, values: Floats) -> State:
+    def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Take in the reward seen with an action."""
-        flags, numbers = self.settings(action.size)
+        flags, numbers = self.settings(played.action.size)
         memory = self.memory(state, flags, numbers)
-        linear.learn_from(action, values, flags, numbers, memory, np.empty(linear.work_size(action.size, 1)))
+        absorbed(played, values, flags, numbers, memory)
         return State(memory)
 
-
-def dimension_of(size: int) -> int:
-    """Return the d of a reward regression's memory of this size, d² + d + 2; 0: there is none."""
-    d = round(math.sqrt(max(size - 2, 0)) - 0.5)
-    return d if d > 0 and d * d + d + 2 == size else 0
+    def follow(self, state: State, decision: Decision) -> State:
+        """Follow the first candidates that are ever offered, until others are."""
+        if decision.offered is None:
+            return state
+        flags, numbers = self.settings(decision.offered.shape[1])
+        return State(following(decision.offered, flags, numbers, self.memory(state, flags, numbers)))

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from stagewise.kernels.blend import named_odds
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.promise import DRAWN
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
@@ -24,6 +24,8 @@ def decision_from_mixture(
     eligible: Flags,
     thresholds: Thresholds,
     round_: int,
+    offered: Floats | None = None,
+    news: bool = False,
 ) -> Decision:
     """Return the decision that the kernel's code and odds stand for; `home` is the safe action's own place, or −1."""
     m = thresholds.values.size
@@ -43,6 +45,8 @@ def decision_from_mixture(
         None if code >= 0 or code == -DRAWN else FALLBACKS[-code],
         round_,
         partial(table, code, flat, support, count, home, probabilities, eligible, thresholds),
+        offered,
+        news,
     )
 
 
@@ -63,7 +67,7 @@ def table(
     thresholds: Thresholds,
 ) -> Table:
     """Return the leading actions and the safe one with their bounds."""
-    odds = named_odds(thresholds.values.size, count, flat, support)
+    odds = named(named_odds)(thresholds.values.size, count, flat, support)
     signs = thresholds.signs
     first = leading(odds.hoped, eligible, code)
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]

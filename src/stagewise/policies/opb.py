@@ -13,7 +13,7 @@ from stagewise.models.arms import ArmsModel
 from stagewise.policies.arms import arms_model, checked_count, eligible_arms, logged_arms
 from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.mixtures import decision_from_mixture
-from stagewise.policies.policy import State
+from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import FALLBACKS, OVER, ceilings_of, one_of, promise_numbers
 from stagewise.problem.checks import kept
 from stagewise.problem.errors import InvalidProblem
@@ -104,9 +104,9 @@ class OPB(Learning):
         arm = code if code >= 0 else home
         return decision_from_mixture(code, arm, flat, support, self.arms, home, eligible, self.thresholds, draw.round)
 
-    def absorb(self, state: State, action: Any, values: Floats) -> State:
+    def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Take in one pull, in place."""
-        self.model.absorb(state.memory, int(action), values)
+        self.model.absorb(state.memory, int(played.action), values)
         return state
 
     def logged(self, actions: Any) -> Ints:

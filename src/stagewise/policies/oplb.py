@@ -35,15 +35,16 @@ class OPLB(LinearPolicy):
         flags, numbers = self.flags, self.numbers
         d, m, count = self.dimension, self.thresholds.values.size, len(listed.features)
         sheet = np.empty(linear.sheet_size(d, m, count))
-        work = np.empty(linear.work_size(d, m))
+        work = np.empty(linear.work_size(d, m, 0))
         flat, support = np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64)
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
         code = oplb.decide(
             listed.features, listed.eligible, flags, numbers, state.memory, sheet, work, flat, support, lottery
         )
         action = own(sheet[sheet.size - d :])
+        news = bool(sheet[sheet.size - d - 1])
         return decision_from_mixture(
-            code, action, flat, support, count, -1, listed.eligible, self.thresholds, draw.round
+            code, action, flat, support, count, -1, listed.eligible, self.thresholds, draw.round, listed.features, news
         )
 
 

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, Protocol
 
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.ridge import ELSEWHERE
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
@@ -13,6 +14,21 @@ class State(NamedTuple):
     """A policy's memory: only what the next round needs."""
 
     memory: Floats
+
+
+class Played(NamedTuple):
+    """An action that was played, and where it lies among the candidates that the memory follows."""
+
+    action: Any  # features or arm
+    ray: int = ELSEWHERE  # on whose ray; AT_SAFE: the safe action
+    step: float = 1.0
+
+    @classmethod
+    def by(cls, decision: Decision) -> "Played":
+        """Return what a decision played; candidates that were not followed yet give it no place."""
+        if decision.news:
+            return cls(decision.action)
+        return cls(decision.action, decision.index, decision.step)
 
 
 class Policy(Protocol):
@@ -40,5 +56,8 @@ class Policy(Protocol):
     def logged(self, actions: Any) -> Floats | Ints:
         """Return logged actions, one a row, or refuse them."""
 
-    def absorb(self, state: State, action: Any, values: Floats) -> State:
+    def follow(self, state: State, decision: Decision) -> State:
+        """Return a memory that is prepared to see a decision's candidates again, in place where possible."""
+
+    def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Take in the reward and the signed costs (1 + m,) seen with an action, in place where possible."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels import lc_lucb, linear
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.actions import Arms, Finite, Rays
@@ -43,7 +43,7 @@ def own(action: Floats) -> Floats:
 def decision_on_rays(
     code: int,
     sheet: Floats,
-    dimension: int,
+    features: Floats,
     eligible: Flags,
     flags: Ints,
     numbers: Floats,
@@ -51,20 +51,22 @@ def decision_on_rays(
     round_: int,
 ) -> Decision:
     """Return the decision that the kernel's code and sheet stand for."""
-    action = sheet.size - dimension
-    first = action - thresholds.values.size - 3
-    step, hoped = sheet[first : first + 2].tolist()
+    action = sheet.size - features.shape[1]
+    first = action - thresholds.values.size - 4
+    step, hoped, *_, news = sheet[first:action].tolist()
     return Decision(
         own(sheet[action:]),
         code if code >= 0 else -1,
         step,
         None,
         hoped,
-        thresholds.in_units(sheet[first + 2 : action - 1]),
+        thresholds.in_units(sheet[first + 2 : action - 2]),
         thresholds.values,
         None if code >= 0 else FALLBACKS[-code],
         round_,
         partial(table, code, sheet, eligible, flags, numbers, thresholds),
+        features,
+        news != 0.0,
     )
 
 
@@ -72,7 +74,7 @@ def table(code: int, sheet: Floats, eligible: Flags, flags: Ints, numbers: Float
     """Return the leading rays and the safe action with their bounds."""
     shape = linear.named_shape(flags)
     count = (sheet.size - linear.sheet_size(shape.dimension, shape.constraints, 0)) // (8 + shape.constraints)
-    sight = linear.named_sight(shape, sheet, count)
+    sight = named(linear.named_sight)(shape, sheet, count)
     dearest = np.empty((shape.constraints, count))
     lc_lucb.fill_dearest(flags, numbers, sheet, dearest)
     word = "ray" if shape.offers_safe else "action"
@@ -82,10 +84,18 @@ def table(code: int, sheet: Floats, eligible: Flags, flags: Ints, numbers: Float
         for i in chosen
     ]
     if shape.offers_safe:
-        promise = linear.named_terms(shape, numbers).promise
+        promise = named(linear.named_promise_of)(shape, numbers)
         doubt = promise.cost_scale * sight.radii[1:] * sight.start[-1]
         dear = np.minimum(sight.start[1 : 1 + shape.constraints] + doubt, promise.ceilings)
-        rows.append(Row("safe action", float(sight.verdict[-1]), tuple(thresholds.signs * dear), 0.0, code < 0))
+        rows.append(
+            Row(
+                "safe action",
+                float(sight.verdict[2 + shape.constraints]),
+                tuple(thresholds.signs * dear),
+                0.0,
+                code < 0,
+            )
+        )
     why = (
         "the action with the largest hoped reward"
         if not shape.offers_safe

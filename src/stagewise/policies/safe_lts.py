@@ -50,7 +50,7 @@ class SafeLTS(LinearPolicy):
         flags, numbers = self.flags, self.numbers
         d, m = self.dimension, self.thresholds.values.size
         sheet = np.empty(linear.sheet_size(d, m, len(rays.features)))
-        work = np.empty(linear.work_size(d, m))
+        work = np.empty(linear.work_size(d, m, 0))
         kind = INFLATIONS[self.inflation]
         code = safe_lts.decide(rays.features, rays.eligible, flags, numbers, state.memory, sheet, work, kind, *draw)
-        return decision_on_rays(code, sheet, d, rays.eligible, flags, numbers, self.thresholds, draw.round)
+        return decision_on_rays(code, sheet, rays.features, rays.eligible, flags, numbers, self.thresholds, draw.round)

@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
+from stagewise.kernels.ridge import ELSEWHERE
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
-from stagewise.policies.policy import Policy
+from stagewise.policies.policy import Played, Policy
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.ucb import UCB
-from stagewise.problem.checks import shown
+from stagewise.problem.checks import number, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
@@ -40,7 +41,7 @@ class Saved(NamedTuple):
     memory: Floats
     seed: int
     round: int
-    waiting: dict[int, Any]  # by round: the action played
+    waiting: dict[int, Played]  # by round
 
 
 def check_kind(value: Any) -> None:
@@ -122,7 +123,7 @@ def read(path: Path) -> Saved:
             raise InvalidProblem("the policy in it is none")
         memory = np.array(content["memory"], dtype=np.float64)
         seed, round_ = whole(content["seed"], "seed", 2**64), whole(content["round"], "round", 2**62)
-        waiting = {whole(int(r), "round", round_): played(policy, action) for r, action in content["waiting"].items()}
+        waiting = {whole(int(r), "round", round_): played(policy, *entry) for r, entry in content["waiting"].items()}
     except StagewiseError as error:
         raise InvalidFile(f"{path} holds settings that are refused: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -139,7 +140,8 @@ def whole(value: Any, name: str, end: int) -> int:
     return value
 
 
-def played(policy: Policy, action: Any) -> Any:
+def played(policy: Policy, action: Any, index: Any, step: Any) -> Played:
     """Return an action that this policy can have played."""
     row = policy.logged([action])[0]
-    return row if isinstance(action, list) else int(row)
+    place = whole(index - ELSEWHERE, "index", 2**62) + ELSEWHERE
+    return Played(row if isinstance(action, list) else int(row), place, number(step, "step", InvalidProblem))

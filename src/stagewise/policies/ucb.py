@@ -11,7 +11,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.models.arms import ArmsModel
 from stagewise.policies.arms import arms_model, checked_count, eligible_arms, logged_arms
 from stagewise.policies.learning import Learning, check_unit_range
-from stagewise.policies.policy import State
+from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import promise_numbers
 from stagewise.policies.tables import leading
 from stagewise.policies.watching import watched
@@ -88,9 +88,9 @@ class UCB(Learning):
             check_unit_range(values, np.empty(0), ())
         return values
 
-    def absorb(self, state: State, action: Any, values: Floats) -> State:
+    def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Take in one pull, in place."""
-        self.model.absorb(state.memory, int(action), values)
+        self.model.absorb(state.memory, int(played.action), values)
         return state
 
 

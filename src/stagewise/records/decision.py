@@ -9,6 +9,7 @@ import numpy.typing as npt
 from stagewise.records.explanation import Table, explained
 
 Floats = npt.NDArray[np.float64]
+HIDDEN = ("table", "offered", "news")
 
 
 class Decision(NamedTuple):
@@ -24,9 +25,11 @@ class Decision(NamedTuple):
     fallback: str | None  # why the safe action is played alone, if it is
     round: int
     table: Callable[[], Table] | None = None  # what `explain` shows
+    offered: Floats | None = None  # (M, d) the candidates' features
+    news: bool = False  # the policy's memory did not follow these candidates
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields if name != "table")
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields if name not in HIDDEN)
         return f"Decision({shown})"
 
     def explanation(self) -> str:

@@ -6,11 +6,12 @@ import numpy as np
 
 from stagewise.kernels import linear
 from stagewise.kernels.blend import odds_size
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.kernels.compile import Flags, Floats
 from stagewise.kernels.trace import Trace
 from stagewise.kernels.world import Truth
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.lclucb import LCLUCB, ROFUL
+from stagewise.policies.linear import following
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
@@ -29,7 +30,7 @@ EVERYONE: Flags = np.empty(0, dtype=np.bool_)
 def plays(policy: Any, world: Any) -> bool:
     """Say whether the compiled loops know this policy in this world."""
     if isinstance(world, ArmsWorld):
-        return type(policy) in (OPB, UCB)
+        return type(policy) in (OPB, UCB, AlwaysSafe)
     kinds: tuple[Any, ...] = (OPLB, LinUCB, AlwaysSafe)
     return type(policy) in (*kinds, LCLUCB, ROFUL, SafeLTS) if world.offers_rays else type(policy) in kinds
 
@@ -46,23 +47,31 @@ class Compiled:
         self.policy, self.judge, self.trace = policy, judge, trace
         self.seed, self.run = seed, run
         world = judge.world
+        constraints = 0
         if isinstance(world, LinearWorld):
             self.stage = stage_for(judge, world)
-            self.player = player_for(policy, world)
-            self.room = room_for(judge, count_of(world), int(self.player.flags[1]))
-        else:
+            if type(policy) is not AlwaysSafe:
+                self.player = player_for(policy, world)
+                constraints = int(self.player.flags[1])
+        elif type(policy) is not AlwaysSafe:
             self.bandit = bandit_for(policy, judge, world)
-            self.room = room_for(judge, count_of(world), 0)
+        self.room = room_for(judge, count_of(world), constraints)
 
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
-        room, trace, where = self.room, self.trace, (self.seed, self.run, first, last)
-        if isinstance(self.judge.world, ArmsWorld):
+        room, trace, judge, where = self.room, self.trace, self.judge, (self.seed, self.run, first, last)
+        if type(self.policy) is AlwaysSafe:
+            if isinstance(judge.world, ArmsWorld):
+                best = judge.best(judge.world.actions)
+                cpu.play_safe_arm(trace, best, judge.safe_means, judge.limits, first, last)
+            else:
+                cpu.play_safe(self.stage, room, trace, judge.mixes, *where)
+        elif isinstance(judge.world, ArmsWorld):
             cpu.play_arms(self.bandit, room, trace, room.true_flat, *where)
-        elif type(self.policy) is OPLB:
-            cpu.play_mixtures(self.player, self.stage, room, trace, *where)
         else:
-            cpu.play_rays(self.player, self.stage, room, trace, self.judge.mixes, *where)
+            fresh = self.stage.fresh
+            loop = cpu.mixtures_loop(fresh) if type(self.policy) is OPLB else cpu.rays_loop(self.player.sampled, fresh)
+            loop(self.player, self.stage, room, trace, judge.mixes, *where)
 
 
 def count_of(world: LinearWorld | ArmsWorld) -> int:
@@ -77,7 +86,7 @@ def room_for(judge: Judge, count: int, constraints: int) -> cpu.Room:
     d = judge.world.parameters.shape[1] if isinstance(judge.world, LinearWorld) else 0
     return cpu.Room(
         np.zeros(linear.sheet_size(d, constraints, count)),
-        np.zeros(linear.work_size(d, m)),
+        np.zeros(linear.work_size(d, m, count)),
         np.zeros(odds_size(m, count)),
         np.zeros(m + 2, dtype=np.int64),
         np.zeros(odds_size(m, count)),
@@ -86,6 +95,11 @@ def room_for(judge: Judge, count: int, constraints: int) -> cpu.Room:
         np.zeros(1 + m),
         EVERYONE,
     )
+
+
+def turning(signs: Floats) -> Floats:
+    """Return the signs if any of them turns something around."""
+    return signs if np.any(signs < 0.0) else signs[:0]
 
 
 def stage_for(judge: Judge, world: LinearWorld) -> cpu.Stage:
@@ -99,26 +113,26 @@ def stage_for(judge: Judge, world: LinearWorld) -> cpu.Stage:
         fresh,
         Truth(world.parameters.copy(), world.noise.copy(), NOISES[world.noise_kind]),
         np.array(judge.safe),
-        judge.signs,
+        turning(judge.signs),
         world.parameters * judge.signs[:, None],
         judge.safe_means,
         judge.limits.copy(),
+        0.0 if fresh else judge.best(world.actions),
     )
 
 
 def player_for(policy: Any, world: LinearWorld) -> cpu.Player:
     """Return a linear policy as its kernels see it."""
-    kind = cpu.SAMPLED if type(policy) is SafeLTS else cpu.SAFE if type(policy) is AlwaysSafe else cpu.RAYS
     inflation = INFLATIONS[policy.inflation] if type(policy) is SafeLTS else 0
     memory = policy.start().memory
-    flags: Ints = np.zeros(9, dtype=np.int64)
-    numbers: Floats = np.empty(0)
     if type(policy) is LinUCB:
         flags, numbers = policy.settings(world.parameters.shape[1])
         memory = policy.memory(policy.start(), flags, numbers)
-    elif type(policy) is not AlwaysSafe:
+    else:
         flags, numbers = policy.flags, policy.numbers
-    return cpu.Player(kind, flags, numbers, memory, inflation)
+    if not isinstance(world.actions, Fresh):
+        memory = following(world.actions.features, flags, numbers, memory)
+    return cpu.Player(type(policy) is SafeLTS, flags, numbers, memory, inflation)
 
 
 def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> cpu.Bandit:
@@ -134,7 +148,7 @@ def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> cpu.Bandit:
         world.table.copy(),
         world.noise.copy(),
         OUTCOMES[world.outcomes],
-        judge.signs,
+        turning(judge.signs),
         judge.limits.copy(),
         -1 if judge.safe is None else judge.safe,
         judge.best(world.actions),

@@ -3,6 +3,8 @@
 Every loop plays the rounds from `first` to `last` and leaves memory and trace ready for the next stretch.
 """
 
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from stagewise.kernels import counts, lc_lucb, linear, opb, oplb, safe_lts
@@ -10,17 +12,17 @@ from stagewise.kernels.best import best_in_list, best_mixture_of, best_on_rays
 from stagewise.kernels.blend import Odds, named_odds
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.ridge import AT_SAFE, ELSEWHERE
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import Truth, fill_directions, fill_means, fill_outcome
 
 NOBODY = 2**62
-SAFE, RAYS, SAMPLED = 0, 1, 2  # which decision on rays: always the safe action, LC-LUCB and its kin, Safe-LTS
 
 
 class Player(NamedTuple):
     """A linear policy as its kernels see it."""
 
-    kind: int  # SAFE, RAYS or SAMPLED
+    sampled: bool  # Safe-LTS
     flags: Ints
     numbers: Floats
     memory: Floats
@@ -34,10 +36,11 @@ class Stage(NamedTuple):
     fresh: bool
     truth: Truth
     safe: Floats  # (d,) x₀
-    signs: Floats  # (1 + m,) −1 for a cost whose threshold is from below
+    signs: Floats  # (1 + m,) −1 for a cost whose threshold is from below; empty where there is none
     signed: Floats  # (1 + m, d) the parameters, signed so that less cost is better
     safe_means: Floats  # (1 + m,) signed
     thresholds: Floats  # (m,) signed; none: nothing limits the optimum
+    best: float  # the optimum, where the actions are always the same
 
 
 class Room(NamedTuple):
@@ -79,91 +82,100 @@ def optimum_in_list(stage: Stage, room: Room) -> float:
 
 
 @kernel
-def renewed(stage: Stage, room: Room, mixed: bool, best: float, seed: int, run: int, t: int, first: int) -> float:
-    """Draw this round's actions where they are fresh, and return what they allow; `best` is what the last ones did."""
-    if stage.fresh:
-        fill_directions(stage.features, seed, run, t)
-    elif t > first:
-        return best
+def optimum(stage: Stage, room: Room, mixed: bool) -> float:
+    """Return the best mean reward that this round's actions allow; `mixed`: mixtures of them count too."""
     return optimum_in_list(stage, room) if mixed else optimum_on_rays(stage, room)
 
 
+@cache
+def rays_loop(sampled: bool, fresh: bool) -> Callable[..., None]:
+    """Return the loop over points on rays, compiled for one kind of policy and of world only.
+
+    `sampled`: Safe-LTS, else LC-LUCB and its kin; `fresh`: every round has its own rays, else they are followed.
+    """
+
+    @kernel
+    def play_rays(
+        player: Player, stage: Stage, room: Room, trace: Trace, mixed: bool, seed: int, run: int, first: int, last: int
+    ) -> None:
+        mind = linear.named_mind(player.flags, player.numbers, player.memory)
+        sight = linear.named_sight(mind.shape, room.sheet, stage.features.shape[0])
+        if not fresh:
+            sight = linear.remembered(mind, sight, sampled)
+        action, values, everyone, best = (
+            sight.action,
+            room.values[: 1 + mind.shape.constraints],
+            room.everyone,
+            stage.best,
+        )
+        for t in range(first, last):
+            if fresh:
+                fill_directions(stage.features, seed, run, t)
+                best = optimum(stage, room, mixed)
+            if sampled:
+                ray = safe_lts.take(
+                    stage.features, not fresh, everyone, mind, sight, room.work, player.inflation, seed, run, t
+                )
+            else:
+                ray = lc_lucb.take(stage.features, not fresh, everyone, mind, sight, room.work)
+            fill_means(stage.truth.parameters, action, room.means)
+            fill_outcome(stage.truth.kind, room.means, stage.truth.noise, seed, run, t, room.values)
+            sign(stage.signs, room.means)
+            sign(stage.signs, room.values)
+            note(trace, t, best, room.means, stage.thresholds)
+            place = ELSEWHERE if fresh or t == 0 else max(ray, AT_SAFE)  # what is offered first is not followed yet
+            linear.study(mind, action, place, sight.verdict[0], not fresh, values, room.work)
+
+    return play_rays
+
+
 @kernel
-def play_rays(
-    player: Player, stage: Stage, room: Room, trace: Trace, mixed: bool, seed: int, run: int, first: int, last: int
-) -> None:
-    """Play points on rays, or the ends of a finite set; `mixed`: the optimum may be a mixture."""
-    d, m = stage.features.shape[1], player.flags[1]
-    action = room.sheet[room.sheet.size - d :]
-    best = 0.0
+def play_safe(stage: Stage, room: Room, trace: Trace, mixed: bool, seed: int, run: int, first: int, last: int) -> None:
+    """Play the safe action."""
+    best = stage.best
     for t in range(first, last):
-        best = renewed(stage, room, mixed, best, seed, run, t, first)
-        if player.kind == RAYS:
-            lc_lucb.decide(
-                stage.features, room.everyone, player.flags, player.numbers, player.memory, room.sheet, room.work
-            )
-        elif player.kind == SAMPLED:
-            safe_lts.decide(
-                stage.features,
-                room.everyone,
-                player.flags,
-                player.numbers,
-                player.memory,
-                room.sheet,
-                room.work,
-                player.inflation,
-                seed,
-                run,
-                t,
-            )
-        else:
-            action[:] = stage.safe
-        fill_means(stage.truth.parameters, action, room.means)
-        fill_outcome(stage.truth.kind, room.means, stage.truth.noise, seed, run, t, room.values)
-        sign(stage.signs, room.means)
-        sign(stage.signs, room.values)
-        note(trace, t, best, room.means, stage.thresholds)
-        if player.kind != SAFE:
-            values = room.values[: 1 + m]
-            linear.learn_from(action, values, player.flags, player.numbers, player.memory, room.work)
+        if stage.fresh:
+            fill_directions(stage.features, seed, run, t)
+            best = optimum(stage, room, mixed)
+        note(trace, t, best, stage.safe_means, stage.thresholds)
 
 
 @kernel
 def sign(signs: Floats, values: Floats) -> None:
-    """Turn costs with a threshold from below around."""
-    for signal in range(values.size):
+    """Turn costs with a threshold from below around; no signs: there are none."""
+    for signal in range(signs.size):
         values[signal] *= signs[signal]
 
 
-@kernel
-def play_mixtures(
-    player: Player, stage: Stage, room: Room, trace: Trace, seed: int, run: int, first: int, last: int
-) -> None:
-    """Play actions drawn from OPLB's mixtures; what counts is the mixture."""
-    d, m, count = stage.features.shape[1], player.flags[1], stage.features.shape[0]
-    action = room.sheet[room.sheet.size - d :]
-    odds = named_odds(m, count, room.flat, room.support)
-    best = 0.0
-    for t in range(first, last):
-        best = renewed(stage, room, True, best, seed, run, t, first)
-        oplb.decide(
-            stage.features,
-            room.everyone,
-            player.flags,
-            player.numbers,
-            player.memory,
-            room.sheet,
-            room.work,
-            room.flat,
-            room.support,
-            uniform(seed, run, t, POLICY, 0),
-        )
-        fill_mixture_means(stage, odds, room)
-        note(trace, t, best, room.values, stage.thresholds)
-        fill_means(stage.truth.parameters, action, room.means)
-        fill_outcome(stage.truth.kind, room.means, stage.truth.noise, seed, run, t, room.values)
-        sign(stage.signs, room.values)
-        linear.learn_from(action, room.values, player.flags, player.numbers, player.memory, room.work)
+@cache
+def mixtures_loop(fresh: bool) -> Callable[..., None]:
+    """Return the loop over actions drawn from OPLB's mixtures, compiled for one kind of world; the mixture counts."""
+
+    @kernel
+    def play_mixtures(
+        player: Player, stage: Stage, room: Room, trace: Trace, mixed: bool, seed: int, run: int, first: int, last: int
+    ) -> None:
+        mind = linear.named_mind(player.flags, player.numbers, player.memory)
+        count, best = stage.features.shape[0], stage.best
+        sight = linear.named_sight(mind.shape, room.sheet, count)
+        if not fresh:
+            sight = linear.remembered(mind, sight, False)
+        odds = named_odds(mind.shape.constraints, count, room.flat, room.support)
+        for t in range(first, last):
+            if fresh:
+                fill_directions(stage.features, seed, run, t)
+                best = optimum(stage, room, mixed)
+            lottery = uniform(seed, run, t, POLICY, 0)
+            code = oplb.take(stage.features, not fresh, room.everyone, mind, sight, odds, room.work, lottery)
+            fill_mixture_means(stage, odds, room)
+            note(trace, t, best, room.values, stage.thresholds)
+            fill_means(stage.truth.parameters, sight.action, room.means)
+            fill_outcome(stage.truth.kind, room.means, stage.truth.noise, seed, run, t, room.values)
+            sign(stage.signs, room.values)
+            place = ELSEWHERE if fresh or t == 0 else max(code, AT_SAFE)
+            linear.study(mind, sight.action, place, 1.0, not fresh, room.values, room.work)
+
+    return play_mixtures
 
 
 @kernel
@@ -225,31 +237,40 @@ def play_arms(
     bandit: Bandit, room: Room, trace: Trace, hoped: Floats, seed: int, run: int, first: int, last: int
 ) -> None:
     """Play arms drawn from OPB's mixtures, or UCB's arms."""
-    m, arms = bandit.flags[1], bandit.flags[0]
+    terms = opb.named_terms(bandit.flags, bandit.numbers)
+    m, arms = terms.promise.limits.size, terms.arms
+    tally = counts.named_tally(m, arms, bandit.memory)
     odds = named_odds(m, arms, room.flat, room.support)
+    values = room.values[: 1 + m]
     for t in range(first, last):
         if bandit.constrained:
-            arm = opb.decide(
-                room.everyone,
-                bandit.flags,
-                bandit.numbers,
-                bandit.memory,
-                room.work,
-                room.flat,
-                room.support,
-                uniform(seed, run, t, POLICY, 0),
-            )
+            lottery = uniform(seed, run, t, POLICY, 0)
+            arm = opb.take(room.everyone, terms, tally, odds, room.work, lottery)
             fill_arm_mixture(bandit, odds, room.values)
         else:
-            arm = opb.decide_unconstrained(room.everyone, bandit.flags, bandit.numbers, bandit.memory, hoped)
-            room.values[:] = bandit.means[:, arm]
+            arm = opb.take_unconstrained(room.everyone, terms, tally, hoped)
+            fill_arm(bandit, arm, room.values)
         sign(bandit.signs, room.values)
         note(trace, t, bandit.best, room.values, bandit.thresholds)
         arm = arm if arm >= 0 else bandit.safe
-        room.means[:] = bandit.means[:, arm]
+        fill_arm(bandit, arm, room.means)
         fill_outcome(bandit.outcomes, room.means, bandit.noise, seed, run, t, room.values)
         sign(bandit.signs, room.values)
-        counts.absorb(arm, room.values[: 1 + m], bandit.kind, bandit.confidence, arms, bandit.memory)
+        counts.count_pull(tally, arm, values, bandit.kind, bandit.confidence)
+
+
+@kernel
+def fill_arm(bandit: Bandit, arm: int, means: Floats) -> None:
+    """Write the true expected reward and costs of an arm."""
+    for signal in range(means.size):
+        means[signal] = bandit.means[signal, arm]
+
+
+@kernel
+def play_safe_arm(trace: Trace, best: float, means: Floats, thresholds: Floats, first: int, last: int) -> None:
+    """Play the safe arm, whose true expected reward and costs are known here."""
+    for t in range(first, last):
+        note(trace, t, best, means, thresholds)
 
 
 @kernel

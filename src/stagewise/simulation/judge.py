@@ -7,7 +7,7 @@ import numpy as np
 
 from stagewise.kernels.best import best_in_list, best_mixture_of, best_on_rays
 from stagewise.kernels.blend import named_odds, odds_size
-from stagewise.kernels.compile import Floats
+from stagewise.kernels.compile import Floats, named
 from stagewise.policies.oplb import OPLB
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -51,7 +51,7 @@ class Judge:
 def best_mixture(means: Floats, safe: Floats, limits: Floats) -> float:
     """Return the largest expected reward of a mixture of actions with true means (1 + m, K) under the limits."""
     m, count = limits.size, means.shape[1]
-    odds = named_odds(m, count, np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64))
+    odds = named(named_odds)(m, count, np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64))
     odds.hoped[:], odds.dearest[:] = means[0], means[1:]
     odds.safe_hoped[0], odds.safe_dearest[:] = safe[0], safe[1:]
     return best_mixture_of(odds, limits)

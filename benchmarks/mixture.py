@@ -18,7 +18,7 @@ import highspy
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.mixture import anybody_reaches, best_pair
+from stagewise.kernels.mixture import anybody_exceeds, best_pair
 from stagewise.kernels.simplex import best_mixture, scratch_shape
 
 SAFE_REWARD, SAFE_COST, LIMIT = 0.1, 0.05, 0.5
@@ -174,7 +174,7 @@ def by_bare_pass(arms: Arms, moves: Moves) -> tuple[float, Floats]:
     only_cost = arms.cost[0]
     start = time.process_time()
     for _ in range(moves.arm.size):
-        anybody_reaches(1e9, arms.reward, only_cost, 0.3, LIMIT)
+        anybody_exceeds(1e9, arms.reward, only_cost, 0.3, LIMIT)
     return 1e6 * (time.process_time() - start) / moves.arm.size, np.zeros(0)
 
 

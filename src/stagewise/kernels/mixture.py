@@ -83,7 +83,7 @@ def tied_at(price: float, reward: Floats, cost: Floats, safe_reward: float, safe
     cheap, dear = NOBODY, NOBODY
     for start in range(0, reward.size, BLOCK):
         stop = min(start + BLOCK, reward.size)
-        if anybody_reaches(floor, reward[start:stop], cost[start:stop], price, limit):
+        if anybody_reaches(floor, reward[start:stop], cost[start:stop], price, limit, cheap == NOBODY, dear == NOBODY):
             for action in range(start, stop):
                 if worth(reward[action], cost[action], price, limit) >= floor:
                     if cost[action] > limit and dear == NOBODY:
@@ -103,18 +103,33 @@ def largest_worth(reward: Floats, cost: Floats, price: float, limit: float) -> f
     largest = -math.inf
     for start in range(0, reward.size, BLOCK):
         stop = min(start + BLOCK, reward.size)
-        if anybody_reaches(largest, reward[start:stop], cost[start:stop], price, limit):
+        if anybody_exceeds(largest, reward[start:stop], cost[start:stop], price, limit):
             for action in range(start, stop):
                 largest = max(largest, worth(reward[action], cost[action], price, limit))
     return largest
 
 
 @kernel
-def anybody_reaches(floor: float, reward: Floats, cost: Floats, price: float, limit: float) -> bool:
-    """Say whether any action is worth the floor: without fast-math this loop vectorises, while a maximum does not."""
+def anybody_exceeds(level: float, reward: Floats, cost: Floats, price: float, limit: float) -> bool:
+    """Say whether any action is worth more: without fast-math this loop vectorises, while a maximum does not."""
     found = False
     for action in range(reward.size):
-        found |= worth(reward[action], cost[action], price, limit) >= floor
+        found |= worth(reward[action], cost[action], price, limit) > level
+    return found
+
+
+@kernel
+def anybody_reaches(
+    floor: float, reward: Floats, cost: Floats, price: float, limit: float, cheap: bool, dear: bool
+) -> bool:
+    """Say whether any action of a side that is still looked for is worth the floor.
+
+    Early on every action that was never played ties on the dear side: without the sides each block would be opened.
+    """
+    found = False
+    for action in range(reward.size):
+        wanted = cheap if cost[action] <= limit else dear
+        found |= wanted & (worth(reward[action], cost[action], price, limit) >= floor)
     return found
 
 

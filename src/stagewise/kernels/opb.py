@@ -6,7 +6,7 @@ from typing import NamedTuple
 from stagewise.kernels.blend import Odds, choose, named_odds, stay
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.counts import Tally, named_tally
-from stagewise.kernels.promise import NOT_FINITE, WARMING, Promise, assess, named_promise
+from stagewise.kernels.promise import NOT_FINITE, WARMING, Promise, Start, assess, named_promise
 from stagewise.kernels.tie import first_best
 
 
@@ -40,28 +40,37 @@ def fill_start(terms: Terms, tally: Tally, start: Floats) -> None:
 
 
 @kernel
-def fill_odds(terms: Terms, tally: Tally, lift: float, start: Floats, odds: Odds) -> None:
-    """Write hoped = r̂ + (R + lift) w and dearest, cheapest = ĉ ± α_c R w for every arm.
+def fill_odds(terms: Terms, tally: Tally, lift: float, first: int, last: int, odds: Odds) -> None:
+    """Write hoped = r̂ + (R + lift) w and dearest, cheapest = ĉ ± α_c R w for the arms from `first` to `last`.
 
     Costs are clipped at their ceiling. Rewards are not: optimism rests on the excess (docs/errata.md).
     """
     promise, widths, m = terms.promise, tally.widths, terms.promise.limits.size
     rewards, bonus = tally.means[0], terms.noise[0] + lift
-    for arm in range(terms.arms):
+    for arm in range(first, last):
         odds.hoped[arm] = rewards[arm] + bonus * widths[arm]
     for j in range(m):
         reach, ceiling = promise.cost_scale * terms.noise[1 + j], promise.ceilings[j]
         costs, dearest, cheapest = tally.means[1 + j], odds.dearest[j], odds.cheapest[j]
-        for arm in range(terms.arms):
+        for arm in range(first, last):
             dearest[arm] = min(costs[arm] + reach * widths[arm], ceiling)
-        odds.safe_dearest[j] = min(start[1 + j] + reach * start[2 + m], ceiling)
-        odds.safe_cheapest[j] = start[1 + j] - reach * start[2 + m]
         if promise.directional:
-            for arm in range(terms.arms):
+            for arm in range(first, last):
                 cheapest[arm] = costs[arm] - reach * widths[arm]
     if terms.safe >= 0:
-        odds.safe_hoped[0] = start[0] + terms.noise[0] * start[1 + m] + lift * start[2 + m]
         odds.hoped[terms.safe] = -math.inf  # it stands beside the list, as every safe action does
+
+
+@kernel
+def fill_safe_odds(terms: Terms, lift: float, start: Floats, odds: Odds) -> None:
+    """Write the same for the safe arm."""
+    promise, m = terms.promise, terms.promise.limits.size
+    for j in range(m):
+        reach = promise.cost_scale * terms.noise[1 + j]
+        odds.safe_dearest[j] = min(start[1 + j] + reach * start[2 + m], promise.ceilings[j])
+        odds.safe_cheapest[j] = start[1 + j] - reach * start[2 + m]
+    if terms.safe >= 0:
+        odds.safe_hoped[0] = start[0] + terms.noise[0] * start[1 + m] + lift * start[2 + m]
 
 
 @kernel
@@ -88,7 +97,31 @@ def take(eligible: Flags, terms: Terms, tally: Tally, odds: Odds, start: Floats,
     """Decide."""
     fill_start(terms, tally, start)
     assessed = assess(terms.promise, start, terms.noise)
-    fill_odds(terms, tally, assessed.lift, start, odds)
+    fill_odds(terms, tally, assessed.lift, 0, terms.arms, odds)
+    return conclude(eligible, terms, assessed, start, odds, lottery)
+
+
+@kernel
+def take_again(
+    eligible: Flags, terms: Terms, tally: Tally, odds: Odds, start: Floats, lottery: float, pulled: int, lift: float
+) -> tuple[int, float]:
+    """Decide as `take` does where the odds are as the last decision left them; return the lift too.
+
+    Only the arm that was pulled since has other bounds, unless the lift is another. No arm: fill in all.
+    """
+    fill_start(terms, tally, start)
+    assessed = assess(terms.promise, start, terms.noise)
+    if pulled < 0 or assessed.lift != lift:
+        fill_odds(terms, tally, assessed.lift, 0, terms.arms, odds)
+    else:
+        fill_odds(terms, tally, assessed.lift, pulled, pulled + 1, odds)
+    return conclude(eligible, terms, assessed, start, odds, lottery), assessed.lift
+
+
+@kernel
+def conclude(eligible: Flags, terms: Terms, assessed: Start, start: Floats, odds: Odds, lottery: float) -> int:
+    """Return the arm drawn, or minus the reason for the safe one."""
+    fill_safe_odds(terms, assessed.lift, start, odds)
     if not assessed.certified:
         stay(odds)
         return -WARMING

@@ -241,11 +241,11 @@ def play_arms(
     m, arms = terms.promise.limits.size, terms.arms
     tally = counts.named_tally(m, arms, bandit.memory)
     odds = named_odds(m, arms, room.flat, room.support)
-    values = room.values[: 1 + m]
+    values, pulled, lift = room.values[: 1 + m], -1, 0.0
     for t in range(first, last):
         if bandit.constrained:
             lottery = uniform(seed, run, t, POLICY, 0)
-            arm = opb.take(room.everyone, terms, tally, odds, room.work, lottery)
+            arm, lift = opb.take_again(room.everyone, terms, tally, odds, room.work, lottery, pulled, lift)
             fill_arm_mixture(bandit, odds, room.values)
         else:
             arm = opb.take_unconstrained(room.everyone, terms, tally, hoped)
@@ -253,6 +253,7 @@ def play_arms(
         sign(bandit.signs, room.values)
         note(trace, t, bandit.best, room.values, bandit.thresholds)
         arm = arm if arm >= 0 else bandit.safe
+        pulled = arm
         fill_arm(bandit, arm, room.means)
         fill_outcome(bandit.outcomes, room.means, bandit.noise, seed, run, t, room.values)
         sign(bandit.signs, room.values)

@@ -33,6 +33,7 @@ test-slow: .venv/ready
 .venv-bench/ready: benchmarks/requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.lock
+	-.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check contextualbandits==0.3.30  # compiles; the table does without it
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch .venv-bench/ready
 
@@ -40,6 +41,9 @@ bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/by_hand.py
 	.venv-bench/bin/python benchmarks/mixture.py
 	.venv-bench/bin/python benchmarks/drift.py
+	.venv-bench/bin/python benchmarks/engine.py
+	.venv-bench/bin/python benchmarks/many_runs.py
+	.venv-bench/bin/python benchmarks/growth.py
 
 docs: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.lock

@@ -6,6 +6,7 @@ Run `make bench`, or `python benchmarks/by_hand.py [--rounds N] [--skip-peers]`.
 """
 
 import argparse
+import importlib.util
 import os
 import subprocess
 import sys
@@ -36,10 +37,10 @@ def stagewise_round(kind: type, fixed: bool) -> Step:
     targets = problem(D, K)[0]
     safe = sw.SafeAction(features=np.zeros(D), reward=0.0, cost=0.0)
     agent = sw.Agent(kind(safe_action=safe, threshold=0.2, noise=0.1, delta=0.01))
-    rays = sw.Rays(targets)
+    rays, tables = sw.Rays(targets), [targets, targets[::-1].copy()]
 
     def step(t: int) -> None:
-        decision = agent.decide(rays if fixed else targets)
+        decision = agent.decide(rays if fixed else tables[t & 1])
         reward, cost = OUTCOMES[t & 1023]
         agent.learn(decision, reward, cost)
 
@@ -124,6 +125,23 @@ def wabbit_round() -> Step:
     return step
 
 
+def contextualbandits_round() -> Step:
+    """LinUCB of contextualbandits: binary rewards, one row at a time."""
+    from contextualbandits.online import LinUCB
+
+    rng = np.random.default_rng(1)
+    contexts = rng.normal(size=(256, 1, D))
+    model = LinUCB(nchoices=K, alpha=1.0)
+    model.fit(contexts[:, 0], rng.integers(K, size=256), rng.integers(2, size=256).astype(float))
+
+    def step(t: int) -> None:
+        context = contexts[t & 255]
+        arm = model.predict(context)
+        model.partial_fit(context, np.asarray(arm), np.array([float(t & 1)]))
+
+    return step
+
+
 def per_round(step: Step, rounds: int) -> float:
     """Return microseconds a round: the best of five stretches after a warm-up."""
     for t in range(max(5, rounds // 20)):
@@ -188,6 +206,8 @@ def main() -> None:
             "MABWiser LinUCB": mabwiser_round(),
         }
     )
+    if peers and importlib.util.find_spec("contextualbandits"):
+        peers["contextualbandits LinUCB"] = contextualbandits_round()
     times = {name: per_round(step, options.rounds) for name, step in ours.items()}
     times |= {name: per_round(step, options.rounds // 20) for name, step in peers.items()}
     base = times["stagewise LC-LUCB, same Rays"]

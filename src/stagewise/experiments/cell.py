@@ -1,0 +1,77 @@
+"""One curve of an experiment: what is played, how often, and under which name its results are kept."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stagewise.problem.errors import InvalidFile
+from stagewise.reports.result import Result, merged
+from stagewise.simulation.simulate import simulate
+
+RECORD = 400  # points kept of every run
+SEED = 0
+Play = Callable[[int], Result]  # the number of a run → its result
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A curve over several runs. Equal plans give equal results, to the bit."""
+
+    name: str
+    settings: dict[str, Any]  # policy, preset, d, tau, …: what the manifest says of it
+    rounds: int
+    runs: int
+    play: Play
+    kernel: str = ""  # cells of one kind share compiled code; the first of a kind is played before the others
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What the results are a function of."""
+        plan = {"cell": self.name, **self.settings, "rounds": self.rounds, "runs": self.runs, "seed": SEED}
+        copy: dict[str, Any] = json.loads(json.dumps(plan))
+        return copy
+
+
+def simulated(make: Callable[[int], tuple[Any, Any]], rounds: int) -> Play:
+    """Return how a run is played where each run has its own policy and world."""
+
+    def play(run: int) -> Result:
+        policy, world = make(run)
+        return simulate(policy, world, rounds=rounds, runs=[run], seed=SEED, record=RECORD, progress=False)
+
+    return play
+
+
+def kept(cell: Cell, folder: Path, run: int) -> Result | None:
+    """Return a run that is kept already, if it is of this plan."""
+    try:
+        result = Result.load(folder / cell.name / "parts" / f"run-{run:03d}")
+    except InvalidFile:
+        return None
+    return result if result.manifest.get("plan") == cell.plan else None
+
+
+def played(cell: Cell, folder: Path, run: int) -> float:
+    """Play one run unless it is kept already; return its seconds."""
+    done = kept(cell, folder, run)
+    if done is None:
+        done = cell.play(run)
+        done.manifest.update({"plan": cell.plan})
+        done.save(folder / cell.name / "parts" / f"run-{run:03d}")
+    return float(done.manifest["seconds"])
+
+
+def gathered(cell: Cell, folder: Path) -> Result:
+    """Return all runs of a cell as one result, and keep it where `Result.load` finds it."""
+    parts = [kept(cell, folder, run) for run in range(cell.runs)]
+    whole = merged([part for part in parts if part is not None])
+    seconds = sum(part.manifest["seconds"] for part in parts if part is not None)
+    each = [part.manifest["thresholds"] for part in parts if part is not None]
+    manifest = {**whole.manifest, **cell.settings, "plan": cell.plan, "seconds": seconds}
+    if any(one != each[0] for one in each):
+        manifest["thresholds_of_runs"] = each
+    result = Result(**{**vars(whole), "manifest": manifest})
+    result.save(folder / cell.name)
+    return result

@@ -1,0 +1,117 @@
+"""What the figures share: colours that colour-blind readers tell apart, line styles for print, bands over runs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.reports.result import Result
+
+# Okabe and Ito's palette, each with its own dashes so that a grey print can still be read.
+STYLES: list[tuple[str, Any]] = [
+    ("#0072B2", "-"),
+    ("#D55E00", (0, (5, 1.5))),
+    ("#009E73", (0, (3, 1, 1, 1))),
+    ("#CC79A7", (0, (1, 1))),
+    ("#56B4E9", (0, (6, 1, 1, 1))),
+    ("#E69F00", (0, (4, 1, 1, 1, 1, 1))),
+    ("#000000", (0, (2, 2))),
+    ("#999999", "-"),
+]
+
+
+def panels(rows: int, columns: int, width: float = 3.7, height: float = 2.9) -> tuple[Any, Any]:
+    """Return a figure and its panels, an array (rows, columns)."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def band(axes: Any, rounds: Ints, values: Floats, label: str, style: int) -> None:
+    """Draw the mean over runs, and one standard deviation to either side."""
+    colour, dashes = STYLES[style % len(STYLES)]
+    middle, spread = values.mean(axis=0), values.std(axis=0)
+    axes.plot(rounds, middle, color=colour, linestyle=dashes, label=label, linewidth=1.6)
+    axes.fill_between(rounds, middle - spread, middle + spread, color=colour, alpha=0.18, linewidth=0)
+
+
+def regret(axes: Any, results: dict[str, Result]) -> None:
+    """Draw regrets against rounds."""
+    for style, (label, result) in enumerate(results.items()):
+        band(axes, result.rounds, result.regret, label, style)
+    finish(axes, "regret")
+
+
+def cost(axes: Any, results: dict[str, Result], threshold: float | None, which: int = 0) -> None:
+    """Draw expected costs against their threshold."""
+    for style, (label, result) in enumerate(results.items()):
+        band(axes, result.rounds, result.cost[:, :, which], label, style)
+    if threshold is not None:
+        axes.axhline(threshold, color="black", linestyle="--", linewidth=1)
+        axes.annotate(f"threshold {threshold:g}", (0.99, threshold), xycoords=("axes fraction", "data"), ha="right",
+                      va="bottom", fontsize=8)  # fmt: skip
+        axes.set_ylim(0.0, max(axes.get_ylim()[1], threshold * 1.15))
+    finish(axes, "expected cost")
+
+
+def reward(axes: Any, results: dict[str, Result]) -> None:
+    """Draw expected rewards against the optimum."""
+    best = next(iter(results.values()))
+    for style, (label, result) in enumerate(results.items()):
+        band(axes, result.rounds, result.reward, label, style)
+    axes.plot(best.rounds, best.optimum.mean(axis=0), color="black", linestyle=":", linewidth=1.2)
+    axes.annotate("optimum", (0.99, float(best.optimum.mean())), xycoords=("axes fraction", "data"), ha="right",
+                  va="bottom", fontsize=8)  # fmt: skip
+    axes.set_ylim(min(0.0, axes.get_ylim()[0]), max(axes.get_ylim()[1], float(best.optimum.max()) * 1.1))
+    finish(axes, "expected reward")
+
+
+def finish(axes: Any, label: str) -> None:
+    """Name the axes; rounds in millions or thousands, regret with separators."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.set(xlabel="round", ylabel=label)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(FuncFormatter(short))
+    if label == "regret":
+        axes.yaxis.set_major_formatter(FuncFormatter(short))
+        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    axes.margins(x=0)
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def short(value: float, _: int = 0) -> str:
+    """Return 1500000 as 1.5M, 20000 as 20k.
+
+    >>> short(1500000), short(20000), short(0.5), short(0)
+    ('1.5M', '20k', '0.5', '0')
+    """
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:g}M"
+    return f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"
+
+
+def legend_below(figure: Any, axes: Any) -> None:
+    """Put one legend under all panels, where it covers nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), frameon=False)
+
+
+def save(figure: Any, folder: Path, name: str) -> None:
+    """Write the figure as PNG and SVG."""
+    for kind in ("png", "svg"):
+        figure.savefig(folder / f"{name}.{kind}", dpi=150)
+
+
+def bars(axes: Any, labels: list[str], values: Floats, spreads: Floats) -> None:
+    """Draw horizontal bars with whiskers, the first on top."""
+    from matplotlib.ticker import FuncFormatter
+
+    places = np.arange(len(labels))[::-1]
+    axes.barh(places, values, xerr=spreads, color="#56B4E9", edgecolor="black", linewidth=0.6, height=0.65)
+    axes.set_yticks(places, labels)
+    axes.xaxis.set_major_formatter(FuncFormatter(short))
+    axes.spines[["top", "right"]].set_visible(False)

@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 SIZE ?= quick
 OUT ?= reproduction
+PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
+COMMA := ,
 
 .PHONY: reproduce test test-slow lint bench docs clean
 
@@ -16,7 +18,7 @@ OUT ?= reproduction
 	@touch .venv/ready
 
 reproduce: .venv/ready
-	$(BIN)/python -m stagewise.experiments --size $(SIZE) --out $(OUT)
+	$(BIN)/stagewise reproduce --size $(SIZE) --preset $(PRESET) --out $(OUT)
 
 lint: .venv/ready
 	$(BIN)/ruff check .

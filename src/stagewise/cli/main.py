@@ -1,4 +1,4 @@
-"""The words people type: `stagewise simulate`, `stagewise compare`, `stagewise show`."""
+"""The words people type: `stagewise simulate`, `compare`, `show` and `reproduce`."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -72,6 +72,38 @@ def show(folder: Annotated[Path, typer.Argument(help="A folder that `simulate` w
         raise fail(error) from None
     picture(result, folder)
     typer.echo(tabled({result.manifest["policy"]["kind"]: result}))
+
+
+@app.command()
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments by name, such as figure-1; default: all.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="text, authors or ours; several with commas.")] = "text",
+    size: Annotated[str, typer.Option(help="quick, or full: the paper's size.")] = "quick",
+    out: Annotated[Path, typer.Option(help="The folder for results, figures and the report.")] = Path("reproduction"),
+    jobs: Annotated[int, typer.Option(help="Processes; 0: one a core.")] = 0,
+) -> None:
+    """Run the paper's experiments, check its claims and write a report. Fails if a claim that must hold does not."""
+    from stagewise.experiments.catalogue import CATALOGUE
+    from stagewise.experiments.claim import FAILS
+    from stagewise.experiments.report import shown
+    from stagewise.experiments.run import default_jobs, failed
+    from stagewise.experiments.run import reproduce as run
+    from stagewise.problem.errors import StagewiseError
+
+    try:
+        claims = run(names or list(CATALOGUE), preset.split(","), size, out, jobs if jobs > 0 else default_jobs())
+    except StagewiseError as error:
+        raise fail(error) from None
+    for claim in claims:
+        typer.echo(f"{claim.verdict:>19}  {claim.experiment}: {claim.name}: {shown(claim.value)} ({claim.criterion})")
+    lost, broken = sum(claim.verdict == FAILS for claim in claims), failed(claims)
+    typer.echo(f"\n{len(claims)} claims, {lost} of which do not hold; the report says why.")
+    typer.echo(f"The report: {out / 'report.html'}")
+    if broken:
+        typer.echo(f"stagewise: {len(broken)} claim(s) that must hold do not: {broken[0].name}", err=True)
+        raise typer.Exit(1)
 
 
 def picture(result: Any, folder: Path) -> None:

@@ -69,7 +69,8 @@ def gathered(cell: Cell, folder: Path) -> Result:
     whole = merged([part for part in parts if part is not None])
     seconds = sum(part.manifest["seconds"] for part in parts if part is not None)
     each = [part.manifest["thresholds"] for part in parts if part is not None]
-    manifest = {**whole.manifest, **cell.settings, "plan": cell.plan, "seconds": seconds}
+    told = {name: value for name, value in cell.settings.items() if name != "policy"}
+    manifest = {**whole.manifest, **told, "cell": cell.settings, "plan": cell.plan, "seconds": seconds}
     if any(one != each[0] for one in each):
         manifest["thresholds_of_runs"] = each
     result = Result(**{**vars(whole), "manifest": manifest})

@@ -19,9 +19,11 @@ from stagewise.kernels.ray import safe_step
 from stagewise.kernels.ridge import Anchor, Followed, Regression, Ridge, add_multiple, follow, learn
 from stagewise.kernels.tie import first_best
 from stagewise.kernels.trace import Trace, note
+from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.result import Result
 from stagewise.simulation.recording import empty_trace, recorded
 from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
 
 RIDGE = 0.1
@@ -34,7 +36,7 @@ def fill_choice(
 ) -> None:
     """Write every ray's step τ/U and its worth there, with the published radii; `t` counts from 0, and is positive.
 
-        ρ = 2 √(2 log(√det(Σ/λ)/δ_t)),  δ_t = 1/(1 + n),  n points logged;   cost: ρ + √λ,   reward: ρ/min(1, τ) + √λ
+    ρ = 2 √(2 log(√det(Σ/λ)/δ_t)),  δ_t = 1/(1 + n),  n points logged;   cost: ρ + √λ,   reward: ρ/min(1, τ) + √λ
     """
     followed, size = model.followed, model.ridge.root.shape[0]
     logged = 1.0 + (t - 1) // LOGGED_EVERY
@@ -93,7 +95,7 @@ def play_linear(
 def play_arms(
     means: Floats, threshold: Floats, best: float, trace: Trace, room: Floats, seed: int, run: int, rounds: int
 ) -> None:
-    """Play OPB on arms with true means (2, K), seen with N(0, 0.1) and cut to [0, 1]; arm 0 is known to cost nothing."""
+    """Play OPB on arms with true means (2, K), seen with noise of sd 0.1 and cut to [0, 1]; arm 0 is free."""
     arms = means.shape[1]
     pulls, rewards, costs = room[:arms], room[arms : 2 * arms], room[2 * arms : 3 * arms]
     hoped, dearest, values = room[3 * arms : 4 * arms], room[4 * arms : 5 * arms], room[5 * arms : 5 * arms + 2]
@@ -135,7 +137,7 @@ class Published:
             room = np.zeros(5 * self.world.table.shape[1] + 2)
             play_arms(self.world.table.copy(), threshold, self.best, trace, room, SEED, run, self.rounds)
         else:
-            features = np.array(self.world.actions.features)
+            features = np.array(listed(self.world))
             means = np.ascontiguousarray(self.world.parameters @ features.T)
             model = regression(features)
             room = np.zeros(2 * len(features) + features.shape[1] + 4 + 3 * features.shape[1] + len(features) + 2)
@@ -159,6 +161,14 @@ class Published:
                 "seconds": time.perf_counter() - begun,
             },
         )
+
+
+def listed(world: LinearWorld) -> Floats:
+    """Return the rays of a world that has the same ones in every round."""
+    actions = world.actions
+    if isinstance(actions, Fresh):
+        raise InvalidProblem("the published settings are for rays that stay the same")
+    return actions.features
 
 
 def regression(features: Floats) -> Regression:

@@ -1,0 +1,64 @@
+"""The list of errata for the report, read from docs/errata.md (a copy travels with the installed package)."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+PLACES = (HERE / "errata.md", HERE.parents[2] / "docs" / "errata.md")
+ROW = re.compile(r'^\| <a id="e(\d+)"></a>E\d+ \| (.*) \|$')
+WORDS = {
+    r"\tau": "τ", r"\alpha": "α", r"\beta": "β", r"\delta": "δ", r"\Delta": "Δ", r"\lambda": "λ", r"\theta": "θ",
+    r"\mu": "μ", r"\nu": "ν", r"\pi": "π", r"\gamma": "γ", r"\Gamma": "Γ", r"\Sigma": "Σ", r"\sigma": "σ",
+    r"\xi": "ξ", r"\eta": "η", r"\rho": "ρ", r"\varepsilon": "ε", r"\le": "≤", r"\ge": "≥", r"\ne": "≠",
+    r"\in": "∈", r"\sum": "Σ", r"\to": "→", r"\cdot": "·", r"\cdots": "…", r"\dots": "…", r"\ldots": "…",
+    r"\infty": "∞", r"\lVert": "‖", r"\rVert": "‖", r"\langle": "<", r"\rangle": ">", r"\perp": "⊥", r"\top": "ᵀ",
+    r"\times": "×", r"\approx": "≈", r"\sim": "~", r"\pm": "±", r"\quad": " ", r"\|": "‖", r"\min": "min",
+    r"\max": "max", r"\log": "log", r"\det": "det", r"\Pr": "P", r"\star": "*", r"\ast": "*", r"\exp": "exp",
+    r"\lfloor": "⌊", r"\rfloor": "⌋", r"\subseteq": "⊆", r"\cup": "∪", r"\forall": "∀",
+}  # fmt: skip
+
+
+class Erratum(NamedTuple):
+    """One line of the list."""
+
+    number: int
+    where: str
+    says: str
+    why: str
+    ours: str
+    kind: str
+
+
+@cache
+def errata() -> list[Erratum]:
+    """Return the list."""
+    place = next((place for place in PLACES if place.exists()), None)
+    if place is None:
+        return []
+    rows = [ROW.match(line) for line in place.read_text(encoding="utf-8").splitlines()]
+    found = []
+    for row in rows:
+        cells = [plain(cell) for cell in row.group(2).split(" | ")] if row else []
+        if row and len(cells) == 5:
+            found.append(Erratum(int(row.group(1)), *cells))
+    return found
+
+
+def plain(text: str) -> str:
+    r"""Return a cell of the table without Markdown and LaTeX.
+
+    >>> plain(r"at $x_0=0$, $\frac{1-r_0}{\tau-c_0}$, see [a page](theory/rays.md)")
+    'at x_0=0, (1-r_0)/(τ-c_0), see a page'
+    """
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("$", "").replace("`", "").replace("**", "")
+    text = re.sub(r"\\t?frac\{([^{}]*)\}\{([^{}]*)\}", r"(\1)/(\2)", text)
+    text = re.sub(r"\\t?frac(\w)(\w)", r"\1/\2", text)
+    text = re.sub(r"\\sqrt\{([^{}]*)\}", r"√(\1)", text).replace(r"\sqrt", "√")
+    text = re.sub(r"\\(?:mathcal|mathrm|text|mathbb|operatorname|bar|hat|widehat|tilde|widetilde|mathbf)\s*", "", text)
+    for word in sorted(WORDS, key=len, reverse=True):
+        text = re.sub(re.escape(word) + r"(?![A-Za-z])", WORDS[word], text)
+    text = re.sub(r"\\[,;!: ]", " ", text)
+    text = re.sub(r"\\([A-Za-z]+)", r"\1", text).replace("{", "").replace("}", "").replace("\\", "")
+    return re.sub(r"\s+", " ", text).strip()

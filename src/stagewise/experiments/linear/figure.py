@@ -1,0 +1,37 @@
+"""The paper's arrangements: Figure 1 has a column a threshold, the appendix a row a threshold."""
+
+from typing import Any
+
+from stagewise.experiments.drawing import cost, legend_below, panels, regret, reward
+from stagewise.experiments.linear.plan import THRESHOLDS, name_of, policies
+from stagewise.reports.result import Result
+
+
+def at(results: dict[str, Result], preset: str, threshold: float) -> dict[str, Result]:
+    """Return the curves of one threshold."""
+    return {policy: results[name_of(preset, policy, threshold)] for policy in policies(preset)}
+
+
+def draw_in_columns(results: dict[str, Result], preset: str) -> Any:
+    """Draw regret above, cost below."""
+    figure, grid = panels(2, len(THRESHOLDS))
+    for column, threshold in enumerate(THRESHOLDS):
+        curves = at(results, preset, threshold)
+        regret(grid[0, column], curves)
+        cost(grid[1, column], curves, threshold)
+        grid[0, column].set_title(f"threshold τ = {threshold:g}")
+    legend_below(figure, grid[0, 0])
+    return figure
+
+
+def draw_in_rows(results: dict[str, Result], preset: str) -> Any:
+    """Draw regret, cost and reward from left to right."""
+    figure, grid = panels(len(THRESHOLDS), 3)
+    for row, threshold in enumerate(THRESHOLDS):
+        curves = at(results, preset, threshold)
+        regret(grid[row, 0], curves)
+        cost(grid[row, 1], curves, threshold)
+        reward(grid[row, 2], curves)
+        grid[row, 0].set_title(f"threshold τ = {threshold:g}", loc="left")
+    legend_below(figure, grid[0, 0])
+    return figure

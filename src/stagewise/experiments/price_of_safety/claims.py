@@ -1,0 +1,33 @@
+"""What safety costs, what tighter radii give back, and what has to be disclosed."""
+
+from stagewise.experiments.claim import HOLDS, REMARK, Claim, final, safety, smaller, verdict
+from stagewise.experiments.price_of_safety.plan import POLICIES, THRESHOLDS, UNSAFE, name_of
+from stagewise.reports.result import Result
+
+SAFE_KINDS = [policy for policy in POLICIES if policy != UNSAFE]
+
+
+def check(experiment: str, results: dict[str, Result]) -> list[Claim]:
+    """Return every claim with its verdict."""
+    guarded = {name_of(p, t): results[name_of(p, t)] for p in SAFE_KINDS for t in THRESHOLDS}
+    claims = [safety(experiment, guarded)]
+    for threshold in THRESHOLDS:
+        regrets = {policy: final(results[name_of(policy, threshold)]) for policy in POLICIES}
+        papers, ours = regrets["LC-LUCB, paper's radius"], regrets["LC-LUCB, mixture and clip"]
+        statement = f"τ = {threshold:g}: the mixture radius and the clip cost less than the paper's radius, safety kept"
+        remark = f"{papers / ours:.1f} times less; ROFUL {papers / regrets['ROFUL, mixture and clip']:.1f} times less"
+        claims.append(smaller(experiment, statement, round(ours), papers, remark))
+        sampled = regrets["Safe-LTS, no inflation"]
+        statement = f"τ = {threshold:g}: LC-LUCB regrets less than Safe-LTS without inflation, same radius and clip"
+        remark = (
+            ""
+            if ours < sampled
+            else "disclosed: uninflated Safe-LTS is as safe and often better, without a regret proof"
+        )
+        claims.append(smaller(experiment, statement, round(ours), sampled, remark))
+        unsafe = results[name_of(UNSAFE, threshold)]
+        share = float(unsafe.violations.mean() / unsafe.rounds[-1])
+        statement = f"τ = {threshold:g}: the unconstrained learner breaks the limit"
+        word = HOLDS if share > 0.5 else REMARK if share > 0.0 else verdict(False)
+        claims.append(Claim(experiment, statement, f"{share:.1%} of rounds", "more than none", word))
+    return claims

@@ -1,0 +1,27 @@
+"""Final regret of every policy, one panel a threshold; those that violate say how often."""
+
+from typing import Any
+
+import numpy as np
+
+from stagewise.experiments.drawing import bars, panels
+from stagewise.experiments.price_of_safety.plan import POLICIES, THRESHOLDS, name_of
+from stagewise.reports.result import Result
+
+
+def draw(results: dict[str, Result]) -> Any:
+    """Draw bars; regret below zero is reward taken beyond the threshold."""
+    figure, grid = panels(1, len(THRESHOLDS), width=4.2, height=3.6)
+    for column, threshold in enumerate(THRESHOLDS):
+        axes, chosen = grid[0, column], [results[name_of(policy, threshold)] for policy in POLICIES]
+        finals = [result.regret[:, -1] for result in chosen]
+        labels = list(POLICIES) if column == 0 else [""] * len(chosen)
+        bars(axes, labels, np.array([f.mean() for f in finals]), np.array([f.std() for f in finals]))
+        axes.set(title=f"threshold τ = {threshold:g}", xlabel=f"regret after {int(chosen[0].rounds[-1]):,} rounds")
+        for place, result in zip(range(len(chosen))[::-1], chosen, strict=True):
+            share = float(result.violations.mean() / result.rounds[-1])
+            if share > 0.0:
+                axes.annotate(f"violates in {share:.0%} of rounds", (0.98, place), xycoords=("axes fraction", "data"),
+                              ha="right", va="center", fontsize=8, color="#D55E00")  # fmt: skip
+        axes.axvline(0.0, color="black", linewidth=0.8)
+    return figure

@@ -1,0 +1,110 @@
+"""Play what is not kept yet, draw, check, report."""
+
+import json
+import multiprocessing
+import os
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stagewise.experiments.catalogue import CATALOGUE, PRESETS, Experiment
+from stagewise.experiments.cell import Cell, gathered, played
+from stagewise.experiments.claim import FAILS, Claim
+from stagewise.experiments.drawing import save
+from stagewise.experiments.instances import SIZES
+from stagewise.experiments.report import Section, write
+from stagewise.problem.errors import InvalidProblem
+from stagewise.reports.result import write_text
+
+
+class Job(NamedTuple):
+    """One run of one curve, named so that another process can find it."""
+
+    experiment: str
+    preset: str
+    size: str
+    cell: str
+    run: int
+
+
+def chosen_presets(experiment: Experiment, presets: Iterable[str]) -> list[str]:
+    """Return the presets of an experiment that are asked for; what it does not distinguish is played once."""
+    own = [preset for preset in presets if preset in experiment.presets]
+    return own or [experiment.presets[0]]
+
+
+def perform(job: Job, out: str) -> float:
+    """Play one run, in whichever process."""
+    cells = {cell.name: cell for cell in CATALOGUE[job.experiment].cells(job.preset, job.size)}
+    return played(cells[job.cell], Path(out) / "results" / job.experiment, job.run)
+
+
+def reproduce(names: list[str], presets: list[str], size: str, out: Path, jobs: int) -> list[Claim]:
+    """Run experiments and write results, figures, claims.json and the report; return the claims."""
+    checked(names, CATALOGUE, "experiment")
+    checked(presets, PRESETS, "preset")
+    checked([size], SIZES, "size")
+    asked = [(CATALOGUE[name], preset) for name in names for preset in chosen_presets(CATALOGUE[name], presets)]
+    cells = {(e.name, preset): e.cells(preset, size) for e, preset in asked}
+    play_all(cells, size, out, jobs)
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    sections = []
+    for experiment, preset in asked:
+        folder = out / "results" / experiment.name
+        results = {cell.name: gathered(cell, folder) for cell in cells[experiment.name, preset]}
+        picture = experiment.name if len(experiment.presets) == 1 else f"{experiment.name}-{preset}"
+        save(experiment.draw(results, preset), out / "figures", picture)
+        sections.append(Section(experiment, preset, picture, results, experiment.check(preset, results)))
+    claims = [claim for section in sections for claim in section.claims]
+    write_text(out / "claims.json", json.dumps([c._asdict() for c in claims], indent=1, ensure_ascii=False))
+    write(out, size, sections)
+    return claims
+
+
+def play_all(cells: dict[tuple[str, str], list[Cell]], size: str, out: Path, jobs: int) -> None:
+    """Play every run with a progress bar; the first of each kind goes first, since it compiles for the others."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    first: dict[str, Job] = {}
+    rest: list[Job] = []
+    rounds: dict[Job, int] = {}
+    for (experiment, preset), own in cells.items():
+        for cell in own:
+            for run in range(cell.runs):
+                job = Job(experiment, preset, size, cell.name, run)
+                rounds[job] = cell.rounds
+                if cell.kernel in first:
+                    rest.append(job)
+                else:
+                    first[cell.kernel] = job
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns) as progress, ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        for words, batch in (("compiling", list(first.values())), ("playing", rest)):
+            task = progress.add_task(f"{words} ({sum(rounds[job] for job in batch):,} rounds)", total=len(batch))
+            futures = [pool.submit(perform, job, str(out)) for job in batch]
+            try:
+                for done in as_completed(futures):
+                    done.result()
+                    progress.advance(task)
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                raise
+
+
+def checked(given: list[str], known: Any, what: str) -> None:
+    """Refuse a name that is not known."""
+    for name in given:
+        if name not in known:
+            raise InvalidProblem(f"{what} is {name!r}; it must be one of {', '.join(known)}")
+
+
+def failed(claims: list[Claim]) -> list[Claim]:
+    """Return the claims that had to hold and do not."""
+    return [claim for claim in claims if claim.must_hold and claim.verdict == FAILS]
+
+
+def default_jobs() -> int:
+    """Return how many processes to use."""
+    return os.cpu_count() or 1

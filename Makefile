@@ -27,7 +27,7 @@ lint: .venv/ready
 	$(BIN)/lint-imports --no-cache
 
 test: lint
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow
@@ -44,6 +44,7 @@ bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/mixture.py
 	.venv-bench/bin/python benchmarks/drift.py
 	.venv-bench/bin/python benchmarks/engine.py
+	.venv-bench/bin/python benchmarks/profile_rays.py
 	.venv-bench/bin/python benchmarks/many_runs.py
 	.venv-bench/bin/python benchmarks/growth.py
 

@@ -92,6 +92,7 @@ def test_by_hand_is_compiled_on_arms(outcomes: str, m: int, known: bool) -> None
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise, optimism="directional"),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius="paper", horizon=ROUNDS),
         sw.UCB(arms=4, noise=noise, safe_action=safe, threshold=threshold),
+        sw.AlwaysSafe(safe_action=safe, threshold=threshold),
     ]:
         runs = [sw.simulate(policy, world, rounds=ROUNDS, runs=[3], seed=11, backend=b) for b in ("cpu", "python")]
         assert same(*runs), policy

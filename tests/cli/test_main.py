@@ -120,5 +120,5 @@ def test_every_command_and_option_stands_in_its_document() -> None:
     document = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     for command in app.registered_commands:
         assert f"stagewise {command.callback.__name__}" in document
-    for option in ("--out", "--quiet"):
+    for option in ("--out", "--quiet", "--preset", "--size", "--jobs"):
         assert option in document

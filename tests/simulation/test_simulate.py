@@ -118,6 +118,45 @@ def test_a_saved_result_is_plain_parquet(tmp_path: Path) -> None:
     assert [row[3] for row in rows] == result.cost[:, :, 0].ravel().tolist()
 
 
+@pytest.mark.parametrize("reader", ["pandas", "polars"])
+def test_other_readers_find_the_same_columns(reader: str, tmp_path: Path) -> None:
+    module = pytest.importorskip(reader)
+    result = played(record=20)
+    result.save(tmp_path)
+    table = module.read_parquet(tmp_path / "curves.parquet")
+    assert list(table["regret"]) == result.regret.ravel().tolist()
+    assert list(module.read_parquet(tmp_path / "runs.parquet")["violations"]) == result.violations.tolist()
+
+
+@pytest.mark.parametrize("stretch", [1, 7, 64, 1000])
+@pytest.mark.parametrize("kind", ["rays", "sampled", "mixtures", "fresh", "arms", "many arms"])
+def test_a_run_does_not_depend_on_how_it_is_cut(kind: str, stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, world = cut(kind)
+    whole = sw.simulate(policy, world, rounds=300, runs=1, seed=3, record=30)
+    monkeypatch.setattr(sys.modules["stagewise.simulation.simulate"], "STRETCH", stretch)
+    pieces = sw.simulate(policy, world, rounds=300, runs=1, seed=3, record=30)
+    for field in ("regret", "reward", "cost", "max_cost", "violations"):
+        assert np.array_equal(getattr(whole, field), getattr(pieces, field))
+
+
+def cut(kind: str) -> tuple[Any, Any]:
+    """Return a policy and a world of every loop."""
+    rng = np.random.default_rng(4)
+    theta, mu = (np.abs(row) / np.linalg.norm(row) for row in rng.normal(size=(2, 4)))
+    if "arms" in kind:
+        count = 5 if kind == "arms" else 300
+        means = rng.uniform(size=(2, count))
+        means[:, 0] = [0.1, 0.0]
+        safe = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
+        policy = sw.OPB(arms=count, safe_action=safe, threshold=0.3)
+        return policy, sw.ArmsWorld(reward=means[0], cost=means[1])
+    actions = sw.RandomRays(count=6, dimension=4) if kind == "fresh" else sw.Rays(rng.normal(size=(6, 4)) / 2.0)
+    policies = {"sampled": sw.SafeLTS, "mixtures": sw.OPLB}
+    safe = sw.SafeAction(features=np.zeros(4))
+    policy = policies.get(kind, sw.LCLUCB)(safe_action=safe, threshold=0.4, noise=0.1)
+    return policy, sw.LinearWorld(theta=theta, mu=mu, actions=actions, noise=0.1)
+
+
 def test_an_interrupted_simulation_continues_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = sys.modules["stagewise.simulation.simulate"]
     whole, calls = module.one_run, []

@@ -80,7 +80,9 @@ def reproduce(
         list[str] | None, typer.Argument(help="Experiments by name, such as figure-1; default: all.")
     ] = None,
     preset: Annotated[str, typer.Option(help="text, authors or ours; several with commas.")] = "text",
-    size: Annotated[str, typer.Option(help="quick, or full: the paper's size.")] = "quick",
+    size: Annotated[
+        str, typer.Option(help="quick, full (the paper's size), or smoke (only that everything works).")
+    ] = "quick",
     out: Annotated[Path, typer.Option(help="The folder for results, figures and the report.")] = Path("reproduction"),
     jobs: Annotated[int, typer.Option(help="Processes; 0: one a core.")] = 0,
 ) -> None:

@@ -130,7 +130,7 @@ CATALOGUE = {
             "Figure 3: OPB on random arms",
             "Safe arm r = c = 0, other means uniform on [0, 1], Bernoulli outcomes, one instance a run, the same "
             "for every τ. "
-            f"Text: the paper's radius with the horizon T and δ = .01. Authors: as in Figure 4. {BANDS}",
+            f"Text: the paper's radius with the horizon T and δ = .01. Authors: the bounds of Figure 4. {BANDS}",
             (33, 63),
             PRESETS,
             random_plan.cells,

@@ -94,10 +94,10 @@ def short(value: float, _: int = 0) -> str:
     return f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"
 
 
-def legend_below(figure: Any, axes: Any) -> None:
+def legend_below(figure: Any, axes: Any, columns: int = 4) -> None:
     """Put one legend under all panels, where it covers nothing."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), columns), frameon=False)
 
 
 def save(figure: Any, folder: Path, name: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stagewise.experiments.catalogue import Experiment
+from stagewise.experiments.cell import SEED
 from stagewise.experiments.claim import FAILS, HOLDS, Claim
 from stagewise.experiments.errata import Erratum, errata
 from stagewise.experiments.linear.claims import FULL, PUBLISHED
@@ -18,9 +19,10 @@ h1 { margin: 1.2rem 0 .3rem; } h2 { margin-top: 3rem; border-bottom: 2px solid #
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .88rem; }
 td, th { padding: .3rem .6rem; text-align: left; vertical-align: top; } th { white-space: nowrap; }
 tr { border-bottom: 1px solid #ccc; } .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-img { width: 100%; height: auto; } .no { color: #a02000; font-weight: bold; }
+img { width: 100%; min-width: 42rem; height: auto; } .no { color: #a02000; font-weight: bold; }
 .some { color: #7a5200; font-weight: bold; }
-.yes { color: #005a32; } .small { font-size: .88rem; color: #333; } nav a { margin-right: .8rem; white-space: nowrap; }
+.yes { color: #005a32; } .small { font-size: .88rem; color: #333; }
+nav a { display: inline-block; margin-right: .9rem; }
 @media print { nav { display: none; } h2 { break-before: page; } }
 """
 
@@ -60,7 +62,7 @@ def rows_of(section: Section) -> list[list[str]]:
         rows.append(
             [
                 policy,
-                ", ".join(f"{name} = {value}" for name, value in settings.items()),
+                ", ".join(f"{'τ' if name == 'tau' else name} = {value}" for name, value in settings.items()),
                 f"{last.mean():,.0f} ± {last.std():,.0f}",
                 *(known or (["", ""] if compares(section, rounds) else [])),
                 f"{int(result.violations.sum()):,}",
@@ -70,6 +72,12 @@ def rows_of(section: Section) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def described(section: Section) -> str:
+    """Return what is played, and from which random numbers."""
+    runs = len(next(iter(section.results.values())).runs)
+    return f"{section.experiment.words} Seed {SEED}, runs 0 to {runs - 1}."
 
 
 def compares(section: Section, rounds: int) -> bool:
@@ -99,7 +107,7 @@ def summary(size: str, sections: list[Section]) -> str:
     rest = len(claims) - kept - lost
     return (
         f"Size {size}: of {len(claims)} claims {kept} hold, {rest} hold with a remark, {lost} do not. "
-        "Seed 0. Nothing is tuned until it holds."
+        "Nothing is tuned until it holds."
     )
 
 
@@ -153,8 +161,9 @@ def section_html(out: Path, section: Section) -> str:
     head = "".join(f"<th>{name}" for name in headings(section))
     return (
         f"<h2 id='{section.picture}'>{html.escape(section.title)}</h2>"
-        f"<img alt='{html.escape(section.title, quote=True)}' src='data:image/png;base64,{picture}'>"
-        f"<p class=small>{html.escape(section.experiment.words)} {'Errata: ' + numbers if numbers else ''}</p>"
+        f"<div class=scroll><img alt='{html.escape(section.title, quote=True)}' "
+        f"src='data:image/png;base64,{picture}'></div>"
+        f"<p class=small>{html.escape(described(section))} {'Errata: ' + numbers if numbers else ''}</p>"
         f"<div class=scroll><table><tr>{head}</tr>{cells}</table></div>"
     )
 
@@ -182,7 +191,7 @@ def text(size: str, sections: list[Section]) -> str:
             lines.append(f"| {section.picture} | {name} | {shown(claim.value)} | {claim.criterion} | {claim.verdict} |")
     for section in sections:
         lines += ["", f"## {section.title}", "", f"![{section.title}](figures/{section.picture}.png)", ""]
-        lines += [section.experiment.words, "", "| " + " | ".join(headings(section)) + " |"]
+        lines += [described(section), "", "| " + " | ".join(headings(section)) + " |"]
         lines += ["|" + "---|" * len(headings(section)), *("| " + " | ".join(row) + " |" for row in rows_of(section))]
     lines += ["", "## Errata", "", *(erratum_line(erratum) for erratum in errata())]
     return "\n".join(lines) + "\n"

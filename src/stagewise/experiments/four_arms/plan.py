@@ -36,6 +36,6 @@ def cell(preset: str, size: str, threshold: float) -> Cell:
     play: Play = simulated(made, rounds)
     if preset == "authors":
         play = Published("OPB", threshold, world, optimum(policy, world), rounds)
-    about = {"policy": "OPB", "preset": preset, "K": 4, "tau": threshold}
+    about = {"policy": "OPB", "preset": preset, "K": 4, "tau": threshold, "outcomes": outcomes}
     kernel = "published-arms" if preset == "authors" else "arms"
     return Cell(name_of(preset, threshold), about, rounds, runs, play, kernel)

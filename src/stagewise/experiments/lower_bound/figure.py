@@ -10,7 +10,7 @@ from stagewise.reports.result import Result
 
 def draw(results: dict[str, Result]) -> Any:
     """Draw both policies on both instances on logarithmic scales."""
-    figure, grid = panels(1, 1, width=5.6, height=3.8)
+    figure, grid = panels(1, 1, width=5.6, height=4.2)
     axes, rounds = grid[0, 0], int(next(iter(results.values())).rounds[-1])
     for style, (policy, which) in enumerate([(p, i) for p in POLICIES for i in INSTANCES]):
         colour, dashes = STYLES[style]
@@ -20,5 +20,5 @@ def draw(results: dict[str, Result]) -> Any:
     axes.set(xlabel="gap τ − c₀", ylabel=f"regret after {rounds:,} rounds", xticks=GAPS, xticklabels=map(str, GAPS))
     axes.minorticks_off()
     axes.grid(alpha=0.25)
-    legend_below(figure, axes)
+    legend_below(figure, axes, 2)
     return figure

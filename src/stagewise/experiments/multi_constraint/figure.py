@@ -19,7 +19,7 @@ def draw(results: dict[str, Result]) -> Any:
             band(grid[1, column], most.rounds, most.cost[:, :, j] / limit, f"cost {j + 1}", j)
         grid[1, column].axhline(1.0, color="black", linestyle="--", linewidth=1)
         finish(grid[1, column], "cost / threshold, m = 3")
-        grid[1, column].set_ylim(-0.2, 1.2)
+        grid[1, column].set_ylim(min(0.0, grid[1, column].get_ylim()[0]), 1.2)
         grid[1, column].legend(frameon=False, fontsize=8)
     legend_below(figure, grid[0, 0])
     return figure

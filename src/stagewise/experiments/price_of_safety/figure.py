@@ -21,7 +21,7 @@ def draw(results: dict[str, Result]) -> Any:
         for place, result in zip(range(len(chosen))[::-1], chosen, strict=True):
             share = float(result.violations.mean() / result.rounds[-1])
             if share > 0.0:
-                axes.annotate(f"violates in {share:.0%} of rounds", (0.98, place), xycoords=("axes fraction", "data"),
-                              ha="right", va="center", fontsize=8, color="#D55E00")  # fmt: skip
+                words, end = f"violates in {share:.0%} of rounds", max(float(result.regret[:, -1].mean()), 0.0)
+                axes.annotate(words, (end, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8)
         axes.axvline(0.0, color="black", linewidth=0.8)
     return figure

@@ -47,6 +47,6 @@ def cell(preset: str, size: str, count: int, threshold: float) -> Cell:
         return Published("OPB", threshold, world, optimum(policy, world), rounds)(run)
 
     play: Play = published if preset == "authors" else simulated(made, rounds)
-    about = {"policy": "OPB", "preset": preset, "K": count, "tau": threshold}
+    about = {"policy": "OPB", "preset": preset, "K": count, "tau": threshold, "outcomes": "bernoulli"}
     kernel = "published-arms" if preset == "authors" else "arms"
     return Cell(name_of(preset, count, threshold), about, rounds, runs, play, kernel)

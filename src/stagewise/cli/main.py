@@ -101,7 +101,8 @@ def reproduce(
     for claim in claims:
         typer.echo(f"{claim.verdict:>19}  {claim.experiment}: {claim.name}: {shown(claim.value)} ({claim.criterion})")
     lost, broken = sum(claim.verdict == FAILS for claim in claims), failed(claims)
-    typer.echo(f"\n{len(claims)} claims, {lost} of which do not hold; the report says why.")
+    words = f"{lost} of which do not hold; the report says why" if lost else "all of which hold"
+    typer.echo(f"\n{len(claims)} claims, {words}.")
     typer.echo(f"The report: {out / 'report.html'}")
     if broken:
         typer.echo(f"stagewise: {len(broken)} claim(s) that must hold do not: {broken[0].name}", err=True)

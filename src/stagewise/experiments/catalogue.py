@@ -115,12 +115,11 @@ CATALOGUE = {
         Experiment(
             "figure-2",
             "Figure 2: the unit sphere",
-            "θ*, μ* and a hundred rays uniform on the unit sphere, τ uniform on [0, 1], one instance a run, "
-            "noise N(0, .01), the "
-            "paper's radius. Both policies play the same instances; the published code drew different ones, so presets "
-            f"text and authors are the same here. {BANDS}",
+            "θ*, μ* and a hundred rays uniform on the unit sphere, τ uniform on [0, 1], one instance a run, noise of "
+            "standard deviation .1. Text: the paper's radius. Authors: the radii of their code. Both policies play the "
+            f"same instances; the published code drew different ones. {BANDS}",
             (60, 64),
-            ("text", "ours"),
+            PRESETS,
             sphere_plan.cells,
             sphere_figure.draw,
             lambda preset, results: sphere_claims.check("figure-2", preset, results),

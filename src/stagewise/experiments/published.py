@@ -43,7 +43,8 @@ class Published:
             model = regression(features)
             room = np.zeros(2 * len(features) + features.shape[1] + 4 + 3 * features.shape[1] + len(features) + 2)
             sampled = self.kind == "Safe-LTS"
-            play_linear(model, means, threshold, sampled, self.best, trace, room, SEED, run, self.rounds)
+            noise = self.world.noise.copy()
+            play_linear(model, means, noise, threshold, sampled, self.best, trace, room, SEED, run, self.rounds)
         return Result(
             rounds=trace.ends,
             regret=trace.regret[None],

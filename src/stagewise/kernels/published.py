@@ -46,6 +46,7 @@ def fill_choice(
 def play_linear(
     model: Regression,
     means: Floats,
+    noise: Floats,
     threshold: Floats,
     sampled: bool,
     best: float,
@@ -55,7 +56,7 @@ def play_linear(
     run: int,
     rounds: int,
 ) -> None:
-    """Play LC-LUCB, or Safe-LTS, on fixed rays whose true means are (2, M), with noise N(0, 1)."""
+    """Play LC-LUCB, or Safe-LTS, on fixed rays whose true means are (2, M), with Gaussian noise."""
     count, size = means.shape[1], model.ridge.root.shape[0]
     hoped, steps, draws = room[:count], room[count : 2 * count], room[2 * count : 2 * count + size]
     values, seen = room[2 * count + size : 2 * count + size + 2], room[2 * count + size + 2 : 2 * count + size + 4]
@@ -74,7 +75,7 @@ def play_linear(
             step = steps[ray]
         first, second = normal_pair(seed, run, t, OUTCOME, 0)
         values[0], values[1] = step * means[0, ray], step * means[1, ray]
-        seen[0], seen[1] = values[0] + first, values[1] + second
+        seen[0], seen[1] = values[0] + noise[0] * first, values[1] + noise[1] * second
         note(trace, t, best, values, threshold)
         learn(model, hoped, ray, step, True, seen, work)
 

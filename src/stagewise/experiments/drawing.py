@@ -68,6 +68,18 @@ def reward(axes: Any, results: dict[str, Result]) -> None:
     finish(axes, "expected reward")
 
 
+def in_rows(curves: dict[float, dict[str, Result]]) -> Any:
+    """Return a figure with one row a threshold: regret, cost and reward from left to right."""
+    figure, grid = panels(len(curves), 3)
+    for row, (threshold, results) in zip(grid, curves.items(), strict=True):
+        regret(row[0], results)
+        cost(row[1], results, threshold)
+        reward(row[2], results)
+        row[0].set_title(f"threshold τ = {threshold:g}", loc="left")
+    legend_below(figure, grid[0, 0])
+    return figure
+
+
 def finish(axes: Any, label: str) -> None:
     """Name the axes; rounds in millions or thousands, regret with separators."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stagewise.experiments.drawing import cost, legend_below, panels, regret, reward
+from stagewise.experiments.drawing import cost, in_rows, legend_below, panels, regret
 from stagewise.experiments.linear.plan import THRESHOLDS, name_of, policies
 from stagewise.reports.result import Result
 
@@ -26,12 +26,4 @@ def draw_in_columns(results: dict[str, Result], preset: str) -> Any:
 
 def draw_in_rows(results: dict[str, Result], preset: str) -> Any:
     """Draw regret, cost and reward from left to right."""
-    figure, grid = panels(len(THRESHOLDS), 3)
-    for row, threshold in enumerate(THRESHOLDS):
-        curves = at(results, preset, threshold)
-        regret(grid[row, 0], curves)
-        cost(grid[row, 1], curves, threshold)
-        reward(grid[row, 2], curves)
-        grid[row, 0].set_title(f"threshold τ = {threshold:g}", loc="left")
-    legend_below(figure, grid[0, 0])
-    return figure
+    return in_rows({threshold: at(results, preset, threshold) for threshold in THRESHOLDS})

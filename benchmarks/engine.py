@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import numba
 import numpy as np
 
 import stagewise as sw
+from stagewise.kernels.draw import ACTIONS, fill_normal
 from stagewise.simulation.simulate import one_run
 from witness.witness import compiler, library
 
@@ -147,6 +149,16 @@ def works() -> list[Work]:
     ]
 
 
+@numba.njit
+def draw_hundreds(out: np.ndarray, times: int) -> float:
+    """Draw a hundred normal numbers again and again, as fresh rays do."""
+    total = 0.0
+    for t in range(times):
+        fill_normal(out, 0, 0, t, ACTIONS)
+        total += out[0]
+    return total
+
+
 def timed(play: Play, rounds: int, times: int) -> tuple[float, float]:
     """Return nanoseconds a round, the best of several plays, and the regret."""
     play(min(rounds, 1000))
@@ -170,6 +182,8 @@ def main() -> None:
             f"{work.name:28} {ours:8.0f} {cpp:8.0f} {plain:8.0f} {ours / cpp:9.2f} {work.bar:5.1f} {plain / ours:11.0f}"
             f"{regret:12.3f}{witness:11.3f}"
         )
+    normals = timed(lambda times: float(draw_hundreds(np.empty(100), times)), 20_000, 3)[0]
+    print(f"a hundred normal numbers, as fresh rays draw them: {normals:.0f} ns")
 
 
 if __name__ == "__main__":

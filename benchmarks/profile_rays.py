@@ -12,6 +12,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.kernels import linear
+from stagewise.kernels.following import remembered
 from stagewise.kernels.ray import choose, settle
 from stagewise.kernels.ridge import move
 from stagewise.kernels.trace import note
@@ -43,7 +44,7 @@ def loop(left_out: str) -> Callable[..., None]:
     def play(player: Any, stage: Any, room: Any, trace: Any, rounds: int) -> None:
         mind = linear.named_mind(player.flags, player.numbers, player.memory)
         sight = linear.named_sight(mind.shape, room.sheet, stage.features.shape[0])
-        sight = linear.remembered(mind, sight, False)
+        sight = remembered(mind, sight, False)
         size, ray = mind.safe.size, 0
         for t in range(1, rounds):
             if only:

@@ -44,6 +44,11 @@ def simulated(make: Callable[[int], tuple[Any, Any]], rounds: int) -> Play:
     return play
 
 
+def repeated(policy: Any, world: Any, rounds: int) -> Play:
+    """Return how a run is played where all runs share policy and world."""
+    return simulated(lambda _: (policy, world), rounds)
+
+
 def kept(cell: Cell, folder: Path, run: int) -> Result | None:
     """Return a run that is kept already, if it is of this plan."""
     try:

@@ -2,17 +2,20 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from stagewise.experiments.cell import RECORD, SEED
+from stagewise.experiments.cell import RECORD, SEED, Play
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.published import RIDGE, play_arms, play_linear
 from stagewise.kernels.radius import MIXTURE, Belief
 from stagewise.kernels.ridge import Anchor, Followed, Regression, Ridge, follow
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.result import Result
+from stagewise.simulation.judge import judge
 from stagewise.simulation.recording import empty_trace, recorded
 from stagewise.worlds.arms import OUTCOMES, ArmsWorld
 from stagewise.worlds.fresh import Fresh
@@ -63,6 +66,17 @@ class Published:
                 "seconds": time.perf_counter() - begun,
             },
         )
+
+
+def published(kind: str, made: Callable[[int], tuple[Any, Any]], rounds: int) -> Play:
+    """Return how a run is played with the published settings where each run has its own world and threshold."""
+
+    def play(run: int) -> Result:
+        policy, world = made(run)
+        threshold, best = float(policy.thresholds.values[0]), judge(policy, world).best(world.actions)
+        return Published(kind, threshold, world, best, rounds)(run)
+
+    return play
 
 
 def listed(world: LinearWorld) -> Floats:

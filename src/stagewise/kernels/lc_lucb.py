@@ -1,17 +1,8 @@
 """LC-LUCB (Algorithm 1), ROFUL and LinUCB: look at the rays, take the best safe point."""
 
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.linear import (
-    Mind,
-    Sight,
-    copy_estimates,
-    named_mind,
-    named_promise_of,
-    named_shape,
-    named_sight,
-    recognised,
-    see,
-)
+from stagewise.kernels.following import copy_estimates, recognised
+from stagewise.kernels.linear import Mind, Sight, named_mind, named_promise_of, named_shape, named_sight, see
 from stagewise.kernels.ray import choose, pessimistic, settle
 
 

@@ -2,7 +2,8 @@
 
 from stagewise.kernels.blend import Odds, choose, named_odds, stay
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.linear import Mind, Sight, copy_estimates, named_mind, named_sight, recognised, see
+from stagewise.kernels.following import copy_estimates, recognised
+from stagewise.kernels.linear import Mind, Sight, named_mind, named_sight, see
 from stagewise.kernels.promise import WARMING, Promise, assess
 
 

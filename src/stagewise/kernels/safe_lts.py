@@ -4,7 +4,8 @@ import math
 
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, fill_normal
-from stagewise.kernels.linear import Mind, Sight, copy_estimates, named_mind, named_sight, recognised, see
+from stagewise.kernels.following import copy_estimates, recognised
+from stagewise.kernels.linear import Mind, Sight, named_mind, named_sight, see
 from stagewise.kernels.ray import choose, settle
 from stagewise.kernels.ridge import Regression, add_multiple, place
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from stagewise.kernels import linear
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.following import change_followed
 from stagewise.models.linear import RADII, LinearModel
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
@@ -132,7 +133,7 @@ def following(offered: Floats, flags: Ints, numbers: Floats, memory: Floats) -> 
         return memory
     chosen = offered if count == 0 else offered[:0]
     changed = np.empty(linear.memory_size(shape, len(chosen)))
-    linear.change_followed(chosen, flags, numbers, memory, changed, np.empty(shape.dimension))
+    change_followed(chosen, flags, numbers, memory, changed, np.empty(shape.dimension))
     return changed
 
 

@@ -12,6 +12,7 @@ from stagewise.kernels.best import best_in_list, best_mixture_of, best_on_rays
 from stagewise.kernels.blend import Odds, named_odds
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.following import remembered
 from stagewise.kernels.ridge import AT_SAFE, ELSEWHERE
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import Truth, fill_directions, fill_means, fill_outcome
@@ -101,7 +102,7 @@ def rays_loop(sampled: bool, fresh: bool) -> Callable[..., None]:
         mind = linear.named_mind(player.flags, player.numbers, player.memory)
         sight = linear.named_sight(mind.shape, room.sheet, stage.features.shape[0])
         if not fresh:
-            sight = linear.remembered(mind, sight, sampled)
+            sight = remembered(mind, sight, sampled)
         action, values, everyone, best = (
             sight.action,
             room.values[: 1 + mind.shape.constraints],
@@ -159,7 +160,7 @@ def mixtures_loop(fresh: bool) -> Callable[..., None]:
         count, best = stage.features.shape[0], stage.best
         sight = linear.named_sight(mind.shape, room.sheet, count)
         if not fresh:
-            sight = linear.remembered(mind, sight, False)
+            sight = remembered(mind, sight, False)
         odds = named_odds(mind.shape.constraints, count, room.flat, room.support)
         for t in range(first, last):
             if fresh:

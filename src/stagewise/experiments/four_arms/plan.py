@@ -1,8 +1,6 @@
 """OPB on the paper's four arms: Figure 4 (τ = .8, .2) and its figure in the appendix (τ = .5, .6)."""
 
-from typing import Any
-
-from stagewise.experiments.cell import Cell, Play, simulated
+from stagewise.experiments.cell import Cell, Play, repeated
 from stagewise.experiments.instances import DELTA, OURS, SIZES, optimum
 from stagewise.experiments.published import Published
 from stagewise.policies.opb import OPB
@@ -30,10 +28,7 @@ def cell(preset: str, size: str, threshold: float) -> Cell:
     settings = OURS if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
     policy = OPB(arms=4, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=threshold, **settings)
 
-    def made(_: int) -> tuple[Any, Any]:
-        return policy, world
-
-    play: Play = simulated(made, rounds)
+    play: Play = repeated(policy, world, rounds)
     if preset == "authors":
         play = Published("OPB", threshold, world, optimum(policy, world), rounds)
     about = {"policy": "OPB", "preset": preset, "K": 4, "tau": threshold, "outcomes": outcomes}

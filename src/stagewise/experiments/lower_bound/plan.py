@@ -1,10 +1,8 @@
 """The two instances of the lower-bound proof, corrected as in the errata, for several gaps τ − c₀."""
 
-from typing import Any
-
 import numpy as np
 
-from stagewise.experiments.cell import Cell, simulated
+from stagewise.experiments.cell import Cell, repeated
 from stagewise.experiments.instances import DELTA, SIZES, slug
 from stagewise.policies.opb import OPB
 from stagewise.problem.safe_action import SafeAction
@@ -53,8 +51,5 @@ def cell(size: str, policy: str, gap: float, which: str) -> Cell:
     player = OPB(arms=ARMS, safe_action=safe, threshold=threshold, noise=1.0, delta=DELTA, optimism=optimism)
     world = instance(gap, which)
 
-    def made(_: int) -> tuple[Any, Any]:
-        return player, world
-
     about = {"policy": policy, "preset": "ours", "gap": gap, "instance": which, "tau": threshold}
-    return Cell(name_of(policy, gap, which), about, rounds, runs, simulated(made, rounds), "arms")
+    return Cell(name_of(policy, gap, which), about, rounds, runs, repeated(player, world, rounds), "arms")

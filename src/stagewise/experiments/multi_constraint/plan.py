@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.experiments.cell import Cell, simulated
+from stagewise.experiments.cell import Cell, repeated
 from stagewise.experiments.instances import DELTA, SIZES, shifted, slug
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.opb import OPB
@@ -54,10 +54,7 @@ def cell(size: str, policy: str, count: int) -> Cell:
         safe = SafeAction(features=np.zeros(DIMENSION))
         player = kind(safe_action=safe, threshold=list(THRESHOLDS[:count]), noise=NOISE, delta=DELTA)
 
-    def made(_: int) -> tuple[Any, Any]:
-        return player, world
-
     thresholds = ARM_THRESHOLDS if policy == "OPB" else THRESHOLDS
     about = {"policy": policy, "preset": "ours", "m": count, "tau": list(thresholds[:count])}
     kernel = {"OPB": "arms", "OPLB": "mixtures"}.get(policy, "rays")
-    return Cell(name_of(policy, count), about, rounds, runs, simulated(made, rounds), kernel)
+    return Cell(name_of(policy, count), about, rounds, runs, repeated(player, world, rounds), kernel)

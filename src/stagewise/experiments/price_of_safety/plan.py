@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stagewise.experiments.cell import Cell, simulated
+from stagewise.experiments.cell import Cell, repeated
 from stagewise.experiments.instances import DELTA, SIZES, at_zero, shifted, slug
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.lclucb import LCLUCB, ROFUL
@@ -42,9 +42,6 @@ def cell(size: str, policy: str, threshold: float) -> Cell:
     told = {} if kind is AlwaysSafe else {"noise": 1.0, "delta": DELTA, **settings}
     world, player = shifted(DIMENSION), kind(safe_action=at_zero(DIMENSION), threshold=threshold, **told)
 
-    def made(_: int) -> tuple[Any, Any]:
-        return player, world
-
     about = {"policy": policy, "preset": "ours", "d": DIMENSION, "tau": threshold}
     kernel = "sampled" if kind is SafeLTS else "safe" if kind is AlwaysSafe else "rays"
-    return Cell(name_of(policy, threshold), about, rounds, runs, simulated(made, rounds), kernel)
+    return Cell(name_of(policy, threshold), about, rounds, runs, repeated(player, world, rounds), kernel)

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.experiments.cell import SEED, Cell, Play, simulated
-from stagewise.experiments.instances import DELTA, OURS, SIZES, optimum
-from stagewise.experiments.published import Published
+from stagewise.experiments.cell import SEED, Cell, simulated
+from stagewise.experiments.instances import DELTA, OURS, SIZES
+from stagewise.experiments.published import published
 from stagewise.policies.opb import OPB
 from stagewise.problem.safe_action import SafeAction
-from stagewise.reports.result import Result
 from stagewise.worlds.arms import ArmsWorld
 
 ARMS = (5, 10, 20)
@@ -42,11 +41,7 @@ def cell(preset: str, size: str, count: int, threshold: float) -> Cell:
         safe = SafeAction(arm=0, reward=0.0, cost=0.0)
         return OPB(arms=count, safe_action=safe, threshold=threshold, **settings), instance(count, run)
 
-    def published(run: int) -> Result:
-        policy, world = made(run)
-        return Published("OPB", threshold, world, optimum(policy, world), rounds)(run)
-
-    play: Play = published if preset == "authors" else simulated(made, rounds)
+    play = published("OPB", made, rounds) if preset == "authors" else simulated(made, rounds)
     about = {"policy": "OPB", "preset": preset, "K": count, "tau": threshold, "outcomes": "bernoulli"}
     kernel = "published-arms" if preset == "authors" else "arms"
     return Cell(name_of(preset, count, threshold), about, rounds, runs, play, kernel)

@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.experiments.cell import SEED, Cell, Play, simulated
-from stagewise.experiments.instances import KINDS, OURS, SIZES, TEXT, at_zero, optimum, slug
-from stagewise.experiments.published import Published
+from stagewise.experiments.cell import SEED, Cell, simulated
+from stagewise.experiments.instances import KINDS, OURS, SIZES, TEXT, at_zero, slug
+from stagewise.experiments.published import published
 from stagewise.problem.actions import Rays
-from stagewise.reports.result import Result
 from stagewise.worlds.linear import LinearWorld
 
 DIMENSIONS = (5, 10)
@@ -43,11 +42,7 @@ def cell(preset: str, size: str, policy: str, dimension: int) -> Cell:
         settings = OURS if preset == "ours" else TEXT
         return KINDS[policy](safe_action=at_zero(dimension), threshold=threshold, noise=NOISE, **settings), world
 
-    def published(run: int) -> Result:
-        player, world = made(run)
-        return Published(policy, float(player.thresholds.values[0]), world, optimum(player, world), rounds)(run)
-
-    play: Play = published if preset == "authors" else simulated(made, rounds)
+    play = published(policy, made, rounds) if preset == "authors" else simulated(made, rounds)
     about = {"policy": policy, "preset": preset, "d": dimension, "tau": "uniform on [0, 1], one a run"}
     kernel = "published-linear" if preset == "authors" else "sampled" if policy == "Safe-LTS" else "rays"
     return Cell(name_of(preset, policy, dimension), about, rounds, runs, play, kernel)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.experiments.cell import Cell, simulated
+from stagewise.experiments.cell import Cell, repeated
 from stagewise.experiments.instances import DELTA, SIZES, slug
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.opb import OPB
@@ -62,9 +62,6 @@ def cell(size: str, policy: str, known: str) -> Cell:
         safe = baseline(known, {"features": place}, reward, cost)
         player = kind(safe_action=safe, threshold=THRESHOLD, noise=NOISE, delta=DELTA)
 
-    def made(_: int) -> tuple[Any, Any]:
-        return player, world
-
     about = {"policy": policy, "preset": "ours", "baseline": known, "tau": THRESHOLD}
     kernel = {"OPB": "arms", "OPLB": "mixtures"}.get(policy, "rays")
-    return Cell(name_of(policy, known), about, rounds, runs, simulated(made, rounds), kernel)
+    return Cell(name_of(policy, known), about, rounds, runs, repeated(player, world, rounds), kernel)

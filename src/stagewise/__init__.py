@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from stagewise.worlds.fresh import RandomFinite as RandomFinite
     from stagewise.worlds.fresh import RandomRays as RandomRays
     from stagewise.worlds.linear import LinearWorld as LinearWorld
+    from stagewise.worlds.table import TableWorld as TableWorld
 
 # Where each name stands. Loaded on first use: importing stagewise compiles nothing and stays quick.
 _HOMES = {
@@ -69,6 +70,7 @@ _HOMES = {
     "SafeLTS": "policies.safe_lts",
     "StagewiseError": "problem.errors",
     "State": "policies.policy",
+    "TableWorld": "worlds.table",
     "UCB": "policies.ucb",
     "simulate": "simulation.simulate",
 }

@@ -27,6 +27,7 @@ class Decision(NamedTuple):
     table: Callable[[], Table] | None = None  # what `explain` shows
     offered: Floats | None = None  # (M, d) the candidates' features
     news: bool = False  # the policy's memory did not follow these candidates
+    gap: float = 0.0  # by how much `hoped` may fall short of its problem's maximum, certified; 0: solved in closed form
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields if name not in HIDDEN)

@@ -19,7 +19,7 @@ from stagewise.policies.safe_lts import INFLATIONS, SafeLTS
 from stagewise.policies.ucb import UCB
 from stagewise.problem.errors import InvalidProblem
 from stagewise.simulation import cpu
-from stagewise.simulation.judge import Judge
+from stagewise.simulation.judge import Judge, World
 from stagewise.worlds.arms import OUTCOMES, ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import NOISES, LinearWorld
@@ -31,6 +31,8 @@ def plays(policy: Any, world: Any) -> bool:
     """Say whether the compiled loops know this policy in this world."""
     if isinstance(world, ArmsWorld):
         return type(policy) in (OPB, UCB, AlwaysSafe)
+    if not isinstance(world, LinearWorld):
+        return False
     kinds: tuple[Any, ...] = (OPLB, LinUCB, AlwaysSafe)
     return type(policy) in (*kinds, LCLUCB, ROFUL, SafeLTS) if world.offers_rays else type(policy) in kinds
 
@@ -53,7 +55,7 @@ class Compiled:
             if type(policy) is not AlwaysSafe:
                 self.player = player_for(policy, world)
                 constraints = int(self.player.flags[1])
-        elif type(policy) is not AlwaysSafe:
+        elif isinstance(world, ArmsWorld) and type(policy) is not AlwaysSafe:
             self.bandit = bandit_for(policy, judge, world)
         self.room = room_for(judge, count_of(world), constraints)
 
@@ -74,7 +76,7 @@ class Compiled:
             loop(self.player, self.stage, room, trace, judge.mixes, *where)
 
 
-def count_of(world: LinearWorld | ArmsWorld) -> int:
+def count_of(world: World) -> int:
     """Return how many actions are listed in a round."""
     actions = world.actions
     return actions.count if isinstance(actions, Fresh) else len(actions)

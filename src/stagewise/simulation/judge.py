@@ -14,8 +14,9 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.table import TableWorld
 
-World = LinearWorld | ArmsWorld
+World = LinearWorld | ArmsWorld | TableWorld
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,7 @@ class Judge:
 
     def best(self, actions: Any) -> float:
         """Return the largest expected reward that this round's actions allowed under the thresholds."""
-        if isinstance(self.world, ArmsWorld):
+        if not isinstance(self.world, LinearWorld):
             table = self.world.table * self.signs[:, None]
             return best_mixture(table, self.safe_means, self.limits) if self.limits.size else float(table[0].max())
         parameters, work = self.world.parameters * self.signs[:, None], np.empty(self.signs.size)
@@ -59,8 +60,8 @@ def best_mixture(means: Floats, safe: Floats, limits: Floats) -> float:
 
 def judge(policy: Any, world: World) -> Judge:
     """Return who judges this policy in this world, or refuse the pair."""
-    if not isinstance(world, LinearWorld | ArmsWorld):
-        raise InvalidProblem(f"world is {type(world).__name__}; it must be a LinearWorld or an ArmsWorld")
+    if not isinstance(world, World):
+        raise InvalidProblem(f"world is {type(world).__name__}; it must be a LinearWorld, an ArmsWorld or a TableWorld")
     thresholds: Thresholds = getattr(policy, "watched", getattr(policy, "thresholds", NO_THRESHOLDS))
     m = thresholds.values.size
     if m and m != world.costs:
@@ -76,18 +77,20 @@ def judge(policy: Any, world: World) -> Judge:
             f"the safe action really costs {(safe_means[1:] * signs[1:]).tolist()} in this world, above a threshold "
             f"of {thresholds.values.tolist()}; no policy can be safe there"
         )
-    mixes = isinstance(world, ArmsWorld) or isinstance(policy, OPLB) or not world.offers_rays
+    mixes = not isinstance(world, LinearWorld) or isinstance(policy, OPLB) or not world.offers_rays
     return Judge(world, thresholds, signs, limits, safe, safe_means, mixes)
 
 
 def safe_place(action: SafeAction | None, world: World) -> Any:
     """Return the safe action's features or arm."""
     if action is None:
-        return None if isinstance(world, ArmsWorld) else np.zeros(world.parameters.shape[1])
+        return np.zeros(world.parameters.shape[1]) if isinstance(world, LinearWorld) else None
     if isinstance(world, ArmsWorld):
         if action.arm is None or action.arm >= world.actions.count:
             raise InvalidProblem(f"the safe action is {action.arm!r}; it must be one of the world's arms")
         return action.arm
+    if isinstance(world, TableWorld):
+        return None if action.features is None else world.actions.features[world.row(action.features)]
     if action.features is None or action.features.size != world.parameters.shape[1]:
         raise InvalidProblem("the safe action's features do not fit the world's")
     return np.ascontiguousarray(action.features)

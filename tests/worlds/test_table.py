@@ -1,0 +1,54 @@
+"""A table of actions with any means: found by their features, judged like arms."""
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+
+FEATURES = [[0.0, 0.0], [1.0, 0.5], [0.2, -1.0]]
+
+
+def world(**changes: object) -> sw.TableWorld:
+    settings = {"features": FEATURES, "reward": [0.1, 0.9, 0.4], "cost": [0.0, 0.6, 0.1], "noise": 0.1}
+    return sw.TableWorld(**{**settings, **changes})
+
+
+def test_means_are_found_by_features_and_minus_zero_is_zero() -> None:
+    assert world().means(np.array([-0.0, 0.0])).tolist() == [0.1, 0.0]
+    assert world().means([0.2, -1.0]).tolist() == [0.4, 0.1]
+
+
+def test_an_action_that_is_not_in_the_table_is_refused() -> None:
+    with pytest.raises(sw.InvalidActions, match="not among the rows"):
+        world().means([0.3, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"reward": [0.1, 0.9]}, "must be"),
+        ({"cost": [[0.0, 0.1]]}, "must be"),
+        ({"outcomes": "cauchy"}, "must be one of"),
+        ({"features": [[0.0], [0.0], [1.0]]}, "same features"),
+        ({"noise": 0.0}, "greater than 0"),
+    ],
+)
+def test_bad_tables_are_refused(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(sw.StagewiseError, match=words):
+        world(**changes)
+
+
+def test_a_run_is_judged_by_the_best_mixture_of_the_table() -> None:
+    safe = sw.SafeAction(features=FEATURES[0], cost=0.0)
+    result = sw.simulate(sw.AlwaysSafe(safe_action=safe, threshold=0.3), world(), rounds=10, record=1)
+    mixed = max(0.4 + (0.3 - 0.1) / (0.6 - 0.1) * (0.9 - 0.4), 0.1 + 0.5 * 0.8)
+    assert result.optimum[0, 0] == pytest.approx(mixed, abs=1e-12)
+    assert result.regret[0, -1] == pytest.approx(10 * (mixed - 0.1), abs=1e-9)
+    assert result.max_cost[0, 0] == 0.0
+
+
+def test_outcomes_repeat_and_scatter_around_the_means() -> None:
+    one = world()
+    seen = np.array([one.outcome([1.0, 0.5], sw.Draw(1, 0, t)).reward for t in range(4000)])
+    assert seen.mean() == pytest.approx(0.9, abs=0.1 * 5 / np.sqrt(4000))
+    assert one.outcome([1.0, 0.5], sw.Draw(1, 0, 3))[0] == seen[3]

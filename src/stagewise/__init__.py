@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from stagewise.policies.agent import Agent as Agent
     from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
+    from stagewise.policies.doslb import DOSLB as DOSLB
     from stagewise.policies.lclucb import LCLUCB as LCLUCB
     from stagewise.policies.lclucb import ROFUL as ROFUL
     from stagewise.policies.linucb import LinUCB as LinUCB
@@ -46,6 +47,7 @@ _HOMES = {
     "Arms": "problem.actions",
     "ArmsWorld": "worlds.arms",
     "AtLeast": "problem.thresholds",
+    "DOSLB": "policies.doslb",
     "Decision": "records.decision",
     "Draw": "records.draw",
     "Finite": "problem.actions",

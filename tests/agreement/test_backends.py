@@ -53,6 +53,7 @@ def policies(safe: sw.SafeAction, m: int) -> Iterator[Any]:
             (sw.SafeLTS, {"inflation": "authors"}),
             (sw.OPLB, {}),
             (sw.OPLB, {"optimism": "directional"}),
+            (sw.DOSLB, {}),
         ]
     )
     yield sw.LinUCB(noise=0.1, safe_action=safe, threshold=threshold)
@@ -69,7 +70,7 @@ def same(one: sw.Result, other: sw.Result) -> bool:
 def test_by_hand_is_compiled_on_linear_worlds(m: int, where: str, baseline: str) -> None:
     world, differing = worlds(m)[where], []
     for policy in policies(baselines(m)[baseline], m):
-        if not world.offers_rays and isinstance(policy, sw.LCLUCB | sw.SafeLTS):
+        if not world.offers_rays and isinstance(policy, sw.LCLUCB | sw.SafeLTS) and not isinstance(policy, sw.DOSLB):
             continue
         runs = [sw.simulate(policy, world, rounds=ROUNDS, runs=[3], seed=11, backend=b) for b in ("cpu", "python")]
         if not same(*runs):
@@ -87,7 +88,10 @@ def test_by_hand_is_compiled_on_arms(outcomes: str, m: int, known: bool) -> None
     safe = sw.SafeAction(arm=0, **settings)
     threshold = 0.3 if m == 1 else [0.3, 0.4, sw.AtLeast(0.5)]
     noise = 0.5 if outcomes == "gaussian" else None
+    ranged = [] if outcomes == "gaussian" else ["kl", "bernstein"]
     for policy in [
+        *(sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius=radius) for radius in ranged),
+        *(sw.UCB(arms=4, safe_action=safe, threshold=threshold, radius=radius) for radius in ranged),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise, optimism="directional"),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius="paper", horizon=ROUNDS),

@@ -150,6 +150,21 @@ class TestOPBDirectional(MixtureContract):
     pass
 
 
+def ranged_problems() -> Iterator[tuple[str, ArmsWorld, dict[str, Any]]]:
+    for name, world, settings in arms_problems():
+        yield name, world, {key: value for key, value in settings.items() if key != "noise"}
+
+
+@cases(OPB, [*ranged_problems()][:5:4], mixes=True, radius="kl")
+class TestOPBWithKL(MixtureContract):
+    pass
+
+
+@cases(OPB, [*ranged_problems()][:5:4], mixes=True, radius="bernstein")
+class TestOPBWithBernstein(MixtureContract):
+    pass
+
+
 UNLIMITED_WORLD = LinearWorld(np.zeros(3), np.array([REWARD]), finite=True)
 UNLIMITED_ARMS = ArmsWorld(-1, ARMS[:1])
 

@@ -81,10 +81,10 @@ def pulls(clipped: bool, seed: int) -> np.ndarray:
 
 def clipped_choice(policy: OPB, memory: np.ndarray, lottery: float) -> int:
     """Return the arm that OPB's rule would draw if no hoped reward could exceed 1."""
-    widths, (rewards, costs), noise = memory[3:6], memory[6:].reshape(2, 3), 0.5
+    (rewards, costs), (halves, doubts) = memory[3:].reshape(2, 2, 3)
     limit = policy.thresholds.limits[0]
-    hoped = np.minimum(rewards + noise * (1.0 + 2.0 / limit) * widths, 1.0)
-    dearest = np.minimum(costs + noise * widths, 1.0)
+    hoped = np.minimum(rewards + halves + 2.0 / limit * doubts, 1.0)
+    dearest = np.minimum(costs + doubts, 1.0)
     hoped[0] = -np.inf
     pair = best_pair(hoped, dearest, 0.0, 0.0, limit)
     return max(pair.dear if lottery < pair.share else pair.cheap, 0)
@@ -103,8 +103,8 @@ def test_the_copy_of_the_rule_is_the_rule_where_nothing_is_cut_off() -> None:
     for arm in (1, 2) * 100:
         state = policy.absorb(state, Played(arm), np.array([REWARDS[arm], COSTS[arm]]))
     rows = {row.label: row for row in policy.decide(state, Arms(3), Draw()).table().rows}
-    widths, (rewards, costs) = state.memory[3:6], state.memory[6:].reshape(2, 3)
+    (rewards, costs), (halves, doubts) = state.memory[3:].reshape(2, 2, 3)
     for arm in (1, 2):
-        hoped = rewards[arm] + 0.5 * (1.0 + 2.0 / policy.thresholds.limits[0]) * widths[arm]
+        hoped = rewards[arm] + halves[arm] + 2.0 / policy.thresholds.limits[0] * doubts[arm]
         assert rows[f"arm {arm}"].hoped == pytest.approx(hoped, rel=1e-12)
-        assert rows[f"arm {arm}"].dearest[0] == pytest.approx(costs[arm] + 0.5 * widths[arm], rel=1e-12)
+        assert rows[f"arm {arm}"].dearest[0] == pytest.approx(costs[arm] + doubts[arm], rel=1e-12)

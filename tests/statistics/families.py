@@ -116,10 +116,10 @@ def run_arms(world: ArmWorld, run: int, rounds: int, known: bool, **settings: An
     """Play OPB."""
     m, count = world.thresholds.size, world.truth.shape[1]
     policy = arm_policy(world, known, **settings)
-    model, memory, scratch = policy.model, policy.start().memory, np.empty(4 + 2 * m)
+    memory, scratch = policy.start().memory, np.empty(3 + 4 * m)
     flat, support = np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64)
     seen = (world.truth, world.thresholds, world.safe)
-    shared = (policy.flags, policy.numbers, memory, model.kind, model.confidence, flat, support, scratch, ALL)
+    shared = (policy.flags, policy.numbers, memory, flat, support, scratch, ALL)
     return Result(*loops.run_arms(*seen, *shared, SEED, run, rounds))
 
 

@@ -5,7 +5,7 @@ Each loop returns the largest excess of a run, and in how many rounds something 
 
 import math
 
-from stagewise.kernels import counts, lc_lucb, linear, opb, oplb, safe_lts
+from stagewise.kernels import lc_lucb, linear, opb, oplb, safe_lts
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import OUTCOME, POLICY, normal, uniform
 from stagewise.kernels.ridge import ELSEWHERE
@@ -122,8 +122,6 @@ def run_arms(
     flags: Ints,
     numbers: Floats,
     memory: Floats,
-    kind: int,
-    confidence: float,
     flat: Floats,
     support: Ints,
     scratch: Floats,
@@ -134,12 +132,12 @@ def run_arms(
 ) -> tuple[float, int]:
     """Draw from a mixture of Bernoulli arms in every round; what counts is the mixture's expected cost."""
     m, count = thresholds.size, truth.shape[1]
-    values, start = scratch[: 1 + m], scratch[1 + m : 4 + 2 * m]
+    values, work = scratch[: 1 + m], scratch[1 + m : 3 + 4 * m]
     shares = flat[first_share(m, count) : first_share(m, count) + m + 2]
     excess, dared = -math.inf, 0
     for t in range(rounds):
         lottery = uniform(seed, run, t, POLICY, 0)
-        code = opb.decide(everything, flags, numbers, memory, start, flat, support, lottery)
+        code = opb.decide(everything, flags, numbers, memory, work, flat, support, lottery)
         arm = code if code >= 0 else safe
         dared += code >= 0
         for j in range(m):
@@ -147,5 +145,5 @@ def run_arms(
         for signal in range(1 + m):
             stream, position = OUTCOME, signal
             values[signal] = 1.0 if uniform(seed, run, t, stream, position) < truth[signal, arm] else 0.0
-        counts.absorb(arm, values, kind, confidence, count, memory)
+        opb.absorb(arm, values, flags, numbers, memory)
     return excess, dared

@@ -47,6 +47,9 @@ PROMISED = {
     "directional OPLB": among(linear_world, OPLB, optimism="directional"),
     "OPB": among_arms(arm_world),
     "directional OPB": among_arms(arm_world, optimism="directional"),
+    "OPB, kl": among_arms(arm_world, radius="kl"),
+    "OPB, bernstein": among_arms(arm_world, radius="bernstein"),
+    "OPB, kl, unknown baseline": among_arms(arm_world, known=False, radius="kl"),
     "LC-LUCB, unknown baseline": among(linear_world, LCLUCB, known=False),
     "ROFUL, unknown baseline": among(linear_world, ROFUL, known=False),
     "OPLB, unknown baseline": among(linear_world, OPLB, known=False),
@@ -55,6 +58,7 @@ PROMISED = {
     "Safe-LTS, tight": among(tight_world, SafeLTS, **TIGHT),
     "OPLB, tight": among(tight_world, OPLB, **TIGHT),
     "OPB, tight": among_arms(tight_arms, share_delta=False),
+    "OPB, kl, tight": among_arms(tight_arms, share_delta=False, radius="kl"),
 }
 OVERCONFIDENT = {
     "LC-LUCB told a tenth of the noise": among(linear_world, LCLUCB, declared=0.1),

@@ -138,7 +138,7 @@ def built_policy(name: str, table: dict[str, Any]) -> Any:
     """Return a policy; its own settings say which keys there are."""
     settings = dict(table)
     kind = settings.pop("kind", None)
-    kinds = {policy.__name__: policy for policy in (*POLICIES, KINDS["ROFUL"])}
+    kinds = {policy.__name__: policy for policy in (*POLICIES, KINDS["ROFUL"], KINDS["DOSLB"])}
     if kind not in kinds:
         raise InvalidFile(f"{name}.kind is {kind!r}; it must be one of {', '.join(sorted(kinds))}")
     keys = sorted(field.name for field in dataclasses.fields(kinds[kind]) if field.init)

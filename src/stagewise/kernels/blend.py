@@ -132,7 +132,8 @@ def choose(odds: Odds, promise: Promise, eligible: Flags, lottery: float) -> int
             odds.hoped[action] = -math.inf
     if promise.directional:
         solve(odds, odds.cheapest, odds.safe_cheapest, promise.limits)
-        mix_back(odds, promise.limits)
+        if promise.returns:
+            mix_back(odds, promise.limits)
     else:
         solve(odds, odds.dearest, odds.safe_dearest, promise.limits)
     add_up(odds)
@@ -140,7 +141,7 @@ def choose(odds: Odds, promise: Promise, eligible: Flags, lottery: float) -> int
         stay(odds)
         return -NOT_FINITE
     for j in range(promise.limits.size):
-        if not odds.total[1 + j] <= promise.thresholds[j]:
+        if promise.returns and not odds.total[1 + j] <= promise.thresholds[j]:
             stay(odds)
             return -NOTHING_SAFE
     if only_safe(odds):

@@ -30,6 +30,7 @@ class Shape(NamedTuple):
     directional: bool
     inflated: bool
     offers_safe: bool
+    returns: bool
 
 
 @kernel
@@ -44,6 +45,7 @@ def named_shape(flags: Ints) -> Shape:
         flags[6] != 0,
         flags[7] != 0,
         flags[8] != 0,
+        flags[9] != 0,
     )
 
 
@@ -160,6 +162,7 @@ def named_promise_of(shape: Shape, numbers: Floats) -> Promise:
         shape.reward_known,
         shape.cost_known,
         shape.offers_safe,
+        shape.returns,
     )
 
 

@@ -21,11 +21,19 @@ class Promise(NamedTuple):
     reward_known: bool  # at the safe action
     cost_known: bool
     offers_safe: bool  # false: an unconstrained learner without a safe action
+    returns: bool  # false: directional without coming back, which breaks limits (DOSLB)
 
 
 @kernel
 def named_promise(
-    numbers: Floats, m: int, directional: bool, inflated: bool, reward_known: bool, cost_known: bool, offers_safe: bool
+    numbers: Floats,
+    m: int,
+    directional: bool,
+    inflated: bool,
+    reward_known: bool,
+    cost_known: bool,
+    offers_safe: bool,
+    returns: bool = True,
 ) -> Promise:
     """Name the end of an array of settings: α_r, α_c | thresholds | limits | ceilings."""
     first = numbers.size - 3 * m
@@ -40,6 +48,7 @@ def named_promise(
         reward_known,
         cost_known,
         offers_safe,
+        returns,
     )
 
 
@@ -51,25 +60,47 @@ class Start(NamedTuple):
 
 
 @kernel
+def shortfall_of(promise: Promise, reward: float, doubt: float) -> float:
+    """Return the largest plausible 1 − r₀."""
+    return 1.0 - reward if promise.reward_known else max(0.0, 1.0 - reward + doubt)
+
+
+@kernel
+def slack_of(promise: Promise, constraint: int, cost: float, doubt: float) -> float:
+    """Return the smallest plausible τ − c₀."""
+    return promise.limits[constraint] - min(cost + promise.cost_scale * doubt, promise.ceilings[constraint])
+
+
+@kernel
+def suffices(promise: Promise, slack: float, doubt: float) -> bool:
+    """Say whether the slack is certain enough to leave the safe action: (1 + α_c) h₀ ≤ τ − c₀."""
+    return slack > 0.0 and (1.0 + promise.cost_scale) * doubt <= slack
+
+
+@kernel
+def factor_of(promise: Promise, shortfall: float, slack: float) -> float:
+    """Return what a unit of a cost's half-width adds to the hoped reward: α_r − 1 = (1 + α_c) (1 − r₀)/(τ − c₀)."""
+    if promise.reward_scale > 0.0:
+        return promise.reward_scale - 1.0
+    return (1.0 + promise.cost_scale) * shortfall / slack
+
+
+@kernel
 def assess(promise: Promise, start: Floats, radii: Floats) -> Start:
     """Weigh the safe action: `start` (m + 3,) is its reward, costs, reward width and cost width.
 
-        α_r − 1 = (1 + α_c) (1 − r₀)/(τ − c₀),    certified when (1 + α_c) β ‖x₀‖ ≤ τ − c₀
+        lift = max_j (α_r − 1)_j β_j,    certified when (1 + α_c) β ‖x₀‖ ≤ τ − c₀
 
     with the largest plausible 1 − r₀ and c₀ where they are unknown (docs/theory/unknown-baseline.md).
     """
     m = promise.limits.size
-    shortfall = 1.0 - start[0]
-    if not promise.reward_known:
-        shortfall = max(0.0, shortfall + radii[0] * start[1 + m])
-    certified, lift, doubled = True, 0.0, 1.0 + promise.cost_scale
+    shortfall = shortfall_of(promise, start[0], radii[0] * start[1 + m])
+    certified, lift = True, 0.0
     for j in range(m):
         doubt = radii[1 + j] * start[2 + m]
-        slack = promise.limits[j] - min(start[1 + j] + promise.cost_scale * doubt, promise.ceilings[j])
-        if not (slack > 0.0 and doubled * doubt <= slack):
-            certified = False
-        elif promise.reward_scale > 0.0:
-            lift = max(lift, (promise.reward_scale - 1.0) * radii[1 + j])
+        slack = slack_of(promise, j, start[1 + j], doubt)
+        if suffices(promise, slack, doubt):
+            lift = max(lift, factor_of(promise, shortfall, slack) * radii[1 + j])
         else:
-            lift = max(lift, doubled * shortfall / slack * radii[1 + j])
-    return Start(certified, lift if promise.inflated else 0.0)
+            certified = False
+    return Start(certified or not promise.returns, lift if promise.inflated else 0.0)

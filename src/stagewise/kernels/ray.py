@@ -155,12 +155,15 @@ def choose(sight: Sight, promise: Promise, eligible: Flags) -> int:
     best = first_best(hoped)
     if best < 0 or not math.isfinite(hoped[best]):
         return -NOT_FINITE
-    if promise.directional:
+    if promise.directional and promise.returns:
         sight.steps[best] = min(sight.steps[best], reaches[best])
+    elif promise.directional:
+        sight.steps[best] = reaches[best]
     if promise.offers_safe and tie_floor(safe) > hoped[best]:
         return -PREFERRED
     for j in range(m):
-        if not pessimistic(sight, promise, j, best, sight.steps[best]) <= promise.thresholds[j]:
+        within = pessimistic(sight, promise, j, best, sight.steps[best]) <= promise.thresholds[j]
+        if promise.returns and not within:
             return -NOTHING_SAFE
     return best
 

@@ -32,7 +32,7 @@ class LinearModel:
         """Whether the safe action is the zero vector, where a linear signal is 0."""
         return not np.any(self.safe)
 
-    def flags(self, *, directional: bool, inflated: bool, offers_safe: bool) -> Ints:
+    def flags(self, *, directional: bool, inflated: bool, offers_safe: bool, returns: bool = True) -> Ints:
         """Return the whole numbers and switches that kernels read."""
         shape = linear.Shape(
             self.safe.size,
@@ -44,6 +44,7 @@ class LinearModel:
             directional,
             inflated,
             offers_safe,
+            returns,
         )
         for name, known in [("reward", shape.reward_known), ("cost", shape.cost_known)]:
             n = linear.learned_dimension(shape, known)

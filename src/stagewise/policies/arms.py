@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Ints
-from stagewise.models.arms import ArmsModel, confidence_of, union_kind
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.models.arms import RADII, RANGED, ArmsModel, confidence_of, lows_of, union_kind
 from stagewise.policies.settings import one_of, probability
 from stagewise.problem.actions import ALL, Arms, Flags
 from stagewise.problem.checks import one_per, shown
@@ -21,16 +21,27 @@ def arms_model(
     horizon: int | None,
     signals: int,
     blind: float,
+    signs: Floats,
 ) -> ArmsModel:
     """Return what is assumed of the arms; δ is shared by `signals` signals."""
-    one_of(radius, ("hoeffding", "paper"), "radius")
+    one_of(radius, RADII, "radius")
     rounds = checked_horizon(horizon)
+    if radius in RANGED and noise is not None:
+        raise InvalidProblem(
+            f"noise is {shown(noise)} and radius {radius!r}; that radius is for outcomes in [0, 1] and takes no noise, "
+            "so leave it out or use radius='hoeffding'"
+        )
+    if radius in RANGED and rounds is not None:
+        raise InvalidProblem(
+            f"horizon is {rounds} and radius {radius!r}; it holds for all rounds, leave the horizon out"
+        )
     kind = union_kind(radius, rounds)
-    usual = 0.5 if radius == "hoeffding" else 1.0  # numbers in [0, 1] are ½-sub-Gaussian
+    usual = 1.0 if radius == "paper" else 0.5  # numbers in [0, 1] are ½-sub-Gaussian
     return ArmsModel(
         arms=arms,
         signals=len(names),
         noise=one_per(usual if noise is None else noise, names, "noise"),
+        lows=lows_of(signs),
         kind=kind,
         confidence=confidence_of(kind, probability(delta, "delta"), arms, signals, rounds),
         blind=blind,

@@ -54,7 +54,12 @@ class LinearPolicy(Learning):
         ceilings = ceilings_of(thresholds, self.cost_bound, None)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale)
         directional = optimism == "directional"
-        flags = model.flags(directional=directional, inflated=self.inflates and not directional, offers_safe=True)
+        flags = model.flags(
+            directional=directional,
+            inflated=self.inflates and not directional,
+            offers_safe=True,
+            returns=self.returns,
+        )
         object.__setattr__(self, "dimension", safe.dimension)
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "flags", flags)
@@ -63,6 +68,11 @@ class LinearPolicy(Learning):
     @property
     def inflates(self) -> bool:
         """Whether the costs' uncertainty raises the hoped reward."""
+        return True
+
+    @property
+    def returns(self) -> bool:
+        """Whether a directional choice comes back to what is safe."""
         return True
 
     def model(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:

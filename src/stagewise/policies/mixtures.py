@@ -13,6 +13,9 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.explanation import Row, Table
 
+SAFEST = "drawn from the mixture with the largest hoped reward whose pessimistic costs stay within the thresholds"
+DARING = "drawn from the mixture with the largest hoped reward whose optimistic costs do, which may break a limit"
+
 
 def decision_from_mixture(
     code: int,
@@ -26,6 +29,7 @@ def decision_from_mixture(
     round_: int,
     offered: Floats | None = None,
     news: bool = False,
+    why: str = SAFEST,
 ) -> Decision:
     """Return the decision that the kernel's code and odds stand for; `home` is the safe action's own place, or −1."""
     m = thresholds.values.size
@@ -44,7 +48,7 @@ def decision_from_mixture(
         thresholds.values,
         None if code >= 0 or code == -DRAWN else FALLBACKS[-code],
         round_,
-        partial(table, code, flat, support, count, home, probabilities, eligible, thresholds),
+        partial(table, code, flat, support, count, home, probabilities, eligible, thresholds, why),
         offered,
         news,
     )
@@ -65,6 +69,7 @@ def table(
     probabilities: Floats,
     eligible: Flags,
     thresholds: Thresholds,
+    why: str,
 ) -> Table:
     """Return the leading actions and the safe one with their bounds."""
     odds = named(named_odds)(thresholds.values.size, count, flat, support)
@@ -78,6 +83,5 @@ def table(
     ]
     safe = tuple(signs * odds.safe_dearest)
     rows.append(Row("safe action", float(odds.safe_hoped[0]), safe, float(probabilities[home]), code < 0))
-    why = "drawn from the mixture with the largest hoped reward whose pessimistic costs stay within the thresholds"
     hidden = max(hidden_count(count, eligible, len(shown)) - int(home >= 0), 0)
     return Table(thresholds.names, tuple(signs), tuple(thresholds.values), "probability", tuple(rows), hidden, why)

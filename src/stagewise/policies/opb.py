@@ -27,9 +27,10 @@ from stagewise.records.draw import FIRST, Draw
 class OPB(Learning):
     """The paper's Algorithm 3: with probability 1 − δ the mixture of every round has its expected cost in check.
 
-    An arm never pulled may cost as much as any. `radius="hoeffding"` is for outcomes in [0, 1]; with `noise` given,
-    outcomes may be any numbers that are R-sub-Gaussian. `radius="paper"` takes them as 1-sub-Gaussian. Without a
-    horizon the radii hold for all rounds at once.
+    An arm never pulled may cost as much as any. `radius="hoeffding"`, "kl" and "bernstein" are for outcomes in [0, 1];
+    "kl" is the sharpest where costs are rare, as one opt-out in a hundred (docs/theory/arms.md). With `noise` given,
+    "hoeffding" takes any outcomes that are R-sub-Gaussian; "paper" takes them as 1-sub-Gaussian. Without a horizon the
+    intervals hold for all rounds at once.
 
     >>> from stagewise.problem.actions import Arms
     >>> policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
@@ -43,7 +44,7 @@ class OPB(Learning):
     horizon: int | None = None
     noise: Any = None  # None: outcomes lie in [0, 1]
     delta: float = 0.05
-    radius: str = "hoeffding"  # or "paper"
+    radius: str = "hoeffding"  # or "kl", "bernstein", "paper"
     cost_bound: float = 1.0
     optimism: str = "inflated"  # or "directional"
     reward_scale: float | None = None
@@ -76,17 +77,18 @@ class OPB(Learning):
         names = ("reward", *thresholds.names)
         signals = len(names) if self.share_delta else 2
         blind = max(1.0, self.cost_bound)
-        model = arms_model(self.arms, names, self.noise, self.radius, self.delta, self.horizon, signals, blind)
+        signs = thresholds.signs
+        model = arms_model(self.arms, names, self.noise, self.radius, self.delta, self.horizon, signals, blind, signs)
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "model", model)
-        flags = np.array([self.arms, ceilings.size, safe.arm, *switches], dtype=np.int64)
+        flags = np.array([self.arms, ceilings.size, safe.arm, *switches, model.kind], dtype=np.int64)
         object.__setattr__(self, "flags", flags)
-        object.__setattr__(self, "numbers", np.concatenate([model.noise, known, promise]))
+        object.__setattr__(self, "numbers", np.concatenate([model.numbers(), known, promise]))
 
     @property
     def bounded(self) -> bool:
         """Whether outcomes are promised to lie in [0, 1]."""
-        return self.noise is None and self.radius == "hoeffding"
+        return self.noise is None and self.radius != "paper"
 
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing."""
@@ -100,13 +102,14 @@ class OPB(Learning):
             return past_horizon(self, draw)
         flat, support = np.empty(odds_size(m, self.arms)), np.empty(m + 2, dtype=np.int64)
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-        code = opb.decide(eligible, self.flags, self.numbers, state.memory, np.empty(m + 3), flat, support, lottery)
+        work = np.empty(opb.home_size(m))
+        code = opb.decide(eligible, self.flags, self.numbers, state.memory, work, flat, support, lottery)
         arm = code if code >= 0 else home
         return decision_from_mixture(code, arm, flat, support, self.arms, home, eligible, self.thresholds, draw.round)
 
     def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Take in one pull, in place."""
-        self.model.absorb(state.memory, int(played.action), values)
+        opb.absorb(int(played.action), values, self.flags, self.numbers, state.memory)
         return state
 
     def logged(self, actions: Any) -> Ints:
@@ -117,7 +120,7 @@ class OPB(Learning):
         """Return the outcome as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.bounded:
-            check_unit_range(values, self.thresholds.signs, self.thresholds.names)
+            check_unit_range(values, self.thresholds.signs, self.thresholds.names, self.radius)
         return values
 
 

@@ -9,7 +9,7 @@ from stagewise.kernels import linear, oplb
 from stagewise.kernels.blend import odds_size
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.policies.linear import LinearPolicy
-from stagewise.policies.mixtures import decision_from_mixture
+from stagewise.policies.mixtures import DARING, SAFEST, decision_from_mixture
 from stagewise.policies.policy import State
 from stagewise.policies.rays import own
 from stagewise.problem.actions import Arms, Finite, Listed
@@ -42,9 +42,20 @@ class OPLB(LinearPolicy):
             listed.features, listed.eligible, flags, numbers, state.memory, sheet, work, flat, support, lottery
         )
         action = own(sheet[sheet.size - d :])
-        news = bool(sheet[sheet.size - d - 1])
+        news, why = bool(sheet[sheet.size - d - 1]), SAFEST if self.returns else DARING
         return decision_from_mixture(
-            code, action, flat, support, count, -1, listed.eligible, self.thresholds, draw.round, listed.features, news
+            code,
+            action,
+            flat,
+            support,
+            count,
+            -1,
+            listed.eligible,
+            self.thresholds,
+            draw.round,
+            listed.features,
+            news,
+            why,
         )
 
 

@@ -107,5 +107,7 @@ def table(code: int, sheet: Floats, eligible: Flags, flags: Ints, numbers: Float
             if not shape.offers_safe
             else "the ray with the largest hoped reward at its longest plausible step, cut back to its safe step"
         )
+    if not shape.returns:
+        why = "the ray with the largest hoped reward at its longest plausible step, which may break a limit"
     hidden = hidden_count(count, eligible, len(chosen))
     return Table(thresholds.names, tuple(thresholds.signs), tuple(thresholds.values), "step", tuple(rows), hidden, why)

@@ -12,6 +12,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.ridge import ELSEWHERE
 from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.doslb import DOSLB
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
@@ -27,7 +28,7 @@ from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 FORMAT, VERSION = "stagewise-agent", 1
 KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (LCLUCB, ROFUL, SafeLTS, OPLB, OPB, LinUCB, UCB, AlwaysSafe, SafeAction, AtLeast, RelativeToSafe)
+    for kind in (LCLUCB, ROFUL, DOSLB, SafeLTS, OPLB, OPB, LinUCB, UCB, AlwaysSafe, SafeAction, AtLeast, RelativeToSafe)
 }
 
 

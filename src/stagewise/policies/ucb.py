@@ -52,17 +52,18 @@ class UCB(Learning):
     @cached_property
     def model(self) -> ArmsModel:
         """What is assumed of the arms."""
-        return arms_model(self.arms, ("reward",), self.noise, self.radius, self.delta, self.horizon, 1, 1.0)
+        names, signs = ("reward",), np.empty(0)
+        return arms_model(self.arms, names, self.noise, self.radius, self.delta, self.horizon, 1, 1.0, signs)
 
     @cached_property
     def flags(self) -> Ints:
         """The whole numbers and switches that kernels read."""
-        return np.array([self.arms, 0, -1, 1, 1, 0, 0], dtype=np.int64)
+        return np.array([self.arms, 0, -1, 1, 1, 0, 0, self.model.kind], dtype=np.int64)
 
     @cached_property
     def numbers(self) -> Floats:
-        """The settings that kernels read: noise, nothing known, no promise."""
-        return np.concatenate([self.model.noise, [0.0], promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)])
+        """The settings that kernels read: the intervals, nothing known, no promise."""
+        return np.concatenate([self.model.numbers(), [0.0], promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)])
 
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing."""
@@ -84,13 +85,13 @@ class UCB(Learning):
     def values(self, reward: Any, cost: Any) -> Floats:
         """Return the reward as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
-        if self.noise is None and self.radius == "hoeffding":
-            check_unit_range(values, np.empty(0), ())
+        if self.noise is None and self.radius != "paper":
+            check_unit_range(values, np.empty(0), (), self.radius)
         return values
 
     def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Take in one pull, in place."""
-        self.model.absorb(state.memory, int(played.action), values)
+        opb.absorb(int(played.action), values, self.flags, self.numbers, state.memory)
         return state
 
 

@@ -10,6 +10,7 @@ from stagewise.kernels.compile import Flags, Floats
 from stagewise.kernels.trace import Trace
 from stagewise.kernels.world import Truth
 from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.doslb import DOSLB
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linear import following
 from stagewise.policies.linucb import LinUCB
@@ -33,7 +34,7 @@ def plays(policy: Any, world: Any) -> bool:
         return type(policy) in (OPB, UCB, AlwaysSafe)
     if not isinstance(world, LinearWorld):
         return False
-    kinds: tuple[Any, ...] = (OPLB, LinUCB, AlwaysSafe)
+    kinds: tuple[Any, ...] = (OPLB, DOSLB, LinUCB, AlwaysSafe)
     return type(policy) in (*kinds, LCLUCB, ROFUL, SafeLTS) if world.offers_rays else type(policy) in kinds
 
 
@@ -72,7 +73,8 @@ class Compiled:
             cpu.play_arms(self.bandit, room, trace, room.true_flat, *where)
         else:
             fresh = self.stage.fresh
-            loop = cpu.mixtures_loop(fresh) if type(self.policy) is OPLB else cpu.rays_loop(self.player.sampled, fresh)
+            mixes = type(self.policy) is OPLB or (type(self.policy) is DOSLB and judge.mixes)
+            loop = cpu.mixtures_loop(fresh) if mixes else cpu.rays_loop(self.player.sampled, fresh)
             loop(self.player, self.stage, room, trace, judge.mixes, *where)
 
 
@@ -145,8 +147,6 @@ def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> cpu.Bandit:
         policy.flags,
         policy.numbers,
         policy.start().memory,
-        policy.model.kind,
-        policy.model.confidence,
         world.table.copy(),
         world.noise.copy(),
         OUTCOMES[world.outcomes],

@@ -222,8 +222,6 @@ class Bandit(NamedTuple):
     flags: Ints
     numbers: Floats
     memory: Floats
-    kind: int  # of the radius
-    confidence: float
     means: Floats  # (1 + m, K)
     noise: Floats  # (1 + m,)
     outcomes: int  # their kind
@@ -240,13 +238,13 @@ def play_arms(
     """Play arms drawn from OPB's mixtures, or UCB's arms."""
     terms = opb.named_terms(bandit.flags, bandit.numbers)
     m, arms = terms.promise.limits.size, terms.arms
-    tally = counts.named_tally(m, arms, bandit.memory)
+    tally, home = counts.named_tally(terms.radius.kind, m, arms, bandit.memory), opb.named_home(m, room.work)
     odds = named_odds(m, arms, room.flat, room.support)
-    values, pulled, lift = room.values[: 1 + m], -1, 0.0
+    values, pulled = room.values[: 1 + m], -1
     for t in range(first, last):
         if bandit.constrained:
             lottery = uniform(seed, run, t, POLICY, 0)
-            arm, lift = opb.take_again(room.everyone, terms, tally, odds, room.work, lottery, pulled, lift)
+            arm = opb.take(room.everyone, terms, tally, odds, home, lottery, pulled)
             fill_arm_mixture(bandit, odds, room.values)
         else:
             arm = opb.take_unconstrained(room.everyone, terms, tally, hoped)
@@ -258,7 +256,7 @@ def play_arms(
         fill_arm(bandit, arm, room.means)
         fill_outcome(bandit.outcomes, room.means, bandit.noise, seed, run, t, room.values)
         sign(bandit.signs, room.values)
-        counts.count_pull(tally, arm, values, bandit.kind, bandit.confidence)
+        counts.count_pull(tally, arm, values, terms.radius)
 
 
 @kernel

@@ -1,0 +1,41 @@
+"""DOSLB: optimistic in the reward and in the costs, without coming back. It breaks limits."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stagewise.policies.lclucb import LCLUCB
+from stagewise.policies.oplb import OPLB
+from stagewise.policies.policy import State
+from stagewise.problem.actions import Finite
+from stagewise.records.decision import Decision
+from stagewise.records.draw import FIRST, Draw
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DOSLB(LCLUCB):
+    """The doubly optimistic learner (Chen, Gangrade, Saligrama 2022). **It breaks its limits**: for comparison only.
+
+    On rays it is `ROFUL`, and on a finite set the directional `OPLB`, without the last step that makes those safe:
+    where a cost may still be within its threshold it is taken to be. The rounds in which it is not grow like √T, while
+    regret is small or negative: what it gains on them is the price of safety.
+
+    >>> import numpy as np
+    >>> from stagewise.problem.safe_action import SafeAction
+    >>> policy = DOSLB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+    >>> decision = policy.decide(policy.start(), np.eye(2), Draw())
+    >>> decision.step, bool(decision.dearest[0] > 0.5)
+    (1.0, True)
+    """
+
+    optimism: str = field(init=False, default="directional")
+
+    @property
+    def returns(self) -> bool:
+        """Whether a directional choice comes back to what is safe: not here."""
+        return False
+
+    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+        """Choose a point on one of the rays, or draw from a mixture of a finite set."""
+        if isinstance(actions, Finite):
+            return OPLB.decide(self, state, actions, draw)  # type: ignore[arg-type]
+        return super().decide(state, actions, draw)

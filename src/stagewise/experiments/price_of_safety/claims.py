@@ -4,7 +4,7 @@ from stagewise.experiments.claim import HOLDS, REMARK, Claim, final, safety, sma
 from stagewise.experiments.price_of_safety.plan import POLICIES, THRESHOLDS, UNSAFE, name_of
 from stagewise.reports.result import Result
 
-SAFE_KINDS = [policy for policy in POLICIES if policy != UNSAFE]
+SAFE_KINDS = [policy for policy in POLICIES if policy not in UNSAFE]
 
 
 def check(experiment: str, results: dict[str, Result]) -> list[Claim]:
@@ -25,9 +25,13 @@ def check(experiment: str, results: dict[str, Result]) -> list[Claim]:
             else "disclosed: uninflated Safe-LTS is as safe and often better, without a regret proof"
         )
         claims.append(smaller(experiment, statement, round(ours), sampled, remark))
-        unsafe = results[name_of(UNSAFE, threshold)]
-        share = float(unsafe.violations.mean() / unsafe.rounds[-1])
-        statement = f"τ = {threshold:g}: the unconstrained learner breaks the limit"
-        word = HOLDS if share > 0.5 else REMARK if share > 0.0 else verdict(False)
-        claims.append(Claim(experiment, statement, f"{share:.1%} of rounds", "more than none", word))
+        claims += [breaks(experiment, policy, threshold, results[name_of(policy, threshold)]) for policy in UNSAFE]
     return claims
+
+
+def breaks(experiment: str, policy: str, threshold: float, result: Result) -> Claim:
+    """Return how often a policy without a guarantee breaks the limit."""
+    share = float(result.violations.mean() / result.rounds[-1])
+    word = HOLDS if share > 0.5 else REMARK if share > 0.0 else verdict(False)
+    statement = f"τ = {threshold:g}: {policy.removesuffix(', which violates')} breaks the limit"
+    return Claim(experiment, statement, f"{share:.1%} of rounds", "more than none", word)

@@ -5,6 +5,7 @@ from typing import Any
 from stagewise.experiments.cell import Cell, repeated
 from stagewise.experiments.instances import DELTA, SIZES, at_zero, shifted, slug
 from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.doslb import DOSLB
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.safe_lts import SafeLTS
@@ -19,10 +20,11 @@ POLICIES: dict[str, tuple[Any, dict[str, Any]]] = {
     "LC-LUCB, mixture and clip": (LCLUCB, {}),
     "ROFUL, mixture and clip": (ROFUL, {}),
     "Safe-LTS, no inflation": (SafeLTS, {"inflation": "none"}),
+    "DOSLB, which violates": (DOSLB, {}),
     "unconstrained LinUCB": (LinUCB, {}),
     "always safe": (AlwaysSafe, {}),
 }
-UNSAFE = "unconstrained LinUCB"
+UNSAFE = ("DOSLB, which violates", "unconstrained LinUCB")
 
 
 def name_of(policy: str, threshold: float) -> str:

@@ -53,24 +53,27 @@ def simulate(
     """Play `runs` runs (a number, or the numbers of the runs) of `rounds` rounds, keeping `record` points of each.
 
     Every random number is a function of seed, run and round: a run is the same alone or among others, on any worker, at
-    any recording rate. `backend`: "cpu" is the compiled loop, "python" plays any object with start, decide and learn,
-    "auto" picks. `executor` is any concurrent.futures.Executor; without one a process pool is used when it pays. With
-    `out` every finished run is kept there at once, and the same call continues where it was interrupted. Long work
-    shows a progress bar, where rich is installed, unless `progress` is False.
+    any recording rate. `backend`: "cpu" is the compiled loop, "cuda" the same on a GPU, for ten thousand runs and more,
+    "python" plays any object with start, decide and learn, "auto" picks "cpu" where it can. `executor` is any
+    concurrent.futures.Executor; without one a process pool is used when it pays. With `out` every finished run is kept
+    there at once, and the same call continues where it was interrupted. Long work shows a progress bar, where rich is
+    installed, unless `progress` is False.
     """
     numbers = list(range(counted(runs, "runs"))) if isinstance(runs, int | np.integer) else [int(run) for run in runs]
     counted(rounds, "rounds")
     counted(record, "record")
     if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
         raise InvalidProblem(f"runs is {runs!r}; it must be a number of runs, or different run numbers from 0 on")
-    if backend not in ("auto", "cpu", "python"):
-        raise InvalidProblem(f"backend is {backend!r}; it must be 'auto', 'cpu' or 'python'")
+    if backend not in ("auto", "cpu", "python", "cuda"):
+        raise InvalidProblem(f"backend is {backend!r}; it must be 'auto', 'cpu', 'python' or 'cuda'")
     horizon = getattr(policy, "horizon", None)
     if horizon is not None and rounds > horizon:
         raise InvalidProblem(f"rounds is {rounds} and the policy's horizon {horizon}; its radii hold only up to that")
     chosen = ("cpu" if plays(policy, world) else "python") if backend == "auto" else backend
     plan = planned(policy, world, int(rounds), int(record), int(seed), chosen)
     begun = time.perf_counter()
+    if chosen == "cuda":
+        return on_device(policy, world, plan, numbers, out)
     done = {} if out is None else finished(Path(out), plan, numbers)
     rest = [run for run in numbers if run not in done]
     todo = {run: (policy, world, int(rounds), int(record), int(seed), run, chosen) for run in rest}
@@ -82,6 +85,33 @@ def simulate(
             advance()
     result = merged([done[run] for run in numbers])
     result.manifest["seconds"] = time.perf_counter() - begun
+    if out is not None:
+        result.save(out)
+    return result
+
+
+def on_device(policy: Any, world: World, plan: dict[str, Any], numbers: list[int], out: str | Path | None) -> Result:
+    """Play all runs at once on a GPU; what `out` holds already, whole and of the same plan, is not played again."""
+    from stagewise.simulation import cuda
+
+    if out is not None:
+        finished(Path(out), plan, [])
+        if (Path(out) / "manifest.json").exists() and list((kept := Result.load(out)).runs) == numbers:
+            return kept
+    begun, arbiter = time.perf_counter(), judge(policy, world)
+    runs, m = np.array(numbers, dtype=np.int64), world.costs
+    traces = cuda.play(policy, arbiter, plan["rounds"], plan["record"], signed(plan["seed"]), runs)
+    result = Result(
+        rounds=recorded(plan["rounds"], plan["record"]),
+        regret=traces.regret,
+        reward=traces.reward,
+        cost=traces.cost[:, :, :m] * arbiter.signs[1:],
+        max_cost=traces.largest[:, :m] * arbiter.signs[1:],
+        violations=traces.running[:, 2].astype(np.int64),
+        optimum=traces.best,
+        runs=runs,
+        manifest={**plan, "seconds": time.perf_counter() - begun},
+    )
     if out is not None:
         result.save(out)
     return result

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from stagewise.policies.linucb import LinUCB as LinUCB
     from stagewise.policies.opb import OPB as OPB
     from stagewise.policies.oplb import OPLB as OPLB
+    from stagewise.policies.opnlb import OPNLB as OPNLB
     from stagewise.policies.policy import Policy as Policy
     from stagewise.policies.policy import State as State
     from stagewise.policies.safe_lts import SafeLTS as SafeLTS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
     from stagewise.problem.errors import InvalidProblem as InvalidProblem
     from stagewise.problem.errors import StagewiseError as StagewiseError
+    from stagewise.problem.functions import FunctionClass as FunctionClass
     from stagewise.problem.safe_action import SafeAction as SafeAction
     from stagewise.problem.thresholds import AtLeast as AtLeast
     from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe
@@ -49,6 +51,7 @@ _HOMES = {
     "Decision": "records.decision",
     "Draw": "records.draw",
     "Finite": "problem.actions",
+    "FunctionClass": "problem.functions",
     "InvalidActions": "problem.errors",
     "InvalidFile": "problem.errors",
     "InvalidOutcome": "problem.errors",
@@ -58,6 +61,7 @@ _HOMES = {
     "LinearWorld": "worlds.linear",
     "OPB": "policies.opb",
     "OPLB": "policies.oplb",
+    "OPNLB": "policies.opnlb",
     "Outcome": "records.outcome",
     "Policy": "policies.policy",
     "ROFUL": "policies.lclucb",

@@ -163,6 +163,8 @@ def best_mixed(worth: Floats, tables: tuple[Floats, ...], scales: Floats, rule: 
     else:
         vertex = best_under_rows(worth, tables[1:], rule.promise.limits)
         mixed = Mixed(vertex.shares, vertex.value, vertex.bound, vertex.solved)
+    if not np.isfinite(mixed.hoped):
+        mixed = Mixed(np.eye(worth.size)[-1], float(worth[-1]), float(worth[-1]), False)
     if mixed.shares[-1] == 1.0:  # nothing but rounding stands beside it
         mixed.shares[:-1] = 0.0
     return mixed

@@ -111,8 +111,8 @@ def answer(function: Callable[[Floats], Any], row: Floats, place: int, error: ty
     except Exception as reason:
         raise error(
             f"function {place} of a class cannot be asked about the action {shown(row.tolist())}; "
-            f"it raised {type(reason).__name__}: {shown(str(reason))}"
-        ) from None
+            f"it raised {type(reason).__name__}"
+        ) from reason
     if np.ndim(value):
         raise error(f"function {place} of a class answers with shape {np.shape(value)}; it must be one number")
     return number(value, f"the value of function {place} of a class at {shown(row.tolist())}", error)

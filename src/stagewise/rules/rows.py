@@ -124,7 +124,7 @@ def best_under_rows(worth: Floats, tables: tuple[Floats, ...], limits: Floats) -
     found = answered(stated(rows), worth[:-1] - worth[-1])
     shares = mixed_back(mixture_of(found.columns), tables, limits)
     bound = float(priced_bounds(worth, np.maximum(found.prices[:-1], 0.0), rows)[0])
-    return Vertex(shares, float(worth @ shares), bound, found.solved)
+    return Vertex(shares, float(worth @ shares), bound, found.solved and bool(np.isfinite(bound)))
 
 
 def mixed_back(shares: Floats, tables: tuple[Floats, ...], limits: Floats) -> Floats:

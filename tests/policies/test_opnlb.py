@@ -253,6 +253,15 @@ def test_arms_are_simulated(method: str) -> None:
     assert np.all(result.regret[:, -1] < 0.3 * result.optimum[:, -1] * 300)
 
 
+@pytest.mark.parametrize("method", ["pointwise", "rows", "exact"])
+def test_where_only_the_safe_arm_is_eligible_it_is_played(method: str) -> None:
+    policy = OPNLB(**BASE, method=method)
+    decision = policy.decide(policy.start(), Arms(3).only([0]))
+    assert decision.probabilities.tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert (decision.action, decision.hoped, decision.gap) == (0, 0.1, 0.0)
+    assert "promises more" in decision.fallback
+
+
 def test_callables_cannot_be_saved_and_their_table_can(tmp_path: Path) -> None:
     with refused(InvalidProblem, "callables", "FunctionClass(callables, features=...)"):
         Agent(OPNLB(**FEATURED)).save(tmp_path / "agent.json")

@@ -8,7 +8,7 @@ from tests.rules.witness import KINDS, Problem, linear_value, random_problem
 
 from stagewise.kernels.compile import Floats
 from stagewise.rules import rows as rows_module
-from stagewise.rules.rows import Answer, best_under_rows, dearest_of, maximal, measured_rows, mixed_back, priced_bounds
+from stagewise.rules.rows import Answer, best_under_rows, dearest_of, maximal, mixed_back, needed_rows, priced_bounds
 
 SEED = 20260902
 
@@ -43,7 +43,7 @@ def test_the_mixture_is_the_best_and_safe_to_the_bit(kind: str, constraints: int
 def test_any_prices_bound_every_feasible_mixture(seed: int) -> None:
     random = np.random.default_rng(seed)
     problem = random_problem(random, "plain", 2)
-    rows, worth = measured_rows(problem.costs, problem.limits), worth_of(problem)
+    rows, worth = needed_rows(problem.costs, problem.limits), worth_of(problem)
     bound = priced_bounds(worth, random.exponential(size=len(rows)), rows)[0]
     shares = mixed_back(random.dirichlet(np.ones(worth.size)), problem.costs, problem.limits)
     assert worth @ shares <= bound + 1e-12
@@ -79,10 +79,11 @@ def test_only_functions_that_another_reaches_everywhere_are_left_out(seed: int) 
 
 def test_a_solver_that_fails_leaves_the_safe_action(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problems("plain", 1, 1)[0]
-    failing = Answer(np.zeros(problem.rewards.shape[1] - 1), np.zeros(99), False)
-    monkeypatch.setattr(
-        rows_module, "answered", lambda solver, costs: failing._replace(prices=np.zeros(solver.getNumRow()))
-    )
+
+    def failing(rows: Floats, worth: Floats) -> Answer:
+        return Answer(np.zeros(worth.size - 1), np.zeros(len(rows)), False)
+
+    monkeypatch.setattr(rows_module, "solved_under", failing)
     vertex = best_under_rows(worth_of(problem), problem.costs, problem.limits)
     assert not vertex.solved
     assert vertex.shares[-1] == 1.0

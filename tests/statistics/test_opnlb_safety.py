@@ -78,7 +78,7 @@ PROMISED = {
 }
 SHORT = {"random": 100, "directional": 100, "rows": 40, "the paper's sets": 40, "tight": 100}
 OVERCONFIDENT = {
-    "told a tenth of the noise": played(random_world, noise=0.05),
+    "told three tenths of the noise": played(random_world, noise=0.15),
     "told four tenths, tight": played(tight_world, noise=0.2),
 }
 
@@ -91,7 +91,7 @@ def test_of_a_hundred_runs_few_violate(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["random", "directional", "tight"])
 def test_of_two_thousand_runs_no_more_violate_than_delta_allows(name: str) -> None:
-    count = violating(PROMISED[name], 2000, 250)
+    count = violating(PROMISED[name], 2000, 150)
     print(f"OPNLB, {name}: {count} of 2000 runs violate, {allowed(2000)} may")  # pytest -rP shows it
     assert count <= allowed(2000)
 

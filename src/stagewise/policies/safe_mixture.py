@@ -129,7 +129,8 @@ def by_solver(
     """Return the decision of a rule that bounds costs function by function."""
     columns = np.flatnonzero(odds.hoped > -np.inf)
     tables = tuple(signal[:, [*columns, -1]] for signal in believed.tables)
-    mixed = best_mixed(np.append(odds.hoped[columns], odds.safe_hoped), tables, scales, rule)
+    worth = np.append(odds.hoped[columns], odds.safe_hoped)
+    mixed = best_mixed(worth, tables, scales, rule) if columns.size else Mixed(np.ones(1), worth[-1], worth[-1], True)
     alone = mixed.shares[-1] == 1.0
     places = np.flatnonzero(mixed.shares)
     drawn = places[min(int(np.searchsorted(np.cumsum(mixed.shares[places]), lottery, "right")), places.size - 1)]

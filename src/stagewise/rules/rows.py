@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
+from stagewise.kernels.simplex import OPTIMAL, best_mixture, scratch_shape
 
 TIGHTEST = 1e-10  # the smallest tolerance that HiGHS accepts
 DUST = 1e-12  # a share that is rounding
@@ -34,14 +35,16 @@ class Answer(NamedTuple):
     solved: bool
 
 
-def measured_rows(tables: tuple[Floats, ...], limits: Floats) -> Floats:
-    """Return the rows (R, n) of cost functions (F, n + 1) for each limit, without those that another row implies."""
-    rows = []
-    for table, limit in zip(tables, limits, strict=True):
-        highest = maximal(table)
-        start = highest[:, -1:]
-        rows.append((highest[:, :-1] - start) / (limit - start))
-    return maximal(np.concatenate(rows))
+def measured(table: Floats, limit: float) -> Floats:
+    """Return the rows (F, n) of cost functions (F, n + 1)."""
+    start = table[:, -1:]
+    rows: Floats = (table[:, :-1] - start) / (limit - start)
+    return rows
+
+
+def needed_rows(tables: tuple[Floats, ...], limits: Floats) -> Floats:
+    """Return the rows (R, n) of all cost functions, without those that another row implies."""
+    return maximal(np.concatenate([measured(maximal(t), limit) for t, limit in zip(tables, limits, strict=True)]))
 
 
 def maximal(table: Floats) -> Floats:
@@ -118,13 +121,33 @@ def priced_bounds(worth: Floats, prices: Floats, rows: Floats) -> Floats:
 def best_under_rows(worth: Floats, tables: tuple[Floats, ...], limits: Floats) -> Vertex:
     """Maximise E_p worth subject to E_p f ≤ limit_j for every cost function f of every table j; the safe action last.
 
-    `worth` is (n + 1,), a table (F, n + 1). The safe action must be strictly within every limit.
+    `worth` is (n + 1,), a table (F, n + 1). The safe action must be strictly within every limit. Few rows are ever
+    tight: the compiled simplex solves with some, and the row that its answer exceeds most is added until none is.
     """
-    rows = measured_rows(tables, limits)
-    found = answered(stated(rows), worth[:-1] - worth[-1])
+    rows = np.concatenate([measured(table, limit) for table, limit in zip(tables, limits, strict=True)])
+    heeded = [int(np.argmax(rows[:, np.argmax(worth[:-1])]))]
+    while True:
+        found = solved_under(rows[heeded], worth)
+        costs = rows @ found.columns
+        worst = int(np.argmax(costs))
+        if not costs[worst] > 1.0 or worst in heeded:
+            break
+        heeded.append(worst)
     shares = mixed_back(mixture_of(found.columns), tables, limits)
-    bound = float(priced_bounds(worth, np.maximum(found.prices[:-1], 0.0), rows)[0])
+    bound = float(priced_bounds(worth, found.prices, rows[heeded])[0])
     return Vertex(shares, float(worth @ shares), bound, found.solved and bool(np.isfinite(bound)))
+
+
+def solved_under(rows: Floats, worth: Floats) -> Answer:
+    """Maximise Σ p_i worth_i over mixtures that few rows (R, n) allow, by the compiled simplex."""
+    count = len(rows)
+    support, shares = np.empty(count + 1, dtype=np.int64), np.empty(count + 1)
+    basis, gains = np.zeros(scratch_shape(count)), np.empty(worth.size - 1)
+    start, ends = np.zeros(count), np.ones(count)
+    status = best_mixture(worth[:-1].copy(), rows, float(worth[-1]), start, ends, support, shares, basis, gains)
+    columns = np.zeros(worth.size)
+    np.add.at(columns, support, shares)  # −1, the safe action, is the last
+    return Answer(columns[:-1], np.maximum(basis[count + 1, 1:], 0.0), status == OPTIMAL)
 
 
 def mixed_back(shares: Floats, tables: tuple[Floats, ...], limits: Floats) -> Floats:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.rules.rows import answered, maximal, measured_rows, mixed_back, mixture_of, priced_bounds, stated
+from stagewise.rules.rows import answered, maximal, mixed_back, mixture_of, needed_rows, priced_bounds, stated
 
 CLOSE = 1e-11  # relative; a node that promises no more than this beyond the best found is left alone
 
@@ -67,7 +67,7 @@ def best_of_triples(
     At most `most` linear programs are solved; the answer is feasible and its bound proved whenever the search ends.
     The safe action must be strictly within every limit.
     """
-    rows = measured_rows(tables, limits)
+    rows = needed_rows(tables, limits)
     parts = zip(tables, limits, scales, strict=True)
     branches = [branch_of(maximal(rewards), table, float(limit), float(scale), rows) for table, limit, scale in parts]
     best = np.eye(rewards.shape[1])[-1]

@@ -24,7 +24,8 @@ class FunctionClass:
     >>> FunctionClass([[0.1, 0.5], [0.1, 0.9], [0.1, 0.5]])
     FunctionClass(2 functions of 2 arms)
     >>> FunctionClass([lambda x: x[0], lambda x: x[0] ** 2], features=[[0.0], [0.5]]).functions
-    array([[0. , 0.5], [0. , 0.25]])
+    array([[0.  , 0.5 ],
+           [0.  , 0.25]])
     """
 
     functions: Any

@@ -42,15 +42,15 @@ def test_incremental_memory_is_the_direct_sum(paper: bool) -> None:
 
 
 def test_sums_do_not_drift() -> None:
-    """A million terms: a plain sum is off by many units in the last place, the corrected one by at most one."""
-    terms = np.random.default_rng(SEED).random(1_000_000)
+    """Many terms: a plain sum is off by many units in the last place, the corrected one by at most one."""
+    terms = np.random.default_rng(SEED).random(400_000)
     sums, corrections, plain = np.zeros(1), np.zeros(1), 0.0
     for term in terms:
         add(term, sums, corrections)
         plain += term
     exact = math.fsum(terms)
     assert abs(sums[0] - exact) <= math.ulp(exact)
-    assert abs(plain - exact) > 8 * math.ulp(exact)
+    assert abs(plain - exact) > 4 * math.ulp(exact)
 
 
 def test_the_set_is_the_one_in_the_theorem() -> None:

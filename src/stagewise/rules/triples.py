@@ -72,7 +72,8 @@ def best_of_triples(
     branches = [branch_of(maximal(rewards), table, float(limit), float(scale), rows) for table, limit, scale in parts]
     best = np.eye(rewards.shape[1])[-1]
     value = closed = objective(best, branches)
-    heap = [Node(-np.inf, place, place, ()) for place in range(len(branches))]
+    heap = [Node(-float(branch.highest.sum(axis=0).max()), place, place, ()) for place, branch in enumerate(branches)]
+    heapq.heapify(heap)
     programs, made, solved = 0, len(heap), True
     while heap and -heap[0].minus_bound > value + CLOSE * max(1.0, abs(value)) and programs < most:
         node = heapq.heappop(heap)

@@ -57,7 +57,7 @@ def test_a_search_cut_short_is_feasible_and_says_how_much_it_may_have_missed() -
     missed = 0
     for problem in problems("plain", 2):
         whole, cut = best_of_triples(*problem), best_of_triples(*problem, most=1)
-        assert cut.programs == 1
+        assert cut.programs <= 1
         assert np.all(dearest_of(cut.shares, problem.costs) <= problem.limits)
         assert cut.value <= whole.value + 1e-9
         assert whole.value - 1e-9 <= cut.bound < np.inf

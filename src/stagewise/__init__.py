@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stagewise.policies.linucb import LinUCB as LinUCB
     from stagewise.policies.opb import OPB as OPB
     from stagewise.policies.oplb import OPLB as OPLB
+    from stagewise.policies.opnlb import OPNLB as OPNLB
     from stagewise.policies.policy import Policy as Policy
     from stagewise.policies.policy import State as State
     from stagewise.policies.safe_lts import SafeLTS as SafeLTS
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
     from stagewise.problem.errors import InvalidProblem as InvalidProblem
     from stagewise.problem.errors import StagewiseError as StagewiseError
+    from stagewise.problem.functions import FunctionClass as FunctionClass
     from stagewise.problem.safe_action import SafeAction as SafeAction
     from stagewise.problem.thresholds import AtLeast as AtLeast
     from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe
@@ -51,6 +53,7 @@ _HOMES = {
     "Decision": "records.decision",
     "Draw": "records.draw",
     "Finite": "problem.actions",
+    "FunctionClass": "problem.functions",
     "InvalidActions": "problem.errors",
     "InvalidFile": "problem.errors",
     "InvalidOutcome": "problem.errors",
@@ -60,6 +63,7 @@ _HOMES = {
     "LinearWorld": "worlds.linear",
     "OPB": "policies.opb",
     "OPLB": "policies.oplb",
+    "OPNLB": "policies.opnlb",
     "Outcome": "records.outcome",
     "Policy": "policies.policy",
     "ROFUL": "policies.lclucb",

@@ -11,11 +11,13 @@ from stagewise.policies.saved import KINDS, POLICIES
 from stagewise.problem.actions import Finite, Rays
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile, StagewiseError
+from stagewise.problem.functions import FunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import RandomFinite, RandomRays
 from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.table import TableWorld
 
 
 class Strict(BaseModel):
@@ -64,11 +66,22 @@ class Bandit(Strict):
     noise: float | list[float] = 0.1
 
 
+class Listed(Strict):
+    """A world of listed actions with any means."""
+
+    kind: Literal["table"]
+    features: list[list[float]]
+    reward: list[float]
+    cost: list[float] | list[list[float]]
+    outcomes: Literal["bernoulli", "gaussian", "clipped-gaussian"] = "gaussian"
+    noise: float | list[float] = 0.1
+
+
 class File(Strict):
     """The whole file: one world, and one policy or several."""
 
     simulation: Simulation
-    world: Annotated[Linear | Bandit, Field(discriminator="kind")]
+    world: Annotated[Linear | Bandit | Listed, Field(discriminator="kind")]
     policy: dict[str, Any] | None = None
     policies: dict[str, dict[str, Any]] | None = None
 
@@ -77,7 +90,7 @@ class Spec(NamedTuple):
     """What a file asks for."""
 
     simulation: Simulation
-    world: LinearWorld | ArmsWorld
+    world: LinearWorld | ArmsWorld | TableWorld
     policies: dict[str, Any]
 
 
@@ -106,7 +119,7 @@ def read(path: Path) -> Spec:
 def complaint(error: ValidationError) -> str:
     """Return the first thing wrong: key, value, expectation."""
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"] if part not in ("linear", "arms"))
+    key = ".".join(str(part) for part in first["loc"] if part not in ("linear", "arms", "table"))
     if first["type"] == "extra_forbidden":
         return f"unknown key {key!r} with value {shown(first['input'])}; docs/cli.md lists the keys there are"
     if first["type"] == "missing":
@@ -114,8 +127,11 @@ def complaint(error: ValidationError) -> str:
     return f"{key} is {shown(first['input'])}; {first['msg'][0].lower()}{first['msg'][1:]}"
 
 
-def built_world(table: Linear | Bandit) -> LinearWorld | ArmsWorld:
+def built_world(table: Linear | Bandit | Listed) -> LinearWorld | ArmsWorld | TableWorld:
     """Return the world."""
+    if isinstance(table, Listed):
+        means = {"features": table.features, "reward": table.reward, "cost": table.cost}
+        return TableWorld(**means, outcomes=table.outcomes, noise=table.noise)
     if isinstance(table, Bandit):
         return ArmsWorld(reward=table.reward, cost=table.cost, outcomes=table.outcomes, noise=table.noise)
     actions = built_actions(table.actions)
@@ -149,6 +165,8 @@ def built_policy(name: str, table: dict[str, Any]) -> Any:
         settings["safe_action"] = built_safe(f"{name}.safe_action", settings["safe_action"])
     if "threshold" in settings:
         settings["threshold"] = built_threshold(settings["threshold"])
+    for key in {"reward_class", "cost_class"} & set(settings):
+        settings[key] = built_class(settings[key])
     try:
         return kinds[kind](**settings)
     except TypeError as error:
@@ -160,6 +178,15 @@ def built_safe(name: str, table: Any) -> SafeAction:
     if not isinstance(table, dict) or set(table) - {"features", "arm", "reward", "cost"}:
         raise InvalidFile(f"{name} is {table!r}; it must be a table with features or arm, and reward and cost if known")
     return SafeAction(**table)
+
+
+def built_class(value: Any) -> Any:
+    """Return classes of functions; {functions = ..., features = ...} stands for a table over listed actions."""
+    if isinstance(value, dict) and set(value) == {"functions", "features"}:
+        return FunctionClass(**value)
+    if isinstance(value, dict):
+        return {key: built_class(entry) for key, entry in value.items()}
+    return [built_class(entry) for entry in value] if isinstance(value, list) else value
 
 
 def built_threshold(value: Any) -> Any:

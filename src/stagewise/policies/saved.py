@@ -17,22 +17,39 @@ from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
+from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.policy import Played, Policy
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.ucb import UCB
 from stagewise.problem.checks import number, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
+from stagewise.problem.functions import FunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
 FORMAT, VERSION = "stagewise-agent", 1
 KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (LCLUCB, ROFUL, DOSLB, SafeLTS, OPLB, OPB, LinUCB, UCB, AlwaysSafe, SafeAction, AtLeast, RelativeToSafe)
+    for kind in (
+        LCLUCB,
+        ROFUL,
+        DOSLB,
+        SafeLTS,
+        OPLB,
+        OPB,
+        OPNLB,
+        LinUCB,
+        UCB,
+        AlwaysSafe,
+        SafeAction,
+        AtLeast,
+        RelativeToSafe,
+        FunctionClass,
+    )
 }
 
 
-POLICIES = (LCLUCB, SafeLTS, OPLB, OPB, LinUCB, UCB, AlwaysSafe)
+POLICIES = (LCLUCB, SafeLTS, OPLB, OPB, OPNLB, LinUCB, UCB, AlwaysSafe)
 
 
 class Saved(NamedTuple):
@@ -53,6 +70,11 @@ def check_kind(value: Any) -> None:
 
 def encoded(value: Any) -> Any:
     """Return plain JSON values; an object becomes its kind and its settings."""
+    if isinstance(value, FunctionClass) and value.callables:
+        raise InvalidProblem(
+            f"{value!r} cannot be saved, since a file cannot hold callables; "
+            "give FunctionClass(callables, features=...), a table of their values at the actions there are"
+        )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         check_kind(value)
         settings = {f.name: encoded(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}

@@ -10,12 +10,14 @@ from stagewise.problem.checks import number, positive
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
-OVER = 6
+OVER, UNEXPLAINED, UNSOLVED = 6, 11, 12
 FALLBACKS = {
     1: "the safe action promises more than any listed one",
     2: "the safe action's own cost is not certain enough yet, so it is played to learn it",
     3: "nothing listed is safe",
     4: "the bounds are not finite",
+    UNEXPLAINED: "no function of a class explains what was seen: it lacks the truth, or the noise is larger than told",
+    UNSOLVED: "the solver found no mixture",
     OVER: "the horizon is over, and the radii hold no longer",
 }
 

@@ -137,9 +137,8 @@ def played(todo: dict[int, Any], executor: Executor | None, rounds: int) -> Iter
 def planned(policy: Any, world: World, rounds: int, record: int, seed: int, backend: str) -> dict[str, Any]:
     """Return what a result is a function of, and what made it, as plain JSON values."""
     arbiter = judge(policy, world)
-    known = type(policy).__name__ in KINDS
     plan = {
-        "policy": encoded(policy) if known else {"kind": type(policy).__name__, "settings": repr(policy)},
+        "policy": described(policy),
         "world": world.description(),
         "thresholds": dict(zip(arbiter.thresholds.names, arbiter.thresholds.values.tolist(), strict=True)),
         "rounds": rounds,
@@ -151,6 +150,19 @@ def planned(policy: Any, world: World, rounds: int, record: int, seed: int, back
     }
     copy: dict[str, Any] = json.loads(json.dumps(plan))
     return copy
+
+
+def described(policy: Any) -> Any:
+    """Return a policy as plain values; by its repr where a file could not hold it."""
+    try:
+        return encoded(policy) if type(policy).__name__ in KINDS else told(policy)
+    except InvalidProblem:
+        return told(policy)
+
+
+def told(policy: Any) -> dict[str, str]:
+    """Return a policy's kind and repr."""
+    return {"kind": type(policy).__name__, "settings": repr(policy)}
 
 
 def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, Result]:

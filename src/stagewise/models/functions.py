@@ -1,0 +1,109 @@
+"""A finite class of functions: the squared error of every one, and which of them what was seen leaves plausible."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Flags, Floats
+
+
+class Kept(NamedTuple):
+    """What is remembered, by name. The functions of all signals stand one after another, the reward's first."""
+
+    rounds: Floats  # (1,)
+    losses: Floats  # (F,) L(f) = Σ (f(X) − Y)²
+    corrections: Floats  # (F,) what rounding added to them
+    plausible: Floats  # (F,) 1, or 0 from the first round on that a function's set is without it
+    distances: Floats  # Σ (f(X) − g(X))² for each pair of one signal's functions; only the paper's sets need them
+
+
+class Believed(NamedTuple):
+    """The plausible functions at n listed actions, then at the safe one."""
+
+    tables: tuple[Floats, ...]  # for each signal (F, n + 1)
+    highest: Floats  # (1 + m, n + 1)
+    lowest: Floats  # (1 + m, n + 1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FunctionsModel:
+    """What is assumed of a reward and m costs whose means are functions of finite classes."""
+
+    sizes: tuple[int, ...]  # functions of each signal
+    noise: Floats  # (1 + m,) R: outcomes are R-sub-Gaussian
+    confidence: float  # log 1/δ of one signal's set
+    paper: bool  # balls around the least squares fit, else likelihood ratios
+
+    def start(self) -> Floats:
+        """Return the memory of nothing seen."""
+        pairs = sum(size * size for size in self.sizes) if self.paper else 0
+        memory = np.zeros(1 + 3 * sum(self.sizes) + pairs)
+        self.named(memory).plausible[:] = 1.0
+        return memory
+
+    def named(self, memory: Floats) -> Kept:
+        """Name the memory: rounds | losses | corrections | plausible | distances."""
+        count = sum(self.sizes)
+        losses, corrections, plausible = memory[1 : 1 + 3 * count].reshape(3, count)
+        return Kept(memory[:1], losses, corrections, plausible, memory[1 + 3 * count :])
+
+    def absorb(self, memory: Floats, functions: Floats, values: Floats) -> None:
+        """Take in an outcome (1 + m,) where the functions of all signals have these values (F,), in place."""
+        kept = self.named(memory)
+        kept.rounds[0] += 1.0
+        add((functions - np.repeat(values, self.sizes)) ** 2, kept.losses, kept.corrections)
+        first = 0
+        pair = 0
+        for signal, size in enumerate(self.sizes):
+            part = slice(first, first + size)
+            if self.paper:
+                distances = kept.distances[pair : pair + size * size].reshape(size, size)
+                distances += (functions[part, None] - functions[part]) ** 2
+                inside = in_ball(kept.losses[part], distances, float(kept.rounds[0]), self.confidence)
+            else:
+                inside = likely(kept.losses[part], float(self.noise[signal]), self.confidence)
+            kept.plausible[part] *= inside
+            first, pair = first + size, pair + size * size
+
+    def believed(self, memory: Floats, functions: Floats) -> Believed | None:
+        """Return what is plausible of functions with these values (F, n + 1); None: of a signal no function is."""
+        plausible, tables, first = self.named(memory).plausible != 0.0, [], 0
+        for size in self.sizes:
+            part = slice(first, first + size)
+            tables.append(functions[part][plausible[part]])
+            first += size
+        if not all(len(table) for table in tables):
+            return None
+        highest, lowest = (np.array([f(table, axis=0) for table in tables]) for f in (np.max, np.min))
+        return Believed(tuple(tables), highest, lowest)
+
+
+def add(terms: Floats, sums: Floats, corrections: Floats) -> None:
+    """Add terms to sums whose rounding errors are remembered (Kahan 1965): the error of a sum does not grow."""
+    terms = terms - corrections
+    after = sums + terms
+    corrections[:] = (after - sums) - terms
+    sums[:] = after
+
+
+def likely(losses: Floats, noise: float, confidence: float) -> Flags:
+    """Say which functions the likelihood ratio against the class's own mixture leaves plausible.
+
+    L(f) + 2R² log (1/F) Σ_g exp(−L(g)/2R²) ≤ 2R² log 1/δ        (docs/theory/function-classes.md, Theorem 1)
+    """
+    with np.errstate(over="ignore"):
+        excess = (losses - losses.min()) / noise / noise / 2.0
+    inside: Flags = excess + math.log(float(np.mean(np.exp(-excess)))) <= confidence
+    return inside
+
+
+def in_ball(losses: Floats, distances: Floats, rounds: float, confidence: float) -> Flags:
+    """Say which functions lie in the paper's ball around the least squares fit, for outcomes and functions in [0, 1].
+
+    Σ (f(X) − f̂(X))² ≤ γ = 512 log(12 F log(2t)/δ)        (the paper's appendix on least squares, squared norm)
+    """
+    radius = 512.0 * (math.log(12.0 * losses.size * math.log(2.0 * max(rounds, 1.0))) + confidence)
+    inside: Flags = distances[int(np.argmin(losses))] <= radius
+    return inside

@@ -1,0 +1,169 @@
+"""OPNLB: optimistic in the reward, pessimistic in the costs, for means that are functions of finite classes."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints, named
+from stagewise.kernels.promise import named_promise
+from stagewise.models.functions import FunctionsModel
+from stagewise.policies.arms import eligible_arms, logged_arms
+from stagewise.policies.classes import Functions, fitting
+from stagewise.policies.learning import Learning
+from stagewise.policies.oplb import listed_of
+from stagewise.policies.policy import Played, State
+from stagewise.policies.safe_mixture import Offer, Rule, decided
+from stagewise.policies.settings import one_of, probability, promise_numbers
+from stagewise.problem.actions import checked
+from stagewise.problem.checks import kept, number, one_per, shown
+from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
+from stagewise.problem.functions import class_of, classes_of
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.records.decision import Decision
+from stagewise.records.draw import FIRST, Draw
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OPNLB(Learning):
+    """The paper's Algorithm 4: with probability 1 − δ the mixture of every round has its expected cost in check.
+
+    The mean reward is a function of `reward_class`, the mean cost one of `cost_class`: one class for all costs, or one
+    for each as a list or a mapping by name. Functions that contradict what is known of the safe action are left out at
+    the start, and others as soon as what was seen speaks against them.
+
+    `method="pointwise"`: bounds for every action, one linear program. `"rows"`: the expected cost is bounded under
+    every plausible function, which allows more mixtures. `"exact"`: the paper's own maximum over triples of functions,
+    by a search of at most `search` linear programs a round (docs/theory/function-classes.md).
+
+    >>> from stagewise.problem.actions import Arms
+    >>> rewards, costs = [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]], [[0.0, 0.2, 0.6], [0.0, 0.6, 0.2]]
+    >>> safe = SafeAction(arm=0, reward=0.1, cost=0.0)
+    >>> policy = OPNLB(reward_class=rewards, cost_class=costs, safe_action=safe, threshold=0.3)
+    >>> policy.decide(policy.start(), Arms(3)).probabilities
+    array([0.5, 0.5, 0. , 0. ])
+    """
+
+    reward_class: Any
+    cost_class: Any
+    safe_action: SafeAction
+    threshold: Any
+    noise: Any = None  # R; None: outcomes lie in [0, 1]
+    delta: float = 0.05
+    sets: str = "likelihood"  # or "paper"
+    method: str = "pointwise"  # or "rows", "exact"
+    optimism: str = "inflated"  # or "directional"
+    reward_scale: float | None = None  # α_r, what a unit of the costs' whole width adds; None: (1 − r₀)/(τ − c₀)
+    search: int = 10_000  # linear programs that "exact" may solve in a round
+
+    thresholds: Thresholds = field(init=False, repr=False)
+    functions: Functions = field(init=False, repr=False)
+    model: FunctionsModel = field(init=False, repr=False)
+    rule: Rule = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "noise"):
+            object.__setattr__(self, name, kept(getattr(self, name)))
+        check_words(self)
+        if not isinstance(self.safe_action, SafeAction):
+            raise InvalidProblem(
+                f"safe_action is {shown(self.safe_action)}; it must be a SafeAction, the one action known to be safe"
+            )
+        # As an arm: only a linear function must be 0 where all features are.
+        thresholds = resolved(self.threshold, SafeAction(arm=0, cost=self.safe_action.cost))
+        names = ("reward", *thresholds.names)
+        object.__setattr__(self, "reward_class", class_of(self.reward_class))
+        object.__setattr__(self, "cost_class", classes_of(self.cost_class, thresholds.names))
+        functions = fitting(self.reward_class, self.cost_class, self.safe_action, thresholds, self.sets == "paper")
+        model = FunctionsModel(
+            sizes=functions.sizes,
+            noise=one_per(0.5 if self.noise is None else self.noise, names, "noise"),
+            confidence=math.log(len(names) / probability(self.delta, "delta")),
+            paper=self.sets == "paper",
+        )
+        m, directional = thresholds.values.size, self.optimism == "directional"
+        numbers = promise_numbers(thresholds, np.full(m, math.inf), None, 1.0)
+        switches = (directional, not directional, self.safe_action.reward is not None, thresholds.safe is not None)
+        object.__setattr__(self, "thresholds", thresholds)
+        object.__setattr__(self, "functions", functions)
+        object.__setattr__(self, "model", model)
+        promise = named(named_promise)(numbers, m, *switches, True)
+        object.__setattr__(self, "rule", Rule(self.method, self.reward_scale, self.search, promise, thresholds))
+
+    def start(self) -> State:
+        """Return the memory of a policy that has seen nothing."""
+        return State(self.model.start())
+
+    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+        """Draw an action from the best safe mixture."""
+        offer, places = self.offered(actions)
+        values = np.column_stack([self.functions.at(places), self.functions.safe])
+        return decided(offer, self.model.believed(state.memory, values), self.rule, draw)
+
+    def offered(self, actions: Any) -> tuple[Offer, Any]:
+        """Return a round's actions, and where their values are to be looked up: arms, or features of rays' ends too."""
+        if self.functions.table is not None:
+            count, arm = self.functions.table.shape[1], int(self.safe_action.arm or 0)
+            return Offer(count, eligible_arms(actions, count), arm, arm, None), np.arange(count)
+        listed = listed_of(actions)
+        self.check_dimension(listed.features)
+        safe = self.safe_action.features
+        return Offer(len(listed), listed.eligible, safe, -1, listed.features), listed.features
+
+    def check_dimension(self, features: Floats) -> None:
+        """Refuse features of another length than the safe action's."""
+        if features.shape[1] != self.safe_action.dimension:
+            raise InvalidActions(
+                f"the actions have {features.shape[1]} features and the safe action {self.safe_action.dimension}; "
+                "they must agree"
+            )
+
+    def absorb(self, state: State, played: Played, values: Floats) -> State:
+        """Take in one outcome, in place."""
+        place = np.asarray(played.action)[None]
+        self.model.absorb(state.memory, self.functions.at(place)[:, 0], values)
+        return state
+
+    def logged(self, actions: Any) -> Floats | Ints:
+        """Return logged arms (n,) or features (n, d)."""
+        if self.functions.table is not None:
+            return logged_arms(actions, self.functions.table.shape[1])
+        features = checked(actions)
+        self.check_dimension(features)
+        self.functions.at(features)
+        return features
+
+    def values(self, reward: Any, cost: Any) -> Floats:
+        """Return the outcome as it is learned from; in [0, 1] where that was promised."""
+        values = super().values(reward, cost)
+        if self.noise is None:
+            signs = np.append(1.0, self.thresholds.signs)
+            for name, value in zip(("reward", *self.thresholds.names), signs * values, strict=True):
+                if not 0.0 <= value <= 1.0:
+                    raise InvalidOutcome(
+                        f"the {name!r} is {value}, outside [0, 1], where all outcomes are taken to lie; "
+                        "rescale, or give `noise`"
+                    )
+        return values
+
+
+def check_words(policy: OPNLB) -> None:
+    """Refuse settings that are none of the choices, or contradict each other."""
+    one_of(policy.sets, ("likelihood", "paper"), "sets")
+    one_of(policy.method, ("pointwise", "rows", "exact"), "method")
+    one_of(policy.optimism, ("inflated", "directional"), "optimism")
+    if policy.optimism == "directional" and policy.method != "pointwise":
+        raise InvalidProblem(
+            f"optimism is 'directional' and method {policy.method!r}; only the method 'pointwise' has the bounds for it"
+        )
+    if policy.sets == "paper" and policy.noise is not None:
+        raise InvalidProblem(
+            f"sets is 'paper' and noise {shown(policy.noise)}; the paper's radius rests on outcomes in [0, 1], "
+            "so leave noise out"
+        )
+    if policy.reward_scale is not None and not number(policy.reward_scale, "reward_scale") >= 0.0:
+        raise InvalidProblem(f"reward_scale is {policy.reward_scale}; it must be at least 0, since it adds to hope")
+    if isinstance(policy.search, bool) or not isinstance(policy.search, int | np.integer) or policy.search < 1:
+        raise InvalidProblem(f"search is {shown(policy.search)}; it must be a whole number of at least 1")

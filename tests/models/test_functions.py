@@ -1,0 +1,146 @@
+"""Confidence sets over finite classes: kept incrementally, they hold the truth as often as they promise."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from stagewise.kernels.compile import Floats
+from stagewise.models.functions import FunctionsModel, add, in_ball, likely
+
+SEED, DELTA = 20260901, 0.05
+
+
+def model_of(sizes: tuple[int, ...], noise: float = 0.5, paper: bool = False, delta: float = DELTA) -> FunctionsModel:
+    return FunctionsModel(
+        sizes=sizes, noise=np.full(len(sizes), noise), confidence=math.log(len(sizes) / delta), paper=paper
+    )
+
+
+def history(random: np.random.Generator, sizes: tuple[int, ...], rounds: int) -> tuple[Floats, Floats]:
+    """Return values of all functions (T, F) at random actions, and Bernoulli outcomes (T, 1 + m) of each's first."""
+    values = random.random((4, sum(sizes)))[random.integers(4, size=rounds)]
+    truths = np.cumsum([0, *sizes[:-1]])
+    return values, (random.random((rounds, len(sizes))) < values[:, truths]).astype(float)
+
+
+@pytest.mark.parametrize("paper", [False, True])
+def test_incremental_memory_is_the_direct_sum(paper: bool) -> None:
+    random, sizes = np.random.default_rng(SEED), (5, 3, 7)
+    model, (values, outcomes) = model_of(sizes, paper=paper), history(random, sizes, 400)
+    memory = model.start()
+    for row, outcome in zip(values, outcomes, strict=True):
+        model.absorb(memory, row, outcome)
+    kept = model.named(memory)
+    assert kept.rounds[0] == 400
+    assert kept.losses == pytest.approx(np.sum((values - np.repeat(outcomes, sizes, axis=1)) ** 2, axis=0), rel=1e-14)
+    if paper:
+        parts = np.split(values, np.cumsum(sizes)[:-1], axis=1)
+        direct = [np.sum((part[:, :, None] - part[:, None]) ** 2, axis=0).ravel() for part in parts]
+        assert kept.distances == pytest.approx(np.concatenate(direct), rel=1e-12)
+
+
+def test_sums_do_not_drift() -> None:
+    """Many terms: a plain sum is off by many units in the last place, the corrected one by at most one."""
+    terms = np.random.default_rng(SEED).random(400_000)
+    sums, corrections, plain = np.zeros(1), np.zeros(1), 0.0
+    for term in terms:
+        add(term, sums, corrections)
+        plain += term
+    exact = math.fsum(terms)
+    assert abs(sums[0] - exact) <= math.ulp(exact)
+    assert abs(plain - exact) > 4 * math.ulp(exact)
+
+
+def test_the_set_is_the_one_in_the_theorem() -> None:
+    losses, noise, confidence = np.array([3.0, 2.5, 9.0, 4.1]), 0.7, math.log(20.0)
+    double = 2.0 * noise**2
+    level = losses + double * math.log(np.mean(np.exp(-losses / double)))
+    assert (
+        likely(losses, noise, confidence).tolist()
+        == (level <= double * confidence).tolist()
+        == [True] * 2
+        + [
+            False,
+            True,
+        ]
+    )
+
+
+def test_the_set_does_not_care_how_large_all_losses_are() -> None:
+    losses = np.random.default_rng(SEED).random(50) * 3.0
+    assert np.array_equal(likely(losses, 0.5, 3.0), likely(losses + 2.0**20, 0.5, 3.0))
+    assert likely(np.array([0.0, 1e9]), 1e-150, 3.0).tolist() == [True, False]
+
+
+def test_the_mixture_is_tighter_than_the_maximum() -> None:
+    """{L(f) − min L ≤ 2R² log F/δ} contains it, and is larger in most random cases."""
+    random, larger = np.random.default_rng(SEED), 0
+    for _ in range(200):
+        losses = random.exponential(2.0, size=20)
+        inside = likely(losses, 0.5, math.log(20.0))
+        ball = losses - losses.min() <= 2.0 * 0.25 * math.log(20.0 * 20.0)
+        assert not np.any(inside & ~ball)
+        larger += int(ball.sum() > inside.sum())
+    assert larger >= 50
+
+
+def test_the_papers_set_is_larger() -> None:
+    random, sizes = np.random.default_rng(SEED), (40,)
+    values, outcomes = history(random, sizes, 3000)
+    tight, wide = model_of(sizes), model_of(sizes, paper=True)
+    memories = [tight.start(), wide.start()]
+    for row, outcome in zip(values, outcomes, strict=True):
+        for model, memory in zip([tight, wide], memories, strict=True):
+            model.absorb(memory, row, outcome)
+    left = [model.named(memory).plausible for model, memory in zip([tight, wide], memories, strict=True)]
+    assert np.all(left[0] <= left[1])
+    assert left[0].sum() < 0.2 * left[1].sum()
+
+
+def test_the_papers_radius_bounds_the_square_of_the_norm() -> None:
+    losses, rounds = np.array([1.0, 2.0]), 50.0
+    radius = 512.0 * math.log(24.0 * 2 * math.log(2.0 * rounds) / DELTA)
+    for square, inside in [(radius * (1 - 1e-9), True), (radius * (1 + 1e-9), False)]:
+        distances = np.array([[0.0, square], [square, 0.0]])
+        assert in_ball(losses, distances, rounds, math.log(2.0 / DELTA)).tolist() == [True, inside]
+
+
+def test_what_was_once_excluded_stays_out_and_a_class_without_the_truth_ends_empty() -> None:
+    model = model_of((2, 1), noise=0.1)
+    memory, functions = model.start(), np.array([0.0, 1.0, 0.5])
+    left = [2.0]
+    for round_ in range(40):
+        model.absorb(memory, functions, np.array([float(round_ >= 6), 0.5]))
+        left.append(model.named(memory).plausible[:2].sum())
+    assert sorted(left, reverse=True) == left
+    assert left[-1] == 0.0
+    assert model.believed(memory, np.column_stack([functions, functions])) is None
+
+
+def excluding_runs(told: float, runs: int, rounds: int) -> int:
+    """Return in how many runs the truth is ever excluded; actions go where the plausible functions differ most."""
+    failures, sizes = 0, (8,)
+    for run in range(runs):
+        random = np.random.default_rng([SEED, run])
+        table = random.random((8, 4))
+        model = model_of(sizes, noise=told)
+        memory = model.start()
+        noise = 0.5 * random.normal(size=rounds)
+        for round_ in range(rounds):
+            plausible = table[model.named(memory).plausible != 0.0]
+            action = int(np.argmax(plausible.max(axis=0) - plausible.min(axis=0)))
+            model.absorb(memory, table[:, action], table[0, action] + noise[round_ : round_ + 1])
+            if model.named(memory).plausible[0] == 0.0:
+                failures += 1
+                break
+    return failures
+
+
+def test_of_two_thousand_runs_no_more_exclude_the_truth_than_delta_allows() -> None:
+    assert excluding_runs(0.5, 2000, 40) <= int(binom.ppf(0.999, 2000, DELTA))
+
+
+def test_sets_told_a_third_of_the_noise_exclude_the_truth_too_often() -> None:
+    assert excluding_runs(0.5 / 3.0, 300, 40) > int(binom.ppf(0.999, 300, DELTA))

@@ -1,0 +1,95 @@
+"""The best mixture under a row for every function: as HiGHS has it, with a proof, and safe to the bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.rules.witness import KINDS, Problem, linear_value, random_problem
+
+from stagewise.kernels.compile import Floats
+from stagewise.rules import rows as rows_module
+from stagewise.rules.rows import Answer, best_under_rows, dearest_of, maximal, mixed_back, needed_rows, priced_bounds
+
+SEED = 20260902
+
+
+def problems(kind: str, constraints: int, count: int = 25) -> list[Problem]:
+    random = np.random.default_rng([SEED, *map(ord, kind), constraints])
+    return [random_problem(random, kind, constraints) for _ in range(count)]
+
+
+def worth_of(problem: Problem) -> Floats:
+    """Return the hoped reward of every action by itself."""
+    widths = [s * np.ptp(cost, axis=0) for cost, s in zip(problem.costs, problem.scales, strict=True)]
+    return problem.rewards.max(axis=0) + np.max(widths, axis=0)
+
+
+@pytest.mark.parametrize("constraints", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_mixture_is_the_best_and_safe_to_the_bit(kind: str, constraints: int) -> None:
+    for problem in problems(kind, constraints):
+        worth = worth_of(problem)
+        vertex = best_under_rows(worth, problem.costs, problem.limits)
+        best = linear_value(worth, problem)
+        assert vertex.solved
+        assert vertex.value == pytest.approx(best, abs=1e-9)
+        assert best - 1e-9 <= vertex.bound <= vertex.value + 1e-9
+        assert np.all(vertex.shares >= 0.0)
+        assert vertex.shares.sum() == pytest.approx(1.0, abs=1e-14)
+        assert np.all(dearest_of(vertex.shares, problem.costs) <= problem.limits)
+
+
+@given(st.integers(0, 2**32))
+def test_any_prices_bound_every_feasible_mixture(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    problem = random_problem(random, "plain", 2)
+    rows, worth = needed_rows(problem.costs, problem.limits), worth_of(problem)
+    bound = priced_bounds(worth, random.exponential(size=len(rows)), rows)[0]
+    shares = mixed_back(random.dirichlet(np.ones(worth.size)), problem.costs, problem.limits)
+    assert worth @ shares <= bound + 1e-12
+
+
+@given(st.integers(0, 2**32))
+def test_mixing_back_is_safe_to_the_bit_and_moves_no_more_than_needed(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    problem = random_problem(random, "unknown safe cost", 2)
+    shares = random.dirichlet(np.ones(problem.rewards.shape[1]))
+    mixed = mixed_back(shares, problem.costs, problem.limits)
+    assert np.all(dearest_of(mixed, problem.costs) <= problem.limits)
+    moved = 1.0 - mixed[:-1].sum() / shares[:-1].sum()
+    if moved > 1e-9:
+        nearer = mixed + 1e-9 * (shares - mixed)
+        assert np.any(dearest_of(nearer, problem.costs) > problem.limits)
+    else:
+        assert mixed == pytest.approx(shares, abs=1e-8)
+
+
+@given(st.integers(0, 2**32))
+def test_only_functions_that_another_reaches_everywhere_are_left_out(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    table = random.integers(0, 4, size=(12, 3)).astype(float)
+    kept = maximal(table)
+    assert len(np.unique(kept, axis=0)) == len(kept)
+    for row in table:
+        assert np.any(np.all(kept >= row, axis=1))
+    for row in kept:
+        assert np.sum(np.all(kept >= row, axis=1)) == 1
+        assert np.any(np.all(table == row, axis=1))
+
+
+def test_a_solver_that_fails_leaves_the_safe_action(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problems("plain", 1, 1)[0]
+
+    def failing(rows: Floats, worth: Floats) -> Answer:
+        return Answer(np.zeros(worth.size - 1), np.zeros(len(rows)), False)
+
+    monkeypatch.setattr(rows_module, "solved_under", failing)
+    vertex = best_under_rows(worth_of(problem), problem.costs, problem.limits)
+    assert not vertex.solved
+    assert vertex.shares[-1] == 1.0
+    assert vertex.bound >= vertex.value
+
+
+def test_worth_that_is_no_number_counts_as_unsolved() -> None:
+    problem = problems("plain", 1, 1)[0]
+    assert not best_under_rows(np.full(problem.rewards.shape[1], np.nan), problem.costs, problem.limits).solved

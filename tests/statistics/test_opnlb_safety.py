@@ -1,0 +1,101 @@
+"""Safety of OPNLB as a statistic: among many seeded runs, those that ever violate are no more than δ allows.
+
+A run violates when the true expected cost of any of its mixtures is above its threshold. In the tight world a run
+violates exactly when the truth is excluded.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from tests.statistics.families import DELTA, Result
+from tests.statistics.test_safety import allowed, violating
+
+from stagewise import OPNLB, Arms, Draw, SafeAction
+from stagewise.kernels.compile import Floats
+from stagewise.policies.policy import Played
+
+SEED = 20260904
+
+
+class World(NamedTuple):
+    """Bernoulli arms whose means are functions of finite classes; arm 0 is safe."""
+
+    truth: Floats  # (1 + m, K)
+    classes: list[Floats]
+    thresholds: Floats
+
+
+def random_world(run: int) -> World:
+    """Draw four arms, and classes around their means."""
+    random = np.random.default_rng([SEED, run])
+    m = int(random.integers(1, 3))
+    truth = random.uniform(size=(1 + m, 4))
+    truth[1:, 0] *= 0.3
+    classes = []
+    for row in truth:
+        table = np.clip(row + random.uniform(0.1, 0.4) * random.normal(size=(12, 4)), 0.0, 1.0)
+        table[5] = row
+        table[:, 0] = row[0]
+        classes.append(table)
+    return World(truth, classes, truth[1:, 0] + random.uniform(0.05, 0.6, size=m))
+
+
+def tight_world(run: int) -> World:
+    """Return a world whose only action costs too much: a run violates exactly when that is thought impossible."""
+    truth = np.array([[0.0, 0.9], [0.0, 0.5]])
+    costs = np.column_stack([np.zeros(9), np.linspace(0.1, 0.9, 9)])
+    return World(truth, [truth[:1], costs], np.array([0.3]))
+
+
+def played(world: Callable[[int], World], **settings: Any) -> Callable[[int, int], Result]:
+    return lambda run, rounds: one_run(world(run), run, rounds, settings)
+
+
+def one_run(world: World, run: int, rounds: int, settings: dict[str, Any]) -> Result:
+    """Play one run."""
+    safe = SafeAction(arm=0, reward=float(world.truth[0, 0]), cost=world.truth[1:, 0])
+    told = {"reward_class": world.classes[0], "cost_class": world.classes[1:], "threshold": world.thresholds}
+    policy = OPNLB(safe_action=safe, delta=DELTA, **told, **settings)
+    random, state, arms = np.random.default_rng([SEED, run, 1]), policy.start(), Arms(world.truth.shape[1])
+    excess, dared = -1.0, 0
+    for round_ in range(rounds):
+        decision = policy.decide(state, arms, Draw(SEED, run, round_))
+        costs = world.truth[1:] @ decision.probabilities[:-1]
+        excess, dared = max(excess, float(np.max(costs - world.thresholds))), dared + (decision.fallback is None)
+        values = (random.random(len(world.truth)) < world.truth[:, decision.action]).astype(float)
+        state = policy.absorb(state, Played.by(decision), values)
+    return Result(excess, dared)
+
+
+PROMISED = {
+    "random": played(random_world),
+    "directional": played(random_world, optimism="directional"),
+    "rows": played(random_world, method="rows"),
+    "the paper's sets": played(random_world, sets="paper"),
+    "tight": played(tight_world),
+}
+SHORT = {"random": 100, "directional": 100, "rows": 40, "the paper's sets": 40, "tight": 100}
+OVERCONFIDENT = {
+    "told three tenths of the noise": played(random_world, noise=0.15),
+    "told four tenths, tight": played(tight_world, noise=0.2),
+}
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_of_a_hundred_runs_few_violate(name: str) -> None:
+    assert violating(PROMISED[name], 100, SHORT[name]) <= allowed(100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["random", "directional", "tight"])
+def test_of_two_thousand_runs_no_more_violate_than_delta_allows(name: str) -> None:
+    count = violating(PROMISED[name], 2000, 150)
+    print(f"OPNLB, {name}: {count} of 2000 runs violate, {allowed(2000)} may")  # pytest -rP shows it
+    assert count <= allowed(2000)
+
+
+@pytest.mark.parametrize("name", OVERCONFIDENT)
+def test_a_policy_that_is_told_too_little_noise_violates_in_too_many_runs(name: str) -> None:
+    assert violating(OVERCONFIDENT[name], 100, 100) > allowed(100)

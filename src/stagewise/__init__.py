@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from stagewise.models.kernel import RBF as RBF
+    from stagewise.models.kernel import LinearKernel as LinearKernel
+    from stagewise.models.kernel import Matern as Matern
     from stagewise.policies.agent import Agent as Agent
     from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
+    from stagewise.policies.kernel_oplb import KernelOPLB as KernelOPLB
     from stagewise.policies.lclucb import LCLUCB as LCLUCB
     from stagewise.policies.lclucb import ROFUL as ROFUL
     from stagewise.policies.linucb import LinUCB as LinUCB
@@ -53,13 +57,17 @@ _HOMES = {
     "InvalidFile": "problem.errors",
     "InvalidOutcome": "problem.errors",
     "InvalidProblem": "problem.errors",
+    "KernelOPLB": "policies.kernel_oplb",
     "LCLUCB": "policies.lclucb",
     "LinUCB": "policies.linucb",
+    "LinearKernel": "models.kernel",
     "LinearWorld": "worlds.linear",
+    "Matern": "models.kernel",
     "OPB": "policies.opb",
     "OPLB": "policies.oplb",
     "Outcome": "records.outcome",
     "Policy": "policies.policy",
+    "RBF": "models.kernel",
     "ROFUL": "policies.lclucb",
     "RandomFinite": "worlds.fresh",
     "RandomRays": "worlds.fresh",

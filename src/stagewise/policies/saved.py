@@ -11,7 +11,9 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.ridge import ELSEWHERE
+from stagewise.models.kernel import RBF, LinearKernel, Matern
 from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.kernel_oplb import KernelOPLB
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
@@ -27,11 +29,14 @@ from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 FORMAT, VERSION = "stagewise-agent", 1
 KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (LCLUCB, ROFUL, SafeLTS, OPLB, OPB, LinUCB, UCB, AlwaysSafe, SafeAction, AtLeast, RelativeToSafe)
+    for kind in (
+        *(LCLUCB, ROFUL, SafeLTS, OPLB, KernelOPLB, OPB, LinUCB, UCB, AlwaysSafe),
+        *(SafeAction, AtLeast, RelativeToSafe, RBF, Matern, LinearKernel),
+    )
 }
 
 
-POLICIES = (LCLUCB, SafeLTS, OPLB, OPB, LinUCB, UCB, AlwaysSafe)
+POLICIES = (LCLUCB, SafeLTS, OPLB, KernelOPLB, OPB, LinUCB, UCB, AlwaysSafe)
 
 
 class Saved(NamedTuple):

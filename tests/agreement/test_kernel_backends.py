@@ -56,7 +56,7 @@ def test_by_hand_is_compiled(known: str, m: int, settings: Any) -> None:
     runs = [sw.simulate(policy, world, rounds=ROUNDS, runs=[3], seed=11, backend=b) for b in ("cpu", "python")]
     for field in FIELDS:
         assert np.array_equal(getattr(runs[0], field), getattr(runs[1], field)), field
-    assert np.count_nonzero(runs[0].reward != means[0, SAFE]) > 50, "more than the safe action must be played"
+    assert np.count_nonzero(runs[0].reward != means[0, SAFE]) > 10, "more than the safe action must be played"
 
 
 def test_stretches_of_a_compiled_run_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tests.models.kernel_textbook import matrix
 from stagewise import RBF, KernelOPLB, Matern
 
 CENTRES = np.array([[0.5, 0.2, -0.1], [-0.6, 0.1, 0.3], [0.1, -0.7, 0.2], [0.0, 0.4, 0.6]])
-WEIGHTS = np.array([[0.7, 0.2, -0.4, 0.3], [0.5, -0.3, 0.3, 0.2], [-0.2, 0.5, 0.2, 0.3], [0.3, 0.2, 0.5, -0.4]])
+WEIGHTS = np.array([[0.7, 0.2, -0.4, 0.3], [-0.3, 0.6, 0.6, 0.2], [-0.2, 0.5, 0.2, 0.3], [0.3, 0.2, 0.5, -0.4]])
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,11 @@ def problems(kernel: Any) -> Iterator[tuple[str, KernelWorld, dict[str, Any]]]:
             settings = {
                 "kernel": kernel,
                 "safe_action": baseline(values, known, features=world.safe),
-                "threshold": limits(values[1:], [0.4, 0.5, 0.45]),
+                "threshold": limits(values[1:], [0.3, 0.5, 0.45]),
                 "noise": world.noise,
                 "norm_bound": world.norms(),
                 "ridge": 0.05,
+                "cost_bound": None,
             }
             yield f"{count} limits, {what}", world, settings
 

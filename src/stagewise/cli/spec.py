@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
+from stagewise.models.kernel import RBF, LinearKernel, Matern
 from stagewise.policies.saved import KINDS, POLICIES
 from stagewise.problem.actions import Finite, Rays
 from stagewise.problem.checks import shown
@@ -16,6 +17,9 @@ from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import RandomFinite, RandomRays
 from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.table import TableWorld
+
+KERNELS: dict[str, Any] = {"rbf": RBF, "matern": Matern, "linear": LinearKernel}
 
 
 class Strict(BaseModel):
@@ -64,11 +68,22 @@ class Bandit(Strict):
     noise: float | list[float] = 0.1
 
 
+class Listing(Strict):
+    """A world of listed actions with any means."""
+
+    kind: Literal["table"]
+    features: list[list[float]]
+    reward: list[float]
+    cost: list[float] | list[list[float]]
+    outcomes: Literal["bernoulli", "gaussian", "clipped-gaussian"] = "gaussian"
+    noise: float | list[float] = 0.1
+
+
 class File(Strict):
     """The whole file: one world, and one policy or several."""
 
     simulation: Simulation
-    world: Annotated[Linear | Bandit, Field(discriminator="kind")]
+    world: Annotated[Linear | Bandit | Listing, Field(discriminator="kind")]
     policy: dict[str, Any] | None = None
     policies: dict[str, dict[str, Any]] | None = None
 
@@ -77,7 +92,7 @@ class Spec(NamedTuple):
     """What a file asks for."""
 
     simulation: Simulation
-    world: LinearWorld | ArmsWorld
+    world: LinearWorld | ArmsWorld | TableWorld
     policies: dict[str, Any]
 
 
@@ -106,7 +121,7 @@ def read(path: Path) -> Spec:
 def complaint(error: ValidationError) -> str:
     """Return the first thing wrong: key, value, expectation."""
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"] if part not in ("linear", "arms"))
+    key = ".".join(str(part) for part in first["loc"] if part not in ("linear", "arms", "table"))
     if first["type"] == "extra_forbidden":
         return f"unknown key {key!r} with value {shown(first['input'])}; docs/cli.md lists the keys there are"
     if first["type"] == "missing":
@@ -114,8 +129,10 @@ def complaint(error: ValidationError) -> str:
     return f"{key} is {shown(first['input'])}; {first['msg'][0].lower()}{first['msg'][1:]}"
 
 
-def built_world(table: Linear | Bandit) -> LinearWorld | ArmsWorld:
+def built_world(table: Linear | Bandit | Listing) -> LinearWorld | ArmsWorld | TableWorld:
     """Return the world."""
+    if isinstance(table, Listing):
+        return TableWorld(**table.model_dump(exclude={"kind"}))
     if isinstance(table, Bandit):
         return ArmsWorld(reward=table.reward, cost=table.cost, outcomes=table.outcomes, noise=table.noise)
     actions = built_actions(table.actions)
@@ -149,6 +166,8 @@ def built_policy(name: str, table: dict[str, Any]) -> Any:
         settings["safe_action"] = built_safe(f"{name}.safe_action", settings["safe_action"])
     if "threshold" in settings:
         settings["threshold"] = built_threshold(settings["threshold"])
+    if "kernel" in settings:
+        settings["kernel"] = built_kernel(f"{name}.kernel", settings["kernel"])
     try:
         return kinds[kind](**settings)
     except TypeError as error:
@@ -160,6 +179,19 @@ def built_safe(name: str, table: Any) -> SafeAction:
     if not isinstance(table, dict) or set(table) - {"features", "arm", "reward", "cost"}:
         raise InvalidFile(f"{name} is {table!r}; it must be a table with features or arm, and reward and cost if known")
     return SafeAction(**table)
+
+
+def built_kernel(name: str, table: Any) -> Any:
+    """Return a reproducing kernel; {kind = "rbf", lengthscale = 0.3} stands for RBF(lengthscale=0.3)."""
+    settings = dict(table) if isinstance(table, dict) else {}
+    kind = KERNELS.get(settings.pop("kind", None))
+    keys = [field.name for field in dataclasses.fields(kind)] if kind else []
+    if kind is None or set(settings) - set(keys) or ("lengthscale" in keys and "lengthscale" not in settings):
+        raise InvalidFile(
+            f"{name} is {table!r}; it must be a table with kind = 'rbf' or 'matern' and a lengthscale, the latter with "
+            "smoothness = 0.5, 1.5 or 2.5 if not 2.5, or kind = 'linear' alone"
+        )
+    return kind(**settings)
 
 
 def built_threshold(value: Any) -> Any:

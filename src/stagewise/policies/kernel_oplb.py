@@ -48,7 +48,7 @@ class KernelOPLB(Learning):
     ...     kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.5, noise=0.1, norm_bound=1.0
     ... )
     >>> policy.decide(policy.start(), [[0.1], [1.0]]).probabilities.round(3)
-    array([0.   , 0.411, 0.589])
+    array([0. , 0.5, 0.5])
     """
 
     kernel: Kernel

@@ -136,3 +136,29 @@ def test_knowing_a_value_is_observing_it_without_noise(name: str) -> None:
 def test_kernels_that_are_none_are_refused(make: Any, word: str) -> None:
     with pytest.raises(InvalidProblem, match=word):
         make()
+
+
+@pytest.mark.parametrize(("lengthscale", "ridge"), [(0.3, 0.1), (1.0, 1e-3)])
+def test_a_thousand_different_points_leave_the_recursions_accurate(lengthscale: float, ridge: float) -> None:
+    """A hundred points span what a thousand say, but for what the tolerance neglects and the radius pays for."""
+    random, kernel, safe = np.random.default_rng(0), RBF(lengthscale=lengthscale), np.full(2, 0.5)
+    policy = KernelOPLB(
+        kernel=kernel,
+        safe_action=SafeAction(features=safe, reward=0.2, cost=0.1),
+        threshold=0.5,
+        noise=0.1,
+        norm_bound=2.0,
+        ridge=ridge,
+    )
+    actions, outcomes = random.uniform(size=(1000, 2)), random.normal(size=1000)
+    agent = Agent(policy)
+    agent.learn_log(actions, outcomes, outcomes)
+    points = np.vstack([random.uniform(size=(30, 2)), actions[:30]])
+    seen = read_bounds(policy, agent.state, points)
+    expected = textbook(Signal(kernel, safe, 0.1, 0.1, 2.0, 0.025, ridge), actions, outcomes, points)
+    assert 30 < agent.state.memory[3] < 160
+    assert np.allclose(seen.estimates[1], expected.estimates, atol=1e-5)
+    assert np.allclose(seen.widths[1], expected.widths, rtol=1e-6)
+    price = np.sqrt(4.0 - 0.01) * np.sqrt(agent.state.memory[4])
+    assert 0.0 < price < 1e-3
+    assert seen.radii[1] == pytest.approx(expected.radius + price, abs=1e-6)

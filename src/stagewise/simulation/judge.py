@@ -8,7 +8,6 @@ import numpy as np
 from stagewise.kernels.best import best_in_list, best_mixture_of, best_on_rays
 from stagewise.kernels.blend import named_odds, odds_size
 from stagewise.kernels.compile import Floats, named
-from stagewise.policies.kernel_oplb import KernelOPLB
 from stagewise.policies.oplb import OPLB
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -78,7 +77,7 @@ def judge(policy: Any, world: World) -> Judge:
             f"the safe action really costs {(safe_means[1:] * signs[1:]).tolist()} in this world, above a threshold "
             f"of {thresholds.values.tolist()}; no policy can be safe there"
         )
-    mixes = not isinstance(world, LinearWorld) or isinstance(policy, OPLB | KernelOPLB) or not world.offers_rays
+    mixes = not isinstance(world, LinearWorld) or isinstance(policy, OPLB) or not world.offers_rays
     return Judge(world, thresholds, signs, limits, safe, safe_means, mixes)
 
 

@@ -1,4 +1,4 @@
-"""Memory and time of the kernel policy as rounds go by: fresh actions at several tolerances and capacities, and fixed ones.
+"""Memory and time of the kernel policy as rounds go by, for fixed actions, and for fresh ones at several settings.
 
     python benchmarks/kernel_growth.py
 

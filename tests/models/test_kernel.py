@@ -128,6 +128,7 @@ def test_knowing_a_value_is_observing_it_without_noise(name: str) -> None:
         (lambda: RBF(lengthscale=0.0), "lengthscale"),
         (lambda: RBF(lengthscale=float("nan")), "lengthscale"),
         (lambda: RBF(lengthscale="long"), "lengthscale"),
+        (lambda: RBF(lengthscale=1e-60), "1e-50"),
         (lambda: Matern(lengthscale=-1.0), "lengthscale"),
         (lambda: Matern(lengthscale=1.0, smoothness=2.0), "0.5, 1.5 or 2.5"),
         (lambda: Matern(lengthscale=1.0, smoothness=None), "smoothness"),

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,15 @@ from stagewise.kernels.linear import Shape
 from stagewise.problem.checks import number, positive
 from stagewise.problem.errors import InvalidProblem
 
+SHORTEST = 1e-50  # below it the square of a distance in lengthscales could be infinite
 SMOOTHNESS = {0.5: reproducing.MATERN_12, 1.5: reproducing.MATERN_32, 2.5: reproducing.MATERN_52}
+
+
+def length(value: Any) -> float:
+    """Return a lengthscale that distances can be measured in."""
+    if positive(value, "lengthscale") < SHORTEST:
+        raise InvalidProblem(f"lengthscale is {value}; it must be at least {SHORTEST:g}, or distances overflow")
+    return float(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +30,7 @@ class RBF:
     lengthscale: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lengthscale", positive(self.lengthscale, "lengthscale"))
+        object.__setattr__(self, "lengthscale", length(self.lengthscale))
 
     @property
     def kind(self) -> int:
@@ -37,7 +46,7 @@ class Matern:
     smoothness: float = 2.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lengthscale", positive(self.lengthscale, "lengthscale"))
+        object.__setattr__(self, "lengthscale", length(self.lengthscale))
         if number(self.smoothness, "smoothness") not in SMOOTHNESS:
             raise InvalidProblem(
                 f"smoothness is {self.smoothness}; it must be 0.5, 1.5 or 2.5, where the kernel has a closed form"

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels import kernel_look, kernel_mind, kernel_oplb, linear
+from stagewise.kernels import kernel_look, kernel_oplb, linear
 from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.models.kernel import Kernel, KernelModel, similarity
+from stagewise.policies.kernel_memory import FIRST_ROOM, fitting_memory, following, roomy, started
 from stagewise.policies.learning import Learning
 from stagewise.policies.linear import check_features
 from stagewise.policies.mixtures import decision_from_mixture
@@ -27,7 +28,6 @@ from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
 SMALLEST_TOLERANCE = 1e-12
-FIRST_ROOM = 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,8 +39,8 @@ class KernelOPLB(Learning):
     with bounds f̂(x) ± β σ(x)/√λ of kernel ridge regression, conditioned on what is known at the safe action
     (docs/theory/kernels.md). An observed point joins the basis of the regression if it is new: further than
     `tolerance` from the span of the others, and while there are fewer than `capacity`. What is neglected otherwise is
-    paid for in the radius. Memory is of the order of u² for u basis points, at most capacity²; a round with K actions
-    takes of the order of K u² where they are fresh and K u where they come back.
+    paid for in the radius. With u basis points, at most `capacity`, memory is of the order of u², and K u for K actions
+    that come back in every round; such a round takes of the order of K u, and one with fresh actions K u².
 
     >>> import stagewise as sw
     >>> safe = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
@@ -146,26 +146,14 @@ class KernelOPLB(Learning):
 
     def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Take in what was seen with an action, in place while there is room for another basis point."""
-        memory, m = state.memory, self.thresholds.values.size
-        room = int(memory[2])
-        if room < self.capacity and kernel_mind.fullest(self.flags, memory) == room:
-            memory = enlarged(self.flags, self.numbers, memory, min(room + max(room // 2, FIRST_ROOM), self.capacity))
+        memory, m = roomy(self.flags, self.numbers, state.memory, self.capacity), self.thresholds.values.size
         work = np.empty(kernel_oplb.learning_size(int(memory[2]), m, max(int(memory[1]), 0)))
         kernel_oplb.learn_from(played.action, values, self.flags, self.numbers, memory, work)
         return State(memory)
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's."""
-        if memory.ndim != 1 or memory.size < kernel_mind.HEAD or memory[0] != self.dimension:
-            return False
-        count, room = int(memory[1]), int(memory[2])
-        if count != memory[1] or room != memory[2] or count < linear.NEVER or not 1 <= room <= self.capacity:
-            return False
-        if memory.size != kernel_mind.memory_size(self.flags, room, max(count, 0)):
-            return False
-        spaces = np.array([kernel_mind.HEAD, kernel_mind.costs_start(self.flags, memory)])
-        sizes, neglected = memory[spaces], memory[spaces + 1]
-        return bool(np.all((sizes % 1.0 == 0.0) & (sizes >= 0.0) & (sizes <= room) & (neglected >= 0.0)))
+        return fitting_memory(memory, self.flags, self.capacity)
 
     def logged(self, actions: Any) -> Floats:
         """Return logged actions (n, d)."""
@@ -175,32 +163,6 @@ class KernelOPLB(Learning):
         """Return the action set if this policy can choose from it."""
         check_features(listed.features, self.dimension, math.inf)
         return listed
-
-
-def started(flags: Ints, numbers: Floats, room: int) -> Floats:
-    """Return the memory of a policy that has seen nothing, with room for so many basis points."""
-    memory = np.empty(kernel_mind.memory_size(flags, room, 0))
-    kernel_mind.start_memory(flags, numbers, room, memory, np.empty(0))
-    return memory
-
-
-def enlarged(flags: Ints, numbers: Floats, memory: Floats, room: int) -> Floats:
-    """Return the same memory with more room."""
-    changed = np.empty(kernel_mind.memory_size(flags, room, max(int(memory[1]), 0)))
-    kernel_mind.enlarge(flags, numbers, memory, room, changed)
-    return changed
-
-
-def following(offered: Floats, flags: Ints, numbers: Floats, memory: Floats) -> Floats:
-    """Return the memory after candidates were offered: following them if they are the first, or none from now on."""
-    count, room = max(int(memory[1]), 0), int(memory[2])
-    table = memory[memory.size - (count + 1) * offered.shape[1] :].reshape(count + 1, -1)
-    if memory[1] == linear.NEVER or np.array_equal(offered, table[:count]):
-        return memory
-    chosen = offered if count == 0 else offered[:0]
-    changed = np.empty(kernel_mind.memory_size(flags, room, len(chosen)))
-    kernel_mind.change_followed(chosen, flags, numbers, memory, changed, np.empty(2 * room))
-    return changed
 
 
 def checked_baseline(safe_action: Any, kernel: Kernel) -> SafeAction:

@@ -10,8 +10,9 @@ from stagewise.kernels.compile import Flags, Floats
 from stagewise.kernels.trace import Trace
 from stagewise.kernels.world import Truth
 from stagewise.policies.always_safe import AlwaysSafe
-from stagewise.policies.kernel_oplb import KernelOPLB, started
-from stagewise.policies.kernel_oplb import following as following_listed
+from stagewise.policies.kernel_memory import following as following_listed
+from stagewise.policies.kernel_memory import started
+from stagewise.policies.kernel_oplb import KernelOPLB
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linear import following
 from stagewise.policies.linucb import LinUCB

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from stagewise.models.kernel import RBF as RBF
+    from stagewise.models.kernel import LinearKernel as LinearKernel
+    from stagewise.models.kernel import Matern as Matern
     from stagewise.policies.agent import Agent as Agent
     from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
     from stagewise.policies.doslb import DOSLB as DOSLB
+    from stagewise.policies.kernel_oplb import KernelOPLB as KernelOPLB
     from stagewise.policies.lclucb import LCLUCB as LCLUCB
     from stagewise.policies.lclucb import ROFUL as ROFUL
     from stagewise.policies.linucb import LinUCB as LinUCB
@@ -58,14 +62,18 @@ _HOMES = {
     "InvalidFile": "problem.errors",
     "InvalidOutcome": "problem.errors",
     "InvalidProblem": "problem.errors",
+    "KernelOPLB": "policies.kernel_oplb",
     "LCLUCB": "policies.lclucb",
     "LinUCB": "policies.linucb",
+    "LinearKernel": "models.kernel",
     "LinearWorld": "worlds.linear",
+    "Matern": "models.kernel",
     "OPB": "policies.opb",
     "OPLB": "policies.oplb",
     "OPNLB": "policies.opnlb",
     "Outcome": "records.outcome",
     "Policy": "policies.policy",
+    "RBF": "models.kernel",
     "ROFUL": "policies.lclucb",
     "RandomFinite": "worlds.fresh",
     "RandomRays": "worlds.fresh",

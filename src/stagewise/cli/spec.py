@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
+from stagewise.models.kernel import RBF, LinearKernel, Matern
 from stagewise.policies.saved import KINDS, POLICIES
 from stagewise.problem.actions import Finite, Rays
 from stagewise.problem.checks import shown
@@ -18,6 +19,8 @@ from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import RandomFinite, RandomRays
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
+
+KERNELS: dict[str, Any] = {"rbf": RBF, "matern": Matern, "linear": LinearKernel}
 
 
 class Strict(BaseModel):
@@ -66,7 +69,7 @@ class Bandit(Strict):
     noise: float | list[float] = 0.1
 
 
-class Listed(Strict):
+class Listing(Strict):
     """A world of listed actions with any means."""
 
     kind: Literal["table"]
@@ -81,7 +84,7 @@ class File(Strict):
     """The whole file: one world, and one policy or several."""
 
     simulation: Simulation
-    world: Annotated[Linear | Bandit | Listed, Field(discriminator="kind")]
+    world: Annotated[Linear | Bandit | Listing, Field(discriminator="kind")]
     policy: dict[str, Any] | None = None
     policies: dict[str, dict[str, Any]] | None = None
 
@@ -127,11 +130,10 @@ def complaint(error: ValidationError) -> str:
     return f"{key} is {shown(first['input'])}; {first['msg'][0].lower()}{first['msg'][1:]}"
 
 
-def built_world(table: Linear | Bandit | Listed) -> LinearWorld | ArmsWorld | TableWorld:
+def built_world(table: Linear | Bandit | Listing) -> LinearWorld | ArmsWorld | TableWorld:
     """Return the world."""
-    if isinstance(table, Listed):
-        means = {"features": table.features, "reward": table.reward, "cost": table.cost}
-        return TableWorld(**means, outcomes=table.outcomes, noise=table.noise)
+    if isinstance(table, Listing):
+        return TableWorld(**table.model_dump(exclude={"kind"}))
     if isinstance(table, Bandit):
         return ArmsWorld(reward=table.reward, cost=table.cost, outcomes=table.outcomes, noise=table.noise)
     actions = built_actions(table.actions)
@@ -167,6 +169,8 @@ def built_policy(name: str, table: dict[str, Any]) -> Any:
         settings["threshold"] = built_threshold(settings["threshold"])
     for key in {"reward_class", "cost_class"} & set(settings):
         settings[key] = built_class(settings[key])
+    if "kernel" in settings:
+        settings["kernel"] = built_kernel(f"{name}.kernel", settings["kernel"])
     try:
         return kinds[kind](**settings)
     except TypeError as error:
@@ -187,6 +191,19 @@ def built_class(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: built_class(entry) for key, entry in value.items()}
     return [built_class(entry) for entry in value] if isinstance(value, list) else value
+
+
+def built_kernel(name: str, table: Any) -> Any:
+    """Return a reproducing kernel; {kind = "rbf", lengthscale = 0.3} stands for RBF(lengthscale=0.3)."""
+    settings = dict(table) if isinstance(table, dict) else {}
+    kind = KERNELS.get(settings.pop("kind", None))
+    keys = [field.name for field in dataclasses.fields(kind)] if kind else []
+    if kind is None or set(settings) - set(keys) or ("lengthscale" in keys and "lengthscale" not in settings):
+        raise InvalidFile(
+            f"{name} is {table!r}; it must be a table with kind = 'rbf' or 'matern' and a lengthscale, the latter with "
+            "smoothness = 0.5, 1.5 or 2.5 if not 2.5, or kind = 'linear' alone"
+        )
+    return kind(**settings)
 
 
 def built_threshold(value: Any) -> Any:

@@ -11,8 +11,10 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.ridge import ELSEWHERE
+from stagewise.models.kernel import RBF, LinearKernel, Matern
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.doslb import DOSLB
+from stagewise.policies.kernel_oplb import KernelOPLB
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
@@ -31,25 +33,13 @@ FORMAT, VERSION = "stagewise-agent", 1
 KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        LCLUCB,
-        ROFUL,
-        DOSLB,
-        SafeLTS,
-        OPLB,
-        OPB,
-        OPNLB,
-        LinUCB,
-        UCB,
-        AlwaysSafe,
-        SafeAction,
-        AtLeast,
-        RelativeToSafe,
-        FunctionClass,
+        *(LCLUCB, ROFUL, DOSLB, SafeLTS, OPLB, KernelOPLB, OPB, OPNLB, LinUCB, UCB, AlwaysSafe),
+        *(SafeAction, AtLeast, RelativeToSafe, FunctionClass, RBF, Matern, LinearKernel),
     )
 }
 
 
-POLICIES = (LCLUCB, SafeLTS, OPLB, OPB, OPNLB, LinUCB, UCB, AlwaysSafe)
+POLICIES = (LCLUCB, SafeLTS, OPLB, KernelOPLB, OPB, OPNLB, LinUCB, UCB, AlwaysSafe)
 
 
 class Saved(NamedTuple):

@@ -4,13 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels import linear
+from stagewise.kernels import kernel_oplb, linear
 from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Flags, Floats
 from stagewise.kernels.trace import Trace
 from stagewise.kernels.world import Truth
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.doslb import DOSLB
+from stagewise.policies.kernel_memory import following as following_listed
+from stagewise.policies.kernel_memory import started
+from stagewise.policies.kernel_oplb import KernelOPLB
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linear import following
 from stagewise.policies.linucb import LinUCB
@@ -19,11 +22,12 @@ from stagewise.policies.oplb import OPLB
 from stagewise.policies.safe_lts import INFLATIONS, SafeLTS
 from stagewise.policies.ucb import UCB
 from stagewise.problem.errors import InvalidProblem
-from stagewise.simulation import cpu
+from stagewise.simulation import cpu, kernel_loop
 from stagewise.simulation.judge import Judge, World
 from stagewise.worlds.arms import OUTCOMES, ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import NOISES, LinearWorld
+from stagewise.worlds.table import TableWorld
 
 EVERYONE: Flags = np.empty(0, dtype=np.bool_)
 
@@ -32,6 +36,8 @@ def plays(policy: Any, world: Any) -> bool:
     """Say whether the compiled loops know this policy in this world."""
     if isinstance(world, ArmsWorld):
         return type(policy) in (OPB, UCB, AlwaysSafe)
+    if isinstance(world, TableWorld):
+        return type(policy) is KernelOPLB
     if not isinstance(world, LinearWorld):
         return False
     kinds: tuple[Any, ...] = (OPLB, DOSLB, LinUCB, AlwaysSafe)
@@ -59,6 +65,9 @@ class Compiled:
         elif isinstance(world, ArmsWorld) and type(policy) is not AlwaysSafe:
             self.bandit = bandit_for(policy, judge, world)
         self.room = room_for(judge, count_of(world), constraints)
+        if isinstance(world, TableWorld):
+            self.listing = listing_for(policy, judge, world)
+            self.room = listed_room(self.room, self.listing)
 
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
@@ -71,6 +80,8 @@ class Compiled:
                 cpu.play_safe(self.stage, room, trace, judge.mixes, *where)
         elif isinstance(judge.world, ArmsWorld):
             cpu.play_arms(self.bandit, room, trace, room.true_flat, *where)
+        elif isinstance(judge.world, TableWorld):
+            kernel_loop.play_listed(self.listing, room, trace, *where)
         else:
             fresh = self.stage.fresh
             mixes = type(self.policy) is OPLB or (type(self.policy) is DOSLB and judge.mixes)
@@ -154,4 +165,31 @@ def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> cpu.Bandit:
         judge.limits.copy(),
         -1 if judge.safe is None else judge.safe,
         judge.best(world.actions),
+    )
+
+
+def listing_for(policy: KernelOPLB, judge: Judge, world: TableWorld) -> kernel_loop.Listing:
+    """Return a kernel policy and the listed actions, all of which its memory follows and has room for."""
+    features = np.array(world.actions.features)
+    memory = started(policy.flags, policy.numbers, min(policy.capacity, len(features) + 1))
+    return kernel_loop.Listing(
+        policy.flags,
+        policy.numbers,
+        following_listed(world.actions.features, policy.flags, policy.numbers, memory),
+        features,
+        np.column_stack([world.table, world.means(judge.safe)]),
+        world.noise.copy(),
+        OUTCOMES[world.outcomes],
+        turning(judge.signs),
+        judge.limits.copy(),
+        judge.best(world.actions),
+    )
+
+
+def listed_room(room: cpu.Room, listing: kernel_loop.Listing) -> cpu.Room:
+    """Return work space for a kernel policy on listed actions."""
+    (count, d), m = listing.features.shape, listing.thresholds.size
+    return room._replace(
+        sheet=np.zeros(linear.sheet_size(d, m, count)),
+        work=np.zeros(kernel_oplb.work_size(int(listing.memory[2]), m, count)),
     )

@@ -23,6 +23,7 @@ from stagewise.simulation.recording import recorded
 from stagewise.simulation.registers import call_for
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.table import TableWorld
 
 THREADS = 256  # a block
 OWN = 48_000  # numbers of its own that a thread may hold
@@ -70,7 +71,7 @@ def driver() -> Any:
 def play(policy: Any, judge: Judge, rounds: int, points: int, seed: int, runs: Ints) -> Traces:
     """Play these runs, all of their rounds, in as many batches as their traces need room for."""
     cuda = driver()
-    if type(policy) is AlwaysSafe or not plays(policy, judge.world):
+    if type(policy) is AlwaysSafe or isinstance(judge.world, TableWorld) or not plays(policy, judge.world):
         name = f"{type(policy).__name__} in a {type(judge.world).__name__} like this"
         raise InvalidProblem(f"backend is 'cuda', which cannot play {name}; {INSTEAD}, or backend='python'")
     launch = launcher(policy, judge)

@@ -1,0 +1,147 @@
+"""Signals in a reproducing-kernel space: which kernel, and what is assumed of functions in its space."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels import radius, reproducing
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.linear import Shape
+from stagewise.problem.checks import number, positive
+from stagewise.problem.errors import InvalidProblem
+
+SHORTEST = 1e-50  # below it the square of a distance in lengthscales could be infinite
+SMOOTHNESS = {0.5: reproducing.MATERN_12, 1.5: reproducing.MATERN_32, 2.5: reproducing.MATERN_52}
+
+
+def length(value: Any) -> float:
+    """Return a lengthscale that distances can be measured in."""
+    if positive(value, "lengthscale") < SHORTEST:
+        raise InvalidProblem(f"lengthscale is {value}; it must be at least {SHORTEST:g}, or distances overflow")
+    return float(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RBF:
+    """k(x, y) = exp(−‖x − y‖²/2ℓ²): very smooth functions that vary over distances of about ℓ."""
+
+    lengthscale: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengthscale", length(self.lengthscale))
+
+    @property
+    def kind(self) -> int:
+        """The number by which kernels know it."""
+        return reproducing.RBF
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matern:
+    """The Matérn kernel: rougher functions than RBF's, the rougher the smaller `smoothness` ν (0.5, 1.5 or 2.5)."""
+
+    lengthscale: float
+    smoothness: float = 2.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengthscale", length(self.lengthscale))
+        if number(self.smoothness, "smoothness") not in SMOOTHNESS:
+            raise InvalidProblem(
+                f"smoothness is {self.smoothness}; it must be 0.5, 1.5 or 2.5, where the kernel has a closed form"
+            )
+        object.__setattr__(self, "smoothness", float(self.smoothness))
+
+    @property
+    def kind(self) -> int:
+        """The number by which kernels know it."""
+        return SMOOTHNESS[self.smoothness]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearKernel:
+    """k(x, y) = <x, y>: linear functions, and with them OPLB itself."""
+
+    @property
+    def kind(self) -> int:
+        """The number by which kernels know it."""
+        return reproducing.LINEAR
+
+    @property
+    def lengthscale(self) -> float:
+        """It has none; nothing depends on this number."""
+        return 1.0
+
+
+Kernel = RBF | Matern | LinearKernel
+
+
+def similarity(kernel: Kernel, one: Floats, other: Floats) -> float:
+    """Return k(x, y).
+
+    >>> similarity(RBF(lengthscale=2.0), np.array([0.0, 0.0]), np.array([0.0, 2.0])) == math.exp(-0.5)
+    True
+    """
+    return reproducing.similarity(kernel.kind, kernel.lengthscale, one, other)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KernelModel:
+    """What is assumed of the signals, and how they are estimated. The first signal is the reward."""
+
+    kernel: Kernel
+    safe: Floats  # (d,) x₀
+    names: tuple[str, ...]  # of the signals
+    reward: float | None  # at the safe action; None: unknown
+    costs: Floats | None  # (m,) at the safe action; None: unknown
+    noise: Floats  # (1 + m,) R
+    norm_bound: Floats  # (1 + m,) B ≥ ‖f‖
+    ridge: float  # λ
+    confidence: Floats  # (1 + m,) log 1/δ_k
+    tolerance: float
+
+    @property
+    def safe_norm(self) -> float:
+        """k(x₀, x₀); 0 where every function of the space vanishes."""
+        return similarity(self.kernel, self.safe, self.safe)
+
+    def flags(self, *, directional: bool, inflated: bool) -> Ints:
+        """Return the whole numbers and switches that kernels read: a linear policy's, then the kernel's kind."""
+        shape = Shape(
+            self.safe.size,
+            len(self.names) - 1,
+            radius.MIXTURE,
+            self.safe_norm == 0.0,
+            self.reward is not None,
+            self.costs is not None,
+            directional,
+            inflated,
+            offers_safe=True,
+            returns=True,
+        )
+        return np.array([*shape, self.kernel.kind], dtype=np.int64)
+
+    def numbers(self) -> Floats:
+        """Return the settings that kernels read, up to the promise."""
+        known = np.zeros(len(self.names))
+        known[0] = self.reward or 0.0
+        known[1:] = 0.0 if self.costs is None else self.costs
+        fixed = np.array([self.ridge, self.tolerance, self.kernel.lengthscale, self.safe_norm])
+        return np.concatenate([fixed, self.safe, self.noise, self.learned_bounds(), self.confidence, known])
+
+    def learned_bounds(self) -> Floats:
+        """Return what B leaves for the part that is learned: √(B² − c₀²/k(x₀, x₀)) where the value c₀ is known."""
+        bounds = self.norm_bound.copy()
+        values = [self.reward, *(self.costs if self.costs is not None else [None] * (len(self.names) - 1))]
+        for i, (name, value) in enumerate(zip(self.names, values, strict=True)):
+            if value is None or self.safe_norm == 0.0:
+                continue
+            least = abs(float(value)) / math.sqrt(self.safe_norm)
+            if least > bounds[i] * (1.0 + 1e-12):
+                raise InvalidProblem(
+                    f"the safe action's {name!r} is {value}, which only functions of norm {least:.6g} or more take "
+                    f"there, above norm_bound {bounds[i]:.6g}; too small a bound makes intervals too narrow"
+                )
+            bounds[i] = math.sqrt(max(bounds[i] ** 2 - least**2, 0.0))
+        return bounds

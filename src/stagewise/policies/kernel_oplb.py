@@ -1,0 +1,193 @@
+"""OPLB with rewards and costs in a reproducing-kernel space: one safe mixture over any finite set of actions."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels import kernel_look, kernel_oplb, linear
+from stagewise.kernels.blend import odds_size
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.draw import POLICY, uniform
+from stagewise.models.kernel import Kernel, KernelModel, similarity
+from stagewise.policies.kernel_memory import FIRST_ROOM, fitting_memory, following, roomy, started
+from stagewise.policies.learning import Learning
+from stagewise.policies.linear import check_features
+from stagewise.policies.mixtures import decision_from_mixture
+from stagewise.policies.oplb import listed_of
+from stagewise.policies.policy import Played, State
+from stagewise.policies.rays import own
+from stagewise.policies.settings import ceilings_of, one_of, probability, promise_numbers
+from stagewise.problem.actions import Finite, Listed, Rays
+from stagewise.problem.checks import kept, number, one_per, positive, shown
+from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.records.decision import Decision
+from stagewise.records.draw import FIRST, Draw
+
+SMALLEST_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KernelOPLB(Learning):
+    """With probability 1 − δ every round's mixture has its expected cost in check, for signals f with ‖f‖ ≤ B.
+
+        maximise E_π hoped(X)  subject to  E_π dearest_j(X) ≤ τ_j for every j
+
+    with bounds f̂(x) ± β σ(x)/√λ of kernel ridge regression, conditioned on what is known at the safe action
+    (docs/theory/kernels.md). An observed point joins the basis of the regression if it is new: further than
+    `tolerance` from the span of the others, and while there are fewer than `capacity`. What is neglected otherwise is
+    paid for in the radius. With u basis points, at most `capacity`, memory is of the order of u², and K u for K actions
+    that come back in every round; such a round takes of the order of K u, and one with fresh actions K u².
+
+    >>> import stagewise as sw
+    >>> safe = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
+    >>> policy = KernelOPLB(
+    ...     kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.5, noise=0.1, norm_bound=1.0
+    ... )
+    >>> policy.decide(policy.start(), [[0.1], [1.0]]).probabilities.round(3)
+    array([0. , 0.5, 0.5])
+    """
+
+    kernel: Kernel
+    safe_action: SafeAction
+    threshold: Any  # a number, one per constraint, or a mapping from names
+    noise: Any  # R: one number, or one for the reward and one per cost
+    norm_bound: Any  # B ≥ ‖f‖: one number, or one for the reward and one per cost
+    delta: float = 0.05  # the whole statement holds with probability 1 − δ
+    ridge: float = 1.0  # λ
+    cost_bound: float | None = 1.0  # a-priori bound on mean costs; None: none
+    optimism: str = "inflated"  # or "directional"
+    reward_scale: float | None = None  # α_r; None: the theorem's choice
+    cost_scale: float = 1.0  # α_c
+    share_delta: bool = True  # split δ over the reward and the constraints
+    tolerance: float = 1e-10  # of k(x, x): squared distance from the span that is not worth a basis point
+    capacity: int = 1000  # basis points at most
+
+    dimension: int = field(init=False, repr=False)  # d
+    thresholds: Thresholds = field(init=False, repr=False)
+    flags: Ints = field(init=False, repr=False)
+    numbers: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "noise", "norm_bound"):
+            object.__setattr__(self, name, kept(getattr(self, name)))
+        if not isinstance(self.kernel, Kernel):
+            raise InvalidProblem(f"kernel is {shown(self.kernel)}; it must be RBF(...), Matern(...) or LinearKernel()")
+        if isinstance(self.capacity, bool) or not isinstance(self.capacity, int | np.integer) or self.capacity < 1:
+            raise InvalidProblem(f"capacity is {shown(self.capacity)}; it must be a whole number of at least 1")
+        safe = checked_baseline(self.safe_action, self.kernel)
+        thresholds = resolved(self.threshold, stand_in(safe, self.kernel))
+        directional = one_of(self.optimism, ("inflated", "directional"), "optimism") == "directional"
+        model = self.model(safe, thresholds)
+        ceilings = ceilings_of(thresholds, self.cost_bound, None)
+        promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale)
+        object.__setattr__(self, "capacity", int(self.capacity))
+        object.__setattr__(self, "dimension", safe.dimension)
+        object.__setattr__(self, "thresholds", thresholds)
+        object.__setattr__(self, "flags", model.flags(directional=directional, inflated=not directional))
+        object.__setattr__(self, "numbers", np.concatenate([model.numbers(), promise]))
+
+    def model(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
+        """Return what is assumed of the signals."""
+        names = ("reward", *thresholds.names)
+        share = probability(self.delta, "delta") / (len(names) if self.share_delta else 1)
+        tolerance = number(self.tolerance, "tolerance")
+        if not SMALLEST_TOLERANCE <= tolerance < 1.0:
+            raise InvalidProblem(
+                f"tolerance is {tolerance}; it must be less than 1 and at least {SMALLEST_TOLERANCE:g}, below which "
+                "rounding would decide what is new"
+            )
+        return KernelModel(
+            kernel=self.kernel,
+            safe=safe.features,
+            names=names,
+            reward=safe.reward,
+            costs=None if thresholds.safe is None else thresholds.signs * thresholds.safe,
+            noise=one_per(self.noise, names, "noise"),
+            norm_bound=one_per(self.norm_bound, names, "norm_bound"),
+            ridge=positive(self.ridge, "ridge"),
+            confidence=np.full(len(names), math.log(1.0 / share)),
+            tolerance=tolerance,
+        )
+
+    def start(self) -> State:
+        """Return the memory of a policy that has seen nothing."""
+        return State(started(self.flags, self.numbers, min(FIRST_ROOM, self.capacity)))
+
+    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+        """Draw an action from the best safe mixture."""
+        if isinstance(actions, Rays):
+            raise InvalidActions(
+                "the actions are Rays, whose inner points are no mixtures of their ends for a kernel; list the points "
+                "that can be played as a Finite set"
+            )
+        listed, memory = self.fitting(listed_of(actions)), state.memory
+        d, m, count = self.dimension, self.thresholds.values.size, len(listed.features)
+        sheet = np.empty(linear.sheet_size(d, m, count))
+        work = np.empty(kernel_look.look_size(int(memory[2])))
+        flat, support = np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64)
+        lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
+        code = kernel_oplb.decide(
+            listed.features, listed.eligible, self.flags, self.numbers, memory, sheet, work, flat, support, lottery
+        )
+        action, news = own(sheet[sheet.size - d :]), bool(sheet[sheet.size - d - 1])
+        return decision_from_mixture(
+            code, action, flat, support, count, -1, listed.eligible, self.thresholds, draw.round, listed.features, news
+        )
+
+    def follow(self, state: State, decision: Decision) -> State:
+        """Follow the first candidates that are ever offered, until others are."""
+        if decision.offered is None:
+            return state
+        return State(following(decision.offered, self.flags, self.numbers, state.memory))
+
+    def absorb(self, state: State, played: Played, values: Floats) -> State:
+        """Take in what was seen with an action, in place while there is room for another basis point."""
+        memory, m = roomy(self.flags, self.numbers, state.memory, self.capacity), self.thresholds.values.size
+        work = np.empty(kernel_oplb.learning_size(int(memory[2]), m, max(int(memory[1]), 0)))
+        kernel_oplb.learn_from(played.action, values, self.flags, self.numbers, memory, work)
+        return State(memory)
+
+    def fits(self, memory: Floats) -> bool:
+        """Say whether a memory can be this policy's."""
+        return fitting_memory(memory, self.flags, self.capacity)
+
+    def logged(self, actions: Any) -> Floats:
+        """Return logged actions (n, d)."""
+        return self.fitting(Finite.borrowed(actions)).features
+
+    def fitting(self, listed: Listed) -> Listed:
+        """Return the action set if this policy can choose from it."""
+        check_features(listed.features, self.dimension, math.inf)
+        return listed
+
+
+def checked_baseline(safe_action: Any, kernel: Kernel) -> SafeAction:
+    """Return a safe action with features, its reward filled in where every function of the space vanishes."""
+    if not isinstance(safe_action, SafeAction):
+        raise InvalidProblem(
+            f"safe_action is {shown(safe_action)}; it must be a SafeAction, the one action known to be safe"
+        )
+    if safe_action.features is None:
+        raise InvalidProblem("the safe action is an arm; a kernel compares features, so give SafeAction(features=...)")
+    if not vanishes(safe_action, kernel):
+        return safe_action
+    if safe_action.reward:
+        raise InvalidProblem(
+            f"the safe action is the zero vector but its reward is {safe_action.reward}; a linear reward is 0 there, "
+            "so add a constant feature or subtract the reward of doing nothing"
+        )
+    return SafeAction(features=safe_action.features, reward=0.0, cost=safe_action.cost)
+
+
+def vanishes(safe: SafeAction, kernel: Kernel) -> bool:
+    """Say whether every function of the space is 0 at the safe action: a linear one is at the zero vector."""
+    return similarity(kernel, safe.features, safe.features) == 0.0
+
+
+def stand_in(safe: SafeAction, kernel: Kernel) -> SafeAction:
+    """Return whose costs thresholds are checked against: one that is not taken for a linear zero where it is none."""
+    return safe if vanishes(safe, kernel) else SafeAction(arm=0, reward=safe.reward, cost=safe.cost)

@@ -1,0 +1,59 @@
+"""The compiled loop of the kernel policy in a world of listed actions, which come back in every round."""
+
+from typing import NamedTuple
+
+from stagewise.kernels import kernel_mind, kernel_oplb, linear
+from stagewise.kernels.blend import Odds, named_odds
+from stagewise.kernels.compile import Floats, Ints, kernel
+from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.trace import Trace, note
+from stagewise.kernels.world import fill_outcome
+from stagewise.simulation.cpu import NOBODY, Room, next_mixed, share_of, sign
+
+
+class Listing(NamedTuple):
+    """A kernel policy, and the listed actions as they really are."""
+
+    flags: Ints
+    numbers: Floats
+    memory: Floats  # with room for every action, following them all
+    features: Floats  # (K, d)
+    means: Floats  # (1 + m, K + 1) of the listed actions, then of the safe one
+    noise: Floats  # (1 + m,)
+    outcomes: int  # their kind
+    signs: Floats  # (1 + m,)
+    thresholds: Floats  # (m,)
+    best: float
+
+
+@kernel
+def play_listed(listing: Listing, room: Room, trace: Trace, seed: int, run: int, first: int, last: int) -> None:
+    """Play actions drawn from the policy's mixtures; the mixture counts."""
+    mind = kernel_mind.named_mind(listing.flags, listing.numbers, listing.memory)
+    count = listing.features.shape[0]
+    sight = linear.named_sight(mind.shape, room.sheet, count)
+    odds = named_odds(mind.shape.constraints, count, room.flat, room.support)
+    for t in range(first, last):
+        lottery = uniform(seed, run, t, POLICY, 0)
+        code = kernel_oplb.take(listing.features, True, room.everyone, mind, sight, odds, room.work, lottery)
+        fill_listed_mixture(listing, odds, room.values)
+        sign(listing.signs, room.values)
+        note(trace, t, listing.best, room.values, listing.thresholds)
+        for signal in range(room.means.size):
+            room.means[signal] = listing.means[signal, code if code >= 0 else count]
+        fill_outcome(listing.outcomes, room.means, listing.noise, seed, run, t, room.values)
+        sign(listing.signs, room.values)
+        kernel_oplb.study_all(mind, sight.action, True, room.values, room.work)
+
+
+@kernel
+def fill_listed_mixture(listing: Listing, odds: Odds, values: Floats) -> None:
+    """Write the true expected reward and costs of the mixture, adding up in the order of the list."""
+    home = listing.features.shape[0]
+    values[:] = 0.0
+    index = next_mixed(odds, home, -1)
+    while index != NOBODY:
+        share = share_of(odds, home, index)
+        for signal in range(values.size):
+            values[signal] += share * listing.means[signal, index]
+        index = next_mixed(odds, home, index)

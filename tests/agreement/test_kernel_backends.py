@@ -1,0 +1,71 @@
+"""The kernel policy played by hand and in its compiled loop: every run is the same to the bit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+
+RNG = np.random.default_rng(5)
+FEATURES = np.vstack([RNG.uniform(size=(9, 2)), [[0.3, 0.3]]])
+FEATURES[4] = FEATURES[1]  # listed twice
+SAFE = 9
+ROUNDS = 300
+FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
+
+
+def table(m: int) -> np.ndarray:
+    centres, weights = RNG.uniform(size=(3, 2)), np.random.default_rng(6).normal(size=(1 + m, 3)) / 3.0
+    gaps = np.linalg.norm(FEATURES[:, None] - centres[None], axis=2)
+    return weights @ np.exp(-((gaps / 0.5) ** 2) / 2.0).T
+
+
+def baseline(values: np.ndarray, known: str) -> sw.SafeAction:
+    told = {
+        "known": {"reward": float(values[0]), "cost": values[1:]},
+        "reward unknown": {"cost": values[1:]},
+        "cost unknown": {"reward": float(values[0])},
+        "unknown": {},
+    }
+    return sw.SafeAction(features=FEATURES[SAFE], **told[known])
+
+
+@pytest.mark.parametrize("known", ["known", "reward unknown", "cost unknown", "unknown"])
+@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kernel": sw.RBF(lengthscale=0.5)},
+        {"kernel": sw.RBF(lengthscale=0.5), "optimism": "directional", "tolerance": 0.05},
+        {"kernel": sw.Matern(lengthscale=0.5, smoothness=1.5), "capacity": 3},
+        {"kernel": sw.LinearKernel()},
+    ],
+    ids=str,
+)
+def test_by_hand_is_compiled(known: str, m: int, settings: Any) -> None:
+    means = table(m)
+    world = sw.TableWorld(features=FEATURES, reward=means[0], cost=means[1:], noise=0.1)
+    limits = list(means[1:, SAFE] + 0.4)
+    if m == 3:
+        limits[2] = sw.AtLeast(float(means[3, SAFE]) - 0.4)
+    safe = baseline(means[:, SAFE], known)
+    policy = sw.KernelOPLB(
+        safe_action=safe, threshold=limits, noise=0.1, norm_bound=1.5, ridge=0.1, cost_bound=None, **settings
+    )
+    runs = [sw.simulate(policy, world, rounds=ROUNDS, runs=[3], seed=11, backend=b) for b in ("cpu", "python")]
+    for field in FIELDS:
+        assert np.array_equal(getattr(runs[0], field), getattr(runs[1], field)), field
+    assert np.count_nonzero(runs[0].reward != means[0, SAFE]) > 10, "more than the safe action must be played"
+
+
+def test_stretches_of_a_compiled_run_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is stopped and continued inside is the same run."""
+    means = table(1)
+    world = sw.TableWorld(features=FEATURES, reward=means[0], cost=means[1], noise=0.1)
+    safe = baseline(means[:, SAFE], "known")
+    policy = sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.5, noise=0.1, norm_bound=1.5)
+    whole = sw.simulate(policy, world, rounds=ROUNDS, seed=2, backend="cpu")
+    monkeypatch.setattr("stagewise.simulation.simulate.STRETCH", 7)
+    parts = sw.simulate(policy, world, rounds=ROUNDS, seed=2, backend="cpu")
+    assert np.array_equal(whole.reward, parts.reward)

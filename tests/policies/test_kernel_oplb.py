@@ -1,0 +1,221 @@
+"""KernelOPLB: with the linear kernel it is OPLB, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.policies.kernel_reading import read_bounds
+
+import stagewise as sw
+
+SAFE = [0.4, -0.3, 0.2]
+LIMITS, FAR_LIMITS = [0.6, 0.5, sw.AtLeast(-0.5)], [1.2, 1.1, sw.AtLeast(-1.2)]
+NOISE = [0.1, 0.2, 0.1, 0.15]
+
+
+def truths(m: int) -> np.ndarray:
+    rows = np.random.default_rng(4).normal(size=(1 + m, 3))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def baseline(place: str, known: str, m: int) -> sw.SafeAction:
+    if place == "origin":
+        return sw.SafeAction(features=[0.0, 0.0, 0.0])
+    reward, *costs = (truths(m) @ SAFE).tolist()
+    told = {"known": {"reward": reward, "cost": costs}, "reward unknown": {"cost": costs}, "unknown": {}}
+    return sw.SafeAction(features=SAFE, **told[known])
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("optimism", ["inflated", "directional"])
+@pytest.mark.parametrize(
+    ("place", "known"),
+    [("origin", "known"), ("off origin", "known"), ("off origin", "reward unknown"), ("off origin", "unknown")],
+)
+def test_the_linear_kernel_is_oplb(place: str, known: str, optimism: str, m: int, fixed: bool) -> None:
+    """For 300 rounds both make the same decisions with the same bounds."""
+    settings = {
+        "threshold": (FAR_LIMITS if known == "unknown" else LIMITS)[:m],
+        "noise": NOISE[: 1 + m],
+        "ridge": 0.5,
+        "cost_bound": 2.0,
+        "optimism": optimism,
+        "safe_action": baseline(place, known, m),
+    }
+    linear = sw.OPLB(**settings, parameter_bound=1.0)
+    kernel = sw.KernelOPLB(**settings, norm_bound=1.0, kernel=sw.LinearKernel())
+    agents, random = [sw.Agent(policy, seed=3) for policy in (linear, kernel)], np.random.default_rng(6)
+    listed, dared = random.normal(size=(8, 3)) / 2.0, 0
+    for _ in range(300):
+        actions = listed if fixed else random.normal(size=(8, 3)) / 2.0
+        one, other = [agent.decide(actions) for agent in agents]
+        assert one.index == other.index
+        assert one.fallback == other.fallback
+        assert other.hoped == pytest.approx(one.hoped, abs=1e-9, rel=1e-9)
+        assert np.allclose(other.dearest, one.dearest, atol=1e-9)
+        assert np.allclose(other.probabilities, one.probabilities, atol=1e-9)
+        seen = truths(m) @ one.action + random.normal(size=1 + m) * settings["noise"]
+        for agent, decision in zip(agents, (one, other), strict=True):
+            agent.learn(decision, reward=seen[0], cost=seen[1:])
+        dared += one.fallback is None
+    assert dared > 50
+
+
+def rbf(**changed: Any) -> sw.KernelOPLB:
+    settings: dict[str, Any] = {
+        "kernel": sw.RBF(lengthscale=0.5),
+        "safe_action": sw.SafeAction(features=[0.0, 0.0], reward=0.1, cost=0.2),
+        "threshold": 0.5,
+        "noise": 0.1,
+        "norm_bound": 1.0,
+    }
+    return sw.KernelOPLB(**{**settings, **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"kernel": sw.RBF}, "kernel is"),
+        ({"kernel": "rbf"}, "kernel is"),
+        ({"norm_bound": 0.19}, "above norm_bound 0.19"),
+        ({"norm_bound": [1.0, 0.1]}, "'cost' is 0.2"),
+        ({"norm_bound": 0.0}, "norm_bound of reward is 0.0"),
+        ({"norm_bound": float("nan")}, "norm_bound"),
+        ({"norm_bound": [1.0, 1.0, 1.0]}, "3 entries"),
+        ({"noise": -1.0}, "noise"),
+        ({"ridge": 0.0}, "ridge"),
+        ({"delta": 1.0}, "delta"),
+        ({"tolerance": 0.0}, "tolerance is 0.0"),
+        ({"tolerance": 1.0}, "tolerance is 1.0"),
+        ({"capacity": 0}, "capacity is 0"),
+        ({"capacity": 2.5}, "capacity is 2.5"),
+        ({"capacity": True}, "capacity is True"),
+        ({"optimism": "blind"}, "optimism"),
+        ({"cost_scale": 0.5}, "cost_scale"),
+        ({"safe_action": sw.SafeAction(arm=0)}, "an arm"),
+        ({"safe_action": None}, "safe_action is None"),
+        ({"safe_action": sw.SafeAction(features=[0.0], reward=0.0, cost=0.6)}, "no slack"),
+        (
+            {"kernel": sw.LinearKernel(), "safe_action": sw.SafeAction(features=[0.0], cost=0.1)},
+            "zero vector but its cost",
+        ),
+        (
+            {"kernel": sw.LinearKernel(), "safe_action": sw.SafeAction(features=[0.0], reward=0.1)},
+            "zero vector but its reward",
+        ),
+    ],
+    ids=str,
+)
+def test_settings_that_promise_nothing_are_refused(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(sw.InvalidProblem, match=words):
+        rbf(**changed)
+
+
+@pytest.mark.parametrize(
+    ("actions", "words"),
+    [
+        (sw.Rays([[1.0, 0.0]]), "Rays"),
+        (sw.Arms(3), "Arms"),
+        ([[1.0, 0.0, 0.0]], "3 features"),
+        ([[float("nan"), 0.0]], "nan"),
+        ([[float("inf"), 0.0]], "inf"),
+        ([], "shape"),
+        ([["a", "b"]], "type"),
+    ],
+    ids=str,
+)
+def test_actions_it_cannot_choose_from_are_refused(actions: Any, words: str) -> None:
+    policy = rbf()
+    with pytest.raises(sw.InvalidActions, match=words):
+        policy.decide(policy.start(), actions)
+
+
+@pytest.mark.parametrize(("reward", "cost"), [(float("nan"), 0.1), (0.1, None), (0.1, [0.1, 0.2]), ("much", 0.1)])
+def test_outcomes_that_are_none_change_nothing(reward: Any, cost: Any) -> None:
+    agent = sw.Agent(rbf())
+    decision = agent.decide([[0.2, 0.2]])
+    before = agent.state.memory.tobytes()
+    with pytest.raises(sw.InvalidOutcome):
+        agent.learn(decision, reward=reward, cost=cost)
+    assert agent.state.memory.tobytes() == before
+    assert agent.waiting == 1
+
+
+def test_the_zero_vector_may_cost_something_unless_the_kernel_is_linear() -> None:
+    policy = rbf()
+    seen = read_bounds(policy, policy.start(), np.zeros((1, 2)))
+    assert np.array_equal(seen.estimates[:, 0], [0.1, 0.2])
+    assert np.array_equal(seen.start, [0.1, 0.2])
+
+
+def test_duplicates_and_the_safe_action_in_the_list_share_their_bounds() -> None:
+    policy, random = rbf(), np.random.default_rng(2)
+    listed = np.array([[0.3, 0.1], [0.3, 0.1], [0.0, 0.0], [-0.0, 0.0]])
+    agent = sw.Agent(policy)
+    for _ in range(30):
+        decision = agent.decide(listed)
+        agent.learn(decision, reward=random.normal() / 10, cost=random.normal() / 10)
+    seen = read_bounds(policy, agent.state, listed)
+    assert np.array_equal(seen.estimates[:, 0], seen.estimates[:, 1])
+    assert np.array_equal(seen.widths[:, 2:], np.zeros((2, 2)))
+    assert int(agent.state.memory[3]) == 1, "one point was seen, however often"
+
+
+def test_memory_does_not_grow_where_points_repeat_and_stops_at_the_capacity() -> None:
+    random = np.random.default_rng(2)
+    agent, sparse = sw.Agent(rbf()), sw.Agent(rbf(capacity=5))
+    listed = random.uniform(size=(6, 2))
+    sizes = []
+    for _ in range(60):
+        for one, actions in ((agent, listed), (sparse, random.uniform(size=(6, 2)))):
+            decision = one.decide(actions)
+            one.learn(decision, reward=0.1, cost=0.1)
+        sizes.append(agent.state.memory.size)
+        assert sparse.state.memory[3] <= sparse.state.memory[2] <= 5
+    assert len(set(sizes[15:])) == 1
+    assert sparse.state.memory[3] == 5
+    assert sparse.state.memory[4] > 0.0, "what is neglected is kept account of"
+
+
+def test_a_memory_that_cannot_be_its_own_is_refused(tmp_path: Path) -> None:
+    agent, random = sw.Agent(rbf()), np.random.default_rng(1)
+    for _ in range(12):
+        agent.learn(agent.decide(random.uniform(size=(4, 2))), reward=0.1, cost=0.1)
+    agent.save(tmp_path / "agent.json")
+    content = json.loads((tmp_path / "agent.json").read_text())
+    for change in (
+        {0: 3.0},
+        {1: -2.0},
+        {1: 0.5},
+        {2: 0.0},
+        {2: 2000.0},
+        {3: 99.0},
+        {3: -1.0},
+        {3: 1.5},
+        {4: -1.0},
+    ):
+        memory = list(content["memory"])
+        for place, value in change.items():
+            memory[place] = value
+        (tmp_path / "other.json").write_text(json.dumps({**content, "memory": memory}))
+        with pytest.raises(sw.InvalidFile, match="does not fit"):
+            sw.Agent.load(tmp_path / "other.json")
+    (tmp_path / "other.json").write_text(json.dumps({**content, "memory": content["memory"][:-1]}))
+    with pytest.raises(sw.InvalidFile, match="does not fit"):
+        sw.Agent.load(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize(
+    "kernel", [sw.RBF(lengthscale=0.3), sw.Matern(lengthscale=0.3, smoothness=1.5), sw.LinearKernel()]
+)
+def test_settings_are_saved(kernel: Any, tmp_path: Path) -> None:
+    policy = rbf(kernel=kernel, safe_action=sw.SafeAction(features=[0.3, 0.4], reward=0.1, cost=0.2), capacity=7)
+    sw.Agent(policy).save(tmp_path / "agent.json")
+    loaded = sw.Agent.load(tmp_path / "agent.json").policy
+    assert loaded.kernel == kernel
+    assert loaded.capacity == 7
+    assert np.array_equal(loaded.numbers, policy.numbers)
+    assert np.array_equal(loaded.flags, policy.flags)

@@ -1,0 +1,104 @@
+"""Safety of the kernel policy as a statistic: among many seeded runs, those that ever violate are as few as δ allows.
+
+The signals are random functions of the declared norm, the noise is exactly as declared. In the tight world a run
+violates exactly when one interval fails.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from tests.models.kernel_textbook import matrix
+
+import stagewise as sw
+
+DELTA, SEED = 0.05, 20260810
+
+
+def random_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw.KernelOPLB, sw.TableWorld]:
+    """Draw a world in which what is good tends to cost; the safe action is its cheapest."""
+    random = np.random.default_rng([SEED, run])
+    kernel: Any = sw.RBF(lengthscale=0.4) if run % 2 else sw.Matern(lengthscale=0.5, smoothness=1.5)
+    features, centres = random.uniform(size=(8, 2)), random.uniform(size=(4, 2))
+    reward, own = random.normal(size=4), random.normal(size=4)
+    weights = np.array([reward, reward + own])
+    gram = matrix(kernel, centres, centres)
+    weights /= np.sqrt(np.einsum("ki,ij,kj->k", weights, gram, weights))[:, None]
+    means = weights @ matrix(kernel, centres, features)
+    safe = int(np.argmin(means[1]))
+    noise = random.uniform(0.05, 0.5, size=2)
+    world = sw.TableWorld(features=features, reward=means[0], cost=means[1], noise=noise)
+    policy = sw.KernelOPLB(
+        kernel=kernel,
+        safe_action=sw.SafeAction(features=features[safe], reward=float(means[0, safe]), cost=float(means[1, safe])),
+        threshold=float(means[1, safe] + random.uniform(0.05, 0.5)),
+        noise=declared * noise,
+        norm_bound=1.0,
+        delta=DELTA,
+        ridge=0.1,
+        **settings,
+    )
+    return policy, world
+
+
+def tight_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw.KernelOPLB, sw.TableWorld]:
+    """Return a world whose only other action costs too much: a run violates exactly when that cost's interval fails."""
+    kernel, features = sw.RBF(lengthscale=0.5), np.array([[0.0], [1.0]])
+    norm = 0.9 / math.sqrt(1.0 - math.exp(-2.0) ** 2)  # of the smallest function that is 0 at x₀ and 0.9 at x₁
+    world = sw.TableWorld(features=features, reward=[0.0, 0.9], cost=[0.0, 0.9], noise=1.0)
+    safe = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
+    more = {"share_delta": False, "cost_bound": None, "norm_bound": norm, "noise": declared, "delta": DELTA}
+    return sw.KernelOPLB(kernel=kernel, safe_action=safe, threshold=0.6, **{**more, **settings}), world
+
+
+def violating(problem: Any, runs: int, rounds: int, **settings: Any) -> int:
+    """Return how many runs violate; most of them must dare something, or safety would be no achievement."""
+    violations, daring = 0, 0
+    for run in range(runs):
+        policy, world = problem(run, **settings)
+        result = sw.simulate(policy, world, rounds=rounds, runs=[run], seed=SEED, record=rounds, backend="cpu")
+        violations += int(result.violations[0] > 0)
+        daring += int(np.count_nonzero(result.reward != policy.safe_action.reward) > rounds // 10)
+    assert daring >= runs // 2
+    return violations
+
+
+def allowed(runs: int) -> int:
+    """Return the number of violating runs that a probability of δ exceeds with a chance of 1 in 1000."""
+    return int(binom.ppf(0.999, runs, DELTA))
+
+
+PROMISED: dict[str, Any] = {
+    "kernel OPLB": (random_problem, {}),
+    "directional": (random_problem, {"optimism": "directional"}),
+    "capacity 3": (random_problem, {"capacity": 3}),
+    "tolerance 0.1": (random_problem, {"tolerance": 0.1}),
+    "tight": (tight_problem, {}),
+}
+OVERCONFIDENT: dict[str, Any] = {
+    "told a twentieth of the noise": (random_problem, {"declared": 0.05}),
+    "told six tenths, tight": (tight_problem, {"declared": 0.6}),
+}
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_of_a_hundred_runs_few_violate(name: str) -> None:
+    problem, settings = PROMISED[name]
+    assert violating(problem, 100, 300, **settings) <= allowed(100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROMISED)
+def test_of_two_thousand_runs_no_more_violate_than_delta_allows(name: str) -> None:
+    problem, settings = PROMISED[name]
+    count = violating(problem, 2000, 2000, **settings)
+    print(f"{name}: {count} of 2000 runs violate, {allowed(2000)} may")  # pytest -rP shows it
+    assert count <= allowed(2000)
+
+
+@pytest.mark.parametrize("name", OVERCONFIDENT)
+def test_a_policy_that_is_told_too_little_noise_violates_in_too_many_runs(name: str) -> None:
+    problem, settings = OVERCONFIDENT[name]
+    assert violating(problem, 100, 300, **settings) > allowed(100)

@@ -8,12 +8,16 @@ import numpy as np
 from stagewise.kernels import linear, oplb
 from stagewise.kernels.blend import odds_size
 from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.promise import NOT_FINITE, NOTHING_SAFE, WARMING
+from stagewise.policies.cones import graded, listing_of
 from stagewise.policies.linear import LinearPolicy
-from stagewise.policies.mixtures import decision_from_mixture
+from stagewise.policies.mixtures import decision_from_blend, drawn, solved_blend
 from stagewise.policies.policy import State
 from stagewise.policies.rays import own
+from stagewise.policies.settings import one_of, whole_number
 from stagewise.problem.actions import Arms, Finite, Listed
-from stagewise.problem.errors import InvalidActions
+from stagewise.problem.checks import positive
+from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
@@ -27,7 +31,27 @@ class OPLB(LinearPolicy):
     a linear program whose solution mixes at most m + 1 actions (docs/theory/tractable-oplb.md). The guarantee is for
     the mixture, not for each action in it. `optimism="directional"`: constrain the optimistic costs instead, then mix
     with the safe action until the pessimistic ones are in check.
+
+    `method="socp"`: the pessimistic cost of the mixture's mean instead of the mean pessimistic cost, which lets more
+    mixtures in; one second-order cone program a round. `method="exact"`: the paper's own problem, the hoped reward
+    being that of the mean too; climbed and closed in until value and bound are `tolerance` apart, or `budget` programs
+    were solved. `decision.gap` says what may be missing (docs/theory/oplb-in-three-grades.md).
     """
+
+    method: str = "lp"  # or "socp", "exact"
+    tolerance: float = 1e-3  # of "exact": the gap that is good enough
+    budget: int = 300  # of "exact": cone programs a round at most
+
+    def __post_init__(self) -> None:
+        one_of(self.method, ("lp", "socp", "exact"), "method")
+        positive(self.tolerance, "tolerance")
+        object.__setattr__(self, "budget", whole_number(self.budget, "budget"))
+        super().__post_init__()
+        if self.optimism == "directional" and self.method != "lp":
+            raise InvalidProblem(
+                f"method is {self.method!r} with optimism 'directional'; directional mixtures obey optimistic costs, "
+                "and those of a mean action leave no convex set to choose from, so only method 'lp' plays them"
+            )
 
     def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Draw an action from the best safe mixture."""
@@ -41,11 +65,15 @@ class OPLB(LinearPolicy):
         code = oplb.decide(
             listed.features, listed.eligible, flags, numbers, state.memory, sheet, work, flat, support, lottery
         )
-        action = own(sheet[sheet.size - d :])
-        news = bool(sheet[sheet.size - d - 1])
-        return decision_from_mixture(
-            code, action, flat, support, count, -1, listed.eligible, self.thresholds, draw.round, listed.features, news
-        )
+        blend = solved_blend(flat, support, m, count)
+        if self.method != "lp" and -code not in (WARMING, NOTHING_SAFE, NOT_FINITE):
+            seen = listing_of(listed.features, listed.eligible, flags, numbers, state.memory, sheet, flat, support)
+            blend = graded(seen, blend, self.method, self.tolerance, self.budget)
+            code = drawn(blend.probabilities, lottery)
+            sheet[sheet.size - d :] = listed.features[code] if code >= 0 else self.safe_action.features
+        action, news = own(sheet[sheet.size - d :]), bool(sheet[sheet.size - d - 1])
+        shown = (flat, support, count, -1, listed.eligible)
+        return decision_from_blend(code, action, blend, *shown, self.thresholds, draw.round, listed.features, news)
 
 
 def listed_of(actions: Any) -> Listed:

@@ -1,0 +1,169 @@
+"""The best mixture under costs whose uncertainty is that of the mixture as a whole: a second-order cone program."""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Flags, Floats
+from stagewise.rules.conic import Conic, solved
+
+ACCURACY = 1e-6  # of a value, relative where it is above one
+NEGLIGIBLE = 1e-8  # a share below this is the solver's tolerance, not a choice
+
+
+class Columns(NamedTuple):
+    """What can be mixed, one column each, and what the mixture's costs must stay under."""
+
+    costs: Floats  # (m, N) estimates
+    images: Floats  # (n, N) Tz, whose mean has the mixture's width for its norm; n ≥ 1
+    reaches: Floats  # (m,) α_c β
+    limits: Floats  # (m,) signed, and a rounding margin inside
+    home: int  # the safe action's column, which is within the limits by itself
+
+
+class Mixture(NamedTuple):
+    """A mixture within the limits, and how much better another one could be."""
+
+    shares: Floats  # (N,)
+    value: float  # what it attains
+    bound: float  # what no mixture within the limits exceeds, by a certificate
+
+
+def dearest(columns: Columns, shares: Floats) -> Floats:
+    """Return the pessimistic costs of a mixture, Σ p_i c_ji + reach_j ‖Σ p_i Tz_i‖."""
+    mean = columns.images @ shares
+    pessimistic: Floats = columns.costs @ shares + columns.reaches * np.sqrt(mean @ mean)
+    return pessimistic
+
+
+def best_in_cone(columns: Columns, gains: Floats) -> Mixture:
+    """Maximise Σ p_i gain_i subject to Σ p_i c_ji + reach_j ‖Σ p_i Tz_i‖ ≤ limit_j for every j.
+
+    Whatever the solver returns is made safe, and the bound does not rest on it either. Where the two are not close the
+    solver is asked again, to refine its steps, which takes it twice the time.
+    """
+    best = attempted(columns, gains, refined=False)
+    if best.bound - best.value <= ACCURACY * max(1.0, abs(best.value)):
+        return best
+    again = attempted(columns, gains, refined=True)
+    ahead = again if again.value > best.value else best
+    return ahead._replace(bound=min(best.bound, again.bound))
+
+
+def attempted(columns: Columns, gains: Floats, refined: bool) -> Mixture:
+    """Return what one call of the solver comes to."""
+    found, bound = weighed(columns, gains, refined)
+    shares = cleaned(found, columns)
+    return Mixture(shares, float(gains @ shares), bound)
+
+
+def weighed(columns: Columns, gains: Floats, refined: bool) -> tuple[Floats, float]:
+    """Return nearly the best shares, as the solver has them, and a certified bound on Σ p_i gain_i.
+
+    Clarabel is given the dual, which has 1 + m + n variables however many actions there are:
+
+        minimise ν + Σ λ_j limit_j  subject to  ν + Σ λ_j c_ji + <u, Tz_i> ≥ gain_i,  λ ≥ 0,  ‖u‖ ≤ Σ λ_j reach_j
+
+    and p are its multipliers.
+    """
+    (m, count), n = columns.costs.shape, len(columns.images)
+    level, unit = float(gains[columns.home]), float(np.max(np.abs(gains - gains[columns.home]))) or 1.0
+    columns, gains = scaled(columns), (gains - level) / unit
+    matrix = np.zeros((count + 1 + m + n, 1 + m + n))
+    matrix[:count, 0] = -1.0
+    matrix[:count, 1 : 1 + m] = -columns.costs.T
+    matrix[:count, 1 + m :] = -columns.images.T
+    fill_cone(matrix[count:, 1:], columns.reaches)
+    right = np.zeros(count + 1 + m + n)
+    right[:count] = -gains
+    objective = np.zeros(1 + m + n)
+    objective[0], objective[1 : 1 + m] = 1.0, columns.limits
+    pair = solved(Conic(objective, matrix, right, filled(m, n, count), count + m, refined, (m, n, count)))
+    bound = certified(columns, gains, pair.point[1 : 1 + m], pair.point[1 + m :])
+    return pair.multipliers[:count], level + unit * bound
+
+
+def scaled(columns: Columns) -> Columns:
+    """Return the same constraints in units in which no number is large: of the widest action, and of each cost."""
+    widest = float(np.sqrt(np.max(np.einsum("ij,ij->j", columns.images, columns.images)))) or 1.0
+    reaches = columns.reaches * widest
+    units = np.maximum(np.max(np.abs(columns.costs), axis=1), reaches)
+    units = np.where(units > 0.0, units, 1.0)
+    costs, images = columns.costs / units[:, np.newaxis], columns.images / widest
+    return Columns(costs, images, reaches / units, columns.limits / units, columns.home)
+
+
+def fill_cone(matrix: Floats, reaches: Floats) -> None:
+    """Write λ ≥ 0 and ‖u‖ ≤ Σ λ_j reach_j into the rows (m + 1 + n, m + n) of the variables λ and u."""
+    m = reaches.size
+    matrix[:m, :m] = -np.eye(m)
+    matrix[m, :m] = -reaches
+    matrix[m + 1 :, m:] = -np.eye(len(matrix) - m - 1)
+
+
+@cache
+def filled(m: int, n: int, count: int) -> Flags:
+    """Return where the matrix of the dual may differ from zero."""
+    matrix = np.zeros((count + 1 + m + n, 1 + m + n))
+    matrix[:count] = 1.0
+    fill_cone(matrix[count:, 1:], np.ones(m))
+    mask: Flags = matrix != 0.0
+    return mask
+
+
+def certified(columns: Columns, gains: Floats, prices: Floats, pull: Floats) -> float:
+    """Return an upper bound on Σ p_i gain_i within the limits, from any prices λ and any pull u.
+
+        Σ p_i gain_i ≤ max_i (gain_i − Σ λ_j c_ji − <u, Tz_i>) + Σ λ_j limit_j    for λ ≥ 0, ‖u‖ ≤ Σ λ_j reach_j
+
+    The largest gain is a bound too, with λ = 0.
+    """
+    prices, pull = admissible(columns, prices, pull)
+    bound = float(np.max(gains - prices @ columns.costs - pull @ columns.images) + prices @ columns.limits)
+    most = float(np.max(gains))
+    return min(bound, most) if np.isfinite(bound) else most
+
+
+def admissible(columns: Columns, prices: Floats, pull: Floats) -> tuple[Floats, Floats]:
+    """Return prices that are not negative, and a pull that is no longer than they allow."""
+    prices = np.maximum(prices, 0.0)
+    length, allowed = float(np.sqrt(pull @ pull)), float(prices @ columns.reaches)
+    return prices, pull * (allowed / length) if length > allowed else pull
+
+
+def cleaned(shares: Floats, columns: Columns) -> Floats:
+    """Return a mixture within the limits from what the solver has for one: nothing negative, nothing negligible."""
+    kept = np.where(shares > NEGLIGIBLE, shares, 0.0)
+    total = float(kept.sum())
+    if not (np.isfinite(total) and total > 0.0):
+        return alone(columns)
+    return mixed_back(kept / total, columns)
+
+
+def alone(columns: Columns) -> Floats:
+    """Return the whole weight on the safe action."""
+    shares = np.zeros(columns.costs.shape[1])
+    shares[columns.home] = 1.0
+    return shares
+
+
+def mixed_back(shares: Floats, columns: Columns) -> Floats:
+    """Move as little weight to the safe action as makes a mixture safe: η = min_j (limit_j − C₀_j)/(C_j − C₀_j).
+
+    The pessimistic cost is convex, so it is under the chord between C₀ and C, and η is never too large; it is exact
+    where the safe action's cost is known. Rounding is met by a hair's breadth more.
+    """
+    safe = alone(columns)
+    rest = columns.limits - dearest(columns, safe)
+    rise = dearest(columns, shares) - dearest(columns, safe)
+    over = rise > rest
+    weight = float(np.min(rest[over] / rise[over])) if over.any() else 1.0
+    for breadth in (0.0, 1e-13, 1e-11, 1e-9):
+        kept = weight * (1.0 - breadth)
+        mixed = shares * kept if kept < 1.0 else shares
+        if kept < 1.0:
+            mixed[columns.home] += 1.0 - kept
+        if bool(np.all(dearest(columns, mixed) <= columns.limits)):
+            return mixed
+    return safe

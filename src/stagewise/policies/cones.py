@@ -117,12 +117,16 @@ def norms_of(listing: Listing, whose: Ints) -> Norms:
 
 
 def blended(listing: Listing, columns: Columns, whose: Ints, shares: Floats, hoped: float, bound: float) -> Blend:
-    """Return a mixture of columns as one of actions; of the two pessimistic costs that hold, the lower one counts."""
+    """Return a mixture of columns as one of actions; of the pessimistic costs that hold, the lowest counts.
+
+    These are the costs as the columns split them, those of the mean action, and the mean of those of every action.
+    """
     promise, bind = listing.mind.promise, binding(listing)
-    probabilities = np.zeros(listing.places[-1] + 1)
-    np.add.at(probabilities, listing.places[whose], shares)
-    costs = np.minimum(listing.clipped @ probabilities[listing.places], promise.ceilings)
-    costs[bind] = np.minimum(costs[bind], dearest(columns, shares))
+    probabilities, whole = np.zeros(listing.places[-1] + 1), np.zeros(shares.size)
+    np.add.at(whole, whose, shares)
+    probabilities[listing.places] = whole[: listing.places.size]
+    costs = np.minimum(listing.clipped @ whole[: listing.places.size], promise.ceilings)
+    costs[bind] = np.minimum(costs[bind], np.minimum(dearest(columns, shares), dearest(columns, whole)))
     return Blend(probabilities, hoped, costs, max(bound - hoped, 0.0))
 
 

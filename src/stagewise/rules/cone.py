@@ -119,9 +119,10 @@ def certified(columns: Columns, gains: Floats, prices: Floats, pull: Floats) -> 
 
     The largest gain is a bound too, with λ = 0.
     """
-    prices, pull = admissible(columns, prices, pull)
-    bound = float(np.max(gains - prices @ columns.costs - pull @ columns.images) + prices @ columns.limits)
     most = float(np.max(gains))
+    with np.errstate(over="ignore", invalid="ignore"):
+        prices, pull = admissible(columns, prices, pull)
+        bound = float(np.max(gains - prices @ columns.costs - pull @ columns.images) + prices @ columns.limits)
     return min(bound, most) if np.isfinite(bound) else most
 
 

@@ -342,7 +342,7 @@ def test_the_linear_program_is_what_it_was() -> None:
     assert np.count_nonzero(decision.probabilities) <= 2
     belief = trained(method="socp")[0].decide(state, table)
     assert belief.hoped >= decision.hoped
-    *_, flat, support, count, _, _, _, _ = decision.table.args
+    _, flat, _, count, *_ = decision.table.args
     hoped, dearest = flat[:count], flat[2 * count : 3 * count]
     program = Program(hoped, dearest[np.newaxis].copy(), 0.0, np.zeros(1), np.array([0.2]))
     assert decision.hoped == pytest.approx(best_value(quiet_solver(), program), rel=1e-9)

@@ -34,7 +34,7 @@ def worth(norms: Norms, shares: Floats) -> float:
 
 
 def best_value(columns: Columns, gains: Floats) -> float:
-    """Return the largest Σ p_i gain_i: a cone for each cost over the shares themselves, with Clarabel's own settings."""
+    """Return the largest Σ p_i gain_i: a cone for each cost, over the shares, with Clarabel's own settings."""
     (m, count), n = columns.costs.shape, len(columns.images)
     blocks, right = [np.ones((1, count)), -np.eye(count)], [np.ones(1), np.zeros(count)]
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(count)]

@@ -1,5 +1,6 @@
 """The best mixture under costs whose uncertainty is that of the mixture as a whole: a second-order cone program."""
 
+import math
 from functools import cache
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ class Mixture(NamedTuple):
 def dearest(columns: Columns, shares: Floats) -> Floats:
     """Return the pessimistic costs of a mixture, Σ p_i c_ji + reach_j ‖Σ p_i Tz_i‖."""
     mean = columns.images @ shares
-    pessimistic: Floats = columns.costs @ shares + columns.reaches * np.sqrt(mean @ mean)
+    pessimistic: Floats = columns.costs @ shares + columns.reaches * math.sqrt(mean @ mean)
     return pessimistic
 
 
@@ -68,30 +69,26 @@ def weighed(columns: Columns, gains: Floats, refined: bool) -> tuple[Floats, flo
     and p are its multipliers.
     """
     (m, count), n = columns.costs.shape, len(columns.images)
-    level, unit = float(gains[columns.home]), float(np.max(np.abs(gains - gains[columns.home]))) or 1.0
-    columns, gains = scaled(columns), (gains - level) / unit
-    matrix = np.zeros((count + 1 + m + n, 1 + m + n))
-    matrix[:count, 0] = -1.0
-    matrix[:count, 1 : 1 + m] = -columns.costs.T
-    matrix[:count, 1 + m :] = -columns.images.T
-    fill_cone(matrix[count:, 1:], columns.reaches)
-    right = np.zeros(count + 1 + m + n)
-    right[:count] = -gains
-    objective = np.zeros(1 + m + n)
-    objective[0], objective[1 : 1 + m] = 1.0, columns.limits
+    above = gains - gains[columns.home]
+    widest, units, unit = scales(columns, above)
+    matrix = frame(m, n, count).copy()
+    np.divide(columns.costs.T, -units, out=matrix[:count, 1 : 1 + m])
+    np.divide(columns.images.T, -widest, out=matrix[:count, 1 + m :])
+    matrix[count + m, 1 : 1 + m] = columns.reaches * -widest / units
+    right, objective = np.zeros(count + 1 + m + n), np.zeros(1 + m + n)
+    np.divide(above, -unit, out=right[:count])
+    objective[0], objective[1 : 1 + m] = 1.0, columns.limits / units
     pair = solved(Conic(objective, matrix, right, filled(m, n, count), count + m, refined, (m, n, count)))
-    bound = certified(columns, gains, pair.point[1 : 1 + m], pair.point[1 + m :])
-    return pair.multipliers[:count], level + unit * bound
+    prices, pull = pair.point[1 : 1 + m] * unit / units, pair.point[1 + m :] * (unit / widest)
+    return pair.multipliers[:count], certified(columns, gains, prices, pull)
 
 
-def scaled(columns: Columns) -> Columns:
-    """Return the same constraints in units in which no number is large: of the widest action, and of each cost."""
-    widest = float(np.sqrt(np.max(np.einsum("ij,ij->j", columns.images, columns.images)))) or 1.0
-    reaches = columns.reaches * widest
-    units = np.maximum(np.max(np.abs(columns.costs), axis=1), reaches)
-    units = np.where(units > 0.0, units, 1.0)
-    costs, images = columns.costs / units[:, np.newaxis], columns.images / widest
-    return Columns(costs, images, reaches / units, columns.limits / units, columns.home)
+def scales(columns: Columns, above: Floats) -> tuple[float, Floats, float]:
+    """Return units in which no number is large: of the widest action's width, of each cost, and of the gains."""
+    widest = math.sqrt(float(np.einsum("ij,ij->j", columns.images, columns.images).max())) or 1.0
+    units = np.maximum(np.abs(columns.costs).max(axis=1), columns.reaches * widest)
+    units[units == 0.0] = 1.0
+    return widest, units, float(np.abs(above).max()) or 1.0
 
 
 def fill_cone(matrix: Floats, reaches: Floats) -> None:
@@ -103,12 +100,21 @@ def fill_cone(matrix: Floats, reaches: Floats) -> None:
 
 
 @cache
+def frame(m: int, n: int, count: int) -> Floats:
+    """Return the matrix of the dual as far as it is the same for all problems of these sizes."""
+    matrix = np.zeros((count + 1 + m + n, 1 + m + n))
+    matrix[:count, 0] = -1.0
+    fill_cone(matrix[count:, 1:], np.zeros(m))
+    matrix.flags.writeable = False
+    return matrix
+
+
+@cache
 def filled(m: int, n: int, count: int) -> Flags:
     """Return where the matrix of the dual may differ from zero."""
-    matrix = np.zeros((count + 1 + m + n, 1 + m + n))
-    matrix[:count] = 1.0
-    fill_cone(matrix[count:, 1:], np.ones(m))
-    mask: Flags = matrix != 0.0
+    mask: Flags = frame(m, n, count) != 0.0
+    mask[:count] = True
+    mask[count + m, 1 : 1 + m] = True
     return mask
 
 
@@ -129,7 +135,7 @@ def certified(columns: Columns, gains: Floats, prices: Floats, pull: Floats) -> 
 def admissible(columns: Columns, prices: Floats, pull: Floats) -> tuple[Floats, Floats]:
     """Return prices that are not negative, and a pull that is no longer than they allow."""
     prices = np.maximum(prices, 0.0)
-    length, allowed = float(np.sqrt(pull @ pull)), float(prices @ columns.reaches)
+    length, allowed = math.sqrt(pull @ pull), float(prices @ columns.reaches)
     return prices, pull * (allowed / length) if length > allowed else pull
 
 
@@ -155,16 +161,17 @@ def mixed_back(shares: Floats, columns: Columns) -> Floats:
     The pessimistic cost is convex, so it is under the chord between C₀ and C, and η is never too large; it is exact
     where the safe action's cost is known. Rounding is met by a hair's breadth more.
     """
+    costs = dearest(columns, shares)
+    if (costs <= columns.limits).all():
+        return shares
     safe = alone(columns)
-    rest = columns.limits - dearest(columns, safe)
-    rise = dearest(columns, shares) - dearest(columns, safe)
-    over = rise > rest
-    weight = float(np.min(rest[over] / rise[over])) if over.any() else 1.0
+    start = dearest(columns, safe)
+    rest, rise = columns.limits - start, costs - start
+    weight = float(np.min(rest[rise > rest] / rise[rise > rest], initial=1.0))
     for breadth in (0.0, 1e-13, 1e-11, 1e-9):
         kept = weight * (1.0 - breadth)
-        mixed = shares * kept if kept < 1.0 else shares
-        if kept < 1.0:
-            mixed[columns.home] += 1.0 - kept
-        if bool(np.all(dearest(columns, mixed) <= columns.limits)):
+        mixed = shares * kept
+        mixed[columns.home] += 1.0 - kept
+        if (dearest(columns, mixed) <= columns.limits).all():
             return mixed
     return safe

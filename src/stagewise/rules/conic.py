@@ -8,7 +8,7 @@ import numpy as np
 from stagewise.kernels.compile import Flags, Floats, Ints
 
 # Without refinement further steps lose what they gain; and what is off the constraints is put right afterwards.
-GAP, RESIDUAL = 2e-6, 1e-3
+GAP, RESIDUAL = 3e-6, 1e-3
 KEPT = 16  # shapes whose solvers are kept
 _POOL: dict[tuple[int, ...], tuple[Any, Ints]] = {}
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stagewise.policies.lclucb import LCLUCB
-from stagewise.policies.oplb import OPLB
+from stagewise.policies.mixtures import DARING, solved_blend
+from stagewise.policies.oplb import programmed
 from stagewise.policies.policy import State
 from stagewise.problem.actions import Finite
 from stagewise.records.decision import Decision
@@ -37,5 +38,8 @@ class DOSLB(LCLUCB):
     def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture of a finite set."""
         if isinstance(actions, Finite):
-            return OPLB.decide(self, state, actions, draw)  # type: ignore[arg-type]
+            listed = self.fitting(actions)
+            program = programmed(self, state, listed, draw)
+            blend = solved_blend(program.flat, program.support, self.thresholds.values.size, len(listed.features))
+            return program.decision(self, listed, draw, program.code, blend, DARING)
         return super().decide(state, actions, draw)

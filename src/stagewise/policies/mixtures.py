@@ -1,12 +1,13 @@
 """From a kernel's mixture to a Decision, and to the table a person reads."""
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from stagewise.kernels.blend import named_odds
 from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.promise import DRAWN
+from stagewise.kernels.promise import DRAWN, PREFERRED
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.thresholds import Thresholds
@@ -15,6 +16,15 @@ from stagewise.records.explanation import Row, Table
 
 SAFEST = "drawn from the mixture with the largest hoped reward whose pessimistic costs stay within the thresholds"
 DARING = "drawn from the mixture with the largest hoped reward whose optimistic costs do, which may break a limit"
+
+
+class Blend(NamedTuple):
+    """A mixture that is safe, with its bounds."""
+
+    probabilities: Floats  # (K + 1,) of the listed actions, then of the safe action beside the list
+    hoped: float
+    dearest: Floats  # (m,) signed
+    gap: float
 
 
 def decision_from_mixture(
@@ -32,26 +42,67 @@ def decision_from_mixture(
     why: str = SAFEST,
 ) -> Decision:
     """Return the decision that the kernel's code and odds stand for; `home` is the safe action's own place, or −1."""
-    m = thresholds.values.size
+    blend = solved_blend(flat, support, thresholds.values.size, count, home)
+    return decision_from_blend(
+        code, action, blend, flat, support, count, home, eligible, thresholds, round_, offered, news, why
+    )
+
+
+def solved_blend(flat: Floats, support: Ints, m: int, count: int, home: int = -1) -> Blend:
+    """Return the mixture that stands in the odds."""
     shares, total = mixture(flat, m, count)
     probabilities = np.zeros(count + 1)
     for place in range(m + 2):
         where = int(support[place])
         probabilities[home if where < 0 else where] += shares[place]
+    return Blend(probabilities, float(total[0]), total[1:], 0.0)
+
+
+def decision_from_blend(
+    code: int,
+    action: Floats | int,
+    blend: Blend,
+    flat: Floats,
+    support: Ints,
+    count: int,
+    home: int,
+    eligible: Flags,
+    thresholds: Thresholds,
+    round_: int,
+    offered: Floats | None,
+    news: bool,
+    why: str = SAFEST,
+) -> Decision:
+    """Return the decision to play this action of a mixture."""
     return Decision(
         action,
         code if code >= 0 else home,
         1.0,
-        probabilities,
-        float(total[0]),
-        thresholds.in_units(total[1:]),
+        blend.probabilities,
+        blend.hoped,
+        thresholds.in_units(blend.dearest),
         thresholds.values,
         None if code >= 0 or code == -DRAWN else FALLBACKS[-code],
         round_,
-        partial(table, code, flat, support, count, home, probabilities, eligible, thresholds, why),
+        partial(table, code, flat, support, count, home, blend.probabilities, eligible, thresholds, why),
         offered,
         news,
+        blend.gap,
     )
+
+
+def drawn(probabilities: Floats, lottery: float) -> int:
+    """Return what a uniform number in (0, 1) picks from a mixture (K + 1,), as a kernel's code would say it.
+
+    >>> drawn(np.array([0.25, 0.75, 0.0]), 0.3), drawn(np.array([0.25, 0.5, 0.25]), 0.9) == -DRAWN
+    (1, True)
+    """
+    possible, safe = np.flatnonzero(probabilities), probabilities.size - 1
+    if probabilities[safe] == 1.0:
+        return -PREFERRED
+    passed = np.searchsorted(np.cumsum(probabilities[possible]), lottery, side="right")
+    index = int(possible[min(int(passed), possible.size - 1)])
+    return index if index < safe else -DRAWN
 
 
 def mixture(flat: Floats, m: int, count: int) -> tuple[Floats, Floats]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.problem.checks import number, positive
+from stagewise.problem.checks import number, positive, shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
@@ -37,6 +37,13 @@ def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
     if not isinstance(value, str) or value not in choices:
         raise InvalidProblem(f"{name} is {value!r}; it must be one of {', '.join(map(repr, choices))}")
     return value
+
+
+def whole_number(value: Any, name: str) -> int:
+    """Return a whole number of at least 1."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 1:
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be a whole number of at least 1")
+    return int(value)
 
 
 def promise_numbers(thresholds: Thresholds, ceilings: Floats, reward_scale: float | None, cost_scale: float) -> Floats:

@@ -33,7 +33,9 @@ EVERYONE: Flags = np.empty(0, dtype=np.bool_)
 
 
 def plays(policy: Any, world: Any) -> bool:
-    """Say whether the compiled loops know this policy in this world."""
+    """Say whether the compiled loops know this policy in this world; they call no solver."""
+    if isinstance(policy, OPLB) and policy.method != "lp":
+        return False
     if isinstance(world, ArmsWorld):
         return type(policy) in (OPB, UCB, AlwaysSafe)
     if isinstance(world, TableWorld):
@@ -49,8 +51,9 @@ class Compiled:
 
     def __init__(self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int) -> None:
         if not plays(policy, judge.world):
+            by = f" with method {policy.method!r}" if isinstance(policy, OPLB) else ""
             raise InvalidProblem(
-                f"backend='cpu' cannot play {type(policy).__name__} in a {type(judge.world).__name__} like this; "
+                f"backend='cpu' cannot play {type(policy).__name__}{by} in a {type(judge.world).__name__} like this; "
                 "backend='python' plays anything with start, decide and learn"
             )
         self.policy, self.judge, self.trace = policy, judge, trace

@@ -1,0 +1,108 @@
+"""An upper bound on a convex reward over the mixtures whose mean lies in a box: its concave envelope there."""
+
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Flags, Floats
+from stagewise.rules.cone import Columns, admissible, cleaned, fill_cone
+from stagewise.rules.conic import Conic, solved
+from stagewise.rules.norms import Norms, attained, bonuses
+
+FAR = 1e6
+
+
+class Box(NamedTuple):
+    """Where a mixture's mean y may lie."""
+
+    low: Floats  # (k,)
+    high: Floats  # (k,)
+
+
+class Answer(NamedTuple):
+    """A mixture found on the way, and what no mixture with its mean in the box exceeds."""
+
+    shares: Floats  # (N,) within the limits; its mean may have left the box
+    value: float  # f at it
+    bound: float
+    mean: Floats  # (k,) where the envelope is largest: where to cut the box
+
+
+def corners_of(box: Box) -> Floats:
+    """Return the 2ᵏ corners (2ᵏ, k)."""
+    sides = np.array([box.low, box.high])
+    picks = np.array(list(product((0, 1), repeat=box.low.size)))
+    corners: Floats = sides[picks, np.arange(box.low.size)]
+    return corners
+
+
+def best_in_box(columns: Columns, gains: Floats, norms: Norms, box: Box) -> Answer:
+    """Bound f over the mixtures within the limits whose mean y is in the box.
+
+    A convex bonus is at most Σ q_v bonus(v) wherever y = Σ q_v v over the corners v, and f is at most Σ p_i gain_i, by
+    Jensen's inequality. So
+
+        maximise min(Σ p_i gain_i, Σ p_i estimate_i + Σ q_v bonus(v))  subject to  Σ p_i w_i = Σ q_v v and the limits
+
+    is an upper bound. Clarabel is given the dual, in ν, ζ, ω ∈ [0, 1], λ, u as in `cone`, and η:
+
+        minimise ν + ζ + Σ λ_j limit_j  subject to  ν + Σ λ_j c_ji + <u, Tz_i> − <η, w_i> − ω (gain_i − estimate_i) ≥
+        estimate_i,  ζ + <η, v> + ω bonus(v) ≥ bonus(v)
+    """
+    (m, count), n, k = columns.costs.shape, len(columns.images), box.low.size
+    corners = corners_of(box)
+    worth = bonuses(norms, corners)
+    rows, size = count + len(corners), 3 + k + m + n
+    matrix = np.zeros((rows + 2 + m + 1 + n, size))
+    matrix[:count, 0] = -1.0
+    matrix[:count, 2] = gains - norms.estimates
+    matrix[:count, 3 : 3 + k] = norms.whitened.T
+    matrix[:count, 3 + k : 3 + k + m] = -columns.costs.T
+    matrix[:count, 3 + k + m :] = -columns.images.T
+    matrix[count:rows, 1] = -1.0
+    matrix[count:rows, 2] = -worth
+    matrix[count:rows, 3 : 3 + k] = -corners
+    matrix[rows, 2], matrix[rows + 1, 2] = -1.0, 1.0
+    fill_cone(matrix[rows + 2 :, 3 + k :], columns.reaches)
+    right = np.concatenate([-norms.estimates, -worth, [0.0, 1.0], np.zeros(m + 1 + n)])
+    objective = np.concatenate([[1.0, 1.0], np.zeros(1 + k), columns.limits, np.zeros(n)])
+    mask = filled(m, n, count, k)
+    pair = solved(Conic(objective, matrix, right, mask, rows + 2 + m, True, (m, n, count, k)))
+    weights = np.maximum(pair.multipliers[count:rows], 0.0)
+    total = float(weights.sum())
+    mean = weights @ corners / total if np.isfinite(total) and total > 0.0 else 0.5 * (box.low + box.high)
+    shares = cleaned(pair.multipliers[:count], columns)
+    bound = certified(columns, gains, norms, (corners, worth), pair.point)
+    if not pair.finished:  # nothing safe has its mean in the box, and the further along the dual's ray the lower
+        further = pair.point * (FAR / max(1.0, float(np.max(np.abs(pair.point)))))
+        bound = min(bound, certified(columns, gains, norms, (corners, worth), further))
+    return Answer(shares, attained(norms, shares), bound, mean)
+
+
+def certified(columns: Columns, gains: Floats, norms: Norms, ends: tuple[Floats, Floats], multipliers: Floats) -> float:
+    """Return the dual's value at any multipliers: ν and ζ are the least that the others allow."""
+    (corners, worth), k, m = ends, ends[0].shape[1], columns.limits.size
+    if not np.isfinite(multipliers).all():
+        return np.inf
+    share = min(max(float(multipliers[2]), 0.0), 1.0)
+    tilt, prices, pull = np.split(multipliers[3:], [k, k + m])
+    prices, pull = admissible(columns, prices, pull)
+    mixed = share * gains + (1.0 - share) * norms.estimates
+    inside = np.max(mixed + tilt @ norms.whitened - prices @ columns.costs - pull @ columns.images)
+    return float(inside + np.max((1.0 - share) * worth - corners @ tilt) + prices @ columns.limits)
+
+
+@cache
+def filled(m: int, n: int, count: int, k: int) -> Flags:
+    """Return where the matrix of the dual may differ from zero."""
+    rows = count + 2**k
+    matrix = np.zeros((rows + 2 + m + 1 + n, 3 + k + m + n))
+    matrix[:count] = 1.0
+    matrix[:count, 1] = 0.0
+    matrix[count:rows, 1 : 3 + k] = 1.0
+    matrix[rows : rows + 2, 2] = 1.0
+    fill_cone(matrix[rows + 2 :, 3 + k :], np.ones(m))
+    mask: Flags = matrix != 0.0
+    return mask

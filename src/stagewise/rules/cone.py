@@ -1,0 +1,177 @@
+"""The best mixture under costs whose uncertainty is that of the mixture as a whole: a second-order cone program."""
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Flags, Floats
+from stagewise.rules.conic import Conic, solved
+
+ACCURACY = 1e-6  # of a value, relative where it is above one
+NEGLIGIBLE = 1e-8  # a share below this is the solver's tolerance, not a choice
+
+
+class Columns(NamedTuple):
+    """What can be mixed, one column each, and what the mixture's costs must stay under."""
+
+    costs: Floats  # (m, N) estimates
+    images: Floats  # (n, N) Tz, whose mean has the mixture's width for its norm; n ≥ 1
+    reaches: Floats  # (m,) α_c β
+    limits: Floats  # (m,) signed, and a rounding margin inside
+    home: int  # the safe action's column, which is within the limits by itself
+
+
+class Mixture(NamedTuple):
+    """A mixture within the limits, and how much better another one could be."""
+
+    shares: Floats  # (N,)
+    value: float  # what it attains
+    bound: float  # what no mixture within the limits exceeds, by a certificate
+
+
+def dearest(columns: Columns, shares: Floats) -> Floats:
+    """Return the pessimistic costs of a mixture, Σ p_i c_ji + reach_j ‖Σ p_i Tz_i‖."""
+    mean = columns.images @ shares
+    pessimistic: Floats = columns.costs @ shares + columns.reaches * math.sqrt(mean @ mean)
+    return pessimistic
+
+
+def best_in_cone(columns: Columns, gains: Floats) -> Mixture:
+    """Maximise Σ p_i gain_i subject to Σ p_i c_ji + reach_j ‖Σ p_i Tz_i‖ ≤ limit_j for every j.
+
+    Whatever the solver returns is made safe, and the bound does not rest on it either. Where the two are not close the
+    solver is asked again, to refine its steps, which takes it twice the time.
+    """
+    best = attempted(columns, gains, refined=False)
+    if best.bound - best.value <= ACCURACY * max(1.0, abs(best.value)):
+        return best
+    again = attempted(columns, gains, refined=True)
+    ahead = again if again.value > best.value else best
+    return ahead._replace(bound=min(best.bound, again.bound))
+
+
+def attempted(columns: Columns, gains: Floats, refined: bool) -> Mixture:
+    """Return what one call of the solver comes to."""
+    found, bound = weighed(columns, gains, refined)
+    shares = cleaned(found, columns)
+    return Mixture(shares, float(gains @ shares), bound)
+
+
+def weighed(columns: Columns, gains: Floats, refined: bool) -> tuple[Floats, float]:
+    """Return nearly the best shares, as the solver has them, and a certified bound on Σ p_i gain_i.
+
+    Clarabel is given the dual, which has 1 + m + n variables however many actions there are:
+
+        minimise ν + Σ λ_j limit_j  subject to  ν + Σ λ_j c_ji + <u, Tz_i> ≥ gain_i,  λ ≥ 0,  ‖u‖ ≤ Σ λ_j reach_j
+
+    and p are its multipliers.
+    """
+    (m, count), n = columns.costs.shape, len(columns.images)
+    above = gains - gains[columns.home]
+    widest, units, unit = scales(columns, above)
+    matrix = frame(m, n, count).copy()
+    np.divide(columns.costs.T, -units, out=matrix[:count, 1 : 1 + m])
+    np.divide(columns.images.T, -widest, out=matrix[:count, 1 + m :])
+    matrix[count + m, 1 : 1 + m] = columns.reaches * -widest / units
+    right, objective = np.zeros(count + 1 + m + n), np.zeros(1 + m + n)
+    np.divide(above, -unit, out=right[:count])
+    objective[0], objective[1 : 1 + m] = 1.0, columns.limits / units
+    pair = solved(Conic(objective, matrix, right, filled(m, n, count), count + m, refined, (m, n, count)))
+    prices, pull = pair.point[1 : 1 + m] * unit / units, pair.point[1 + m :] * (unit / widest)
+    return pair.multipliers[:count], certified(columns, gains, prices, pull)
+
+
+def scales(columns: Columns, above: Floats) -> tuple[float, Floats, float]:
+    """Return units in which no number is large: of the widest action's width, of each cost, and of the gains."""
+    widest = math.sqrt(float(np.einsum("ij,ij->j", columns.images, columns.images).max())) or 1.0
+    units = np.maximum(np.abs(columns.costs).max(axis=1), columns.reaches * widest)
+    units[units == 0.0] = 1.0
+    return widest, units, float(np.abs(above).max()) or 1.0
+
+
+def fill_cone(matrix: Floats, reaches: Floats) -> None:
+    """Write λ ≥ 0 and ‖u‖ ≤ Σ λ_j reach_j into the rows (m + 1 + n, m + n) of the variables λ and u."""
+    m = reaches.size
+    matrix[:m, :m] = -np.eye(m)
+    matrix[m, :m] = -reaches
+    matrix[m + 1 :, m:] = -np.eye(len(matrix) - m - 1)
+
+
+@cache
+def frame(m: int, n: int, count: int) -> Floats:
+    """Return the matrix of the dual as far as it is the same for all problems of these sizes."""
+    matrix = np.zeros((count + 1 + m + n, 1 + m + n))
+    matrix[:count, 0] = -1.0
+    fill_cone(matrix[count:, 1:], np.zeros(m))
+    matrix.flags.writeable = False
+    return matrix
+
+
+@cache
+def filled(m: int, n: int, count: int) -> Flags:
+    """Return where the matrix of the dual may differ from zero."""
+    mask: Flags = frame(m, n, count) != 0.0
+    mask[:count] = True
+    mask[count + m, 1 : 1 + m] = True
+    return mask
+
+
+def certified(columns: Columns, gains: Floats, prices: Floats, pull: Floats) -> float:
+    """Return an upper bound on Σ p_i gain_i within the limits, from any prices λ and any pull u.
+
+        Σ p_i gain_i ≤ max_i (gain_i − Σ λ_j c_ji − <u, Tz_i>) + Σ λ_j limit_j    for λ ≥ 0, ‖u‖ ≤ Σ λ_j reach_j
+
+    The largest gain is a bound too, with λ = 0.
+    """
+    most = float(np.max(gains))
+    with np.errstate(over="ignore", invalid="ignore"):
+        prices, pull = admissible(columns, prices, pull)
+        bound = float(np.max(gains - prices @ columns.costs - pull @ columns.images) + prices @ columns.limits)
+    return min(bound, most) if np.isfinite(bound) else most
+
+
+def admissible(columns: Columns, prices: Floats, pull: Floats) -> tuple[Floats, Floats]:
+    """Return prices that are not negative, and a pull that is no longer than they allow."""
+    prices = np.maximum(prices, 0.0)
+    length, allowed = math.sqrt(pull @ pull), float(prices @ columns.reaches)
+    return prices, pull * (allowed / length) if length > allowed else pull
+
+
+def cleaned(shares: Floats, columns: Columns) -> Floats:
+    """Return a mixture within the limits from what the solver has for one: nothing negative, nothing negligible."""
+    kept = np.where(shares > NEGLIGIBLE, shares, 0.0)
+    total = float(kept.sum())
+    if not (np.isfinite(total) and total > 0.0):
+        return alone(columns)
+    return mixed_back(kept / total, columns)
+
+
+def alone(columns: Columns) -> Floats:
+    """Return the whole weight on the safe action."""
+    shares = np.zeros(columns.costs.shape[1])
+    shares[columns.home] = 1.0
+    return shares
+
+
+def mixed_back(shares: Floats, columns: Columns) -> Floats:
+    """Move as little weight to the safe action as makes a mixture safe: η = min_j (limit_j − C₀_j)/(C_j − C₀_j).
+
+    The pessimistic cost is convex, so it is under the chord between C₀ and C, and η is never too large; it is exact
+    where the safe action's cost is known. Rounding is met by a hair's breadth more.
+    """
+    costs = dearest(columns, shares)
+    if (costs <= columns.limits).all():
+        return shares
+    safe = alone(columns)
+    start = dearest(columns, safe)
+    rest, rise = columns.limits - start, costs - start
+    weight = float(np.min(rest[rise > rest] / rise[rise > rest], initial=1.0))
+    for breadth in (0.0, 1e-13, 1e-11, 1e-9):
+        kept = weight * (1.0 - breadth)
+        mixed = shares * kept
+        mixed[columns.home] += 1.0 - kept
+        if (dearest(columns, mixed) <= columns.limits).all():
+            return mixed
+    return safe

@@ -1,0 +1,59 @@
+"""Safety of OPLB's other grades as a statistic, as in `test_safety`; they call a solver, so they are played by hand."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.statistics.families import SEED, LinearWorld, Result, linear_policy, linear_world, tight_world
+from tests.statistics.test_safety import TIGHT, Play, allowed, violating
+
+from stagewise import OPLB, Draw, Outcome
+
+
+def by_hand(world: LinearWorld, run: int, rounds: int, known: bool, declared: float, **settings: Any) -> Result:
+    """Play OPLB; what counts is the true expected cost of every round's mixture."""
+    policy = linear_policy(OPLB, world, known, noise=declared * world.noise, **settings)
+    state, excess, dared = policy.start(), -np.inf, 0
+    costs = world.truth[1:] @ np.vstack([world.features, world.safe]).T
+    random = np.random.default_rng([SEED, run, 2])
+    for round_ in range(rounds):
+        decision = policy.decide(state, world.features, Draw(SEED, run, round_))
+        excess = max(excess, float(np.max(costs @ decision.probabilities - world.thresholds)))
+        dared += decision.index >= 0
+        seen = world.truth @ decision.action + world.noise * random.normal(size=world.noise.size)
+        state = policy.learn(state, decision, Outcome(float(seen[0]), seen[1:].tolist()))
+    return Result(excess, dared)
+
+
+def among(world: Any, known: bool = True, declared: float = 1.0, **settings: Any) -> Play:
+    return lambda run, rounds: by_hand(world(run, known), run, rounds, known, declared, **settings)
+
+
+QUICK = {"tolerance": 0.1, "budget": 2}
+PROMISED = {
+    "cones": among(linear_world, method="socp"),
+    "cones, unknown baseline": among(linear_world, known=False, method="socp"),
+    "cones, tight": among(tight_world, method="socp", **TIGHT),
+    "exact": among(linear_world, method="exact", **QUICK),
+}
+OVERCONFIDENT = {
+    "cones told a tenth of the noise": among(linear_world, declared=0.1, method="socp"),
+    "exact told a tenth of the noise": among(linear_world, declared=0.1, method="exact", **QUICK),
+}
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_of_a_hundred_runs_few_violate(name: str) -> None:
+    rounds = 300 if "unknown" in name else 20  # an unknown baseline is learned first
+    assert violating(PROMISED[name], 100, rounds) <= allowed(100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cones", "cones, tight"])
+def test_of_two_thousand_runs_few_violate(name: str) -> None:
+    assert violating(PROMISED[name], 2000, 40) <= allowed(2000)
+
+
+@pytest.mark.parametrize("name", OVERCONFIDENT)
+def test_with_too_little_noise_declared_too_many_violate(name: str) -> None:
+    assert violating(OVERCONFIDENT[name], 100, 30) > allowed(100)

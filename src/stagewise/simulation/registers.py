@@ -16,7 +16,7 @@ from stagewise.kernels.radius import LOGDET, MIXTURE, closed_form, log_determina
 from stagewise.kernels.ray import safe_step
 from stagewise.kernels.ridge import place
 from stagewise.kernels.tie import tie_floor
-from stagewise.kernels.world import CLIPPED, GAUSSIAN, noisy
+from stagewise.kernels.world import noisy
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
@@ -57,7 +57,8 @@ def rays_call(policy: Any, judge: Judge, world: LinearWorld, audited: bool) -> C
     if limits not in (0, world.costs) or judge.mixes:
         return None
     sizes = (count, shape.constraints, 1 + world.costs)
-    form = unrolled.Rays(*sizes, shape.origin, shape.directional, shape.offers_safe, limits > 0, audited)
+    switches = (shape.origin, shape.directional, shape.offers_safe)
+    form = unrolled.Rays(*sizes, *switches, int(stage.truth.kind), limits > 0, audited)
     mind = named(linear.named_mind)(player.flags, player.numbers, player.memory)
     coordinates, known = placed(mind, stage.features)
     gram = coordinates @ coordinates.T / mind.reward.belief.ridge
@@ -65,8 +66,7 @@ def rays_call(policy: Any, judge: Judge, world: LinearWorld, audited: bool) -> C
     scalars = (*ray_scalars(mind, form), *world_scalars(world, judge))
     dimension = mind.reward.ridge.root.shape[0]
     play = compiled_rays(form, int(shape.radius), dimension)
-    kind = int(stage.truth.kind)
-    return Call(play, (gram, known, truth, *scalars, kind, kind == GAUSSIAN))
+    return Call(play, (gram, known, truth, *scalars))
 
 
 def placed(mind: linear.Mind, features: Floats) -> tuple[Floats, Floats]:
@@ -115,9 +115,8 @@ def arms_call(policy: OPB, judge: Judge, world: ArmsWorld, audited: bool) -> Cal
     _, ceiling, factor = limit_scalars(promise, 0, reward, cost)
     told = (*radius.noise, radius.confidence, width, reward, cost, promise.limits[0], ceiling, factor)
     scalars = [float(value) for value in (*told, promise.cost_scale)] + world_scalars(world, judge)
-    kind = int(bandit.outcomes)
-    play = compiled_arms(unrolled.Arms(count, int(terms.safe), audited))
-    return Call(play, (world.table.copy(), *scalars, kind, kind in (GAUSSIAN, CLIPPED), int(radius.kind)))
+    play = compiled_arms(unrolled.Arms(count, int(terms.safe), int(bandit.outcomes), audited))
+    return Call(play, (world.table.copy(), *scalars, int(radius.kind)))
 
 
 def radius_for(kind: int, dimension: int) -> Callable[..., float]:

@@ -9,6 +9,9 @@ called from there.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from stagewise.kernels.draw import OUTCOME, POLICY
+from stagewise.kernels.world import CLIPPED, GAUSSIAN
+
 ROUNDING = 1.0 + 1e-9  # an interval that rounding alone makes miss its truth is not missed
 TRACE = "regret, reward, cost, bests, largest, running, audit"
 
@@ -22,6 +25,7 @@ class Rays(NamedTuple):
     origin: bool  # nothing is known of the rays but their learned part
     directional: bool
     offers_safe: bool
+    kind: int  # of the noise
     judged: bool  # there are thresholds to break
     audited: bool  # keep count of what the theorems promise, too
 
@@ -31,6 +35,7 @@ class Arms(NamedTuple):
 
     arms: int  # K
     safe: int
+    kind: int  # of the outcomes
     audited: bool
 
 
@@ -109,18 +114,14 @@ def closing(signals: int) -> list[str]:
     ]
 
 
-def seeing(signals: int) -> list[str]:
+def seeing(signals: int, kind: int) -> list[str]:
     """Return the lines that draw what is seen of the unsigned means `mean_s`, signed, as `seen_s`."""
-    lines = []
+    normal, lines = kind in (GAUSSIAN, CLIPPED), []
     for first in range(0, signals, 2):
-        lines += [
-            f"one, other = normal_pair(seed, run, t, {0}, {first // 2}) if gaussian else (0.0, 0.0)",
-            f"chance, next_chance = (0.0, 0.0) if gaussian else uniform_pair(seed, run, t, {0}, {first // 2})",
-            f"seen_{first} = sign_{first} * noisy(kind, mean_{first}, scale_{first}, one, chance)",
-        ]
-        if first + 1 < signals:
-            after = first + 1
-            lines.append(f"seen_{after} = sign_{after} * noisy(kind, mean_{after}, scale_{after}, other, next_chance)")
+        lines.append(f"one, other = {'normal' if normal else 'uniform'}_pair(seed, run, t, {OUTCOME}, {first // 2})")
+        for s, draw in zip(range(first, min(first + 2, signals)), ("one", "other"), strict=False):
+            drawn = f"{draw}, 0.0" if normal else f"0.0, {draw}"
+            lines.append(f"seen_{s} = sign_{s} * noisy({kind}, mean_{s}, scale_{s}, {drawn})")
     return lines
 
 
@@ -198,12 +199,12 @@ def rays(form: Rays) -> str:
     begin = [f"{pair(i, j)} = gram[{i}, {j}]" for i, j in triangle]
     begin += [f"e_{k}_{i} = 0.0" for k in range(signals) for i in every]
     body = [
-        *radii, *look, *choose, *take, *own, *world, *seeing(form.signals), *signed,
+        *radii, *look, *choose, *take, *own, *world, *seeing(form.signals, form.kind), *signed,
         *(f"missed_{k} += 1 if miss_{k} else 0" for k in range(signals)),
         *noting(form.signals, form.judged, form.audited, "signed_"), *learn,
     ]  # fmt: skip
     names = ", ".join([*ray_names(form), *world_names(form.signals)])
-    return f"""def play(gram, known, truth, {names}, kind, gaussian, ends, runs, seed, rounds, {TRACE}):
+    return f"""def play(gram, known, truth, {names}, ends, runs, seed, rounds, {TRACE}):
     place = cuda.grid(1)
     if place < runs.size:
 {indented([*opening(form.signals), "log_det = 0.0", *begin], 2)}
@@ -277,7 +278,7 @@ def arms(form: Arms) -> str:
         f"low, high = (kept_cheap if kept_cheap >= 0 else {form.safe}), (kept_dear if share > 0.0 else 0)",
         "if not (1.0 - share) * kept_cheap_c + share * kept_dear_c <= threshold_1:",
         f"    low, share, hoped = {form.safe}, 0.0, start_0",
-        "arm = low if not uniform(seed, run, t, 2, 0) >= 1.0 - share else high",
+        f"arm = low if not uniform(seed, run, t, {POLICY}, 0) >= 1.0 - share else high",
     ]  # fmt: skip
     world = [
         f"signed_{s} = sign_{s} * ((1.0 - share) * truth[{s}, low] + share * truth[{s}, high])" for s in range(2)
@@ -294,12 +295,12 @@ def arms(form: Arms) -> str:
     for i in others:
         learn += [f"if arm == {i}:", f"    n_{i}, r_{i}, c_{i}, w_{i} = n, r, c, w"]
     body = [
-        "miss_0 = False", "miss_1 = False", *look, *search, *world, *seeing(2),
+        "miss_0 = False", "miss_1 = False", *look, *search, *world, *seeing(2, form.kind),
         *(f"missed_{k} += 1 if miss_{k} else 0" for k in range(2)),
         *noting(2, True, form.audited, "signed_"), *learn,
     ]  # fmt: skip
     names = ", ".join([*arm_names(), *world_names(2)])
-    return f"""def play(truth, {names}, kind, gaussian, radius_kind, ends, runs, seed, rounds, {TRACE}):
+    return f"""def play(truth, {names}, radius_kind, ends, runs, seed, rounds, {TRACE}):
     place = cuda.grid(1)
     if place < runs.size:
 {indented([*opening(2), *begin], 2)}

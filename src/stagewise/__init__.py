@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from stagewise.problem.actions import Arms as Arms
     from stagewise.problem.actions import Finite as Finite
     from stagewise.problem.actions import Rays as Rays
+    from stagewise.problem.convex import Ball as Ball
+    from stagewise.problem.polytope import Box as Box
+    from stagewise.problem.convex import Ellipsoid as Ellipsoid
+    from stagewise.problem.polytope import Polytope as Polytope
     from stagewise.problem.errors import InvalidActions as InvalidActions
     from stagewise.problem.errors import InvalidFile as InvalidFile
     from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
@@ -46,8 +50,11 @@ _HOMES = {
     "Arms": "problem.actions",
     "ArmsWorld": "worlds.arms",
     "AtLeast": "problem.thresholds",
+    "Ball": "problem.convex",
+    "Box": "problem.polytope",
     "Decision": "records.decision",
     "Draw": "records.draw",
+    "Ellipsoid": "problem.convex",
     "Finite": "problem.actions",
     "InvalidActions": "problem.errors",
     "InvalidFile": "problem.errors",
@@ -60,6 +67,7 @@ _HOMES = {
     "OPLB": "policies.oplb",
     "Outcome": "records.outcome",
     "Policy": "policies.policy",
+    "Polytope": "problem.polytope",
     "ROFUL": "policies.lclucb",
     "RandomFinite": "worlds.fresh",
     "RandomRays": "worlds.fresh",

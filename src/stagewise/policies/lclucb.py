@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels import lc_lucb, linear
+from stagewise.policies.convex import decision_in_convex
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
+from stagewise.policies.settings import whole_at_least
+from stagewise.problem.convex import Convex
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
@@ -21,6 +24,9 @@ class LCLUCB(LinearPolicy):
 
         hoped(x) = <x, θ̂> + β_r ‖x‖ + (α_r − 1) β_c ‖x‖,    dearest(x) = <x, μ̂> + α_c β_c ‖x‖
 
+    In a Ball, Ellipsoid, Box or Polytope the best ray is searched for, and `decision.gap` bounds what it may miss
+    (docs/theory/convex-sets.md).
+
     >>> import numpy as np
     >>> from stagewise.problem.safe_action import SafeAction
     >>> policy = LCLUCB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
@@ -29,8 +35,18 @@ class LCLUCB(LinearPolicy):
     (0, 0.5)
     """
 
+    starts: int = 64  # on a convex set: how many fixed directions the search begins with
+    relaxations: int = 8  # and how many relaxations may be solved to certify its gap; 0: none, and the gap is infinite
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("starts", 1), ("relaxations", 0)):
+            whole_at_least(getattr(self, name), name, least)
+
     def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
-        """Choose a point on one of the rays."""
+        """Choose a point on one of the rays, or of a convex set."""
+        if isinstance(actions, Convex):
+            return decision_in_convex(self, actions, self.starts, self.relaxations, state, draw)
         rays = self.fitting(rays_of(actions))
         flags, numbers = self.flags, self.numbers
         d, m = self.dimension, self.thresholds.values.size

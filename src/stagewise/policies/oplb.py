@@ -13,7 +13,9 @@ from stagewise.policies.mixtures import decision_from_mixture
 from stagewise.policies.policy import State
 from stagewise.policies.rays import own
 from stagewise.problem.actions import Arms, Finite, Listed
+from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidActions
+from stagewise.problem.polytope import Box, Polytope
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
@@ -49,9 +51,19 @@ class OPLB(LinearPolicy):
 
 
 def listed_of(actions: Any) -> Listed:
-    """Return listed actions; a table of numbers is taken as a finite set, and rays by their ends, which suffice."""
+    """Return listed actions: a table of numbers as a finite set, rays by their ends and polytopes by their vertices.
+
+    That suffices: every other point is a mixture of these.
+    """
     if isinstance(actions, Listed):
         return actions
     if isinstance(actions, Arms):
         raise InvalidActions("the actions are Arms, which have no features; this policy needs Finite or Rays")
+    if isinstance(actions, Box | Polytope):
+        return Finite.borrowed(actions.vertices)
+    if isinstance(actions, Convex):
+        raise InvalidActions(
+            f"the actions are a {type(actions).__name__}, whose extreme points are infinitely many; this policy needs a "
+            "list: Finite, Rays, Box or Polytope"
+        )
     return Finite.borrowed(actions)

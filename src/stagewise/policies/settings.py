@@ -37,6 +37,13 @@ def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
     return value
 
 
+def whole_at_least(value: Any, name: str, least: int) -> int:
+    """Return a whole number that is not too small."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidProblem(f"{name} is {value!r}; it must be a whole number of at least {least}")
+    return int(value)
+
+
 def promise_numbers(thresholds: Thresholds, ceilings: Floats, reward_scale: float | None, cost_scale: float) -> Floats:
     """Return the end of the array of settings: α_r, α_c | thresholds | limits | ceilings, all signed."""
     if reward_scale is not None and not number(reward_scale, "reward_scale") >= 1.0:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from stagewise.problem.actions import Finite as Finite
     from stagewise.problem.actions import Rays as Rays
     from stagewise.problem.convex import Ball as Ball
-    from stagewise.problem.polytope import Box as Box
     from stagewise.problem.convex import Ellipsoid as Ellipsoid
-    from stagewise.problem.polytope import Polytope as Polytope
     from stagewise.problem.errors import InvalidActions as InvalidActions
     from stagewise.problem.errors import InvalidFile as InvalidFile
     from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
     from stagewise.problem.errors import InvalidProblem as InvalidProblem
     from stagewise.problem.errors import StagewiseError as StagewiseError
+    from stagewise.problem.polytope import Box as Box
+    from stagewise.problem.polytope import Polytope as Polytope
     from stagewise.problem.safe_action import SafeAction as SafeAction
     from stagewise.problem.thresholds import AtLeast as AtLeast
     from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe

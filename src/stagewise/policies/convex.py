@@ -17,11 +17,11 @@ from stagewise.policies.rays import decision_on_rays
 from stagewise.problem.actions import ALL
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidActions
-from stagewise.problem.polytope import MOST_CORNERS, Box, Polytope
+from stagewise.problem.polytope import Box, Polytope, has_corners
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 from stagewise.rules.climb import climbed, net
-from stagewise.rules.regions import Region, region, tightened
+from stagewise.rules.regions import Region, region
 from stagewise.rules.relaxation import Hope
 
 TRADES = (0.25, 0.5, 1.0, 2.0, 4.0)  # λ of the first directions θ̂ − λ μ̂
@@ -35,7 +35,7 @@ class Look(NamedTuple):
 
 
 def decision_in_convex(
-    policy: LinearPolicy, actions: Convex, starts: int, relaxations: int, state: State, draw: Draw
+    policy: LinearPolicy, actions: Convex, starts: int, certify: bool, state: State, draw: Draw
 ) -> Decision:
     """Return the best point found on a ray from the safe action into the set."""
     safe, placed = policy.safe_action.features, checked(policy, actions)
@@ -52,22 +52,19 @@ def decision_in_convex(
         return look(targets).sheet[row : row + len(targets)]
 
     forms = believed_forms(policy.flags, policy.numbers, state.memory)
-    target, gap = placed.exits(safe, placed.support(forms.reward[np.newaxis]) - safe), 0.0
+    target, bound = placed.exits(safe, placed.support(forms.reward[np.newaxis]) - safe), -math.inf
     seen = look(target)
     if seen.code not in (-WARMING, -NOT_FINITE):
-        regions = list(regions_of(policy, placed, forms, seen.sheet)) if relaxations else []
-        roots = [part.relaxed() for part in regions]
-        bound = max((root.bound for root in roots), default=math.inf)
-        points = [target, first_points(placed, safe, forms, starts), *(root.point[np.newaxis] for root in roots)]
+        regions = regions_of(policy, placed, forms, seen.sheet) if certify else ()
+        relaxed = [part.relaxed() for part in regions]
+        bound = max((part.bound for part in relaxed), default=math.inf)
+        points = [target, first_points(placed, safe, forms, starts), *(part.point[np.newaxis] for part in relaxed)]
         best = climbed(hoped, placed, safe, np.vstack(points), hints_of(placed, safe, forms), bound)
         seen, target = look(best.target[np.newaxis]), best.target[np.newaxis]
     decision = decision_on_rays(
         *seen, target, ALL, policy.flags, policy.numbers, policy.thresholds, draw.round, "direction"
     )
-    if seen.code not in (-WARMING, -NOT_FINITE):
-        bound = tightened(regions, roots, decision.hoped, relaxations) if relaxations else math.inf
-        gap = max(bound - decision.hoped, 0.0)
-    return decision._replace(offered=None, news=False, gap=gap)
+    return decision._replace(offered=None, news=False, gap=max(bound - decision.hoped, 0.0))
 
 
 def checked(policy: LinearPolicy, actions: Convex) -> Convex:
@@ -95,7 +92,7 @@ def first_points(actions: Convex, safe: Floats, forms: Forms, starts: int) -> Fl
     leading = np.array([*traded, *-forms.costs, *axes.T[::-1], *-axes.T[::-1]])
     spread = net(starts, safe.size, 0) @ actions.spread.T
     points = [actions.support(leading), actions.exits(actions.middle, spread)]
-    if isinstance(actions, Polytope) or (isinstance(actions, Box) and 1 << safe.size <= MOST_CORNERS):
+    if isinstance(actions, Box | Polytope) and has_corners(actions):
         points.append(actions.vertices)
     return np.vstack(points)
 
@@ -128,7 +125,7 @@ def regions_of(policy: LinearPolicy, actions: Convex, forms: Forms, sheet: Float
     hope, safe = hope_of(promise, forms, sight), policy.safe_action.features
     if shape.directional:
         if not shape.cost_known:
-            hope = without_curves(hope, region(hope, actions, safe).high)
+            hope = without_curves(hope, region(hope, actions, safe).widest)
         yield region(hope, actions, safe)
         return
     m = promise.limits.size

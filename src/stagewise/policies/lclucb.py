@@ -12,6 +12,7 @@ from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
 from stagewise.policies.settings import whole_at_least
 from stagewise.problem.convex import Convex
+from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
@@ -36,17 +37,18 @@ class LCLUCB(LinearPolicy):
     """
 
     starts: int = 64  # on a convex set: how many fixed directions the search begins with
-    relaxations: int = 8  # and how many relaxations may be solved to certify its gap; 0: none, and the gap is infinite
+    certify: bool = True  # and whether its gap is bounded, by a small conic program; if not, the gap is infinite
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("starts", 1), ("relaxations", 0)):
-            whole_at_least(getattr(self, name), name, least)
+        whole_at_least(self.starts, "starts", 1)
+        if not isinstance(self.certify, bool):
+            raise InvalidProblem(f"certify is {self.certify!r}; it must be True or False")
 
     def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Choose a point on one of the rays, or of a convex set."""
         if isinstance(actions, Convex):
-            return decision_in_convex(self, actions, self.starts, self.relaxations, state, draw)
+            return decision_in_convex(self, actions, self.starts, self.certify, state, draw)
         rays = self.fitting(rays_of(actions))
         flags, numbers = self.flags, self.numbers
         d, m = self.dimension, self.thresholds.values.size

@@ -63,7 +63,7 @@ def listed_of(actions: Any) -> Listed:
         return Finite.borrowed(actions.vertices)
     if isinstance(actions, Convex):
         raise InvalidActions(
-            f"the actions are a {type(actions).__name__}, whose extreme points are infinitely many; this policy needs a "
-            "list: Finite, Rays, Box or Polytope"
+            f"the actions are a {type(actions).__name__}, whose extreme points are infinitely many; this policy needs "
+            "a list: Finite, Rays, Box or Polytope"
         )
     return Finite.borrowed(actions)

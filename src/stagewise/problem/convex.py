@@ -148,6 +148,12 @@ class Ellipsoid(Convex):
         offset = self.inverse @ (start - self.center)
         return longest_chord(offset, directions @ self.inverse.T)
 
+    def retracted(self, points: Floats) -> Floats:
+        """Return the points, those outside pulled in towards the center."""
+        offsets = points - self.center
+        sizes = np.linalg.norm(offsets @ self.inverse.T, axis=1, keepdims=True)
+        return self.center + offsets / np.maximum(sizes, 1.0)
+
     def support(self, directions: Floats) -> Floats:
         """Return c + P v/√(vᵀPv)."""
         turned = directions @ self.factor
@@ -210,6 +216,11 @@ class Ball(Convex):
     def reach(self, start: Floats, directions: Floats) -> Floats:
         """Return the larger root t of ‖start + t v − c‖² = radius²."""
         return longest_chord((start - self.middle) / self.radius, directions / self.radius)
+
+    def retracted(self, points: Floats) -> Floats:
+        """Return the nearest points of the ball."""
+        offsets = points - self.middle
+        return self.middle + offsets / np.maximum(np.linalg.norm(offsets, axis=1, keepdims=True) / self.radius, 1.0)
 
     def support(self, directions: Floats) -> Floats:
         """Return c + radius v/‖v‖."""

@@ -41,7 +41,9 @@ def faces_around(points: Floats) -> tuple[Faces, npt.NDArray[np.intp]]:
         hull = ConvexHull(within)
     except QhullError as error:
         reason = str(error).strip().splitlines()[0]
-        raise InvalidActions(f"the polytope's faces cannot be found from its {len(points)} vertices: {reason}") from None
+        raise InvalidActions(
+            f"the polytope's faces cannot be found from its {len(points)} vertices: {reason}"
+        ) from None
     equations = np.unique(hull.equations, axis=0)
     faces = Faces(origin, basis, equations[:, :-1].copy(), -equations[:, -1], size)
     return faces, np.sort(hull.vertices)

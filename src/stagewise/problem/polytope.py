@@ -81,7 +81,7 @@ class Box(Convex):
     def vertices(self) -> Floats:
         """The 2^d corners (2^d, d)."""
         d = self.low.size
-        if 1 << d > MOST_CORNERS:
+        if not has_corners(self):
             raise InvalidActions(f"the box has 2^{d} corners; listing them is possible up to {MOST_CORNERS}")
         bits = (np.arange(1 << d)[:, np.newaxis] >> np.arange(d)[::-1]) & 1
         return frozen(np.where(bits == 1, self.high, self.low))
@@ -104,7 +104,7 @@ class Polytope(Convex):
     vertices: Floats  # (K, d)
     faces: Faces
 
-    def __init__(self, vertices: Any = None, *, A: Any = None, b: Any = None) -> None:  # noqa: N803
+    def __init__(self, vertices: Any = None, *, A: Any = None, b: Any = None) -> None:
         if (vertices is None) == (A is None) or (A is None) != (b is None):
             raise InvalidActions("a polytope has either vertices, or A and b of A x ≤ b; give exactly one of the two")
         if vertices is None:
@@ -170,6 +170,11 @@ class Polytope(Convex):
     def description(self) -> dict[str, Any]:
         """Return kind and vertices."""
         return {"kind": "polytope", "vertices": self.vertices.tolist()}
+
+
+def has_corners(actions: "Box | Polytope") -> bool:
+    """Say whether the vertices can be listed: a box may have too many."""
+    return isinstance(actions, Polytope) or 1 << int(actions.low.size) <= MOST_CORNERS
 
 
 def halfspaces(matrix: Any, limits: Any) -> tuple[Floats, Floats]:

@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.tie import first_best, tie_floor
+from stagewise.kernels.tie import TIE, first_best
 from stagewise.kernels.world import fill_directions
 from stagewise.problem.convex import Convex
 
 KEPT, TRIED, ROUNDS = 4, 48, 40  # directions improved side by side, candidates for each of them in a round
-WIDEST, NARROWEST, SHRINK = 0.5, 1e-7, 0.4  # how far from them, as a share of the set; narrower after a vain round
+WIDEST, NARROWEST, SHRINK = 0.5, 1e-6, 0.4  # how far from them, as a share of the set; narrower after a vain round
+ENOUGH = 1e-7  # a gap below this share of what is hoped for is as good as none
 STREAM = 20250801  # of the fixed directions, which no user's seed changes
 
 Values = Callable[[Floats], Floats]  # what is hoped for on the rays to targets (M, d)
@@ -38,8 +39,8 @@ def climbed(values: Values, actions: Convex, safe: Floats, starts: Floats, hints
     """Maximise what is hoped for over the rays from the safe action, from `starts` (M, d), points of the set.
 
     Every round tries points around the few best: isotropic ones, and ones along `hints` (H, d), directions in which an
-    optimum may lie. What does not help narrows the next round. Stops at a value of `enough`, which is known to be no
-    less than the maximum. Ties go to the earlier candidate.
+    optimum may lie. What does not help narrows the next round. Nothing is above `enough`, so near it the search stops.
+    Ties go to the earlier candidate.
     """
     targets = actions.exits(safe, starts - safe)
     hopes = values(targets)
@@ -49,7 +50,8 @@ def climbed(values: Values, actions: Convex, safe: Floats, starts: Floats, hints
     order = [first, *(int(i) for i in np.argsort(-hopes, kind="stable") if i != first)][:KEPT]
     best, best_hopes, scales = targets[order], hopes[order], np.full(len(order), WIDEST)
     for round_ in range(ROUNDS):
-        if tie_floor(enough) <= best_hopes.max() or scales.max() < NARROWEST:
+        top = best_hopes.max()
+        if enough - top <= ENOUGH * max(1.0, abs(top)) or scales.max() < NARROWEST:
             break
         points = actions.retracted(around(best, scales, actions.spread, hints, round_))
         targets = actions.exits(safe, points - safe).reshape(len(best), -1, safe.size)
@@ -75,4 +77,4 @@ def around(points: Floats, scales: Floats, spread: Floats, hints: Floats, round_
 
 def tie_floors(values: Floats) -> Floats:
     """Return the smallest values that still tie with these."""
-    return values - 1e-9 * np.abs(values)
+    return values - TIE * np.abs(values)

@@ -116,8 +116,9 @@ class Ellipsoid(Convex):
         self.center = frozen(np.zeros(len(given)) if center is None else point_of(center, "the ellipsoid's center"))
         if self.center.size != len(given):
             raise InvalidActions(f"the ellipsoid's center has {self.center.size} features; its shape has {len(given)}")
-        self.factor = frozen(np.linalg.cholesky(given))
-        self.inverse = frozen(np.linalg.inv(self.factor))
+        factor: Floats = np.asarray(np.linalg.cholesky(given), dtype=np.float64)
+        self.factor = frozen(factor)
+        self.inverse = frozen(np.asarray(np.linalg.inv(factor), dtype=np.float64))
 
     @property
     def dimension(self) -> int | None:
@@ -152,13 +153,16 @@ class Ellipsoid(Convex):
         """Return the points, those outside pulled in towards the center."""
         offsets = points - self.center
         sizes = np.linalg.norm(offsets @ self.inverse.T, axis=1, keepdims=True)
-        return self.center + offsets / np.maximum(sizes, 1.0)
+        pulled: Floats = self.center + offsets / np.maximum(sizes, 1.0)
+        return pulled
 
     def support(self, directions: Floats) -> Floats:
         """Return c + P v/√(vᵀPv)."""
         turned = directions @ self.factor
         sizes = np.linalg.norm(turned, axis=1, keepdims=True)
-        return self.center + np.divide(turned, sizes, out=first_axes(turned), where=sizes > 0.0) @ self.factor.T
+        units = np.divide(turned, sizes, out=first_axes(turned), where=sizes > 0.0)
+        best: Floats = self.center + units @ self.factor.T
+        return best
 
     def description(self) -> dict[str, Any]:
         """Return kind, shape and center."""
@@ -220,13 +224,16 @@ class Ball(Convex):
     def retracted(self, points: Floats) -> Floats:
         """Return the nearest points of the ball."""
         offsets = points - self.middle
-        return self.middle + offsets / np.maximum(np.linalg.norm(offsets, axis=1, keepdims=True) / self.radius, 1.0)
+        sizes = np.linalg.norm(offsets, axis=1, keepdims=True) / self.radius
+        nearest: Floats = self.middle + offsets / np.maximum(sizes, 1.0)
+        return nearest
 
     def support(self, directions: Floats) -> Floats:
         """Return c + radius v/‖v‖."""
         sizes = np.linalg.norm(directions, axis=1, keepdims=True)
         units = np.divide(directions, sizes, out=first_axes(directions), where=sizes > 0.0)
-        return self.middle + self.radius * units
+        best: Floats = self.middle + self.radius * units
+        return best
 
     def description(self) -> dict[str, Any]:
         """Return kind, radius and center."""

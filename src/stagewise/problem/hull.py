@@ -23,7 +23,7 @@ class Faces(NamedTuple):
 
 def faces_around(points: Floats) -> tuple[Faces, npt.NDArray[np.intp]]:
     """Return the faces of the smallest polytope around the points, and which of these are its vertices."""
-    from scipy.spatial import ConvexHull, QhullError
+    from scipy.spatial import ConvexHull, QhullError  # type: ignore[import-untyped]
 
     origin = points.mean(axis=0)
     _, sizes, axes = np.linalg.svd(points - origin, full_matrices=False)
@@ -51,7 +51,7 @@ def faces_around(points: Floats) -> tuple[Faces, npt.NDArray[np.intp]]:
 
 def corners(rows: Floats, ends: Floats) -> Floats:
     """Return the vertices of {x: A x ≤ b}, or refuse a set that is empty, flat or without end."""
-    from scipy.spatial import HalfspaceIntersection, QhullError
+    from scipy.spatial import HalfspaceIntersection, QhullError  # type: ignore[import-untyped]
 
     norms = np.linalg.norm(rows, axis=1)
     units, reaches = rows / norms[:, np.newaxis], ends / norms
@@ -74,7 +74,7 @@ def refuse_unbounded(units: Floats) -> None:
 
     There is none exactly when the normals positively span the space: A has full rank and Aᵀw = 0 for some w > 0.
     """
-    from scipy.optimize import linprog
+    from scipy.optimize import linprog  # type: ignore[import-untyped]
 
     count, d = units.shape
     spanning = np.linalg.matrix_rank(units) == d
@@ -88,7 +88,7 @@ def refuse_unbounded(units: Floats) -> None:
 
 def deepest(units: Floats, reaches: Floats) -> tuple[Floats, float]:
     """Return the centre and the radius of the largest ball in {x: A x ≤ b}, for rows of length 1 (Chebyshev)."""
-    from scipy.optimize import linprog
+    from scipy.optimize import linprog  # type: ignore[import-untyped]
 
     count, d = units.shape
     cost = np.zeros(d + 1)

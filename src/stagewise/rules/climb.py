@@ -72,7 +72,8 @@ def around(points: Floats, scales: Floats, spread: Floats, hints: Floats, round_
     mixed = net(count * half, len(hints), 11 + round_ % 8)
     mixed = (mixed * np.abs(mixed)) @ hints  # squares: most candidates follow one or two hints
     steps = np.concatenate([isotropic.reshape(count, half, d), mixed.reshape(count, half, d)], axis=1)
-    return (points[:, np.newaxis] + scales[:, np.newaxis, np.newaxis] * steps).reshape(-1, d)
+    moved: Floats = points[:, np.newaxis] + scales[:, np.newaxis, np.newaxis] * steps
+    return moved.reshape(-1, d)
 
 
 def tie_floors(values: Floats) -> Floats:

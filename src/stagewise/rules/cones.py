@@ -44,8 +44,8 @@ class Cones:
 
     def solved(self) -> Answer | None:
         """Return a solution, or one that nearly is; None: the solver found none."""
-        import clarabel
-        from scipy import sparse
+        import clarabel  # type: ignore[import-untyped]
+        from scipy import sparse  # type: ignore[import-untyped]
 
         order = {"nonnegative": 0, "second-order": 1, "semidefinite": 2}
         blocks = sorted(self.blocks, key=lambda block: order[block[0]])

@@ -35,7 +35,7 @@ def best_point(actions: Convex, reward: Floats, costs: Floats, limits: Floats) -
 
 def best_by_program(actions: Box | Polytope, reward: Floats, costs: Floats, limits: Floats) -> float:
     """Return the value of the linear program: over the box itself, or over the shares of the vertices."""
-    from scipy.optimize import linprog
+    from scipy.optimize import linprog  # type: ignore[import-untyped]
 
     if isinstance(actions, Box):
         sides = np.column_stack([actions.low, actions.high])

@@ -149,7 +149,7 @@ class Turned(NamedTuple):
 
 
 def over_ellipsoid(hope: Hope, center: Floats, factor: Floats) -> Relaxed:
-    """Return an upper bound over the points c + F v with ‖v‖ ≤ 1: the best multipliers by Clarabel, then the formula."""
+    """Return an upper bound over the points c + F v with ‖v‖ ≤ 1: multipliers by Clarabel, then the formula."""
     images = [norm @ factor for norm in hope.norms]
     middles = [norm @ center for norm in hope.norms]
     turned = Turned(

@@ -47,7 +47,7 @@ class LinearWorld:
             raise InvalidProblem(f"noise_kind is {noise_kind!r}; it must be one of {', '.join(map(repr, NOISES))}")
         names = ("reward", *(f"cost {j + 1}" for j in range(len(costs))))
         self.parameters = frozen(np.vstack([reward, costs]))
-        self.actions = actions
+        self.actions: Any = actions  # what can be chosen from, in every round or drawn for it
         self.noise = frozen(one_per(noise, names, "noise"))
         self.noise_kind = noise_kind
 

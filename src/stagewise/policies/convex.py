@@ -20,7 +20,8 @@ from stagewise.problem.errors import InvalidActions
 from stagewise.problem.polytope import Box, Polytope, has_corners
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
-from stagewise.rules.climb import climbed, net
+from stagewise.rules.ascent import ascended
+from stagewise.rules.climb import ascending, climbed, net
 from stagewise.rules.regions import Region, region
 from stagewise.rules.relaxation import Hope
 
@@ -55,16 +56,29 @@ def decision_in_convex(
     target, bound = placed.exits(safe, placed.support(forms.reward[np.newaxis]) - safe), -math.inf
     seen = look(target)
     if seen.code not in (-WARMING, -NOT_FINITE):
-        regions = regions_of(policy, placed, forms, seen.sheet) if certify else ()
-        relaxed = [part.relaxed() for part in regions]
+        regions = list(regions_of(policy, placed, forms, seen.sheet))
+        relaxed = [part.relaxed() for part in regions] if certify else []
         bound = max((part.bound for part in relaxed), default=math.inf)
         points = [target, first_points(placed, safe, forms, starts), *(part.point[np.newaxis] for part in relaxed)]
         best = climbed(hoped, placed, safe, np.vstack(points), hints_of(placed, safe, forms), bound)
+
+        def moves(far: Floats) -> Floats:
+            step = compared_step(policy, look(far[np.newaxis]).sheet)
+            found = [ascended(part, safe, safe + step * (far - safe)) for part in regions]
+            return np.array([point for point in found if point is not None]).reshape(-1, safe.size)
+
+        best = ascending(hoped, placed, safe, best, moves, bound)
         seen, target = look(best.target[np.newaxis]), best.target[np.newaxis]
     decision = decision_on_rays(
         *seen, target, ALL, policy.flags, policy.numbers, policy.thresholds, draw.round, "direction"
     )
     return decision._replace(offered=None, news=False, gap=max(bound - decision.hoped, 0.0))
+
+
+def compared_step(policy: LinearPolicy, sheet: Floats) -> float:
+    """Return how far along its ray a single target is compared: at its safe step, or its plausible one."""
+    m = policy.thresholds.values.size
+    return float(sheet[7 + m if policy.optimism == "directional" else 6 + m])
 
 
 def checked(policy: LinearPolicy, actions: Convex) -> Convex:

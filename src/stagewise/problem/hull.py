@@ -51,7 +51,7 @@ def faces_around(points: Floats) -> tuple[Faces, npt.NDArray[np.intp]]:
 
 def corners(rows: Floats, ends: Floats) -> Floats:
     """Return the vertices of {x: A x ≤ b}, or refuse a set that is empty, flat or without end."""
-    from scipy.spatial import HalfspaceIntersection, QhullError  # type: ignore[import-untyped]
+    from scipy.spatial import HalfspaceIntersection, QhullError
 
     norms = np.linalg.norm(rows, axis=1)
     units, reaches = rows / norms[:, np.newaxis], ends / norms
@@ -88,7 +88,7 @@ def refuse_unbounded(units: Floats) -> None:
 
 def deepest(units: Floats, reaches: Floats) -> tuple[Floats, float]:
     """Return the centre and the radius of the largest ball in {x: A x ≤ b}, for rows of length 1 (Chebyshev)."""
-    from scipy.optimize import linprog  # type: ignore[import-untyped]
+    from scipy.optimize import linprog
 
     count, d = units.shape
     cost = np.zeros(d + 1)

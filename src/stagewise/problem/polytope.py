@@ -97,7 +97,7 @@ class Polytope(Convex):
     Vertices may span less than the whole space, as those of a simplex do.
 
     >>> triangle = Polytope(A=[[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], b=[0.0, 0.0, 1.0])
-    >>> sorted(triangle.vertices.round(12).tolist())
+    >>> sorted(abs(triangle.vertices).round(12).tolist())
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
     """
 

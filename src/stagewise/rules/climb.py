@@ -11,8 +11,10 @@ from stagewise.kernels.tie import TIE, first_best
 from stagewise.kernels.world import fill_directions
 from stagewise.problem.convex import Convex
 
-KEPT, TRIED, ROUNDS = 4, 48, 40  # directions improved side by side, candidates for each of them in a round
+KEPT, TRIED, ROUNDS = 8, 32, 12  # directions improved side by side, candidates for each of them in a round
 WIDEST, NARROWEST, SHRINK = 0.5, 1e-6, 0.4  # how far from them, as a share of the set; narrower after a vain round
+ASCENTS = 6  # at most, from the best direction
+CLOSE = 0.9  # directions with a larger cosine are neighbours
 ENOUGH = 1e-7  # a gap below this share of what is hoped for is as good as none
 STREAM = 20250801  # of the fixed directions, which no user's seed changes
 
@@ -47,11 +49,10 @@ def climbed(values: Values, actions: Convex, safe: Floats, starts: Floats, hints
     first = first_best(hopes)
     if first < 0:
         return Climbed(targets[0], -np.inf)
-    order = [first, *(int(i) for i in np.argsort(-hopes, kind="stable") if i != first)][:KEPT]
+    order = apart(targets - safe, hopes, first)
     best, best_hopes, scales = targets[order], hopes[order], np.full(len(order), WIDEST)
     for round_ in range(ROUNDS):
-        top = best_hopes.max()
-        if enough - top <= ENOUGH * max(1.0, abs(top)) or scales.max() < NARROWEST:
+        if close_to(enough, float(best_hopes.max())) or scales.max() < NARROWEST:
             break
         points = actions.retracted(around(best, scales, actions.spread, hints, round_))
         targets = actions.exits(safe, points - safe).reshape(len(best), -1, safe.size)
@@ -63,6 +64,41 @@ def climbed(values: Values, actions: Convex, safe: Floats, starts: Floats, hints
         scales = np.where(better, scales, SHRINK * scales)
     place = first_best(best_hopes)
     return Climbed(best[place], float(best_hopes[place]))
+
+
+def ascending(
+    values: Values, actions: Convex, safe: Floats, best: Climbed, moves: Callable[[Floats], Floats], enough: float
+) -> Climbed:
+    """Take the best of `moves`, points of the set (M, d) that a target leads to, as long as they hope for more."""
+    for _ in range(ASCENTS):
+        points = moves(best.target) if not close_to(enough, best.value) else np.empty((0, safe.size))
+        if len(points) == 0:
+            break
+        targets = actions.exits(safe, points - safe)
+        hopes = values(targets)
+        place = int(np.argmax(hopes))
+        if not hopes[place] - TIE * abs(hopes[place]) > best.value:
+            break
+        best = Climbed(targets[place], float(hopes[place]))
+    return best
+
+
+def close_to(enough: float, value: float) -> bool:
+    """Say whether nothing worth mentioning is left to be gained."""
+    return enough - value <= ENOUGH * max(1.0, abs(value))
+
+
+def apart(directions: Floats, hopes: Floats, first: int) -> list[int]:
+    """Return the first, then the best directions that are not close to a better one: every hill needs its climber."""
+    units = directions / np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-300)
+    left, chosen = np.where(np.isfinite(hopes), hopes, -np.inf), [first]
+    while len(chosen) < KEPT:
+        left = np.where(units @ units[chosen[-1]] > CLOSE, -np.inf, left)
+        best = int(np.argmax(left))
+        if left[best] == -np.inf:
+            break
+        chosen.append(best)
+    return chosen
 
 
 def around(points: Floats, scales: Floats, spread: Floats, hints: Floats, round_: int) -> Floats:

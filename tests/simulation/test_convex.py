@@ -101,7 +101,7 @@ GOOD = {
     'kind = "ball"\nradius = 1.0': Ball,
     'kind = "ball"\nradius = 1.0\ncenter = [0.1, 0.0]': Ball,
     'kind = "ellipsoid"\nshape = [[1.0, 0.0], [0.0, 2.0]]': Ellipsoid,
-    'kind = "box"\nlow = [-1.0, -1.0]\nhigh = [1.0, 1.0]': Box,
+    'kind = "box"\nlow = [-0.7, -0.7]\nhigh = [0.7, 0.7]': Box,
     'kind = "polytope"\nvertices = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]': Polytope,
     'kind = "polytope"\nA = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]\nb = [1.0, 1.0, 1.0]': Polytope,
 }

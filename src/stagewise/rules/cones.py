@@ -43,7 +43,7 @@ class Cones:
         self.blocks.append(("semidefinite", (matrices[:, i, j] * scale).T, constant[i, j] * scale))
 
     def solved(self) -> Answer | None:
-        """Return a solution, or one that nearly is; None: the solver found none."""
+        """Return a solution, or what comes nearest to one; None: the solver found none."""
         import clarabel  # type: ignore[import-untyped]
         from scipy import sparse  # type: ignore[import-untyped]
 
@@ -66,5 +66,5 @@ class Cones:
         nothing = sparse.csc_matrix((self.cost.size, self.cost.size))
         solution = clarabel.DefaultSolver(nothing, self.cost, rows, ends, cones, settings).solve()
         answer = Answer(np.array(solution.x), np.array(solution.z))
-        usable = str(solution.status) in ("Solved", "AlmostSolved")
+        usable = str(solution.status) in ("Solved", "AlmostSolved", "InsufficientProgress")
         return answer if usable and np.isfinite(answer.point).all() and np.isfinite(answer.dual).all() else None

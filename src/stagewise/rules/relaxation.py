@@ -13,7 +13,9 @@ from stagewise.kernels.compile import Flags, Floats
 from stagewise.kernels.tie import TIE
 from stagewise.rules.cones import Cones
 
-LIFTS = np.array([0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3])  # tried above the least γ, since a solver only comes near it
+# Tried above the γ of a solver, which only comes near the least one; and above the least, in units of ‖h‖: the best is
+# at most half of it.
+LIFTS, REACHES = np.array([0.0, 1e-12, 1e-9, 1e-7, 1e-5]), np.append(np.geomspace(1e-6, 0.3, 12), [0.4, 0.5])
 
 
 class Hope(NamedTuple):
@@ -136,8 +138,8 @@ class Turned(NamedTuple):
         quarter = np.divide(kappa**2, 4.0 * eta, out=np.zeros_like(eta), where=eta > 0.0)
         values, axes = np.linalg.eigh(np.tensordot(eta, self.squares, 1))
         turned = (self.factor.T @ slope + 2.0 * eta @ self.pulls) @ axes
-        size = float(np.linalg.norm(turned)) + abs(float(values[-1])) + 1e-300
-        gammas = max(gamma, float(values[-1])) + LIFTS * size
+        least, size = max(float(values[-1]), 0.0), float(np.linalg.norm(turned))
+        gammas = np.append(max(gamma, least) + LIFTS * (size + least + 1e-300), least + REACHES * size)
         with np.errstate(divide="ignore", invalid="ignore"):
             steps = np.where(turned == 0.0, 0.0, 0.5 * turned / (gammas[:, np.newaxis] - values))
         totals = gammas + 0.5 * steps @ turned

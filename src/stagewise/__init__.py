@@ -26,12 +26,16 @@ if TYPE_CHECKING:
     from stagewise.problem.actions import Arms as Arms
     from stagewise.problem.actions import Finite as Finite
     from stagewise.problem.actions import Rays as Rays
+    from stagewise.problem.convex import Ball as Ball
+    from stagewise.problem.convex import Ellipsoid as Ellipsoid
     from stagewise.problem.errors import InvalidActions as InvalidActions
     from stagewise.problem.errors import InvalidFile as InvalidFile
     from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
     from stagewise.problem.errors import InvalidProblem as InvalidProblem
     from stagewise.problem.errors import StagewiseError as StagewiseError
     from stagewise.problem.functions import FunctionClass as FunctionClass
+    from stagewise.problem.polytope import Box as Box
+    from stagewise.problem.polytope import Polytope as Polytope
     from stagewise.problem.safe_action import SafeAction as SafeAction
     from stagewise.problem.thresholds import AtLeast as AtLeast
     from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe
@@ -54,8 +58,11 @@ _HOMES = {
     "ArmsWorld": "worlds.arms",
     "AtLeast": "problem.thresholds",
     "DOSLB": "policies.doslb",
+    "Ball": "problem.convex",
+    "Box": "problem.polytope",
     "Decision": "records.decision",
     "Draw": "records.draw",
+    "Ellipsoid": "problem.convex",
     "Finite": "problem.actions",
     "FunctionClass": "problem.functions",
     "InvalidActions": "problem.errors",
@@ -74,6 +81,7 @@ _HOMES = {
     "Outcome": "records.outcome",
     "Policy": "policies.policy",
     "RBF": "models.kernel",
+    "Polytope": "problem.polytope",
     "ROFUL": "policies.lclucb",
     "RandomFinite": "worlds.fresh",
     "RandomRays": "worlds.fresh",

@@ -11,8 +11,10 @@ from stagewise.models.kernel import RBF, LinearKernel, Matern
 from stagewise.policies.saved import KINDS, POLICIES
 from stagewise.problem.actions import Finite, Rays
 from stagewise.problem.checks import shown
+from stagewise.problem.convex import Ball, Ellipsoid
 from stagewise.problem.errors import InvalidFile, StagewiseError
 from stagewise.problem.functions import FunctionClass
+from stagewise.problem.polytope import Box, Polytope
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.worlds.arms import ArmsWorld
@@ -21,6 +23,13 @@ from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 
 KERNELS: dict[str, Any] = {"rbf": RBF, "matern": Matern, "linear": LinearKernel}
+
+CONVEX: dict[str, tuple[Any, list[tuple[str, ...]], tuple[str, ...]]] = {  # how made, which keys, which besides
+    "ball": (Ball, [("radius",)], ("center",)),
+    "ellipsoid": (Ellipsoid, [("shape",)], ("center",)),
+    "box": (Box, [("low", "high")], ()),
+    "polytope": (Polytope, [("vertices",), ("A", "b")], ()),
+}
 
 
 class Strict(BaseModel):
@@ -42,10 +51,18 @@ class Simulation(Strict):
 class Actions(Strict):
     """What can be chosen from."""
 
-    kind: Literal["rays", "finite", "random-rays", "random-finite"]
+    kind: Literal["rays", "finite", "random-rays", "random-finite", "ball", "ellipsoid", "box", "polytope"]
     features: list[list[float]] | None = None
     count: PositiveInt | None = None
     dimension: PositiveInt | None = None
+    radius: float | None = None
+    center: list[float] | None = None
+    shape: list[list[float]] | None = None
+    low: list[float] | None = None
+    high: list[float] | None = None
+    vertices: list[list[float]] | None = None
+    A: list[list[float]] | None = None
+    b: list[float] | None = None
 
 
 class Linear(Strict):
@@ -142,6 +159,17 @@ def built_world(table: Linear | Bandit | Listing) -> LinearWorld | ArmsWorld | T
 
 def built_actions(table: Actions) -> Any:
     """Return the actions."""
+    given = {key: value for key, value in table.model_dump().items() if key != "kind" and value is not None}
+    if table.kind in CONVEX:
+        make, needed, optional = CONVEX[table.kind]
+        if set(given) not in [{*keys, *more} for keys in needed for more in ((), optional)]:
+            choices = ", or ".join(" and ".join(keys) for keys in needed)
+            also = f", and may have {' and '.join(optional)}" if optional else ""
+            raise InvalidFile(f"world.actions of kind {table.kind!r} need {choices}{also}; given are {sorted(given)}")
+        return make(**given)
+    foreign = sorted(set(given) - {"features", "count", "dimension"})
+    if foreign:
+        raise InvalidFile(f"world.actions of kind {table.kind!r} have no {' or '.join(foreign)}")
     fresh = {"random-rays": RandomRays, "random-finite": RandomFinite}.get(table.kind)
     if fresh is not None:
         if table.count is None or table.dimension is None or table.features is not None:

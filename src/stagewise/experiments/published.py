@@ -84,7 +84,8 @@ def listed(world: LinearWorld) -> Floats:
     actions = world.actions
     if isinstance(actions, Fresh):
         raise InvalidProblem("the published settings are for rays that stay the same")
-    return actions.features
+    features: Floats = actions.features
+    return features
 
 
 def regression(features: Floats) -> Regression:

@@ -6,9 +6,13 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels import lc_lucb, linear
+from stagewise.policies.convex import decision_in_convex
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
+from stagewise.policies.settings import whole_at_least
+from stagewise.problem.convex import Convex
+from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
@@ -21,6 +25,9 @@ class LCLUCB(LinearPolicy):
 
         hoped(x) = <x, θ̂> + β_r ‖x‖ + (α_r − 1) β_c ‖x‖,    dearest(x) = <x, μ̂> + α_c β_c ‖x‖
 
+    In a Ball, Ellipsoid, Box or Polytope the best ray is searched for, and `decision.gap` bounds what it may miss
+    (docs/theory/convex-sets.md).
+
     >>> import numpy as np
     >>> from stagewise.problem.safe_action import SafeAction
     >>> policy = LCLUCB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
@@ -29,8 +36,19 @@ class LCLUCB(LinearPolicy):
     (0, 0.5)
     """
 
+    starts: int = 64  # on a convex set: how many fixed directions the search begins with
+    certify: bool = True  # and whether its gap is bounded, by a small conic program; if not, the gap is infinite
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_at_least(self.starts, "starts", 1)
+        if not isinstance(self.certify, bool):
+            raise InvalidProblem(f"certify is {self.certify!r}; it must be True or False")
+
     def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
-        """Choose a point on one of the rays."""
+        """Choose a point on one of the rays, or of a convex set."""
+        if isinstance(actions, Convex):
+            return decision_in_convex(self, actions, self.starts, self.certify, state, draw)
         rays = self.fitting(rays_of(actions))
         flags, numbers = self.flags, self.numbers
         d, m = self.dimension, self.thresholds.values.size

@@ -15,10 +15,12 @@ from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import SAFEST, Blend, decision_from_blend, drawn, solved_blend
 from stagewise.policies.policy import State
 from stagewise.policies.rays import own
-from stagewise.policies.settings import one_of, whole_number
+from stagewise.policies.settings import one_of, whole_at_least
 from stagewise.problem.actions import Arms, Finite, Listed
 from stagewise.problem.checks import positive
+from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.polytope import Box, Polytope
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
@@ -46,7 +48,7 @@ class OPLB(LinearPolicy):
     def __post_init__(self) -> None:
         one_of(self.method, ("lp", "socp", "exact"), "method")
         positive(self.tolerance, "tolerance")
-        object.__setattr__(self, "budget", whole_number(self.budget, "budget"))
+        object.__setattr__(self, "budget", whole_at_least(self.budget, "budget", 1))
         super().__post_init__()
         if self.optimism == "directional" and self.method != "lp":
             raise InvalidProblem(
@@ -102,9 +104,19 @@ def programmed(policy: LinearPolicy, state: State, listed: Listed, draw: Draw) -
 
 
 def listed_of(actions: Any) -> Listed:
-    """Return listed actions; a table of numbers is taken as a finite set, and rays by their ends, which suffice."""
+    """Return listed actions: a table of numbers as a finite set, rays by their ends and polytopes by their vertices.
+
+    That suffices: every other point is a mixture of these.
+    """
     if isinstance(actions, Listed):
         return actions
     if isinstance(actions, Arms):
         raise InvalidActions("the actions are Arms, which have no features; this policy needs Finite or Rays")
+    if isinstance(actions, Box | Polytope):
+        return Finite.borrowed(actions.vertices)
+    if isinstance(actions, Convex):
+        raise InvalidActions(
+            f"the actions are a {type(actions).__name__}, whose extreme points are infinitely many; this policy needs "
+            "a list: Finite, Rays, Box or Polytope"
+        )
     return Finite.borrowed(actions)

@@ -10,6 +10,7 @@ from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.actions import Arms, Finite, Rays
+from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidActions
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
@@ -27,6 +28,10 @@ def rays_of(actions: Any) -> Rays:
         )
     if isinstance(actions, Arms):
         raise InvalidActions("the actions are Arms, which have no features; this policy needs Rays")
+    if isinstance(actions, Convex):
+        raise InvalidActions(
+            f"the actions are a {type(actions).__name__}, which LCLUCB and ROFUL choose from; this policy needs Rays"
+        )
     return Rays.borrowed(actions)
 
 
@@ -49,6 +54,7 @@ def decision_on_rays(
     numbers: Floats,
     thresholds: Thresholds,
     round_: int,
+    word: str = "ray",
 ) -> Decision:
     """Return the decision that the kernel's code and sheet stand for."""
     action = sheet.size - features.shape[1]
@@ -64,20 +70,22 @@ def decision_on_rays(
         thresholds.values,
         None if code >= 0 else FALLBACKS[-code],
         round_,
-        partial(table, code, sheet, eligible, flags, numbers, thresholds),
+        partial(table, code, sheet, eligible, flags, numbers, thresholds, word),
         features,
         news != 0.0,
     )
 
 
-def table(code: int, sheet: Floats, eligible: Flags, flags: Ints, numbers: Floats, thresholds: Thresholds) -> Table:
+def table(
+    code: int, sheet: Floats, eligible: Flags, flags: Ints, numbers: Floats, thresholds: Thresholds, word: str
+) -> Table:
     """Return the leading rays and the safe action with their bounds."""
     shape = linear.named_shape(flags)
     count = (sheet.size - linear.sheet_size(shape.dimension, shape.constraints, 0)) // (8 + shape.constraints)
     sight = named(linear.named_sight)(shape, sheet, count)
     dearest = np.empty((shape.constraints, count))
     lc_lucb.fill_dearest(flags, numbers, sheet, dearest)
-    word = "ray" if shape.offers_safe else "action"
+    word = word if shape.offers_safe else "action"
     chosen = leading(sight.hoped, eligible, code)
     rows = [
         Row(f"{word} {i}", sight.hoped[i], tuple(thresholds.signs * dearest[:, i]), sight.steps[i], i == code)
@@ -99,13 +107,13 @@ def table(code: int, sheet: Floats, eligible: Flags, flags: Ints, numbers: Float
     why = (
         "the action with the largest hoped reward"
         if not shape.offers_safe
-        else "the ray with the largest hoped reward at its longest safe step"
+        else f"the {word} with the largest hoped reward at its longest safe step"
     )
     if shape.directional:
         why = (
             "the action with the largest hoped reward"
             if not shape.offers_safe
-            else "the ray with the largest hoped reward at its longest plausible step, cut back to its safe step"
+            else f"the {word} with the largest hoped reward at its longest plausible step, cut back to its safe step"
         )
     if not shape.returns:
         why = "the ray with the largest hoped reward at its longest plausible step, which may break a limit"

@@ -39,10 +39,10 @@ def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
     return value
 
 
-def whole_number(value: Any, name: str) -> int:
-    """Return a whole number of at least 1."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 1:
-        raise InvalidProblem(f"{name} is {shown(value)}; it must be a whole number of at least 1")
+def whole_at_least(value: Any, name: str, least: int) -> int:
+    """Return a whole number that is not too small."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be a whole number of at least {least}")
     return int(value)
 
 

@@ -21,6 +21,7 @@ from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.safe_lts import INFLATIONS, SafeLTS
 from stagewise.policies.ucb import UCB
+from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.simulation import cpu, kernel_loop
 from stagewise.simulation.judge import Judge, World
@@ -40,7 +41,7 @@ def plays(policy: Any, world: Any) -> bool:
         return type(policy) in (OPB, UCB, AlwaysSafe)
     if isinstance(world, TableWorld):
         return type(policy) is KernelOPLB
-    if not isinstance(world, LinearWorld):
+    if not isinstance(world, LinearWorld) or isinstance(world.actions, Convex):
         return False
     kinds: tuple[Any, ...] = (OPLB, DOSLB, LinUCB, AlwaysSafe)
     return type(policy) in (*kinds, LCLUCB, ROFUL, SafeLTS) if world.offers_rays else type(policy) in kinds

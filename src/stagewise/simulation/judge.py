@@ -10,9 +10,11 @@ from stagewise.kernels.blend import named_odds, odds_size
 from stagewise.kernels.compile import Floats, named
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
+from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
+from stagewise.rules.optimum import best_point
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
@@ -41,6 +43,9 @@ class Judge:
         if not isinstance(self.world, LinearWorld):
             table = self.world.table * self.signs[:, None]
             return best_mixture(table, self.safe_means, self.limits) if self.limits.size else float(table[0].max())
+        if isinstance(actions, Convex):
+            costs = (self.world.parameters * self.signs[:, None])[1 : 1 + self.limits.size]
+            return best_point(actions, self.world.parameters[0], costs, self.limits)
         parameters, work = self.world.parameters * self.signs[:, None], np.empty(self.signs.size)
         if not self.mixes:
             return best_on_rays(actions.features, parameters, self.safe_means, self.limits, work)

@@ -6,6 +6,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.trace import Trace, note
+from stagewise.problem.polytope import Box, Polytope
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 from stagewise.simulation.judge import Judge
@@ -43,8 +44,9 @@ def expected(decision: Decision, actions: Any, judge: Judge) -> Floats:
         return world.means(decision.action)
     total = np.zeros(judge.signs.size)
     chances = decision.probabilities
+    features: Any = actions.vertices if isinstance(actions, Box | Polytope) else getattr(actions, "features", None)
     for index in np.flatnonzero(chances):
         listed = index < len(chances) - 1
-        place = judge.safe if not listed else index if isinstance(world, ArmsWorld) else actions.features[index]
+        place = judge.safe if not listed else index if isinstance(world, ArmsWorld) else features[index]
         total += chances[index] * world.means(place)
     return total

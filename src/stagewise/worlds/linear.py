@@ -7,6 +7,7 @@ import numpy as np
 from stagewise.kernels.world import GAUSSIAN, RADEMACHER, UNIFORM, fill_means, fill_outcome
 from stagewise.problem.actions import Finite, Listed, Rays
 from stagewise.problem.checks import Floats, array, frozen, one_per
+from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
@@ -27,30 +28,36 @@ class LinearWorld:
     """
 
     def __init__(
-        self, *, theta: Any, mu: Any, actions: Listed | Fresh, noise: Any, noise_kind: str = "gaussian"
+        self, *, theta: Any, mu: Any, actions: Listed | Fresh | Convex, noise: Any, noise_kind: str = "gaussian"
     ) -> None:
         reward, costs = array(theta, "theta"), np.atleast_2d(array(mu, "mu"))
         if reward.ndim != 1 or costs.ndim != 2 or costs.shape[1] != reward.size:
             raise InvalidProblem(f"theta has shape {reward.shape} and mu {costs.shape}; they must be (d,) and (m, d)")
-        if not isinstance(actions, Rays | Finite | Fresh):
+        if not isinstance(actions, Rays | Finite | Fresh | Convex):
             raise InvalidProblem(
-                f"actions is {type(actions).__name__}; it must be Rays, Finite, RandomRays or RandomFinite"
+                f"actions is {type(actions).__name__}; it must be Rays, Finite, RandomRays, RandomFinite, or one of "
+                "Ball, Ellipsoid, Box and Polytope"
             )
-        dimension = actions.dimension if isinstance(actions, Fresh) else actions.features.shape[1]
+        if isinstance(actions, Convex):
+            actions = actions if actions.dimension else actions.placed(reward.size)
+        dimension = actions.features.shape[1] if isinstance(actions, Listed) else actions.dimension
         if dimension != reward.size:
             raise InvalidProblem(f"the actions have {dimension} features; theta has {reward.size}, and they must agree")
         if noise_kind not in NOISES:
             raise InvalidProblem(f"noise_kind is {noise_kind!r}; it must be one of {', '.join(map(repr, NOISES))}")
         names = ("reward", *(f"cost {j + 1}" for j in range(len(costs))))
         self.parameters = frozen(np.vstack([reward, costs]))
-        self.actions = actions
+        self.actions: Any = actions  # what can be chosen from, in every round or drawn for it
         self.noise = frozen(one_per(noise, names, "noise"))
         self.noise_kind = noise_kind
 
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""
         actions = self.actions
-        listed = [actions.count, actions.dimension] if isinstance(actions, Fresh) else actions.features.tolist()
+        if isinstance(actions, Convex):
+            listed: Any = actions.description()
+        else:
+            listed = [actions.count, actions.dimension] if isinstance(actions, Fresh) else actions.features.tolist()
         return {
             "kind": "LinearWorld",
             "theta": self.parameters[0].tolist(),
@@ -69,9 +76,11 @@ class LinearWorld:
     @property
     def offers_rays(self) -> bool:
         """Whether points between the safe action and the listed ones can be played."""
+        if isinstance(self.actions, Convex):
+            return True
         return (self.actions.kind if isinstance(self.actions, Fresh) else type(self.actions)) is Rays
 
-    def actions_in(self, draw: Draw) -> Listed:
+    def actions_in(self, draw: Draw) -> Listed | Convex:
         """Return what can be chosen from in a round."""
         return self.actions.draw(draw) if isinstance(self.actions, Fresh) else self.actions
 

@@ -1,0 +1,175 @@
+"""From a convex set to a decision: the best ray found, played by the same kernels as any ray, with a certified gap."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from stagewise.kernels import lc_lucb, linear
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.linear import Sight
+from stagewise.kernels.promise import NOT_FINITE, WARMING, Promise, assess
+from stagewise.models.forms import Forms, believed_forms
+from stagewise.policies.linear import LinearPolicy
+from stagewise.policies.policy import State
+from stagewise.policies.rays import decision_on_rays
+from stagewise.problem.actions import ALL
+from stagewise.problem.convex import Convex
+from stagewise.problem.errors import InvalidActions
+from stagewise.problem.polytope import Box, Polytope, has_corners
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+from stagewise.rules.ascent import ascended
+from stagewise.rules.climb import ascending, climbed, net
+from stagewise.rules.regions import Region, region
+from stagewise.rules.relaxation import Hope
+
+TRADES = (0.25, 0.5, 1.0, 2.0, 4.0)  # λ of the first directions θ̂ − λ μ̂
+
+
+class Look(NamedTuple):
+    """What kernels say of rays: the code of the choice, and the sheet with everything else."""
+
+    code: int
+    sheet: Floats
+
+
+def decision_in_convex(
+    policy: LinearPolicy, actions: Convex, starts: int, certify: bool, state: State, draw: Draw
+) -> Decision:
+    """Return the best point found on a ray from the safe action into the set."""
+    safe, placed = policy.safe_action.features, checked(policy, actions)
+
+    def look(targets: Floats) -> Look:
+        seen = targets.view()
+        seen.flags.writeable = False
+        d, m = policy.dimension, policy.thresholds.values.size
+        sheet, work = np.empty(linear.sheet_size(d, m, len(seen))), np.empty(linear.work_size(d, m, 0))
+        return Look(lc_lucb.decide(seen, ALL, policy.flags, policy.numbers, state.memory, sheet, work), sheet)
+
+    def hoped(targets: Floats) -> Floats:
+        row = (5 + policy.thresholds.values.size) * len(targets)
+        return look(targets).sheet[row : row + len(targets)]
+
+    forms = believed_forms(policy.flags, policy.numbers, state.memory)
+    target, bound = placed.exits(safe, placed.support(forms.reward[np.newaxis]) - safe), -math.inf
+    seen = look(target)
+    if seen.code not in (-WARMING, -NOT_FINITE):
+        regions = list(regions_of(policy, placed, forms, seen.sheet))
+        relaxed = [part.relaxed() for part in regions] if certify else []
+        bound = max((part.bound for part in relaxed), default=math.inf)
+        points = [target, first_points(placed, safe, forms, starts), *(part.point[np.newaxis] for part in relaxed)]
+        best = climbed(hoped, placed, safe, np.vstack(points), hints_of(placed, safe, forms), bound)
+
+        def moves(far: Floats) -> Floats:
+            step = compared_step(policy, look(far[np.newaxis]).sheet)
+            found = [ascended(part, safe, safe + step * (far - safe)) for part in regions]
+            return np.array([point for point in found if point is not None]).reshape(-1, safe.size)
+
+        best = ascending(hoped, placed, safe, best, moves, bound)
+        seen, target = look(best.target[np.newaxis]), best.target[np.newaxis]
+    decision = decision_on_rays(
+        *seen, target, ALL, policy.flags, policy.numbers, policy.thresholds, draw.round, "direction"
+    )
+    return decision._replace(offered=None, news=False, gap=max(bound - decision.hoped, 0.0))
+
+
+def compared_step(policy: LinearPolicy, sheet: Floats) -> float:
+    """Return how far along its ray a single target is compared: at its safe step, or its plausible one."""
+    m = policy.thresholds.values.size
+    return float(sheet[7 + m if policy.optimism == "directional" else 6 + m])
+
+
+def checked(policy: LinearPolicy, actions: Convex) -> Convex:
+    """Return the set in the policy's dimension; every ray starts at the safe action, which must lie in it."""
+    placed = actions.placed(policy.dimension)
+    excess = placed.excess(policy.safe_action.features)
+    if not placed.contains(policy.safe_action.features):
+        raise InvalidActions(
+            f"the safe action lies outside the {type(placed).__name__}, by {excess:.3g} of its size; a convex set must "
+            "contain it, since every ray starts there"
+        )
+    if policy.radius == "paper" and placed.longest > policy.action_bound * (1.0 + 1e-9):
+        raise InvalidActions(
+            f"the {type(placed).__name__} has actions of norm up to {placed.longest:.6g}, above action_bound "
+            f"{policy.action_bound:g}; the radius 'paper' holds only up to it, so raise action_bound or use "
+            "radius='mixture', which needs none"
+        )
+    return placed
+
+
+def first_points(actions: Convex, safe: Floats, forms: Forms, starts: int) -> Floats:
+    """Return points of the set to begin with: best for θ̂ − λ μ̂, along the axes of the widths, vertices, and a net."""
+    traded = [forms.reward - trade * cost for cost in forms.costs for trade in TRADES]
+    _, axes = np.linalg.eigh(forms.reward_norm.T @ forms.reward_norm)
+    leading = np.array([*traded, *-forms.costs, *axes.T[::-1], *-axes.T[::-1]])
+    spread = net(starts, safe.size, 0) @ actions.spread.T
+    points = [actions.support(leading), actions.exits(actions.middle, spread)]
+    if isinstance(actions, Box | Polytope) and has_corners(actions):
+        points.append(actions.vertices)
+    return np.vstack(points)
+
+
+def hints_of(actions: Convex, safe: Floats, forms: Forms) -> Floats:
+    """Return directions, as long as the set is wide, in which an optimum may lie.
+
+    Where the set does not bind, optima lie in the span of V θ̂ and V μ̂; where the widths do not matter, in that of
+    P θ̂ and P μ̂, for a set like the ellipsoid of shape P.
+    """
+    square = forms.cost_norm.T @ forms.cost_norm
+    square += 1e-9 * np.trace(square) * np.eye(safe.size)
+    signals = np.vstack([forms.reward, forms.costs])
+    spread = actions.spread
+    rows = np.vstack([np.linalg.solve(square, signals.T).T, signals @ spread @ spread.T, actions.middle - safe, safe])
+    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+    hints: Floats = np.linalg.norm(spread, 2) * rows / np.where(sizes > 0.0, sizes, 1.0)
+    return hints
+
+
+def regions_of(policy: LinearPolicy, actions: Convex, forms: Forms, sheet: Floats) -> Iterator[Region]:
+    """Yield regions that together hold every point a ray may be played or, where directional, compared at.
+
+    A pessimistic cost is within its limit where its curve is, or where the ceiling keeps it: on the share
+    (limit − c₀)/(ceiling − c₀) of every ray. So one region for each such share, and one for the whole set.
+    """
+    shape = linear.named_shape(policy.flags)
+    promise: Promise = named(linear.named_promise_of)(shape, policy.numbers)
+    sight = named(linear.named_sight)(shape, sheet, 1)
+    hope, safe = hope_of(promise, forms, sight), policy.safe_action.features
+    if shape.directional:
+        if not shape.cost_known:
+            hope = without_curves(hope, region(hope, actions, safe).widest)
+        yield region(hope, actions, safe)
+        return
+    m = promise.limits.size
+    low = np.minimum(sight.start[1 : 1 + m] + hope.doubts * sight.start[2 + m], promise.ceilings)
+    rises = promise.ceilings - low
+    shares = np.divide(promise.limits - low, rises, out=np.ones(m), where=rises > promise.limits - low)
+    for share in np.unique(shares[(shares > 0.0) & (shares < 1.0)]):
+        yield region(hope.under(shares < share), actions, safe, float(share))
+    yield region(hope.under(shares < 1.0), actions, safe)
+
+
+def hope_of(promise: Promise, forms: Forms, sight: Sight) -> Hope:
+    """Return what is maximised, and the limits on the curves of the costs."""
+    lift = named(assess)(promise, sight.start, sight.radii).lift
+    doubts = promise.cost_scale * sight.radii[1:]
+    same = forms.reward_norm is forms.cost_norm
+    return Hope(
+        forms.reward,
+        forms.costs,
+        (forms.cost_norm,) if same else (forms.reward_norm, forms.cost_norm),
+        np.array([sight.radii[0] + lift]) if same else np.array([sight.radii[0], lift]),
+        -doubts if promise.directional else doubts,
+        promise.limits,
+    )
+
+
+def without_curves(hope: Hope, widest: float) -> Hope:
+    """Return limits on the estimates alone: at most limit + ρ max ‖W x‖ at both ends of a ray, so also between.
+
+    Where the safe cost is unknown, a ray's optimistic cost may rise above the limit and fall below it again; a ray is
+    then compared at points that break the curved limit, but not this one.
+    """
+    return hope._replace(limits=hope.limits - hope.doubts * widest, doubts=np.zeros(hope.doubts.size))

@@ -1,0 +1,240 @@
+"""Decisions in convex sets: as good as dense rays, within the certified gap, safe to the bit."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.policies.convex_instances import CASES, KINDS, SHAPES, dense_rays, instance_of, learned, set_around
+from tests.problem.refusal import refused
+
+from stagewise import (
+    LCLUCB,
+    OPLB,
+    ROFUL,
+    Agent,
+    AtLeast,
+    Ball,
+    Box,
+    Decision,
+    Ellipsoid,
+    Finite,
+    InvalidActions,
+    InvalidProblem,
+    LinUCB,
+    Polytope,
+    SafeAction,
+    SafeLTS,
+)
+from stagewise.rules.optimum import best_point
+
+AT_ZERO = SafeAction(features=np.zeros(3))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CASES)
+def test_dense_rays_find_nothing_better_and_nothing_above_the_bound(name: str, kind: Any, shape: str) -> None:
+    for seed in range(2):
+        instance = instance_of(name, seed)
+        policy, state = learned(kind, instance)
+        actions = set_around(shape, instance.safe, seed)
+        decision = policy.decide(state, actions)
+        rays = policy.decide(state, dense_rays(actions, instance.safe, 2000))
+        slack = 1e-6 if instance.safe.size == 2 else 1e-4
+        assert decision.gap >= 0.0
+        assert decision.hoped >= rays.hoped - slack * max(1.0, abs(rays.hoped))
+        assert decision.hoped + decision.gap >= rays.hoped
+        if decision.fallback is None:
+            assert np.all(decision.dearest <= decision.thresholds)
+            assert actions.contains(decision.action)
+            assert decision.index == 0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_very_dense_search_stays_within_the_gap(d: int, kind: Any, shape: str) -> None:
+    rng = np.random.default_rng([d, len(shape)])
+    safe = SafeAction(features=np.zeros(d))
+    policy = kind(safe_action=safe, threshold=[0.3, 0.2], noise=0.1)
+    agent, truth = Agent(policy), rng.normal(size=(3, d))
+    truth /= 1.2 * np.linalg.norm(truth, axis=1, keepdims=True)
+    actions = set_around(shape, np.zeros(d), 5)
+    for round_ in range(60):
+        decision = agent.decide(actions)
+        reward, *costs = truth @ decision.action + 0.1 * rng.normal(size=3)
+        if round_ % 20 == 19:
+            rays = policy.decide(agent.state, dense_rays(actions, np.zeros(d), 20_000, round_))
+            assert decision.hoped >= rays.hoped - (1e-7 if d == 2 else 1e-5)
+            assert decision.hoped + decision.gap >= rays.hoped
+        agent.learn(decision, reward, costs)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", CASES)
+def test_optimism_on_the_event_up_to_the_gap(name: str, shape: str) -> None:
+    """Where every confidence set holds the truth, hoped + gap is at least the best over the whole set."""
+    for kind in KINDS:
+        for seed in range(10, 12):
+            instance = instance_of(name, seed)
+            assert instance.on_event()
+            policy, state = learned(kind, instance)
+            actions = set_around(shape, instance.safe, seed)
+            decision = policy.decide(state, actions)
+            best = best_point(actions, instance.signals[0].truth, instance.costs, instance.thresholds)
+            if decision.fallback is None or CASES[name].cost_known:
+                assert decision.hoped + decision.gap >= best - 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gap_of_roful_in_a_ball_is_nothing_and_that_of_lc_lucb_moderate(kind: Any) -> None:
+    instance = instance_of("zero safe action", 3)
+    policy, state = learned(kind, instance)
+    decision = policy.decide(state, Ball(1.0))
+    assert decision.gap <= (1e-6 if kind is ROFUL else 0.5 * decision.hoped)
+
+
+def test_the_first_decision_takes_the_longest_safe_step() -> None:
+    policy = LCLUCB(safe_action=AT_ZERO, threshold=0.5, noise=0.1)
+    decision = policy.decide(policy.start(), Ball(1.0))
+    assert decision.step == pytest.approx(0.5)
+    assert np.linalg.norm(decision.action) == pytest.approx(0.5)
+    assert decision.gap == pytest.approx(0.0, abs=1e-6)
+
+
+def test_without_a_certificate_the_gap_is_endless_and_the_decision_as_good() -> None:
+    instance = instance_of("safe action elsewhere", 1)
+    certain, state = learned(LCLUCB, instance)
+    quick, _ = learned(LCLUCB, instance, certify=False)
+    actions = set_around("ellipsoid", instance.safe, 1)
+    assert quick.decide(state, actions).gap == math.inf
+    assert quick.decide(state, actions).hoped == pytest.approx(certain.decide(state, actions).hoped, rel=1e-4)
+
+
+def test_a_polytope_beside_rays_to_its_vertices_hopes_for_no_less() -> None:
+    for seed in range(5):
+        instance = instance_of("three constraints", seed)
+        policy, state = learned(LCLUCB, instance)
+        actions = set_around("polytope", instance.safe, seed)
+        assert policy.decide(state, actions).hoped >= policy.decide(state, actions.vertices).hoped - 1e-9
+
+
+def test_sets_and_rays_may_alternate() -> None:
+    agent = Agent(LCLUCB(safe_action=AT_ZERO, threshold=0.5, noise=0.1))
+    rng = np.random.default_rng(0)
+    for round_ in range(30):
+        decision = agent.decide(
+            [np.eye(3), Ball(1.0), Box(-np.ones(3), np.ones(3)) if round_ else np.eye(3)][round_ % 3]
+        )
+        agent.learn(decision, float(decision.action[0] + 0.1 * rng.normal()), float(decision.action[1]))
+    assert agent.round == 30
+
+
+def test_the_safe_action_on_the_edge_of_the_set_is_in_it() -> None:
+    safe = SafeAction(features=[1.0, 0.0], reward=0.2, cost=0.1)
+    policy = LCLUCB(safe_action=safe, threshold=0.4, noise=0.1)
+    for actions in (Ball(1.0), Box([0.0, 0.0], [1.0, 1.0]), Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])):
+        decision = policy.decide(policy.start(), actions)
+        assert decision.fallback is None
+        assert decision.dearest[0] <= 0.4
+        assert actions.contains(decision.action)
+
+
+def test_a_simplex_is_played_in_its_plane() -> None:
+    safe = SafeAction(features=[1.0, 0.0, 0.0], reward=0.2, cost=0.1)
+    agent = Agent(ROFUL(safe_action=safe, threshold=[0.4], noise=0.1))
+    for _ in range(20):
+        decision = agent.decide(Polytope(np.eye(3)))
+        assert decision.action.sum() == pytest.approx(1.0)
+        assert decision.action.min() >= -1e-9
+        agent.learn(decision, float(decision.action @ [0.2, 0.9, 0.1]), float(decision.action @ [0.1, 0.5, 0.1]))
+    assert decision.fallback is None
+
+
+def test_limits_from_below_work_too() -> None:
+    safe = SafeAction(features=[0.5, 0.5], reward=0.2, cost={"clicks": 0.4})
+    policy = LCLUCB(safe_action=safe, threshold={"clicks": AtLeast(0.2)}, noise=0.1)
+    decision = policy.decide(policy.start(), Ball(1.0))
+    assert decision.fallback is None
+    assert decision.dearest[0] >= 0.2
+
+
+def test_a_policy_that_still_warms_up_plays_the_safe_action() -> None:
+    policy = LCLUCB(safe_action=SafeAction(features=[0.5, 0.5]), threshold=0.5, noise=0.1)
+    decision = policy.decide(policy.start(), Ball(1.0))
+    assert decision.fallback is not None
+    assert decision.gap == 0.0
+    assert np.array_equal(decision.action, [0.5, 0.5])
+
+
+def test_explain_speaks_of_a_direction() -> None:
+    policy = LCLUCB(safe_action=AT_ZERO, threshold=0.5, noise=0.1)
+    text = policy.decide(policy.start(), Ball(1.0)).explanation()
+    assert text.startswith("round 0: direction 0, the direction with the largest hoped reward")
+    assert "* direction 0" in text
+    assert "  safe action" in text
+
+
+@pytest.mark.parametrize("actions", [Box(-np.ones(3), np.ones(3)), Polytope(np.vstack([np.eye(3), -np.eye(3)]))])
+def test_mixtures_take_a_polytope_by_its_vertices(actions: Any) -> None:
+    for policy in (OPLB(safe_action=AT_ZERO, threshold=0.5, noise=0.1), LinUCB(noise=0.1)):
+        ours = policy.decide(policy.start(), actions)
+        listed = policy.decide(policy.start(), Finite(actions.vertices))
+        assert ours.hoped == listed.hoped
+        assert np.array_equal(ours.action, listed.action)
+
+
+def decided(kind: Any, actions: Any, **settings: Any) -> Decision:
+    policy = kind(**{"safe_action": AT_ZERO, "threshold": 0.5, "noise": 0.1, **settings})
+    return policy.decide(policy.start(), actions)
+
+
+@pytest.mark.parametrize("actions", [Ball(1.0), Ellipsoid(np.eye(3))])
+def test_mixtures_refuse_infinitely_many_extreme_points(actions: Any) -> None:
+    with refused(InvalidActions, type(actions).__name__, "infinitely many"):
+        decided(OPLB, actions)
+
+
+def test_a_sampler_refuses_a_convex_set() -> None:
+    with refused(InvalidActions, "Ball", "Rays"):
+        decided(SafeLTS, Ball(1.0))
+
+
+OUTSIDE: dict[str, Any] = {
+    "ball": Ball(1.0, [2.0, 0.0, 0.0]),
+    "ellipsoid": Ellipsoid(np.eye(3), [0.0, 1.1, 0.0]),
+    "box": Box(np.ones(3), 2.0 * np.ones(3)),
+    "polytope": Polytope(np.eye(3)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("actions", OUTSIDE.values(), ids=OUTSIDE)
+def test_a_set_without_the_safe_action_is_refused(kind: Any, actions: Any) -> None:
+    with refused(InvalidActions, "safe action", "outside", type(actions).__name__):
+        decided(kind, actions)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("actions", [Ball(1.0, np.zeros(2)), Box([-1.0], [1.0]), Ellipsoid(np.eye(4))])
+def test_a_set_of_another_dimension_is_refused(kind: Any, actions: Any) -> None:
+    with refused(InvalidActions, actions.dimension, 3):
+        decided(kind, actions)
+
+
+def test_the_papers_radius_refuses_actions_that_are_too_long() -> None:
+    assert decided(LCLUCB, Ball(1.0), radius="paper").fallback is None
+    with refused(InvalidActions, "2", "action_bound"):
+        decided(LCLUCB, Ball(2.0), radius="paper")
+
+
+@pytest.mark.parametrize("starts", [0, -1, 1.5, True, None])
+def test_the_number_of_starts_is_checked(starts: Any) -> None:
+    with refused(InvalidProblem, "starts", starts):
+        decided(LCLUCB, Ball(1.0), starts=starts)
+
+
+def test_whether_to_certify_is_checked() -> None:
+    with refused(InvalidProblem, "certify", "always"):
+        decided(LCLUCB, Ball(1.0), certify="always")

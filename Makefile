@@ -7,7 +7,7 @@ OUT ?= reproduction
 PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
 COMMA := ,
 
-.PHONY: reproduce test test-slow lint bench docs clean
+.PHONY: reproduce test test-slow test-gpu lint bench docs clean
 
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -31,6 +31,10 @@ test: lint
 
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow
+
+test-gpu: .venv/ready
+	$(BIN)/python -m pytest -q -m gpu tests/gpu
+	$(BIN)/python benchmarks/gpu.py
 
 .venv-bench/ready: benchmarks/requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv-bench

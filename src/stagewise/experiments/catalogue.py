@@ -7,6 +7,10 @@ from typing import Any
 
 from stagewise.experiments.cell import Cell
 from stagewise.experiments.claim import Claim
+from stagewise.experiments.comparison import claims as comparison_claims
+from stagewise.experiments.comparison import figure as comparison_figure
+from stagewise.experiments.comparison import plan as comparison_plan
+from stagewise.experiments.comparison.table import tabled
 from stagewise.experiments.four_arms import claims as four_claims
 from stagewise.experiments.four_arms import figure as four_figure
 from stagewise.experiments.four_arms import plan as four_plan
@@ -56,6 +60,7 @@ class Experiment:
     cells: Callable[[str, str], list[Cell]]  # preset, size
     draw: Callable[[Results, str], Any]  # results, preset
     check: Callable[[str, Results], list[Claim]]  # preset, results
+    table: Callable[[Results], str] | None = None  # a table of its own, in Markdown
 
 
 def linear(name: str, title: str, dimension: int, in_rows: bool) -> Experiment:
@@ -91,7 +96,16 @@ def four_arms(name: str, title: str, thresholds: tuple[float, ...]) -> Experimen
     )
 
 
-def ours(name: str, title: str, words: str, errata: tuple[int, ...], plan: Any, figure: Any, claims: Any) -> Experiment:
+def ours(
+    name: str,
+    title: str,
+    words: str,
+    errata: tuple[int, ...],
+    plan: Any,
+    figure: Any,
+    claims: Any,
+    table: Callable[[Results], str] | None = None,
+) -> Experiment:
     """Return an experiment that is not in the paper, and the same for every preset."""
     return Experiment(
         name,
@@ -102,6 +116,7 @@ def ours(name: str, title: str, words: str, errata: tuple[int, ...], plan: Any, 
         lambda _, size: list(plan.cells(size)),
         lambda results, _: figure.draw(results),
         lambda _, results: list(claims.check(name, results)),
+        table,
     )
 
 
@@ -181,6 +196,18 @@ CATALOGUE = {
             price_plan,
             price_figure,
             price_claims,
+        ),
+        ours(
+            "comparison",
+            "Where the paper stops: all policies side by side",
+            "Six families of problems, δ = .01: "
+            + "; ".join(f"{name}: {family.words}" for name, family in comparison_plan.FAMILIES.items())
+            + ". Whiskers: one standard error over runs. comparison.md has the microseconds a round.",
+            (),
+            comparison_plan,
+            comparison_figure,
+            comparison_claims,
+            tabled,
         ),
     ]
 }

@@ -72,10 +72,11 @@ def gathered(cell: Cell, folder: Path) -> Result:
     """Return all runs of a cell as one result, and keep it where `Result.load` finds it."""
     parts = [kept(cell, folder, run) for run in range(cell.runs)]
     whole = merged([part for part in parts if part is not None])
-    seconds = sum(part.manifest["seconds"] for part in parts if part is not None)
+    seconds = [part.manifest["seconds"] for part in parts if part is not None]
     each = [part.manifest["thresholds"] for part in parts if part is not None]
     told = {name: value for name, value in cell.settings.items() if name != "policy"}
-    manifest = {**whole.manifest, **told, "cell": cell.settings, "plan": cell.plan, "seconds": seconds}
+    manifest = {**whole.manifest, **told, "cell": cell.settings, "plan": cell.plan, "seconds": sum(seconds)}
+    manifest["seconds_of_runs"] = seconds
     if any(one != each[0] for one in each):
         manifest["thresholds_of_runs"] = each
     result = Result(**{**vars(whole), "manifest": manifest})

@@ -55,6 +55,8 @@ def reproduce(names: list[str], presets: list[str], size: str, out: Path, jobs: 
         results = {cell.name: gathered(cell, folder) for cell in cells[experiment.name, preset]}
         picture = experiment.name if len(experiment.presets) == 1 else f"{experiment.name}-{preset}"
         save(experiment.draw(results, preset), out / "figures", picture)
+        if experiment.table is not None:
+            write_text(out / f"{picture}.md", experiment.table(results))
         sections.append(Section(experiment, preset, picture, results, experiment.check(preset, results)))
     claims = [claim for section in sections for claim in section.claims]
     write_text(out / "claims.json", json.dumps([c._asdict() for c in claims], indent=1, ensure_ascii=False))

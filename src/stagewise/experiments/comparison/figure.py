@@ -1,0 +1,28 @@
+"""Final regret of every policy, one panel a family; those that violate say how often."""
+
+from typing import Any
+
+import numpy as np
+
+from stagewise.experiments.comparison.plan import FAMILIES
+from stagewise.experiments.drawing import bars, panels
+from stagewise.reports.result import Result
+
+
+def draw(results: dict[str, Result]) -> Any:
+    """Draw bars; regret below zero is reward taken beyond the threshold."""
+    figure, grid = panels(3, 2, width=6.2, height=3.4)
+    for axes, family in zip(grid.ravel(), FAMILIES, strict=True):
+        own = [result for result in results.values() if result.manifest["cell"]["family"] == family]
+        finals = [result.regret[:, -1] for result in own]
+        labels = [result.manifest["cell"]["policy"] for result in own]
+        errors = np.array([f.std(ddof=1) / np.sqrt(len(f)) for f in finals])
+        bars(axes, labels, np.array([f.mean() for f in finals]), errors)
+        axes.set(title=family, xlabel=f"regret after {int(own[0].rounds[-1]):,} rounds")
+        for place, result in zip(range(len(own))[::-1], own, strict=True):
+            share = float(result.violations.mean() / result.rounds[-1])
+            if share > 0.0:
+                words, end = f"violates in {share:.0%} of rounds", max(float(result.regret[:, -1].mean()), 0.0)
+                axes.annotate(words, (end, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8)
+        axes.axvline(0.0, color="black", linewidth=0.8)
+    return figure

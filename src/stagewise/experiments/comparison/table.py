@@ -1,0 +1,28 @@
+"""The comparison as a table: regret with its standard error, violations, microseconds a round."""
+
+import numpy as np
+
+from stagewise.experiments.comparison.plan import FAMILIES
+from stagewise.reports.result import Result
+
+
+def tabled(results: dict[str, Result]) -> str:
+    """Return Markdown, one table a family."""
+    lines = []
+    for family, about in FAMILIES.items():
+        own = [result for result in results.values() if result.manifest["cell"]["family"] == family]
+        rounds, runs = int(own[0].rounds[-1]), len(own[0].runs)
+        lines += ["", f"### {family}", "", f"{about.words}; {runs} runs of {rounds:,} rounds.", ""]
+        lines += ["| policy | regret | ± | violating rounds | µs a round |", "|---|---|---|---|---|"]
+        lines += [row(result) for result in own]
+    return "\n".join(lines[1:]) + "\n"
+
+
+def row(result: Result) -> str:
+    """Return one policy's line."""
+    last = result.regret[:, -1]
+    error = last.std(ddof=1) / np.sqrt(len(last))
+    seconds = float(np.median(result.manifest["seconds_of_runs"]))
+    broken, rounds = int(result.violations.sum()), int(result.rounds[-1])
+    name = result.manifest["cell"]["policy"]
+    return f"| {name} | {last.mean():,.1f} | {error:,.1f} | {broken:,} | {1e6 * seconds / rounds:,.2g} |"

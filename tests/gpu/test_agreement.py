@@ -1,0 +1,101 @@
+"""On a machine with a CUDA device: its runs are the CPU's, but for rounding (make test-gpu)."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+from stagewise.experiments.instances import at_zero, shifted
+from stagewise.kernels.philox import philox
+from stagewise.kernels.tie import TIE
+
+pytestmark = pytest.mark.gpu
+
+ROUNDS, RUNS = 2_000, 64
+TOLERANCE = 1e-9  # of the mean reward and cost of a round, while the decisions are the same
+WORLD = shifted(10)
+SETTINGS: dict[str, Any] = {"safe_action": at_zero(10), "threshold": 0.5, "noise": 1.0}
+SIX = np.random.default_rng(1).normal(size=(6, 4)) / 3.0
+OFF = sw.SafeAction(features=[0.1, 0.1, 0.0, 0.1], reward=0.08, cost=0.06)
+SMALL = sw.LinearWorld(theta=[0.4, 0.4, 0.5, 0.0], mu=[0.2, 0.2, 0.5, 0.2], actions=sw.Rays(SIX), noise=0.3)
+FRESH = sw.LinearWorld(
+    theta=WORLD.parameters[0], mu=WORLD.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
+)
+ARMS = sw.ArmsWorld(reward=np.linspace(0.0, 0.9, 10), cost=np.linspace(0.0, 0.9, 10) ** 2)
+ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
+CASES = {
+    "LC-LUCB": (sw.LCLUCB(**SETTINGS), WORLD),
+    "LC-LUCB, paper's radius": (sw.LCLUCB(**SETTINGS, radius="paper", cost_bound=None), WORLD),
+    "LC-LUCB off the origin": (sw.LCLUCB(safe_action=OFF, threshold=0.3, noise=0.3), SMALL),
+    "LC-LUCB, unknown baseline": (
+        sw.LCLUCB(safe_action=sw.SafeAction(features=OFF.features), threshold=0.3, noise=0.3),
+        SMALL,
+    ),
+    "ROFUL": (sw.ROFUL(**SETTINGS), WORLD),
+    "LinUCB": (sw.LinUCB(**SETTINGS), WORLD),
+    "Safe-LTS": (sw.SafeLTS(**SETTINGS), WORLD),
+    "LC-LUCB, fresh rays": (sw.LCLUCB(**SETTINGS), FRESH),
+    "OPLB": (sw.OPLB(**SETTINGS), WORLD),
+    "OPB": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3), ARMS),
+    "OPB, kl": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3, radius="kl"), ARMS),
+    "UCB": (sw.UCB(arms=10, safe_action=ARM, threshold=0.3), ARMS),
+}
+
+
+def both(name: str, record: int) -> tuple[sw.Result, sw.Result]:
+    policy, world = CASES[name]
+    told: dict[str, Any] = {"rounds": ROUNDS, "runs": RUNS, "seed": 5, "record": record, "progress": False}
+    return sw.simulate(policy, world, backend="cuda", **told), sw.simulate(policy, world, backend="cpu", **told)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_runs_are_the_cpus_until_a_near_tie(name: str) -> None:
+    """Every round of every run agrees, or the first that does not was a near-tie between two candidates."""
+    device, host = both(name, ROUNDS)
+    apart = (np.abs(device.reward - host.reward) > TOLERANCE) | (
+        np.abs(device.cost - host.cost).max(axis=2) > TOLERANCE
+    )
+    for run in np.flatnonzero(apart.any(axis=1)):
+        assert near_tie(name, int(run), int(np.argmax(apart[run])))
+    assert apart.any(axis=1).mean() < 0.1
+    same = ~apart.any(axis=1)
+    np.testing.assert_allclose(device.regret[same], host.regret[same], rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(device.max_cost[same], host.max_cost[same], atol=TOLERANCE)
+    assert np.array_equal(device.violations[same], host.violations[same])
+
+
+def near_tie(name: str, run: int, round_: int) -> bool:
+    """Say whether the two best candidates of a round are as good as equal, in the run played by hand."""
+    policy, world = CASES[name]
+    state = policy.start()
+    for t in range(round_):
+        draw = sw.Draw(5, run, t)
+        decision = policy.decide(state, world.actions_in(draw), draw)
+        state = policy.learn(state, decision, world.outcome(decision.action, draw))
+    rows = policy.decide(state, world.actions_in(sw.Draw(5, run, round_)), sw.Draw(5, run, round_)).table().rows
+    first, second = sorted((row.hoped for row in rows), reverse=True)[:2]
+    return bool(first - second <= 10.0 * TIE * abs(first))
+
+
+def test_the_random_words_are_the_cpus() -> None:
+    from numba import cuda
+
+    @cuda.jit
+    def fill(words: Any) -> None:
+        place = cuda.grid(1)
+        if place < words.shape[0]:
+            first, second, third, fourth = philox(place, 1, 2, 3, 4, 5)
+            words[place, 0], words[place, 1], words[place, 2], words[place, 3] = first, second, third, fourth
+
+    device = cuda.to_device(np.zeros((1000, 4), dtype=np.int64))
+    fill[4, 256](device)
+    assert np.array_equal(device.copy_to_host(), [philox(i, 1, 2, 3, 4, 5) for i in range(1000)])
+
+
+def test_a_batch_is_the_same_in_any_order_and_company() -> None:
+    policy, world = CASES["LC-LUCB"]
+    told: dict[str, Any] = {"rounds": 500, "seed": 5, "record": 7, "backend": "cuda"}
+    whole = sw.simulate(policy, world, runs=300, **told)
+    some = sw.simulate(policy, world, runs=[250, 3, 77], **told)
+    assert np.array_equal(some.regret, whole.regret[[250, 3, 77]])

@@ -32,6 +32,20 @@ class Simulation(Strict):
     seed: int = 0
     record: PositiveInt = 1000
     backend: Literal["auto", "cpu", "python"] = "auto"
+    audit: bool = False
+
+
+class Sweep(Strict):
+    """What else a sweep goes through."""
+
+    thresholds: list[float] | None = None
+    seeds: list[int] | None = None
+
+
+class Certify(Strict):
+    """Which worlds a certificate is about."""
+
+    family: Literal["fixed", "random-sphere", "random-arms"] = "fixed"
 
 
 class Actions(Strict):
@@ -64,21 +78,36 @@ class Bandit(Strict):
     noise: float | list[float] = 0.1
 
 
+Table = Annotated[Linear | Bandit, Field(discriminator="kind")]
+
+
 class File(Strict):
-    """The whole file: one world, and one policy or several."""
+    """The whole file: one world or several, and one policy or several."""
 
     simulation: Simulation
-    world: Annotated[Linear | Bandit, Field(discriminator="kind")]
+    world: Table | None = None
+    worlds: dict[str, Table] | None = None
     policy: dict[str, Any] | None = None
     policies: dict[str, dict[str, Any]] | None = None
+    sweep: Sweep = Sweep()
+    certify: Certify = Certify()
 
 
 class Spec(NamedTuple):
     """What a file asks for."""
 
     simulation: Simulation
-    world: LinearWorld | ArmsWorld
+    worlds: dict[str, LinearWorld | ArmsWorld]
     policies: dict[str, Any]
+    sweep: Sweep
+    certify: Certify
+
+    @property
+    def world(self) -> LinearWorld | ArmsWorld:
+        """The only world."""
+        if len(self.worlds) > 1:
+            raise InvalidFile(f"the file holds {len(self.worlds)} worlds; `stagewise sweep` plays in several")
+        return next(iter(self.worlds.values()))
 
 
 def read(path: Path) -> Spec:
@@ -96,9 +125,13 @@ def read(path: Path) -> Spec:
     given = file.policies or ({"policy": file.policy} if file.policy else {})
     if not given or (file.policy and file.policies):
         raise InvalidFile(f"{path}: give one [policy], or several as [policies.NAME]")
+    places = file.worlds or ({"world": file.world} if file.world else {})
+    if not places or (file.world and file.worlds):
+        raise InvalidFile(f"{path}: give one [world], or several as [worlds.NAME]")
     try:
-        world = built_world(file.world)
-        return Spec(file.simulation, world, {name: built_policy(name, table) for name, table in given.items()})
+        worlds = {name: built_world(table) for name, table in places.items()}
+        policies = {name: built_policy(name, table) for name, table in given.items()}
+        return Spec(file.simulation, worlds, policies, file.sweep, file.certify)
     except StagewiseError as error:
         raise InvalidFile(f"{path}: {error}") from None
 

@@ -4,33 +4,56 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from collections.abc import Hashable, Iterable, Iterator
+from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 import stagewise
+from stagewise.kernels.audit import FIRST, HOPELESS, MISSED, SETTLED
 from stagewise.kernels.draw import signed
 from stagewise.kernels.trace import Trace
 from stagewise.policies.saved import KINDS, encoded
 from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.reports.result import Result, merged, write_text
 from stagewise.simulation.compiled import Compiled, plays
+from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.judge import World, judge
 from stagewise.simulation.progress import bar
 from stagewise.simulation.python import Hand
 from stagewise.simulation.recording import empty_trace, recorded
 
 STRETCH = 200_000  # rounds between two looks at the keyboard
-PAYS = 2_000_000  # rounds from which a process pool is worth its start
+Name = TypeVar("Name", bound=Hashable)
 
 
-def one_run(policy: Any, world: World, rounds: int, points: int, seed: int, run: int, backend: str) -> Trace:
+class Job(NamedTuple):
+    """Runs of one policy in one world, checked and ready."""
+
+    policy: Any
+    world: World
+    rounds: int
+    record: int
+    seed: int
+    backend: str
+    audit: bool
+    runs: list[int]
+    plan: dict[str, Any]
+    out: Path | None
+
+    def task(self, run: int) -> tuple[Any, ...]:
+        """Return what `one_run` is called with."""
+        return (self.policy, self.world, self.rounds, self.record, self.seed, run, self.backend, self.audit)
+
+
+def one_run(
+    policy: Any, world: World, rounds: int, points: int, seed: int, run: int, backend: str, audit: bool = False
+) -> Trace:
     """Return the record of one run; it depends on nothing but these arguments."""
     arbiter = judge(policy, world)
-    trace = empty_trace(recorded(rounds, points), world.costs)
+    trace = empty_trace(recorded(rounds, points), world.costs, audit)
     player = (Compiled if backend == "cpu" else Hand)(policy, arbiter, trace, signed(seed), run)
     for first in range(0, rounds, STRETCH):
         player.play(first, min(first + STRETCH, rounds))
@@ -46,81 +69,124 @@ def simulate(
     seed: int = 0,
     record: int = 1000,
     backend: str = "auto",
-    executor: Executor | None = None,
+    executor: Workers = None,
     progress: bool = True,
+    audit: bool = False,
     out: str | Path | None = None,
 ) -> Result:
     """Play `runs` runs (a number, or the numbers of the runs) of `rounds` rounds, keeping `record` points of each.
 
     Every random number is a function of seed, run and round: a run is the same alone or among others, on any worker, at
     any recording rate. `backend`: "cpu" is the compiled loop, "python" plays any object with start, decide and learn,
-    "auto" picks. `executor` is any concurrent.futures.Executor; without one a process pool is used when it pays. With
-    `out` every finished run is kept there at once, and the same call continues where it was interrupted. Long work
-    shows a progress bar, where rich is installed, unless `progress` is False.
+    "auto" picks. `executor` is any concurrent.futures.Executor, "processes:N", "dask:ADDRESS" or "dask:local"; without
+    one a process pool is used when it pays. `audit`: also count in which rounds an interval missed the truth or less
+    was hoped for than was possible (`Result.audit`). With `out` every finished run is kept there at once, and the same
+    call continues where it was interrupted. Long work shows a progress bar, where rich is installed, unless `progress`
+    is False.
     """
+    job = job_for(policy, world, rounds, runs, seed, record, backend, audit, out)
+    return collected({"": job}, executor, progress)[""]
+
+
+def job_for(
+    policy: Any,
+    world: World,
+    rounds: int,
+    runs: int | Iterable[int],
+    seed: int,
+    record: int,
+    backend: str,
+    audit: bool,
+    out: str | Path | None,
+) -> Job:
+    """Return a simulation that can be played, or refuse it."""
     numbers = list(range(counted(runs, "runs"))) if isinstance(runs, int | np.integer) else [int(run) for run in runs]
     counted(rounds, "rounds")
     counted(record, "record")
     if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
         raise InvalidProblem(f"runs is {runs!r}; it must be a number of runs, or different run numbers from 0 on")
+    chosen = backend_for(policy, world, rounds, backend)
+    plan = planned(policy, world, int(rounds), int(record), int(seed), chosen)
+    if audit:
+        plan["audit"] = True
+    place = None if out is None else Path(out)
+    return Job(policy, world, int(rounds), int(record), int(seed), chosen, bool(audit), numbers, plan, place)
+
+
+def backend_for(policy: Any, world: World, rounds: int, backend: str) -> str:
+    """Return "cpu" or "python", and refuse rounds that the policy's radii do not hold for."""
     if backend not in ("auto", "cpu", "python"):
         raise InvalidProblem(f"backend is {backend!r}; it must be 'auto', 'cpu' or 'python'")
     horizon = getattr(policy, "horizon", None)
     if horizon is not None and rounds > horizon:
         raise InvalidProblem(f"rounds is {rounds} and the policy's horizon {horizon}; its radii hold only up to that")
-    chosen = ("cpu" if plays(policy, world) else "python") if backend == "auto" else backend
-    plan = planned(policy, world, int(rounds), int(record), int(seed), chosen)
+    return ("cpu" if plays(policy, world) else "python") if backend == "auto" else backend
+
+
+def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[Name, Result]:
+    """Play what is not kept yet of all jobs together, and return their results."""
     begun = time.perf_counter()
-    done = {} if out is None else finished(Path(out), plan, numbers)
-    rest = [run for run in numbers if run not in done]
-    todo = {run: (policy, world, int(rounds), int(record), int(seed), run, chosen) for run in rest}
-    with bar(progress and len(todo) * rounds >= PAYS, len(numbers), len(done), int(rounds)) as advance:
-        for run, trace in played(todo, executor, int(rounds)):
-            done[run] = result_of(policy, world, trace, run, plan)
-            if out is not None:
-                done[run].save(Path(out) / "parts" / f"run-{run:06d}")
+    done = {name: {} if job.out is None else finished(job.out, job.plan, job.runs) for name, job in jobs.items()}
+    kept = sum(map(len, done.values()))
+    todo = {(name, run): job.task(run) for name, job in jobs.items() for run in job.runs if run not in done[name]}
+    rounds = sum(jobs[name].rounds for name, _ in todo)
+    with (
+        opened(executor, len(todo), rounds) as workers,
+        bar(progress and rounds >= PAYS, kept + len(todo), kept, rounds // max(len(todo), 1)) as advance,
+    ):
+        for (name, run), trace in played(todo, workers):
+            job = jobs[name]
+            result = done[name][run] = result_of(job.policy, job.world, trace, run, job.plan)
+            if job.out is not None:
+                result.save(job.out / "parts" / f"run-{run:06d}")
             advance()
-    result = merged([done[run] for run in numbers])
-    result.manifest["seconds"] = time.perf_counter() - begun
-    if out is not None:
-        result.save(out)
-    return result
+    results = {name: merged([done[name][run] for run in job.runs]) for name, job in jobs.items()}
+    for name, result in results.items():
+        result.manifest["seconds"] = time.perf_counter() - begun
+        if (out := jobs[name].out) is not None:
+            result.save(out)
+    return results
 
 
-def played(todo: dict[int, Any], executor: Executor | None, rounds: int) -> Iterator[tuple[int, Trace]]:
+def played(todo: dict[Any, tuple[Any, ...]], executor: Executor | None) -> Iterator[tuple[Any, Trace]]:
     """Yield each run's record as it comes."""
-    cores = os.cpu_count() or 1
-    if executor is None and (len(todo) < 2 or rounds * len(todo) < PAYS or cores < 2):
-        for run, task in todo.items():
-            yield run, one_run(*task)
-        return
-    pool = executor or ProcessPoolExecutor(min(cores, len(todo)))
-    try:
-        futures = {pool.submit(one_run, *task): run for run, task in todo.items()}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    finally:
-        if executor is None:
-            pool.shutdown(cancel_futures=True)
+    yield from performed(one_run, todo, executor)
 
 
 def planned(policy: Any, world: World, rounds: int, record: int, seed: int, backend: str) -> dict[str, Any]:
     """Return what a result is a function of, and what made it, as plain JSON values."""
     arbiter = judge(policy, world)
-    known = type(policy).__name__ in KINDS
     plan = {
-        "policy": encoded(policy) if known else {"kind": type(policy).__name__, "settings": repr(policy)},
+        "policy": described(policy),
         "world": world.description(),
         "thresholds": dict(zip(arbiter.thresholds.names, arbiter.thresholds.values.tolist(), strict=True)),
         "rounds": rounds,
         "record": record,
         "seed": seed,
         "backend": backend,
-        "versions": {"stagewise": stagewise.__version__, "python": platform.python_version(), "numpy": np.__version__},
-        "machine": f"{platform.machine()} {platform.system()}, {os.cpu_count()} cores",
+        "versions": versions(),
+        "machine": machine(),
     }
     copy: dict[str, Any] = json.loads(json.dumps(plan))
     return copy
+
+
+def described(policy: Any) -> dict[str, Any]:
+    """Return a policy as plain JSON values: its kind and its settings."""
+    if type(policy).__name__ in KINDS:
+        known: dict[str, Any] = encoded(policy)
+        return known
+    return {"kind": type(policy).__name__, "settings": repr(policy)}
+
+
+def versions() -> dict[str, str]:
+    """Return what computed a result."""
+    return {"stagewise": stagewise.__version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+def machine() -> str:
+    """Return where a result was computed."""
+    return f"{platform.machine()} {platform.system()}, {os.cpu_count()} cores"
 
 
 def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, Result]:
@@ -130,8 +196,8 @@ def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, R
         out.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(plan, indent=1))
     kept = json.loads(path.read_text(encoding="utf-8"))
-    for key in ("policy", "world", "rounds", "record", "seed"):
-        if kept.get(key) != plan[key]:
+    for key in ("policy", "world", "rounds", "record", "seed", "audit"):
+        if kept.get(key) != plan.get(key):
             raise InvalidFile(f"{out} holds runs of another plan, whose {key} differs; choose another folder")
     parts = {run: out / "parts" / f"run-{run:06d}" for run in numbers}
     return {run: Result.load(part) for run, part in parts.items() if (part / "manifest.json").exists()}
@@ -150,7 +216,18 @@ def result_of(policy: Any, world: World, trace: Trace, run: int, plan: dict[str,
         optimum=trace.best[None],
         runs=np.array([run], dtype=np.int64),
         manifest=dict(plan),
+        audit=audit_of(trace) if trace.audit.size else None,
     )
+
+
+def audit_of(trace: Trace) -> dict[str, Any]:
+    """Return one run's audit as columns."""
+    return {
+        "first_violation": trace.audit[FIRST : FIRST + 1].copy(),
+        "hopeless": trace.audit[HOPELESS : HOPELESS + 1].copy(),
+        "settled": trace.audit[SETTLED : SETTLED + 1].copy(),
+        "missed": trace.audit[None, MISSED:].copy(),
+    }
 
 
 def counted(value: Any, name: str) -> int:

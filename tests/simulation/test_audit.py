@@ -72,7 +72,8 @@ def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> 
 
 @pytest.mark.parametrize("radius", ["hoeffding", "kl"])
 def test_the_intervals_of_pulled_arms_are_looked_at(radius: str) -> None:
-    world = sw.ArmsWorld(reward=[0.1, 0.4, 0.7], cost=[0.0, 0.5, 0.2])
+    table = {"reward": [0.1, 0.4, 0.7], "cost": [0.0, 0.5, 0.2]}
+    world = sw.ArmsWorld(**table, outcomes="clipped-gaussian", noise=0.5)  # clipping moves what is seen off the means
     safe = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
     policy = sw.OPB(arms=3, safe_action=safe, threshold=0.3, radius=radius, delta=0.97)
     audit = sw.simulate(policy, world, rounds=ROUNDS, runs=[RUN], seed=SEED, audit=True).audit

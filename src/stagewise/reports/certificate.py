@@ -164,8 +164,8 @@ def regrets(findings: Findings, rounds: Ints) -> dict[str, Any]:
 def margins(values: Floats) -> dict[str, Any]:
     """Return quantiles and a histogram of what was left to a threshold."""
     low, high = float(values.min()), float(values.max())
-    room = 1e-3 * max(abs(low), abs(high), 1e-9)
-    counts, edges = np.histogram(values, bins=BARS, range=(min(low - room, 0.0), max(high + room, 0.0)))
+    room = max(0.02 * (high - low), 1e-3)  # a margin of exactly nothing is common, and would have no width
+    counts, edges = np.histogram(values, bins=BARS, range=(min(low, 0.0) - room, max(high, 0.0) + room))
     return {"quantiles": quantiles(values), "counts": counts.tolist(), "edges": edges.tolist()}
 
 

@@ -17,10 +17,12 @@ td, th { padding: .3rem .6rem .3rem 0; text-align: left; vertical-align: top; } 
 .verdict { border-left: .5rem solid; padding: .6rem 1rem; font-size: 1.1rem; background: #f6f6f6; }
 .supported { color: #005a32; } .refuted { color: #a02000; } .undecided { color: #7a5200; }
 .verdict p { color: #111; margin: .3rem 0 0; font-size: 1rem; }
-img { width: 100%; height: auto; } .small { font-size: .88rem; color: #333; }
+img { width: 100%; min-width: 34rem; height: auto; } td:first-child { min-width: 9rem; }
+.small { font-size: .88rem; color: #333; }
 pre { background: #f6f6f6; padding: .6rem; overflow-x: auto; font-size: .85rem; }
 code { overflow-wrap: anywhere; }
 """
+NOTHING = 1e-9  # below it numbers are rounding
 NOT_TESTED = (
     "Worlds other than those played in: nothing is said of noise, sizes or shapes that were not drawn.",
     "Worlds that change while they are learned from, outcomes that come late or not at all, outcomes recorded wrongly.",
@@ -35,12 +37,14 @@ MIXED = (
 
 def shown(value: float) -> str:
     """Return a number as people read it."""
+    if abs(value) < NOTHING:
+        return "0"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def percent(value: float) -> str:
     """Return a probability as people read it."""
-    return f"{100.0 * value:.3g} %"
+    return "0 %" if value < 5e-6 else f"{100.0 * value:.3g} %"
 
 
 def high_of(one: dict[str, Any]) -> float:
@@ -170,12 +174,17 @@ def found_in(content: dict[str, Any]) -> str:
     return (
         f"<div class=scroll><table><tr><th>event<th class=n>seen<th class=n>true share<th class=n>allowed<th></tr>"
         f"{table}</table></div><p class=small>{kind}</p>"
-        f"<img alt='Shares of runs against what is allowed' src='{pictures.promises(content)}'>"
+        f"{image('Shares of runs against what is allowed', pictures.promises(content))}"
         f"<h3>How close it came</h3>{margin_words(content)}"
-        f"<img alt='Histogram of what was left to the limits' src='{pictures.margins(content)}'>"
+        f"{image('Histogram of what was left to the limits', pictures.margins(content))}"
         f"<h3>What caution cost</h3>{regret_words(content)}"
-        f"<img alt='Regret over the rounds' src='{pictures.regret(content)}'>"
+        f"{image('Regret over the rounds', pictures.regret(content))}"
     )
+
+
+def image(words: str, address: str) -> str:
+    """Return a picture that can be moved sideways where the window is narrow."""
+    return f"<div class=scroll><img alt='{words}' src='{address}'></div>"
 
 
 def margin_words(content: dict[str, Any]) -> str:

@@ -47,7 +47,7 @@ def margins(content: dict[str, Any]) -> str:
         figure.subplots(len(all_of_them), 1, squeeze=False)[:, 0], all_of_them.items(), strict=True
     ):
         edges = one["edges"]
-        colours = [RED if edge < 0.0 else BLUE for edge in edges[:-1]]
+        colours = [RED if edge <= 0.0 else BLUE for edge in edges[1:]]
         widths = [b - a for a, b in pairwise(edges)]
         axes.bar(edges[:-1], one["counts"], width=widths, align="edge", color=colours)
         axes.axvline(0.0, color="black", linewidth=2)

@@ -202,6 +202,29 @@ def test_impossible_settings_are_refused(settings: dict[str, Any], part: str) ->
         certified(**settings)
 
 
+def test_a_family_has_one_number_of_thresholds() -> None:
+    def uneven(run: int) -> tuple[Any, Any]:
+        if run < 3:
+            return POLICY, FIXED
+        world = sw.LinearWorld(theta=[0.6, 0.8], mu=np.eye(2), actions=sw.Rays(TARGETS), noise=0.5)
+        return sw.LCLUCB(safe_action=SAFE, threshold=[0.3, 0.4], noise=0.5), world
+
+    for runs in (10, 200):  # within a batch, and between two
+        with pytest.raises(sw.InvalidProblem, match="thresholds"):
+            certified(None, uneven, runs=runs)
+
+
+def test_limits_from_below_have_margins_too() -> None:
+    world = sw.LinearWorld(theta=[0.6, 0.8], mu=[[0.8, 0.6], [0.6, 0.0]], actions=sw.Rays(TARGETS), noise=0.5)
+    limits = {"wear": 0.3, "yield": sw.AtLeast(-0.2)}
+    policy = sw.LCLUCB(safe_action=SAFE, threshold=limits, noise=0.5)
+    certificate = certified(policy, world, runs=50)
+    result = sw.simulate(policy, world, rounds=ROUNDS, runs=50)
+    least = certificate.content["margins"]["yield"]["quantiles"]["0"]
+    assert least == pytest.approx(float((result.max_cost[:, 1] + 0.2).min()))
+    assert [one["side"] for one in certificate.content["thresholds"]] == ["at most", "at least"]
+
+
 @pytest.mark.parametrize("part", [0.0, 1.5, float("nan")])
 def test_a_part_must_be_a_share(part: float, tmp_path: Path) -> None:
     certified(runs=2, out=tmp_path)

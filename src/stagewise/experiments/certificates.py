@@ -52,8 +52,8 @@ CASES = (
     Case("LinUCB", LinUCB(**LIMIT, noise=1.0), RAYS, REFUTED),
     Case("UCB", UCB(**ARM), ARMS, REFUTED),
     Case("DOSLB", DOSLB(**LIMIT, noise=1.0), RAYS, REFUTED),
-    Case("LC-LUCB told a tenth of the noise", LCLUCB(**LIMIT, noise=0.1, parameter_bound=0.1), RAYS, REFUTED),
-    Case("LC-LUCB in a noisier world", LCLUCB(**LIMIT, noise=1.0), shifted(D, noise=10.0), REFUTED),
+    Case("LC-LUCB, radius ten times too small", LCLUCB(**LIMIT, noise=0.1, parameter_bound=0.1), RAYS, REFUTED),
+    Case("LC-LUCB, world ten times as noisy", LCLUCB(**LIMIT, noise=1.0), shifted(D, noise=10.0), REFUTED),
 )
 
 

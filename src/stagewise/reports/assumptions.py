@@ -18,11 +18,10 @@ SLIGHT = 1e-9
 
 def assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
     """Return each assumption in words, what was declared, what is so in this world, and whether it is kept."""
-    if isinstance(policy, AlwaysSafe):
+    if isinstance(policy, AlwaysSafe) or getattr(policy, "thresholds", None) is None:
         return []
     rows = [*noise_rows(policy, world), *size_rows(policy, world)]
-    safe = getattr(policy, "safe_action", None)
-    if safe is not None and getattr(policy, "thresholds", None) is not None:
+    if getattr(policy, "safe_action", None) is not None:
         rows += safe_rows(policy, world)
     return rows
 
@@ -46,18 +45,20 @@ def noise_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
     """Return what is said of the noise, or of the range of outcomes."""
     names = signals(policy)
     declared = getattr(policy, "noise", None)
+    if declared is None and not isinstance(world, ArmsWorld):
+        return []
     if isinstance(world, ArmsWorld) and declared is None and getattr(policy, "radius", "") != "paper":
         return [row("every outcome lies in [0, 1]", np.array([1.0]), np.array([1.0]), world.outcomes != "gaussian")]
     told = one_per(1.0 if declared is None else declared, names, "noise")
-    unit = 0.5 if getattr(world, "outcomes", "gaussian") == "bernoulli" else 0.0
-    real = np.maximum(np.zeros(len(names)), unit or world.noise[: len(names)])
+    coins = getattr(world, "outcomes", "") == "bernoulli"  # numbers in [0, 1] are ½-sub-Gaussian
+    real = np.full(len(names), 0.5) if coins else world.noise[: len(names)]
     return [row("the noise is sub-Gaussian with at most this scale", told, real, np.all(real <= told + SLIGHT))]
 
 
 def size_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
     """Return what is said of the size of parameters and of means."""
     rows, names = [], signals(policy)
-    if isinstance(world, LinearWorld):
+    if isinstance(world, LinearWorld) and hasattr(policy, "parameter_bound"):
         told = one_per(policy.parameter_bound, names, "parameter_bound")
         real = np.linalg.norm(world.parameters[: len(names)], axis=1)
         words = "the unknown parameter vectors are at most this long"

@@ -73,6 +73,8 @@ def certify(
             given = {start: (carried(policy, world, tasks[start]), *tasks[start]) for start in wave}
             found = {}
             for start, findings in performed(findings_of, given, workers):
+                if findings.margin.shape[1] != len(terms.names) - 1:
+                    raise InvalidProblem(f"run {start} has not as many thresholds as run 0; all must have")
                 found[start] = findings
                 for _ in findings.runs:
                     advance()
@@ -95,6 +97,7 @@ def certify(
         "policy": described(first),
         "world": family_description(policy, world),
         "thresholds": thresholds_of(first, place),
+        "mixes": judge(first, place).mixes,
         "assumptions": assumptions(first, place),
         "plan": {
             "rounds": rounds,
@@ -131,6 +134,8 @@ def findings_of(family: Any, rounds: int, seed: int, backend: str, first: int, c
             known = (policy, world, np.full(ends.size, math.nan) if isinstance(bound, str) else bound.values)
         trace = one_run(policy, world, rounds, POINTS, seed, run, backend, True)
         limits, audit = judge(policy, world).limits, audit_of(trace)
+        if rows and limits.size != rows[0][-2].shape[1]:
+            raise InvalidProblem(f"run {run} has {limits.size} thresholds, and an earlier one has not; all must have")
         rows.append(
             (
                 np.array([run]),

@@ -1,0 +1,21 @@
+"""All certificates: every policy is supported, every control refuted, and the index leads to each page."""
+
+import json
+import re
+from pathlib import Path
+
+from stagewise.experiments.certificates import CASES, certify_all
+from stagewise.reports.evidence import REFUTED
+
+
+def test_every_policy_is_supported_and_every_control_refuted(tmp_path: Path) -> None:
+    outcomes = certify_all(tmp_path, runs=400, rounds=300, confidence=0.9, progress=False)
+    assert [one.name for one in outcomes if not one.as_expected] == []
+    assert sum(case.expected == REFUTED for case in CASES) == 5
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    links = re.findall(r"href='([^']+)/certificate.html'", page)
+    assert len(links) == len(CASES)
+    for link in links:
+        assert (tmp_path / link / "certificate.html").exists()
+        assert (tmp_path / link / "certificate.json").exists()
+    assert len(json.loads((tmp_path / "index.json").read_text(encoding="utf-8"))) == len(CASES)

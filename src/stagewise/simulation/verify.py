@@ -5,16 +5,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from stagewise.policies.saved import decoded
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.reports.certificate import Certificate, reweighed, told
 from stagewise.reports.findings import agrees, totals
-from stagewise.simulation.certify import batch_size, carried, findings_of, pair, terms_for
+from stagewise.simulation.certify import batch_size, findings_of, packages, task_for
+from stagewise.simulation.claim import terms_for
 from stagewise.simulation.executors import Workers, opened, performed
-from stagewise.simulation.simulate import machine, versions
+from stagewise.simulation.simulate import machine
+from stagewise.simulation.travel import pair
 from stagewise.worlds.family import family_of, rebuilt
 
 TOLERANCE = 1e-6  # relative, where another backend, version or machine may round differently
@@ -54,21 +55,20 @@ def verify(
         faults = weighed_again(content, policy, family)
         chosen = chosen_batches(content, part, seed)
         plan = content["plan"]
-        common = (plan["rounds"], plan["seed"], plan["backend"])
-        tasks = {i: (*common, content["batches"][i]["first"], content["batches"][i]["runs"]) for i in chosen}
-        given = {i: (carried(policy, family, task), *task) for i, task in tasks.items()}
+        kept = {i: content["batches"][i] for i in chosen}
+        tasks = {i: task_for(policy, family, plan, one["first"], one["runs"]) for i, one in kept.items()}
     except StagewiseError:
         raise
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InvalidFile(f"{path} lacks something or holds it in another form: {error!r}") from None
-    alike = content["made"].get("versions") == {**versions(), "numba": numba.__version__}
+    alike = content["made"].get("versions") == packages()
     alike &= content["made"].get("machine", "").split(",")[0] == machine().split(",")[0]
     equal, runs = 0, sum(task[-1] for task in tasks.values())
     with opened(executor, len(tasks), runs * plan["rounds"]) as workers:
-        for i, findings in performed(findings_of, given, workers):
-            kept, now = content["batches"][i], totals(findings)
-            equal += kept["digest"] == now["digest"]
-            if kept["digest"] != now["digest"] and (alike or not agrees(kept, now, TOLERANCE)):
+        for i, findings in performed(findings_of, tasks, workers):
+            before, now = kept[i], totals(findings)
+            equal += before["digest"] == now["digest"]
+            if before["digest"] != now["digest"] and (alike or not agrees(before, now, TOLERANCE)):
                 last = now["first"] + now["runs"] - 1
                 faults.append(f"runs {now['first']} to {last}, played again, give other numbers")
     return Verification(runs, len(tasks), equal, tuple(faults))

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.policies.settings import probability
+from stagewise.problem.checks import number
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.assumptions import assumptions
 from stagewise.reports.certificate import Certificate, Terms, conclusions, reweighed, weighed
@@ -54,7 +54,9 @@ def certify(
     begun = time.perf_counter()
     counted(rounds, "rounds")
     counted(runs, "runs")
-    sure = probability(confidence, "confidence")
+    sure = number(confidence, "confidence")
+    if not 0.0 < sure < 1.0:
+        raise InvalidProblem(f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain")
     first, place = pair(policy, world, 0)
     chosen = backend_for(first, place, rounds, backend)
     terms = terms_for(first, place, delta, sure, chosen)

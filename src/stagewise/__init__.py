@@ -42,9 +42,15 @@ if TYPE_CHECKING:
     from stagewise.records.decision import Decision as Decision
     from stagewise.records.draw import Draw as Draw
     from stagewise.records.outcome import Outcome as Outcome
+    from stagewise.reports.certificate import Certificate as Certificate
     from stagewise.reports.result import Result as Result
+    from stagewise.simulation.certify import certify as certify
     from stagewise.simulation.simulate import simulate as simulate
+    from stagewise.simulation.sweep import sweep as sweep
+    from stagewise.simulation.verify import verify as verify
     from stagewise.worlds.arms import ArmsWorld as ArmsWorld
+    from stagewise.worlds.family import ArmsFamily as ArmsFamily
+    from stagewise.worlds.family import SphereFamily as SphereFamily
     from stagewise.worlds.fresh import RandomFinite as RandomFinite
     from stagewise.worlds.fresh import RandomRays as RandomRays
     from stagewise.worlds.linear import LinearWorld as LinearWorld
@@ -55,8 +61,10 @@ _HOMES = {
     "Agent": "policies.agent",
     "AlwaysSafe": "policies.always_safe",
     "Arms": "problem.actions",
+    "ArmsFamily": "worlds.family",
     "ArmsWorld": "worlds.arms",
     "AtLeast": "problem.thresholds",
+    "Certificate": "reports.certificate",
     "DOSLB": "policies.doslb",
     "Ball": "problem.convex",
     "Box": "problem.polytope",
@@ -90,11 +98,15 @@ _HOMES = {
     "Result": "reports.result",
     "SafeAction": "problem.safe_action",
     "SafeLTS": "policies.safe_lts",
+    "SphereFamily": "worlds.family",
     "StagewiseError": "problem.errors",
     "State": "policies.policy",
     "TableWorld": "worlds.table",
     "UCB": "policies.ucb",
+    "certify": "simulation.certify",
     "simulate": "simulation.simulate",
+    "sweep": "simulation.sweep",
+    "verify": "simulation.verify",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,7 +1,6 @@
 """The GPU's loops without a GPU: they compile to PTX, and what cannot be played is refused with the CPU offered."""
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numba
@@ -28,14 +27,14 @@ class Hopper:
 
 
 @pytest.fixture
-def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Any:
     target = pytest.importorskip("numba.cuda")
     pytest.importorskip("numba_cuda")
     for name, module in list(sys.modules.items()):
         if name.startswith("numba") and hasattr(module, "get_current_device"):
             monkeypatch.setattr(module, "get_current_device", lambda: Hopper)
     monkeypatch.setattr(cuda, "driver", lambda: target)
-    yield target
+    return target
 
 
 def assembled(compiler: Any, play: Any, shared: tuple[Any, ...], costs: int) -> str:

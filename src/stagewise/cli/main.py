@@ -1,4 +1,4 @@
-"""The words people type: `stagewise simulate`, `compare`, `show` and `reproduce`."""
+"""The words people type: `stagewise simulate`, `compare`, `sweep`, `certify`, `show` and `reproduce`."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +8,9 @@ import typer
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Learning by doing without breaking a limit.")
 Out = Annotated[Path, typer.Option(help="The folder for the results; an interrupted run continues there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+Workers = Annotated[
+    str | None, typer.Option(help="processes:N, dask:ADDRESS or dask:local; default: a process a core where it pays.")
+]
 
 
 def fail(error: Exception) -> typer.Exit:
@@ -17,7 +20,12 @@ def fail(error: Exception) -> typer.Exit:
 
 
 @app.command()
-def simulate(spec: Annotated[Path, typer.Argument(help="A TOML file.")], out: Out, quiet: Quiet = False) -> None:
+def simulate(
+    spec: Annotated[Path, typer.Argument(help="A TOML file.")],
+    out: Out,
+    executor: Workers = None,
+    quiet: Quiet = False,
+) -> None:
     """Play one policy in one world and keep the result."""
     from stagewise.cli.spec import read
     from stagewise.problem.errors import InvalidFile, StagewiseError
@@ -28,7 +36,8 @@ def simulate(spec: Annotated[Path, typer.Argument(help="A TOML file.")], out: Ou
         if len(asked.policies) > 1:
             raise InvalidFile(f"{spec} holds {len(asked.policies)} policies; `stagewise compare` plays several")
         settings = asked.simulation.model_dump()
-        result = play(next(iter(asked.policies.values())), asked.world, **settings, progress=not quiet, out=out)
+        policy = next(iter(asked.policies.values()))
+        result = play(policy, asked.world, **settings, executor=executor, progress=not quiet, out=out)
     except StagewiseError as error:
         raise fail(error) from None
     picture(result, out)
@@ -37,7 +46,10 @@ def simulate(spec: Annotated[Path, typer.Argument(help="A TOML file.")], out: Ou
 
 @app.command()
 def compare(
-    spec: Annotated[Path, typer.Argument(help="A TOML file.")], out: Out = Path("comparison"), quiet: Quiet = False
+    spec: Annotated[Path, typer.Argument(help="A TOML file.")],
+    out: Out = Path("comparison"),
+    executor: Workers = None,
+    quiet: Quiet = False,
 ) -> None:
     """Play several policies with the same random numbers: one table, one picture."""
     from stagewise.cli.spec import read
@@ -49,7 +61,7 @@ def compare(
         asked = read(spec)
         settings = asked.simulation.model_dump()
         results = {
-            name: play(policy, asked.world, **settings, progress=not quiet, out=out / name)
+            name: play(policy, asked.world, **settings, executor=executor, progress=not quiet, out=out / name)
             for name, policy in asked.policies.items()
         }
     except StagewiseError as error:
@@ -57,6 +69,82 @@ def compare(
     drawn(results).savefig(out / "comparison.png", dpi=150)
     (out / "comparison.md").write_text(tabled(results), encoding="utf-8")
     typer.echo(tabled(results))
+
+
+@app.command()
+def sweep(
+    spec: Annotated[Path, typer.Argument(help="A TOML file.")],
+    out: Out = Path("sweep"),
+    executor: Workers = None,
+    quiet: Quiet = False,
+) -> None:
+    """Play every policy in every world, under every threshold and from every seed: one bar, one table."""
+    from stagewise.cli.spec import read
+    from stagewise.problem.errors import StagewiseError
+    from stagewise.reports.comparison import tabled
+    from stagewise.simulation.sweep import sweep as play
+
+    try:
+        asked = read(spec)
+        settings = asked.simulation.model_dump()
+        seed = settings.pop("seed")
+        results = play(
+            policies=asked.policies,
+            worlds=asked.worlds,
+            thresholds=asked.sweep.thresholds,
+            seeds=[seed] if asked.sweep.seeds is None else asked.sweep.seeds,
+            **settings,
+            executor=executor,
+            out=out,
+            progress=not quiet,
+        )
+    except StagewiseError as error:
+        raise fail(error) from None
+    table = tabled({str(cell): result for cell, result in results.items()})
+    (out / "sweep.md").write_text(table, encoding="utf-8")
+    typer.echo(table)
+
+
+@app.command()
+def certify(
+    spec: Annotated[Path | None, typer.Argument(help="A TOML file with one policy.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder for certificate.json and certificate.html.")] = Path(
+        "certificate"
+    ),
+    runs: Annotated[int, typer.Option(help="At most so many runs.")] = 100_000,
+    delta: Annotated[float | None, typer.Option(help="What is claimed; default: the policy's own.")] = None,
+    confidence: Annotated[float, typer.Option(help="Of every statement.")] = 0.999,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Play all runs, even when the answer is clear.")
+    ] = False,
+    executor: Workers = None,
+    verify: Annotated[Path | None, typer.Option(help="Play part of this certificate's runs again.")] = None,
+    part: Annotated[float, typer.Option(help="How large a part.")] = 0.05,
+    seed: Annotated[int | None, typer.Option(help="Which part; default: by chance.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Certify every policy on the paper's problems, with an index.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Test a policy's safety on many runs and say what they prove: leaves with 0 only if the claim is supported."""
+    from stagewise.cli.certifying import certified, checked, everyone
+    from stagewise.problem.errors import InvalidFile, StagewiseError
+
+    try:
+        if (spec is not None) + (verify is not None) + everything != 1:
+            raise InvalidFile("give a TOML file, or --verify FILE, or --all, and only one of them")
+        settings = {"executor": executor, "progress": not quiet}
+        if verify is not None:
+            holds, words = checked(verify, part, seed, executor)
+        elif spec is not None:
+            holds, words = certified(spec, out, runs, delta, confidence, not exhaustive, settings)
+        else:
+            holds, words = everyone(out, runs, confidence, settings)
+    except StagewiseError as error:
+        raise fail(error) from None
+    typer.echo(words)
+    if not holds:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -17,6 +17,7 @@ from stagewise.problem.functions import FunctionClass
 from stagewise.problem.polytope import Box, Polytope
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+from stagewise.simulation.judge import World
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import RandomFinite, RandomRays
 from stagewise.worlds.linear import LinearWorld
@@ -45,7 +46,21 @@ class Simulation(Strict):
     runs: PositiveInt = 1
     seed: int = 0
     record: PositiveInt = 1000
-    backend: Literal["auto", "cpu", "python"] = "auto"
+    backend: Literal["auto", "cpu", "python", "cuda"] = "auto"
+    audit: bool = False
+
+
+class Sweep(Strict):
+    """What else a sweep goes through."""
+
+    thresholds: list[float] | None = None
+    seeds: list[int] | None = None
+
+
+class Certify(Strict):
+    """Which worlds a certificate is about."""
+
+    family: Literal["fixed", "random-sphere", "random-arms"] = "fixed"
 
 
 class Actions(Strict):
@@ -97,21 +112,36 @@ class Listing(Strict):
     noise: float | list[float] = 0.1
 
 
+Table = Annotated[Linear | Bandit | Listing, Field(discriminator="kind")]
+
+
 class File(Strict):
-    """The whole file: one world, and one policy or several."""
+    """The whole file: one world or several, and one policy or several."""
 
     simulation: Simulation
-    world: Annotated[Linear | Bandit | Listing, Field(discriminator="kind")]
+    world: Table | None = None
+    worlds: dict[str, Table] | None = None
     policy: dict[str, Any] | None = None
     policies: dict[str, dict[str, Any]] | None = None
+    sweep: Sweep = Sweep()
+    certify: Certify = Certify()
 
 
 class Spec(NamedTuple):
     """What a file asks for."""
 
     simulation: Simulation
-    world: LinearWorld | ArmsWorld | TableWorld
+    worlds: dict[str, World]
     policies: dict[str, Any]
+    sweep: Sweep
+    certify: Certify
+
+    @property
+    def world(self) -> World:
+        """The only world."""
+        if len(self.worlds) > 1:
+            raise InvalidFile(f"the file holds {len(self.worlds)} worlds; `stagewise sweep` plays in several")
+        return next(iter(self.worlds.values()))
 
 
 def read(path: Path) -> Spec:
@@ -129,9 +159,13 @@ def read(path: Path) -> Spec:
     given = file.policies or ({"policy": file.policy} if file.policy else {})
     if not given or (file.policy and file.policies):
         raise InvalidFile(f"{path}: give one [policy], or several as [policies.NAME]")
+    places = file.worlds or ({"world": file.world} if file.world else {})
+    if not places or (file.world and file.worlds):
+        raise InvalidFile(f"{path}: give one [world], or several as [worlds.NAME]")
     try:
-        world = built_world(file.world)
-        return Spec(file.simulation, world, {name: built_policy(name, table) for name, table in given.items()})
+        worlds = {name: built_world(table) for name, table in places.items()}
+        policies = {name: built_policy(name, table) for name, table in given.items()}
+        return Spec(file.simulation, worlds, policies, file.sweep, file.certify)
     except StagewiseError as error:
         raise InvalidFile(f"{path}: {error}") from None
 
@@ -147,7 +181,7 @@ def complaint(error: ValidationError) -> str:
     return f"{key} is {shown(first['input'])}; {first['msg'][0].lower()}{first['msg'][1:]}"
 
 
-def built_world(table: Linear | Bandit | Listing) -> LinearWorld | ArmsWorld | TableWorld:
+def built_world(table: Linear | Bandit | Listing) -> World:
     """Return the world."""
     if isinstance(table, Listing):
         return TableWorld(**table.model_dump(exclude={"kind"}))

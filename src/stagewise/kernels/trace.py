@@ -15,6 +15,7 @@ class Trace(NamedTuple):
     best: Floats  # (R,) mean of what was possible
     largest: Floats  # (m,) largest true expected cost of all rounds
     running: Floats  # (5 + m,) interval, regret, violations so far; then the interval's sums of best, reward and costs
+    audit: Ints  # (4 + m,) see `audit.py`; empty: none is kept
 
 
 @kernel

@@ -12,6 +12,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.errors import InvalidFile
 
 FORMAT, VERSION = "stagewise-result", 1
+PLAIN = ("first_violation", "hopeless", "settled")  # the parts of an audit with one number a run
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,7 @@ class Result:
     optimum: Floats  # (runs, R) what was possible, mean over the interval
     runs: Ints  # (runs,) their numbers
     manifest: dict[str, Any]  # settings, seed, versions, machine, seconds
+    audit: dict[str, Ints] | None = None  # first_violation, hopeless, settled (runs,), missed (runs, 1 + m)
 
     def __repr__(self) -> str:
         last = self.regret[:, -1]
@@ -59,6 +61,7 @@ class Result:
             "run": self.runs,
             "violations": self.violations,
             **{f"max_cost_{j + 1}": np.ascontiguousarray(self.max_cost[:, j]) for j in range(m)},
+            **audit_columns(self.audit),
         }
         for name, columns in (("curves", curves), ("runs", totals)):
             table = Table.from_arrays(
@@ -96,6 +99,7 @@ class Result:
             optimum=curves["optimum"].reshape(shape),
             runs=runs,
             manifest=manifest,
+            audit=audit_from(totals),
         )
 
 
@@ -106,7 +110,27 @@ def merged(results: list[Result]) -> Result:
         name: np.concatenate([getattr(result, name) for result in results])
         for name in ("regret", "reward", "cost", "max_cost", "violations", "optimum", "runs")
     }
-    return Result(rounds=first.rounds, manifest=first.manifest, **arrays)
+    audit = None
+    if first.audit is not None:
+        audit = {name: np.concatenate([(result.audit or {})[name] for result in results]) for name in first.audit}
+    return Result(rounds=first.rounds, manifest=first.manifest, audit=audit, **arrays)
+
+
+def audit_columns(audit: dict[str, Ints] | None) -> dict[str, Ints]:
+    """Return an audit as columns of numbers; `missed` becomes missed_reward, missed_cost_1, …"""
+    if audit is None:
+        return {}
+    missed = audit["missed"]
+    names = ["missed_reward", *(f"missed_cost_{j}" for j in range(1, missed.shape[1]))]
+    return {**{name: audit[name] for name in PLAIN}, **dict(zip(names, missed.T, strict=True))}
+
+
+def audit_from(columns: dict[str, Any]) -> dict[str, Ints] | None:
+    """Return the audit that stands among the columns, if one does."""
+    if "missed_reward" not in columns:
+        return None
+    missed = [columns[name] for name in columns if name.startswith("missed_")]
+    return {**{name: columns[name] for name in PLAIN}, "missed": np.stack(missed, axis=1)}
 
 
 def write_parquet(table: Any, path: Path) -> None:

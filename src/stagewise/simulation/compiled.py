@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels import kernel_oplb, linear
+from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN, fill_truths
 from stagewise.kernels.blend import odds_size
-from stagewise.kernels.compile import Flags, Floats
+from stagewise.kernels.compile import Flags, Floats, Ints
 from stagewise.kernels.trace import Trace
 from stagewise.kernels.world import Truth
 from stagewise.policies.always_safe import AlwaysSafe
@@ -68,14 +69,19 @@ class Compiled:
                 constraints = int(self.player.flags[1])
         elif isinstance(world, ArmsWorld) and type(policy) is not AlwaysSafe:
             self.bandit = bandit_for(policy, judge, world)
+            constraints = int(policy.flags[1])
         self.room = room_for(judge, count_of(world), constraints)
         if isinstance(world, TableWorld):
             self.listing = listing_for(policy, judge, world)
             self.room = listed_room(self.room, self.listing)
+        if trace.audit.size:
+            prepare(trace.audit, policy, constraints)
+            fill_room(self.room, judge)
 
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
         room, trace, judge, where = self.room, self.trace, self.judge, (self.seed, self.run, first, last)
+        audited = trace.audit.size > 0
         if type(self.policy) is AlwaysSafe:
             if isinstance(judge.world, ArmsWorld):
                 best = judge.best(judge.world.actions)
@@ -83,13 +89,13 @@ class Compiled:
             else:
                 cpu.play_safe(self.stage, room, trace, judge.mixes, *where)
         elif isinstance(judge.world, ArmsWorld):
-            cpu.play_arms(self.bandit, room, trace, room.true_flat, *where)
+            cpu.arms_loop(audited)(self.bandit, room, trace, room.true_flat, *where)
         elif isinstance(judge.world, TableWorld):
             kernel_loop.play_listed(self.listing, room, trace, *where)
         else:
             fresh = self.stage.fresh
             mixes = type(self.policy) is OPLB or (type(self.policy) is DOSLB and judge.mixes)
-            loop = cpu.mixtures_loop(fresh) if mixes else cpu.rays_loop(self.player.sampled, fresh)
+            loop = cpu.mixtures_loop(fresh, audited) if mixes else cpu.rays_loop(self.player.sampled, fresh, audited)
             loop(self.player, self.stage, room, trace, judge.mixes, *where)
 
 
@@ -113,7 +119,26 @@ def room_for(judge: Judge, count: int, constraints: int) -> cpu.Room:
         np.zeros(1 + m),
         np.zeros(1 + m),
         EVERYONE,
+        np.zeros((1 + m, count)),
     )
+
+
+def prepare(audit: Ints, policy: Any, constraints: int) -> None:
+    """Mark what a policy says nothing of: no interval, or no promise to hope for enough in every round."""
+    learns = type(policy) is not AlwaysSafe
+    audit[MISSED + (1 + constraints if learns else 0) :] = UNKNOWN
+    if not learns or type(policy) is SafeLTS:
+        audit[HOPELESS] = UNKNOWN
+
+
+def fill_room(room: cpu.Room, judge: Judge) -> None:
+    """Write the true means of the candidates, where they are always the same."""
+    world = judge.world
+    if isinstance(world, ArmsWorld):
+        room.truths[:] = world.table * judge.signs[:, None]
+    elif isinstance(world, LinearWorld) and not isinstance(world.actions, Fresh):
+        signed = world.parameters * judge.signs[:, None]
+        fill_truths(signed, np.ascontiguousarray(world.actions.features), room.means, room.truths)
 
 
 def turning(signs: Floats) -> Floats:
@@ -168,6 +193,7 @@ def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> cpu.Bandit:
         turning(judge.signs),
         judge.limits.copy(),
         -1 if judge.safe is None else judge.safe,
+        float(judge.safe_means[0]),
         judge.best(world.actions),
     )
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from stagewise.kernels import counts, lc_lucb, linear, opb, oplb, safe_lts
+from stagewise.kernels import audit, counts, lc_lucb, linear, opb, oplb, safe_lts
 from stagewise.kernels.best import best_in_list, best_mixture_of, best_on_rays
 from stagewise.kernels.blend import Odds, named_odds
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.following import remembered
+from stagewise.kernels.promise import WARMING
 from stagewise.kernels.ridge import AT_SAFE, ELSEWHERE
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import Truth, fill_directions, fill_means, fill_outcome
@@ -56,6 +57,7 @@ class Room(NamedTuple):
     means: Floats  # (1 + m,)
     values: Floats  # (1 + m,)
     everyone: Flags  # empty: all are eligible
+    truths: Floats  # (1 + m, M) signed true means of the candidates; only audits read them
 
 
 @kernel
@@ -89,10 +91,11 @@ def optimum(stage: Stage, room: Room, mixed: bool) -> float:
 
 
 @cache
-def rays_loop(sampled: bool, fresh: bool) -> Callable[..., None]:
+def rays_loop(sampled: bool, fresh: bool, audited: bool = False) -> Callable[..., None]:
     """Return the loop over points on rays, compiled for one kind of policy and of world only.
 
-    `sampled`: Safe-LTS, else LC-LUCB and its kin; `fresh`: every round has its own rays, else they are followed.
+    `sampled`: Safe-LTS, else LC-LUCB and its kin; `fresh`: every round has its own rays, else they are followed;
+    `audited`: the trace has an audit.
     """
 
     @kernel
@@ -124,6 +127,16 @@ def rays_loop(sampled: bool, fresh: bool) -> Callable[..., None]:
             sign(stage.signs, room.means)
             sign(stage.signs, room.values)
             note(trace, t, best, room.means, stage.thresholds)
+            if audited:
+                audit.watch(trace.audit, t, best, stage.safe_means[0], room.means, stage.thresholds)
+                if ray != -WARMING:
+                    audit.weigh_hope(trace.audit, best, sight.verdict[1])
+                if fresh:
+                    audit.fill_truths(stage.signed, stage.features, room.means, room.truths)
+                if sampled:  # which wrote its sample over what it believes
+                    linear.see(stage.features, not fresh, mind, sight, room.work)
+                rewards = mind.reward.followed.estimates[0] if sampled and not fresh else sight.rewards
+                audit.count_misses(trace.audit, rewards, sight, room.truths)
             place = ELSEWHERE if fresh or t == 0 else max(ray, AT_SAFE)  # what is offered first is not followed yet
             linear.study(mind, action, place, sight.verdict[0], not fresh, values, room.work)
 
@@ -139,6 +152,8 @@ def play_safe(stage: Stage, room: Room, trace: Trace, mixed: bool, seed: int, ru
             fill_directions(stage.features, seed, run, t)
             best = optimum(stage, room, mixed)
         note(trace, t, best, stage.safe_means, stage.thresholds)
+        if trace.audit.size > 0:
+            audit.watch(trace.audit, t, best, stage.safe_means[0], stage.safe_means, stage.thresholds)
 
 
 @kernel
@@ -149,7 +164,7 @@ def sign(signs: Floats, values: Floats) -> None:
 
 
 @cache
-def mixtures_loop(fresh: bool) -> Callable[..., None]:
+def mixtures_loop(fresh: bool, audited: bool = False) -> Callable[..., None]:
     """Return the loop over actions drawn from OPLB's mixtures, compiled for one kind of world; the mixture counts."""
 
     @kernel
@@ -170,6 +185,14 @@ def mixtures_loop(fresh: bool) -> Callable[..., None]:
             code = oplb.take(stage.features, not fresh, room.everyone, mind, sight, odds, room.work, lottery)
             fill_mixture_means(stage, odds, room)
             note(trace, t, best, room.values, stage.thresholds)
+            if audited:
+                audit.watch(trace.audit, t, best, stage.safe_means[0], room.values, stage.thresholds)
+                if code != -WARMING:
+                    hoped = audit.hope_of(odds, mind.promise.directional, mind.promise.limits)
+                    audit.weigh_hope(trace.audit, best, hoped)
+                if fresh:
+                    audit.fill_truths(stage.signed, stage.features, room.means, room.truths)
+                audit.count_misses(trace.audit, sight.rewards, sight, room.truths)
             fill_means(stage.truth.parameters, sight.action, room.means)
             fill_outcome(stage.truth.kind, room.means, stage.truth.noise, seed, run, t, room.values)
             sign(stage.signs, room.values)
@@ -228,35 +251,49 @@ class Bandit(NamedTuple):
     signs: Floats  # (1 + m,)
     thresholds: Floats  # (m,)
     safe: int
+    safe_reward: float
     best: float
 
 
-@kernel
-def play_arms(
-    bandit: Bandit, room: Room, trace: Trace, hoped: Floats, seed: int, run: int, first: int, last: int
-) -> None:
-    """Play arms drawn from OPB's mixtures, or UCB's arms."""
-    terms = opb.named_terms(bandit.flags, bandit.numbers)
-    m, arms = terms.promise.limits.size, terms.arms
-    tally, home = counts.named_tally(terms.radius.kind, m, arms, bandit.memory), opb.named_home(m, room.work)
-    odds = named_odds(m, arms, room.flat, room.support)
-    values, pulled = room.values[: 1 + m], -1
-    for t in range(first, last):
-        if bandit.constrained:
-            lottery = uniform(seed, run, t, POLICY, 0)
-            arm = opb.take(room.everyone, terms, tally, odds, home, lottery, pulled)
-            fill_arm_mixture(bandit, odds, room.values)
-        else:
-            arm = opb.take_unconstrained(room.everyone, terms, tally, hoped)
-            fill_arm(bandit, arm, room.values)
-        sign(bandit.signs, room.values)
-        note(trace, t, bandit.best, room.values, bandit.thresholds)
-        arm = arm if arm >= 0 else bandit.safe
-        pulled = arm
-        fill_arm(bandit, arm, room.means)
-        fill_outcome(bandit.outcomes, room.means, bandit.noise, seed, run, t, room.values)
-        sign(bandit.signs, room.values)
-        counts.count_pull(tally, arm, values, terms.radius)
+@cache
+def arms_loop(audited: bool = False) -> Callable[..., None]:
+    """Return the loop over arms drawn from OPB's mixtures, or over UCB's arms."""
+
+    @kernel
+    def play_arms(
+        bandit: Bandit, room: Room, trace: Trace, hoped: Floats, seed: int, run: int, first: int, last: int
+    ) -> None:
+        terms = opb.named_terms(bandit.flags, bandit.numbers)
+        m, arms = terms.promise.limits.size, terms.arms
+        tally, home = counts.named_tally(terms.radius.kind, m, arms, bandit.memory), opb.named_home(m, room.work)
+        odds = named_odds(m, arms, room.flat, room.support)
+        values, pulled = room.values[: 1 + m], -1
+        for t in range(first, last):
+            if bandit.constrained:
+                lottery = uniform(seed, run, t, POLICY, 0)
+                arm = opb.take(room.everyone, terms, tally, odds, home, lottery, pulled)
+                fill_arm_mixture(bandit, odds, room.values)
+            else:
+                arm = opb.take_unconstrained(room.everyone, terms, tally, hoped)
+                fill_arm(bandit, arm, room.values)
+            sign(bandit.signs, room.values)
+            note(trace, t, bandit.best, room.values, bandit.thresholds)
+            if audited:
+                audit.watch(trace.audit, t, bandit.best, bandit.safe_reward, room.values, bandit.thresholds)
+                if not bandit.constrained:
+                    audit.weigh_hope(trace.audit, bandit.best, hoped[max(arm, 0)])
+                elif arm != -WARMING:
+                    promised = audit.hope_of(odds, terms.promise.directional, terms.promise.limits)
+                    audit.weigh_hope(trace.audit, bandit.best, promised)
+                audit.count_missed_arms(trace.audit, tally, room.truths)
+            arm = arm if arm >= 0 else bandit.safe
+            pulled = arm
+            fill_arm(bandit, arm, room.means)
+            fill_outcome(bandit.outcomes, room.means, bandit.noise, seed, run, t, room.values)
+            sign(bandit.signs, room.values)
+            counts.count_pull(tally, arm, values, terms.radius)
+
+    return play_arms
 
 
 @kernel
@@ -271,6 +308,8 @@ def play_safe_arm(trace: Trace, best: float, means: Floats, thresholds: Floats, 
     """Play the safe arm, whose true expected reward and costs are known here."""
     for t in range(first, last):
         note(trace, t, best, means, thresholds)
+        if trace.audit.size > 0:
+            audit.watch(trace.audit, t, best, means[0], means, thresholds)
 
 
 @kernel

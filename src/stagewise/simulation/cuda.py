@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.kernels.audit import MISSED, UNKNOWN, audit_size
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.trace import Trace
 from stagewise.kernels.world import Truth
@@ -20,7 +21,7 @@ from stagewise.simulation import cpu
 from stagewise.simulation.compiled import bandit_for, count_of, player_for, plays, room_for, stage_for
 from stagewise.simulation.judge import Judge
 from stagewise.simulation.recording import recorded
-from stagewise.simulation.registers import call_for
+from stagewise.simulation.registers import MOST_ARMS, MOST_RAYS, call_for
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
@@ -40,7 +41,7 @@ class Traces(NamedTuple):
     best: Floats
     largest: Floats  # (runs, m)
     running: Floats  # (runs, 5 + m)
-    audit: Floats  # (runs, 4 + m) first violation, hopeless and settled rounds, missed rounds of every signal; unrolled
+    audit: Ints  # (runs, 4 + m) see kernels/audit.py; written where it was asked for
 
 
 class Sizes(NamedTuple):
@@ -68,23 +69,25 @@ def driver() -> Any:
     return cuda
 
 
-def play(policy: Any, judge: Judge, rounds: int, points: int, seed: int, runs: Ints) -> Traces:
+def play(policy: Any, judge: Judge, rounds: int, points: int, seed: int, runs: Ints, audited: bool = False) -> Traces:
     """Play these runs, all of their rounds, in as many batches as their traces need room for."""
     cuda = driver()
     if type(policy) is AlwaysSafe or isinstance(judge.world, TableWorld) or not plays(policy, judge.world):
         name = f"{type(policy).__name__} in a {type(judge.world).__name__} like this"
         raise InvalidProblem(f"backend is 'cuda', which cannot play {name}; {INSTEAD}, or backend='python'")
-    launch = launcher(policy, judge)
+    launch = launcher(policy, judge, audited)
     ends, m = recorded(rounds, points), judge.world.costs
     batch = max(THREADS, KEPT // (ends.size * (3 + m)))
     parts = []
     for first in range(0, runs.size, batch):
         chosen = runs[first : first + batch]
         traces = empty(chosen.size, ends.size, m)
-        device = Traces(*(cuda.to_device(array) for array in traces))
-        launch(cuda.to_device(ends), cuda.to_device(chosen), np.int64(seed), np.int64(rounds), device)
+        device = [cuda.to_device(array) for array in traces]
+        launch(cuda.to_device(ends), cuda.to_device(chosen), np.int64(seed), np.int64(rounds), *device)
         parts.append(Traces(*(array.copy_to_host() for array in device)))
-    return Traces(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    whole = Traces(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    whole.audit[:, MISSED + 1 + policy.thresholds.values.size :] = UNKNOWN
+    return whole
 
 
 def empty(count: int, points: int, m: int) -> Traces:
@@ -97,16 +100,21 @@ def empty(count: int, points: int, m: int) -> Traces:
         np.zeros((count, points)),
         np.full((count, room), -np.inf),
         np.zeros((count, 5 + m)),
-        np.zeros((count, 4 + m)),
+        np.zeros((count, audit_size(m)), dtype=np.int64),
     )
 
 
-def launcher(policy: Any, judge: Judge) -> Callable[..., None]:
+def launcher(policy: Any, judge: Judge, audited: bool) -> Callable[..., None]:
     """Return how a batch is started: ends, run numbers, seed, rounds, traces."""
-    cuda, world, fast = driver(), judge.world, call_for(policy, judge)
+    cuda, world, fast = driver(), judge.world, call_for(policy, judge, audited)
     shared: tuple[Any, ...]
     if fast is not None:
         kernel, shared = fast
+    elif audited:
+        raise InvalidProblem(
+            f"backend is 'cuda', which audits LC-LUCB, ROFUL and LinUCB on {MOST_RAYS} fixed rays at most, and OPB "
+            f"over {MOST_ARMS} arms at most under one limit, all from a known safe action; {INSTEAD}"
+        )
     elif isinstance(world, ArmsWorld):
         bandit = bandit_for(policy, judge, world)
         shared, sizes = shared_by_arms(bandit), sizes_for_arms(bandit, judge)
@@ -119,7 +127,7 @@ def launcher(policy: Any, judge: Judge) -> Callable[..., None]:
         kernel = stage_kernel(check(sizes), mixes, player.sampled, stage.fresh)
     arguments = tuple(cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in shared)
 
-    def launch(ends: Any, runs: Any, seed: Any, rounds: Any, traces: Traces) -> None:
+    def launch(ends: Any, runs: Any, seed: Any, rounds: Any, *traces: Any) -> None:
         kernel[(runs.size + THREADS - 1) // THREADS, THREADS](*arguments, ends, runs, seed, rounds, *traces)
 
     return launch
@@ -186,13 +194,14 @@ def stage_kernel(sizes: Sizes, mixes: bool, sampled: bool, fresh: bool) -> Any:
                 cuda.local.array(signals, float64),
                 cuda.local.array(signals, float64),
                 cuda.local.array(1, boolean)[:0],
+                cuda.local.array((1, 1), float64),
             )
             truth = Truth(parameters, noise, kind)
             stage = cpu.Stage(listed, fresh, truth, safe, signs, signed, safe_means, thresholds[:limits], best)
             player = cpu.Player(sampled, flags, numbers, mine, inflation)
             trace = Trace(
                 ends, regret[place], reward[place], cost[place, :, : signals - 1], bests[place],
-                largest[place, : signals - 1], running[place],
+                largest[place, : signals - 1], running[place], audit[place, :0],
             )  # fmt: skip
             loop(player, stage, room, trace, mixed, seed, runs[place], 0, rounds)
 
@@ -212,8 +221,8 @@ def shared_by_arms(bandit: cpu.Bandit) -> tuple[Any, ...]:
     """Return what all runs with arms share, in the order of the kernel's arguments."""
     told, signs = (bandit.flags, bandit.numbers, bandit.memory), np.ones(len(bandit.means))
     signs[: bandit.signs.size] = bandit.signs
-    known = (bandit.means, bandit.noise, bandit.outcomes, signs, padded(bandit.thresholds), bandit.safe, bandit.best)
-    return (*told, *known)
+    known = (bandit.means, bandit.noise, bandit.outcomes, signs, padded(bandit.thresholds), bandit.safe)
+    return (*told, *known, bandit.safe_reward, bandit.best)
 
 
 @cache
@@ -221,11 +230,12 @@ def arms_kernel(sizes: Sizes, constrained: bool) -> Any:
     """Return the kernel for arms, of one number."""
     from numba import boolean, cuda, float64, int64
 
+    loop = cpu.arms_loop()
     own, _, room_, flat, support, signals, limits, _, _ = sizes
 
     @cuda.jit
     def kernel(
-        flags, numbers, memory, means, noise, outcomes, signs, thresholds, safe, best,
+        flags, numbers, memory, means, noise, outcomes, signs, thresholds, safe, safe_reward, best,
         ends, runs, seed, rounds, regret, reward, cost, bests, largest, running, audit,
     ):  # fmt: skip
         place = cuda.grid(1)
@@ -243,14 +253,26 @@ def arms_kernel(sizes: Sizes, constrained: bool) -> Any:
                 cuda.local.array(signals, float64),
                 cuda.local.array(signals, float64),
                 cuda.local.array(1, boolean)[:0],
+                cuda.local.array((1, 1), float64),
             )
             bandit = cpu.Bandit(
-                constrained, flags, numbers, mine, means, noise, outcomes, signs, thresholds[:limits], safe, best
+                constrained,
+                flags,
+                numbers,
+                mine,
+                means,
+                noise,
+                outcomes,
+                signs,
+                thresholds[:limits],
+                safe,
+                safe_reward,
+                best,
             )
             trace = Trace(
                 ends, regret[place], reward[place], cost[place, :, : signals - 1], bests[place],
-                largest[place, : signals - 1], running[place],
+                largest[place, : signals - 1], running[place], audit[place, :0],
             )  # fmt: skip
-            cpu.play_arms(bandit, room, trace, room.true_flat, seed, runs[place], 0, rounds)
+            loop(bandit, room, trace, room.true_flat, seed, runs[place], 0, rounds)
 
     return kernel

@@ -4,8 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN, watch, weigh_hope
 from stagewise.kernels.compile import Floats
+from stagewise.kernels.promise import WARMING
 from stagewise.kernels.trace import Trace, note
+from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.lclucb import ROFUL
+from stagewise.policies.safe_lts import SafeLTS
+from stagewise.policies.settings import FALLBACKS
 from stagewise.problem.polytope import Box, Polytope
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
@@ -21,6 +27,10 @@ class Hand:
         self.seed, self.run = seed, run
         self.state = policy.start()
         self.best: float | None = None
+        if trace.audit.size:
+            trace.audit[MISSED:] = UNKNOWN  # a decision does not show the intervals of every candidate
+            if not shows_hope(policy):
+                trace.audit[HOPELESS] = UNKNOWN
 
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
@@ -34,7 +44,20 @@ class Hand:
             decision = self.policy.decide(self.state, actions, draw)
             means = judge.signed(expected(decision, actions, judge))
             note(self.trace, round_, self.best, means, judge.limits)
+            if self.trace.audit.size:
+                watch(self.trace.audit, round_, self.best, float(judge.safe_means[0]), means, judge.limits)
+                if decision.fallback != FALLBACKS[WARMING]:
+                    weigh_hope(self.trace.audit, self.best, decision.hoped + decision.gap)
             self.state = self.policy.learn(self.state, decision, world.outcome(decision.action, draw))
+
+
+def shows_hope(policy: Any) -> bool:
+    """Say whether a decision's `hoped` is what the theory promises to be at least the optimum.
+
+    A sampled reward is not; neither is that of a directional mixture after it came back to what is safe.
+    """
+    directional = getattr(policy, "optimism", "") == "directional" and getattr(policy, "returns", True)
+    return not isinstance(policy, AlwaysSafe | SafeLTS) and (not directional or isinstance(policy, ROFUL))
 
 
 def expected(decision: Decision, actions: Any, judge: Judge) -> Floats:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from stagewise.kernels.audit import audit_size
 from stagewise.kernels.compile import Ints
 from stagewise.kernels.trace import Trace
 
@@ -16,7 +17,7 @@ def recorded(rounds: int, points: int) -> Ints:
     return np.arange(1, count + 1, dtype=np.int64) * rounds // count
 
 
-def empty_trace(ends: Ints, costs: int) -> Trace:
+def empty_trace(ends: Ints, costs: int, audited: bool = False) -> Trace:
     """Return the record of a run that has not begun."""
     count = ends.size
     return Trace(
@@ -27,4 +28,5 @@ def empty_trace(ends: Ints, costs: int) -> Trace:
         np.zeros(count),
         np.full(costs, -np.inf),
         np.zeros(5 + costs),
+        np.zeros(audit_size(costs) if audited else 0, dtype=np.int64),
     )

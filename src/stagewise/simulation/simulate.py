@@ -4,33 +4,57 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from collections.abc import Hashable, Iterable, Iterator
+from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 import stagewise
+from stagewise.kernels.audit import FIRST, HOPELESS, MISSED, SETTLED
+from stagewise.kernels.compile import Ints
 from stagewise.kernels.draw import signed
 from stagewise.kernels.trace import Trace
 from stagewise.policies.saved import KINDS, encoded
 from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.reports.result import Result, merged, write_text
 from stagewise.simulation.compiled import Compiled, plays
+from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.judge import World, judge
 from stagewise.simulation.progress import bar
 from stagewise.simulation.python import Hand
 from stagewise.simulation.recording import empty_trace, recorded
 
 STRETCH = 200_000  # rounds between two looks at the keyboard
-PAYS = 2_000_000  # rounds from which a process pool is worth its start
+Name = TypeVar("Name", bound=Hashable)
 
 
-def one_run(policy: Any, world: World, rounds: int, points: int, seed: int, run: int, backend: str) -> Trace:
+class Job(NamedTuple):
+    """Runs of one policy in one world, checked and ready."""
+
+    policy: Any
+    world: World
+    rounds: int
+    record: int
+    seed: int
+    backend: str
+    audit: bool
+    runs: list[int]
+    plan: dict[str, Any]
+    out: Path | None
+
+    def task(self, run: int) -> tuple[Any, ...]:
+        """Return what `one_run` is called with."""
+        return (self.policy, self.world, self.rounds, self.record, self.seed, run, self.backend, self.audit)
+
+
+def one_run(
+    policy: Any, world: World, rounds: int, points: int, seed: int, run: int, backend: str, audit: bool = False
+) -> Trace:
     """Return the record of one run; it depends on nothing but these arguments."""
     arbiter = judge(policy, world)
-    trace = empty_trace(recorded(rounds, points), world.costs)
+    trace = empty_trace(recorded(rounds, points), world.costs, audit)
     player = (Compiled if backend == "cpu" else Hand)(policy, arbiter, trace, signed(seed), run)
     for first in range(0, rounds, STRETCH):
         player.play(first, min(first + STRETCH, rounds))
@@ -46,8 +70,9 @@ def simulate(
     seed: int = 0,
     record: int = 1000,
     backend: str = "auto",
-    executor: Executor | None = None,
+    executor: Workers = None,
     progress: bool = True,
+    audit: bool = False,
     out: str | Path | None = None,
 ) -> Result:
     """Play `runs` runs (a number, or the numbers of the runs) of `rounds` rounds, keeping `record` points of each.
@@ -55,54 +80,97 @@ def simulate(
     Every random number is a function of seed, run and round: a run is the same alone or among others, on any worker, at
     any recording rate. `backend`: "cpu" is the compiled loop, "cuda" the same on a GPU, for ten thousand runs and more,
     "python" plays any object with start, decide and learn, "auto" picks "cpu" where it can. `executor` is any
-    concurrent.futures.Executor; without one a process pool is used when it pays. With `out` every finished run is kept
-    there at once, and the same call continues where it was interrupted. Long work shows a progress bar, where rich is
-    installed, unless `progress` is False.
+    concurrent.futures.Executor, "processes:N", "dask:ADDRESS", "dask:local" or "cuda", which is backend="cuda"; without
+    one a process pool is used when it pays. `audit`: also count in which rounds an interval missed the truth or less
+    was hoped for than was possible (`Result.audit`). With `out` every finished run is kept there at once, and the same
+    call continues where it was interrupted. Long work shows a progress bar, where rich is installed, unless `progress`
+    is False.
     """
+    backend, executor = on_cuda(backend, executor)
+    job = job_for(policy, world, rounds, runs, seed, record, backend, audit, out)
+    return collected({"": job}, executor, progress)[""]
+
+
+def job_for(
+    policy: Any,
+    world: World,
+    rounds: int,
+    runs: int | Iterable[int],
+    seed: int,
+    record: int,
+    backend: str,
+    audit: bool,
+    out: str | Path | None,
+) -> Job:
+    """Return a simulation that can be played, or refuse it."""
     numbers = list(range(counted(runs, "runs"))) if isinstance(runs, int | np.integer) else [int(run) for run in runs]
     counted(rounds, "rounds")
     counted(record, "record")
     if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
         raise InvalidProblem(f"runs is {runs!r}; it must be a number of runs, or different run numbers from 0 on")
+    chosen = backend_for(policy, world, rounds, backend)
+    plan = planned(policy, world, int(rounds), int(record), int(seed), chosen)
+    if audit:
+        plan["audit"] = True
+    place = None if out is None else Path(out)
+    return Job(policy, world, int(rounds), int(record), int(seed), chosen, bool(audit), numbers, plan, place)
+
+
+def on_cuda(backend: str, executor: Workers) -> tuple[str, Workers]:
+    """Return backend and executor; the executor "cuda" is the backend of that name, which needs no other."""
+    return ("cuda", None) if executor == "cuda" else (backend, executor)
+
+
+def backend_for(policy: Any, world: World, rounds: int, backend: str) -> str:
+    """Return "cpu", "python" or "cuda", and refuse rounds that the policy's radii do not hold for."""
     if backend not in ("auto", "cpu", "python", "cuda"):
         raise InvalidProblem(f"backend is {backend!r}; it must be 'auto', 'cpu', 'python' or 'cuda'")
     horizon = getattr(policy, "horizon", None)
     if horizon is not None and rounds > horizon:
         raise InvalidProblem(f"rounds is {rounds} and the policy's horizon {horizon}; its radii hold only up to that")
-    chosen = ("cpu" if plays(policy, world) else "python") if backend == "auto" else backend
-    plan = planned(policy, world, int(rounds), int(record), int(seed), chosen)
+    return ("cpu" if plays(policy, world) else "python") if backend == "auto" else backend
+
+
+def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[Name, Result]:
+    """Play what is not kept yet of all jobs together, and return their results."""
     begun = time.perf_counter()
-    if chosen == "cuda":
-        return on_device(policy, world, plan, numbers, out)
-    done = {} if out is None else finished(Path(out), plan, numbers)
-    rest = [run for run in numbers if run not in done]
-    todo = {run: (policy, world, int(rounds), int(record), int(seed), run, chosen) for run in rest}
-    with bar(progress and len(todo) * rounds >= PAYS, len(numbers), len(done), int(rounds)) as advance:
-        for run, trace in played(todo, executor, int(rounds)):
-            done[run] = result_of(policy, world, trace, run, plan)
-            if out is not None:
-                done[run].save(Path(out) / "parts" / f"run-{run:06d}")
+    ready = {name: on_device(job) for name, job in jobs.items() if job.backend == "cuda"}
+    jobs = {name: job for name, job in jobs.items() if job.backend != "cuda"}
+    done = {name: {} if job.out is None else finished(job.out, job.plan, job.runs) for name, job in jobs.items()}
+    kept = sum(map(len, done.values()))
+    todo = {(name, run): job.task(run) for name, job in jobs.items() for run in job.runs if run not in done[name]}
+    rounds = sum(jobs[name].rounds for name, _ in todo)
+    with (
+        opened(executor, len(todo), rounds) as workers,
+        bar(progress and rounds >= PAYS, kept + len(todo), kept, rounds // max(len(todo), 1)) as advance,
+    ):
+        for (name, run), trace in played(todo, workers):
+            job = jobs[name]
+            result = done[name][run] = result_of(job.policy, job.world, trace, run, job.plan)
+            if job.out is not None:
+                result.save(job.out / "parts" / f"run-{run:06d}")
             advance()
-    result = merged([done[run] for run in numbers])
-    result.manifest["seconds"] = time.perf_counter() - begun
-    if out is not None:
-        result.save(out)
-    return result
+    results = {name: merged([done[name][run] for run in job.runs]) for name, job in jobs.items()}
+    for name, result in results.items():
+        result.manifest["seconds"] = time.perf_counter() - begun
+        if (out := jobs[name].out) is not None:
+            result.save(out)
+    return {**ready, **results}
 
 
-def on_device(policy: Any, world: World, plan: dict[str, Any], numbers: list[int], out: str | Path | None) -> Result:
-    """Play all runs at once on a GPU; what `out` holds already, whole and of the same plan, is not played again."""
+def on_device(job: Job) -> Result:
+    """Play all runs at once on a GPU; what a folder holds already, whole and of the same plan, is not played again."""
     from stagewise.simulation import cuda
 
-    if out is not None:
-        finished(Path(out), plan, [])
-        if (Path(out) / "manifest.json").exists() and list((kept := Result.load(out)).runs) == numbers:
+    if job.out is not None:
+        finished(job.out, job.plan, [])
+        if (job.out / "manifest.json").exists() and list((kept := Result.load(job.out)).runs) == job.runs:
             return kept
-    begun, arbiter = time.perf_counter(), judge(policy, world)
-    runs, m = np.array(numbers, dtype=np.int64), world.costs
-    traces = cuda.play(policy, arbiter, plan["rounds"], plan["record"], signed(plan["seed"]), runs)
+    begun, arbiter = time.perf_counter(), judge(job.policy, job.world)
+    runs, m = np.array(job.runs, dtype=np.int64), job.world.costs
+    traces = cuda.play(job.policy, arbiter, job.rounds, job.record, signed(job.seed), runs, job.audit)
     result = Result(
-        rounds=recorded(plan["rounds"], plan["record"]),
+        rounds=recorded(job.rounds, job.record),
         regret=traces.regret,
         reward=traces.reward,
         cost=traces.cost[:, :, :m] * arbiter.signs[1:],
@@ -110,28 +178,17 @@ def on_device(policy: Any, world: World, plan: dict[str, Any], numbers: list[int
         violations=traces.running[:, 2].astype(np.int64),
         optimum=traces.best,
         runs=runs,
-        manifest={**plan, "seconds": time.perf_counter() - begun},
+        manifest={**job.plan, "seconds": time.perf_counter() - begun},
+        audit=audit_columns(traces.audit) if job.audit else None,
     )
-    if out is not None:
-        result.save(out)
+    if job.out is not None:
+        result.save(job.out)
     return result
 
 
-def played(todo: dict[int, Any], executor: Executor | None, rounds: int) -> Iterator[tuple[int, Trace]]:
+def played(todo: dict[Any, tuple[Any, ...]], executor: Executor | None) -> Iterator[tuple[Any, Trace]]:
     """Yield each run's record as it comes."""
-    cores = os.cpu_count() or 1
-    if executor is None and (len(todo) < 2 or rounds * len(todo) < PAYS or cores < 2):
-        for run, task in todo.items():
-            yield run, one_run(*task)
-        return
-    pool = executor or ProcessPoolExecutor(min(cores, len(todo)))
-    try:
-        futures = {pool.submit(one_run, *task): run for run, task in todo.items()}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    finally:
-        if executor is None:
-            pool.shutdown(cancel_futures=True)
+    yield from performed(one_run, todo, executor)
 
 
 def planned(policy: Any, world: World, rounds: int, record: int, seed: int, backend: str) -> dict[str, Any]:
@@ -145,24 +202,29 @@ def planned(policy: Any, world: World, rounds: int, record: int, seed: int, back
         "record": record,
         "seed": seed,
         "backend": backend,
-        "versions": {"stagewise": stagewise.__version__, "python": platform.python_version(), "numpy": np.__version__},
-        "machine": f"{platform.machine()} {platform.system()}, {os.cpu_count()} cores",
+        "versions": versions(),
+        "machine": machine(),
     }
     copy: dict[str, Any] = json.loads(json.dumps(plan))
     return copy
 
 
-def described(policy: Any) -> Any:
-    """Return a policy as plain values; by its repr where a file could not hold it."""
-    try:
-        return encoded(policy) if type(policy).__name__ in KINDS else told(policy)
-    except InvalidProblem:
-        return told(policy)
-
-
-def told(policy: Any) -> dict[str, str]:
-    """Return a policy's kind and repr."""
+def described(policy: Any) -> dict[str, Any]:
+    """Return a policy as plain JSON values: its kind and its settings."""
+    if type(policy).__name__ in KINDS:
+        known: dict[str, Any] = encoded(policy)
+        return known
     return {"kind": type(policy).__name__, "settings": repr(policy)}
+
+
+def versions() -> dict[str, str]:
+    """Return what computed a result."""
+    return {"stagewise": stagewise.__version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+def machine() -> str:
+    """Return where a result was computed."""
+    return f"{platform.machine()} {platform.system()}, {os.cpu_count()} cores"
 
 
 def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, Result]:
@@ -172,8 +234,8 @@ def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, R
         out.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(plan, indent=1))
     kept = json.loads(path.read_text(encoding="utf-8"))
-    for key in ("policy", "world", "rounds", "record", "seed"):
-        if kept.get(key) != plan[key]:
+    for key in ("policy", "world", "rounds", "record", "seed", "audit"):
+        if kept.get(key) != plan.get(key):
             raise InvalidFile(f"{out} holds runs of another plan, whose {key} differs; choose another folder")
     parts = {run: out / "parts" / f"run-{run:06d}" for run in numbers}
     return {run: Result.load(part) for run, part in parts.items() if (part / "manifest.json").exists()}
@@ -192,7 +254,23 @@ def result_of(policy: Any, world: World, trace: Trace, run: int, plan: dict[str,
         optimum=trace.best[None],
         runs=np.array([run], dtype=np.int64),
         manifest=dict(plan),
+        audit=audit_of(trace) if trace.audit.size else None,
     )
+
+
+def audit_of(trace: Trace) -> dict[str, Any]:
+    """Return one run's audit as columns."""
+    return audit_columns(trace.audit[None])
+
+
+def audit_columns(audits: Ints) -> dict[str, Any]:
+    """Return the audits (runs, 4 + m) of several runs as columns."""
+    return {
+        "first_violation": audits[:, FIRST].copy(),
+        "hopeless": audits[:, HOPELESS].copy(),
+        "settled": audits[:, SETTLED].copy(),
+        "missed": audits[:, MISSED:].copy(),
+    }
 
 
 def counted(value: Any, name: str) -> int:

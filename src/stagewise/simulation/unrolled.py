@@ -9,10 +9,10 @@ called from there.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from stagewise.kernels.audit import NEARLY, ROUNDING
 from stagewise.kernels.draw import OUTCOME, POLICY
 from stagewise.kernels.world import CLIPPED, GAUSSIAN
 
-ROUNDING = 1.0 + 1e-9  # an interval that rounding alone makes miss its truth is not missed
 TRACE = "regret, reward, cost, bests, largest, running, audit"
 
 
@@ -78,8 +78,9 @@ def auditing(mean: str) -> list[str]:
     """Return the lines that keep the first violation, hopes below the optimum, and when most of it was reached."""
     return [
         "first_violation = t + 1 if broken and first_violation == 0 else first_violation",
-        "hopeless += 1 if hoped < best - 1e-9 else 0",
-        f"settled = t + 1 if settled == 0 and {mean}0 - safe_0 >= 0.9 * (best - safe_0) else settled",
+        f"hopeless += 1 if hoped < best - {ROUNDING} else 0",
+        f"gained = best > safe_0 and {mean}0 - safe_0 >= {NEARLY} * (best - safe_0)",
+        "settled = t + 1 if settled == 0 and gained else settled",
     ]
 
 
@@ -160,7 +161,7 @@ def rays(form: Rays) -> str:
                     f"({estimate(0, i)} + (beta_0 + lift) * w - start_0)")  # fmt: skip
         if form.audited:
             look += [
-                f"miss_{k} = miss_{k} or abs({estimate(k, i)} - sign_{k} * truth[{k}, {i}]) > beta_{k} * w * {ROUNDING}"
+                f"miss_{k} = miss_{k} or abs({estimate(k, i)} - sign_{k} * truth[{k}, {i}]) > beta_{k} * w + {ROUNDING}"
                 for k in range(signals)
             ]
     step = "min(s_{i}, p_{i})" if form.directional else "s_{i}"
@@ -231,7 +232,7 @@ def arms(form: Arms) -> str:
             f"d_{i} = min(c_{i} + cost_scale * noise_1 * w_{i}, ceiling)",
         ]
         for k, mean in enumerate(["r", "c"] if form.audited else []):
-            missed = f"abs({mean}_{i} - sign_{k} * truth[{k}, {i}]) > noise_{k} * w_{i} * {ROUNDING}"
+            missed = f"abs({mean}_{i} - sign_{k} * truth[{k}, {i}]) > noise_{k} * w_{i} + {ROUNDING}"
             look.append(f"miss_{k} = miss_{k} or (n_{i} > 0.0 and {missed})")
     scan = ["safe_worth = start_0 + price * (limit - start_1)", "top = safe_worth"]
     scan += [f"top = max(top, h_{i} + price * (limit - d_{i}))" for i in others]

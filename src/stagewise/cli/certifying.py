@@ -1,0 +1,62 @@
+"""What `stagewise certify` does, by what it was given: a file, a certificate, or nothing but --all."""
+
+from pathlib import Path
+from typing import Any
+
+from stagewise.cli.spec import read
+from stagewise.experiments.certificates import certify_all
+from stagewise.problem.errors import InvalidFile
+from stagewise.reports.certificate_page import headline
+from stagewise.simulation.certify import certify
+from stagewise.simulation.verify import verify
+from stagewise.worlds.family import family_of
+
+
+def certified(
+    spec: Path,
+    out: Path,
+    runs: int,
+    delta: float | None,
+    confidence: float,
+    early: bool,
+    settings: dict[str, Any],
+) -> tuple[bool, str]:
+    """Certify the one policy of a file; its [simulation] tells rounds, seed and backend."""
+    asked = read(spec)
+    if len(asked.policies) > 1:
+        raise InvalidFile(f"{spec} holds {len(asked.policies)} policies; a certificate is about one")
+    policy, plan = next(iter(asked.policies.values())), asked.simulation
+    safe = getattr(getattr(policy, "safe_action", None), "arm", None) or 0
+    family = family_of(asked.certify.family, asked.world, safe, plan.seed)
+    certificate = certify(
+        policy,
+        family,
+        rounds=plan.rounds,
+        runs=runs,
+        seed=plan.seed,
+        delta=delta,
+        confidence=confidence,
+        early=early,
+        backend=plan.backend,
+        out=out,
+        **settings,
+    )
+    words = f"{certificate.verdict}: {headline(certificate.content)}\nThe certificate: {out / 'certificate.html'}"
+    return certificate.holds, words
+
+
+def checked(path: Path, part: float, seed: int | None, executor: str | None) -> tuple[bool, str]:
+    """Play part of a certificate's runs again."""
+    found = verify(path, part=part, seed=seed, executor=executor)
+    again = f"{found.runs:,} runs in {found.batches} batches were played again, {found.equal} the same to the bit"
+    if found.stands:
+        return True, f"{path} stands: {again}."
+    return False, f"{path} does not stand: {'; '.join(found.faults)}. {again}."
+
+
+def everyone(out: Path, runs: int, confidence: float, settings: dict[str, Any]) -> tuple[bool, str]:
+    """Certify every policy on the paper's problems; those that must fail are to be refuted."""
+    outcomes = certify_all(out, runs=runs, confidence=confidence, **settings)
+    lines = [f"{one.verdict:>10}  {one.name} (expected: {one.expected})" for one in outcomes]
+    lines.append(f"The index: {out / 'index.html'}")
+    return all(one.as_expected for one in outcomes), "\n".join(lines)

@@ -1,0 +1,123 @@
+"""Every policy certified on the paper's problems, beside those that must fail, with an index page."""
+
+import html
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stagewise.experiments.instances import at_zero, shifted, slug
+from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.doslb import DOSLB
+from stagewise.policies.lclucb import LCLUCB, ROFUL
+from stagewise.policies.linucb import LinUCB
+from stagewise.policies.opb import OPB
+from stagewise.policies.oplb import OPLB
+from stagewise.policies.safe_lts import SafeLTS
+from stagewise.policies.ucb import UCB
+from stagewise.problem.safe_action import SafeAction
+from stagewise.reports.certificate import Certificate
+from stagewise.reports.certificate_page import STYLE, headline
+from stagewise.reports.evidence import REFUTED, SUPPORTED
+from stagewise.reports.result import write_text
+from stagewise.simulation.certify import certify
+from stagewise.worlds.arms import ArmsWorld
+
+D, ROUNDS = 10, 10_000
+LIMIT: dict[str, Any] = {"safe_action": at_zero(D), "threshold": 0.5}
+ARMS = ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
+ARM: dict[str, Any] = {"arms": 4, "safe_action": SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.3}
+RAYS = shifted(D)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A policy in a world, and what a sound test must say of it."""
+
+    name: str
+    policy: Any
+    world: Any
+    expected: str = SUPPORTED
+
+
+CASES = (
+    Case("LC-LUCB", LCLUCB(**LIMIT, noise=1.0), RAYS),
+    Case("ROFUL", ROFUL(**LIMIT, noise=1.0), RAYS),
+    Case("Safe-LTS", SafeLTS(**LIMIT, noise=1.0), RAYS),
+    Case("OPLB", OPLB(**LIMIT, noise=1.0), RAYS),
+    Case("OPB, hoeffding", OPB(**ARM), ARMS),
+    Case("OPB, kl", OPB(**ARM, radius="kl"), ARMS),
+    Case("OPB, paper", OPB(**ARM, radius="paper", horizon=ROUNDS), ARMS),
+    Case("AlwaysSafe", AlwaysSafe(**LIMIT), RAYS),
+    Case("LinUCB", LinUCB(**LIMIT, noise=1.0), RAYS, REFUTED),
+    Case("UCB", UCB(**ARM), ARMS, REFUTED),
+    Case("DOSLB", DOSLB(**LIMIT, noise=1.0), RAYS, REFUTED),
+    Case("LC-LUCB, radius ten times too small", LCLUCB(**LIMIT, noise=0.1, parameter_bound=0.1), RAYS, REFUTED),
+    Case("LC-LUCB, world ten times as noisy", LCLUCB(**LIMIT, noise=1.0), shifted(D, noise=10.0), REFUTED),
+)
+
+
+class Outcome(NamedTuple):
+    """What came out, and what had to."""
+
+    name: str
+    expected: str
+    verdict: str
+    as_expected: bool
+
+
+def certify_all(
+    out: Path,
+    *,
+    runs: int,
+    rounds: int = ROUNDS,
+    confidence: float = 0.999,
+    executor: Any = None,
+    progress: bool = True,
+) -> list[Outcome]:
+    """Certify every case into a folder of its own, and write index.html and index.json."""
+    certificates = {
+        case.name: certify(
+            case.policy,
+            case.world,
+            rounds=rounds,
+            runs=runs,
+            confidence=confidence,
+            executor=executor,
+            progress=progress,
+            out=out / slug(case.name),
+        )
+        for case in CASES
+    }
+    outcomes = [outcome_of(case, certificates[case.name]) for case in CASES]
+    write_text(out / "index.html", index(outcomes, certificates))
+    write_text(out / "index.json", json.dumps([one._asdict() for one in outcomes], indent=1) + "\n")
+    return outcomes
+
+
+def outcome_of(case: Case, certificate: Certificate) -> Outcome:
+    """Return whether the verdict is the one that is due."""
+    right = certificate.holds if case.expected == SUPPORTED else certificate.verdict == case.expected
+    return Outcome(case.name, case.expected, certificate.verdict, right)
+
+
+def index(outcomes: list[Outcome], certificates: dict[str, Certificate]) -> str:
+    """Return the page that leads to all certificates."""
+    rows = "".join(
+        f"<tr><td><a href='{slug(one.name)}/certificate.html'>{html.escape(one.name)}</a></td>"
+        f"<td class={one.verdict}>{one.verdict}</td><td>{one.expected}</td>"
+        f"<td>{html.escape(headline(certificates[one.name].content))}</td></tr>"
+        for one in outcomes
+    )
+    wrong = sum(not one.as_expected for one in outcomes)
+    words = "All verdicts are as they must be." if not wrong else f"{wrong} verdicts are not as they must be."
+    return (
+        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        "<meta name=viewport content='width=device-width, initial-scale=1'><link rel=icon href='data:,'>"
+        f"<title>stagewise: safety certificates</title><style>{STYLE}</style></head><body>"
+        "<h1>Safety certificates</h1><p>Does a policy keep its limits while it learns? Each page says what was "
+        "promised, assumed, found and not tested. Those expected to be refuted are controls: a test that they "
+        f"passed would prove nothing. <b>{words}</b></p><div class=scroll><table>"
+        f"<tr><th>policy<th>verdict<th>expected<th>found</tr>{rows}"
+        "</table></div></body></html>\n"
+    )

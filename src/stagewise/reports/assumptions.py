@@ -1,0 +1,101 @@
+"""What a policy was told of its world, beside what is so: a promise rests on these, and on nothing else."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.problem.checks import one_per
+from stagewise.problem.errors import StagewiseError
+from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.fresh import Fresh
+from stagewise.worlds.linear import LinearWorld
+
+SLIGHT = 1e-9
+
+
+def assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
+    """Return each assumption in words, what was declared, what is so in this world, and whether it is kept."""
+    if isinstance(policy, AlwaysSafe) or getattr(policy, "thresholds", None) is None:
+        return []
+    rows = [*noise_rows(policy, world), *size_rows(policy, world)]
+    if getattr(policy, "safe_action", None) is not None:
+        rows += safe_rows(policy, world)
+    return rows
+
+
+def row(words: str, declared: Floats, real: Floats, kept: Any) -> dict[str, Any]:
+    """Return one line of the table."""
+    return {"assumption": words, "declared": listed(declared), "real": listed(real), "kept": bool(kept)}
+
+
+def listed(values: Any) -> list[float]:
+    """Return numbers as JSON has them, without what rounding left behind."""
+    return [float(f"{value:.12g}") for value in np.atleast_1d(np.asarray(values, dtype=np.float64)).tolist()]
+
+
+def signals(policy: Any) -> tuple[str, ...]:
+    """Return the names of what the policy learns."""
+    return ("reward", *policy.thresholds.names)
+
+
+def noise_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
+    """Return what is said of the noise, or of the range of outcomes."""
+    names = signals(policy)
+    declared = getattr(policy, "noise", None)
+    if declared is None and not isinstance(world, ArmsWorld):
+        return []
+    if isinstance(world, ArmsWorld) and declared is None and getattr(policy, "radius", "") != "paper":
+        return [row("every outcome lies in [0, 1]", np.array([1.0]), np.array([1.0]), world.outcomes != "gaussian")]
+    told = one_per(1.0 if declared is None else declared, names, "noise")
+    coins = getattr(world, "outcomes", "") == "bernoulli"  # numbers in [0, 1] are ½-sub-Gaussian
+    real = np.full(len(names), 0.5) if coins else world.noise[: len(names)]
+    return [row("the noise is sub-Gaussian with at most this scale", told, real, np.all(real <= told + SLIGHT))]
+
+
+def size_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
+    """Return what is said of the size of parameters and of means."""
+    rows, names = [], signals(policy)
+    if isinstance(world, LinearWorld) and hasattr(policy, "parameter_bound"):
+        told = one_per(policy.parameter_bound, names, "parameter_bound")
+        real = np.linalg.norm(world.parameters[: len(names)], axis=1)
+        words = "the unknown parameter vectors are at most this long"
+        rows.append(row(words, told, real, np.all(real <= told + SLIGHT)))
+    largest = largest_means(world)[: len(names)]
+    rows.append(row("mean rewards are at most 1", np.array([1.0]), largest[:1], largest[0] <= 1.0 + SLIGHT))
+    bound = getattr(policy, "cost_bound", None)
+    if bound is not None and largest.size > 1:
+        told = np.full(largest.size - 1, float(bound))
+        rows.append(row("mean costs are at most this", told, largest[1:], np.all(largest[1:] <= told + SLIGHT)))
+    return rows
+
+
+def largest_means(world: Any) -> Floats:
+    """Return the largest mean of every signal that can be offered."""
+    if not isinstance(world, LinearWorld):
+        table: Floats = world.table.max(axis=1)
+        return table
+    if isinstance(world.actions, Fresh):
+        return np.asarray(np.linalg.norm(world.parameters, axis=1))
+    return np.asarray((world.parameters @ world.actions.features.T).max(axis=1))
+
+
+def safe_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
+    """Return what is said of the safe action."""
+    safe, limits = policy.safe_action, policy.thresholds
+    try:
+        real = world.means(safe.features if safe.arm is None else safe.arm)
+    except StagewiseError:
+        return []
+    rows = []
+    if safe.reward is not None:
+        kept = math.isclose(safe.reward, real[0], rel_tol=SLIGHT, abs_tol=SLIGHT)
+        rows.append(row("the safe action's reward is known", np.array([safe.reward]), real[:1], kept))
+    if limits.safe is not None and limits.safe.size:
+        costs = real[1 : 1 + limits.safe.size]
+        rows.append(
+            row("the safe action's costs are known", limits.safe, costs, np.allclose(limits.safe, costs, atol=SLIGHT))
+        )
+    return rows

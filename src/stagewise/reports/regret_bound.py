@@ -1,0 +1,120 @@
+"""How much regret a theorem allows, as a number, where one is known for a policy's own settings."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels import counts
+from stagewise.kernels.compile import Floats, Ints, named
+from stagewise.kernels.linear import belief_of, named_shape
+from stagewise.kernels.radius import fill_radii
+from stagewise.policies.doslb import DOSLB
+from stagewise.policies.lclucb import LCLUCB
+from stagewise.policies.linear import LinearPolicy
+from stagewise.policies.opb import OPB
+from stagewise.policies.oplb import OPLB
+from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.fresh import Fresh
+from stagewise.worlds.linear import LinearWorld
+
+
+class Bound(NamedTuple):
+    """A bound on regret after every recorded round, and where it comes from."""
+
+    values: Floats  # (R,)
+    theorem: str
+    failure: float  # the probability that it allows itself to fail with, intervals included
+
+
+def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
+    """Return the bound after these rounds, or why there is none."""
+    if isinstance(policy, DOSLB) or not isinstance(policy, LCLUCB | OPLB | OPB):
+        return f"no theorem with explicit constants is known for {type(policy).__name__}"
+    if (policy.safe_action.reward is None and not policy.safe_action.is_origin) or policy.thresholds.safe is None:
+        return "the theorems with explicit constants are for a safe action whose reward and costs are known"
+    slack = float(np.min(policy.thresholds.signs * (policy.thresholds.values - policy.thresholds.safe)))
+    lift = weight(policy, slack)
+    if lift is None:
+        return "reward_scale is smaller than the theorem asks for"
+    if isinstance(policy, OPB):
+        if not isinstance(world, ArmsWorld) or world.table[0].max() > 1.0:
+            return "the theorem is for mean rewards of at most 1"
+        return arms_bound(policy, lift, rounds)
+    if not isinstance(world, LinearWorld) or largest_reward(world) > 1.0 + 1e-9:
+        return "the theorem is for linear worlds with mean rewards of at most 1"
+    return linear_bound(policy, world, lift, rounds)
+
+
+def weight(policy: Any, slack: float) -> float | None:
+    """Return what multiplies a cost's half-width in the regret of a round; None: the theorem does not hold.
+
+    Inflated: (1 + α_c)(1 − r₀)/slack, or α_r − 1 where that is larger. Directional: 2α_c (1 − r₀)/slack.
+    """
+    shortfall, scale = 1.0 - (policy.safe_action.reward or 0.0), float(policy.cost_scale)
+    if policy.optimism == "directional":
+        return 2.0 * scale * shortfall / slack
+    needed: float = (1.0 + scale) * shortfall / slack
+    if policy.reward_scale is None:
+        return needed
+    given = float(policy.reward_scale) - 1.0
+    return None if given < needed else given
+
+
+def linear_bound(policy: LinearPolicy, world: LinearWorld, lift: float, rounds: Ints) -> Bound:
+    """Return (2 + lift) β_T Σ‖x‖, with Lemma 6 of docs/theory/rays.md for the sum; a draw from a mixture adds Azuma's.
+
+    Σ_t ‖x_t‖ ≤ √(2T max{1, L²/λ} d log(1 + TL²/dλ)),    β_T with log det = d log(1 + TL²/dλ)
+    """
+    shape = named(named_shape)(policy.flags)
+    d, reach, ridge = policy.dimension, longest(world), float(policy.ridge)
+    belief = named(belief_of)(shape, policy.numbers, 0, 1 + shape.constraints)
+    radii, values = np.empty(1 + shape.constraints), np.empty(rounds.size)
+    mixes = isinstance(policy, OPLB)
+    for place, count in enumerate(rounds.tolist()):
+        log_det = d * math.log1p(count * reach**2 / (d * ridge))
+        fill_radii(belief, d, log_det, float(count), radii)
+        widths = math.sqrt(2.0 * count * max(1.0, reach**2 / ridge) * log_det)
+        if mixes:
+            widths += reach / math.sqrt(ridge) * math.sqrt(0.5 * count * math.log(1.0 / policy.delta))
+        values[place] = (2.0 + lift) * float(radii.max()) * widths
+    source = "docs/theory/tractable-oplb.md, the sum over rounds" if mixes else "docs/theory/rays.md, Corollary 7"
+    return Bound(values, source, 2.0 * policy.delta if mixes else policy.delta)
+
+
+def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
+    """Return (2 + lift) (Σ_t h + h₀ √(T/2 log 1/δ)), the sum at its largest: every arm pulled equally often."""
+    halves = longest_halves(policy, int(rounds[-1]) // policy.arms + 1)
+    sums = np.concatenate([[0.0], np.cumsum(halves)])  # of the first pulls of one arm
+    azuma = halves.max() * np.sqrt(0.5 * rounds * math.log(1.0 / policy.delta))
+    each, rest = np.divmod(rounds, policy.arms)
+    total = policy.arms * sums[each] + rest * (sums[each + 1] - sums[each])
+    return Bound((2.0 + lift) * (total + azuma), "docs/certify.md, the regret of OPB", 2.0 * policy.delta)
+
+
+def longest_halves(policy: OPB, count: int) -> Floats:
+    """Return the largest half-width that an interval can have after 0, 1, …, count − 1 pulls."""
+    model = policy.model
+    pulls = np.maximum(np.arange(count, dtype=np.float64), 1.0)
+    if model.kind == counts.KL:  # Pinsker, and the redundancy of the mixture: ½ log n + log 2
+        halves = np.sqrt((model.confidence + 0.5 * np.log(pulls) + math.log(2.0)) / (2.0 * pulls))
+        return np.minimum(halves, 0.5)
+    if model.kind == counts.BERNSTEIN:  # a variance is at most n/4(n − 1)
+        spent, others = model.confidence + np.log(4.0 * pulls * (pulls + 1.0)), np.maximum(pulls - 1.0, 1e-300)
+        return np.minimum(np.sqrt(spent / (2.0 * others)) + 7.0 * spent / (3.0 * others), 0.5)
+    units = np.array([counts.unit_radius(model.kind, n, model.confidence) for n in pulls.tolist()])
+    halves = float(model.noise.max()) * units
+    halves[0] = max(halves[0], model.blind)
+    return halves
+
+
+def longest(world: LinearWorld) -> float:
+    """Return L, the largest norm of an action."""
+    return 1.0 if isinstance(world.actions, Fresh) else float(np.linalg.norm(world.actions.features, axis=1).max())
+
+
+def largest_reward(world: LinearWorld) -> float:
+    """Return the largest mean reward that can be offered."""
+    if isinstance(world.actions, Fresh):
+        return float(np.linalg.norm(world.parameters[0]))
+    return float((world.actions.features @ world.parameters[0]).max())

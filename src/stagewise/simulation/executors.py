@@ -1,0 +1,130 @@
+"""Where tasks are done: in this process, in several, or on a cluster. No result depends on it."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from stagewise.problem.errors import InvalidProblem
+
+PAYS = 2_000_000  # rounds from which a process pool is worth its start
+DEATHS = 3  # of workers that a task may see before it is given up
+
+Key = TypeVar("Key")
+Workers = Executor | str | None
+KINDS = "a concurrent.futures.Executor, 'processes:N', 'dask:ADDRESS' or 'dask:local'"
+
+
+@contextmanager
+def opened(executor: Workers, tasks: int, rounds: int) -> Iterator[Executor | None]:
+    """Yield an executor for so many tasks and rounds in all; None: this process does them one by one."""
+    if executor is None:
+        cores = os.cpu_count() or 1
+        if tasks < 2 or rounds < PAYS or cores < 2:
+            yield None
+        else:
+            with pool(min(cores, tasks)) as processes:
+                yield processes
+    elif isinstance(executor, Executor):
+        yield executor
+    elif isinstance(executor, str):
+        kind, _, rest = executor.partition(":")
+        if kind == "processes":
+            with pool(number_of(rest, executor)) as processes:
+                yield processes
+        elif kind == "dask" and rest:
+            with cluster(rest) as machines:
+                yield machines
+        else:
+            raise InvalidProblem(f"executor is {executor!r}; it must be {KINDS}")
+    else:
+        raise InvalidProblem(f"executor is {executor!r}; it must be {KINDS}")
+
+
+class Processes(Executor):
+    """A process pool that is opened again when a process dies."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.pool = ProcessPoolExecutor(count)
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **settings: Any) -> "Future[Any]":
+        """Hand over a task; in a new pool, where the old one is broken."""
+        try:
+            return self.pool.submit(function, *args, **settings)
+        except BrokenProcessPool:
+            self.pool.shutdown(wait=False, cancel_futures=True)
+            self.pool = ProcessPoolExecutor(self.count)
+            return self.pool.submit(function, *args, **settings)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Close the pool."""
+        self.pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
+@contextmanager
+def pool(count: int) -> Iterator[Executor]:
+    """Yield so many processes; what waits is dropped at the end."""
+    processes = Processes(count)
+    try:
+        yield processes
+    finally:
+        processes.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[Executor]:
+    """Yield a Dask cluster's workers; 'local' starts one on this machine, a process a core."""
+    if find_spec("distributed") is None:
+        raise InvalidProblem("an executor 'dask:…' needs Dask: pip install 'stagewise[dask]'")
+    distributed: Any = import_module("distributed")
+    if address == "local":
+        with (
+            distributed.LocalCluster(processes=True, threads_per_worker=1, dashboard_address=None) as machines,
+            distributed.Client(machines) as client,
+        ):
+            yield client.get_executor(pure=False, retries=DEATHS)
+        return
+    try:
+        client = distributed.Client(address, timeout=10)
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidProblem(f"executor is 'dask:{address}'; no scheduler answers there: {error}") from None
+    with client:
+        yield client.get_executor(pure=False, retries=DEATHS)
+
+
+def performed(
+    function: Callable[..., Any], tasks: Mapping[Key, tuple[Any, ...]], executor: Executor | None
+) -> Iterator[tuple[Key, Any]]:
+    """Yield each task's key and result as it comes. A task whose process died is done again."""
+    if executor is None:
+        for key, task in tasks.items():
+            yield key, function(*task)
+        return
+    left, deaths = dict(tasks), 0
+    while left:
+        futures = {executor.submit(function, *task): key for key, task in left.items()}
+        try:
+            for future in as_completed(futures):
+                result = future.result()
+                del left[futures[future]]
+                yield futures[future], result
+        except BrokenProcessPool:
+            deaths += 1
+            if deaths > DEATHS or not isinstance(executor, Processes):
+                raise
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+
+def number_of(text: str, given: str) -> int:
+    """Return how many processes are asked for."""
+    if not text.isdigit() or int(text) < 1:
+        raise InvalidProblem(f"executor is {given!r}; after 'processes:' a whole number of at least 1 must stand")
+    return int(text)

@@ -1,0 +1,99 @@
+"""Every policy in every world, under every threshold, from every seed: one progress bar, one folder, one executor."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stagewise.problem.errors import InvalidProblem
+from stagewise.reports.result import Result
+from stagewise.simulation.executors import Workers
+from stagewise.simulation.judge import World
+from stagewise.simulation.simulate import collected, job_for, on_cuda
+
+
+class Cell(NamedTuple):
+    """One simulation of a sweep."""
+
+    policy: str
+    world: str
+    threshold: Any  # None: the policy's own
+    seed: int
+
+    @property
+    def folder(self) -> Path:
+        """Where it is kept, below the sweep's own folder."""
+        limit = "own-threshold" if self.threshold is None else f"threshold-{self.threshold!r}"
+        return Path(self.policy) / self.world / limit / f"seed-{self.seed}"
+
+    def __str__(self) -> str:
+        limit = [] if self.threshold is None else [f"threshold {self.threshold}"]
+        return ", ".join([self.policy, self.world, *limit, f"seed {self.seed}"])
+
+
+def sweep(
+    *,
+    policies: Mapping[str, Any],
+    worlds: Mapping[str, World],
+    thresholds: Iterable[float] | None = None,
+    seeds: Iterable[int] = (0,),
+    rounds: int,
+    runs: int | Iterable[int] = 1,
+    record: int = 1000,
+    backend: str = "auto",
+    audit: bool = False,
+    executor: Workers = None,
+    out: str | Path | None = None,
+    progress: bool = True,
+) -> dict[Cell, Result]:
+    """Simulate policies × worlds × thresholds × seeds and return every result by its `Cell`.
+
+    All runs are handed out together (`executor`, as for `simulate`), and each is what `simulate` would have played, to
+    the bit. With `out` every finished run is kept there at once, and the same call continues where it was interrupted.
+    """
+    backend, executor = on_cuda(backend, executor)
+    numbers = runs if isinstance(runs, int) else list(runs)
+    limits = [None] if thresholds is None else list(thresholds)
+    cells = [
+        Cell(policy, world, limit, seed)
+        for policy in checked(policies, "policies")
+        for world in checked(worlds, "worlds")
+        for limit in limits
+        for seed in list(seeds)
+    ]
+    if not cells or len(set(cells)) < len(cells):
+        raise InvalidProblem(f"thresholds is {limits} and seeds {list(seeds)}; both need entries, each one only once")
+    jobs = {
+        cell: job_for(
+            limited(policies[cell.policy], cell.threshold),
+            worlds[cell.world],
+            rounds,
+            numbers,
+            cell.seed,
+            record,
+            backend,
+            audit,
+            None if out is None else Path(out) / cell.folder,
+        )
+        for cell in cells
+    }
+    return collected(jobs, executor, progress)
+
+
+def limited(policy: Any, threshold: Any) -> Any:
+    """Return the policy under another threshold."""
+    if threshold is None:
+        return policy
+    if not dataclasses.is_dataclass(policy) or isinstance(policy, type) or not hasattr(policy, "threshold"):
+        raise InvalidProblem(f"thresholds is given, but {type(policy).__name__} has no threshold that could be set")
+    return dataclasses.replace(policy, threshold=threshold)
+
+
+def checked(named: Mapping[str, Any], what: str) -> list[str]:
+    """Return names that folders can have."""
+    if not isinstance(named, Mapping) or not named:
+        raise InvalidProblem(f"{what} is {named!r}; it must map at least one name to what it stands for")
+    for name in named:
+        if not isinstance(name, str) or name != Path(name).name or name.startswith("."):
+            raise InvalidProblem(f"{what} has the name {name!r}; a name must also do as the name of a folder")
+    return list(named)

@@ -1,0 +1,101 @@
+"""Worlds drawn per run, and worlds built again from their descriptions."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.draw import INSTANCE, fill_normal, fill_uniform, signed
+from stagewise.problem.actions import Finite, Rays
+from stagewise.problem.errors import InvalidFile, InvalidProblem
+from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.fresh import RandomFinite, RandomRays
+from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.table import TableWorld
+
+
+@dataclass(frozen=True)
+class SphereFamily:
+    """For every run a linear world with its own θ* and μ*, uniform on the spheres through those of `world`.
+
+    Everything else is as in `world`. Where the safe action is the zero vector it stays safe in all of them.
+
+    >>> base = LinearWorld(theta=[3.0, 4.0], mu=[0.6, 0.8], actions=Rays([[1.0, 0.0]]), noise=0.1)
+    >>> np.linalg.norm(SphereFamily(base, seed=1)(run=7).parameters, axis=1).round(12).tolist()
+    [5.0, 1.0]
+    """
+
+    world: LinearWorld
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.world, LinearWorld):
+            raise InvalidProblem(f"the world is a {type(self.world).__name__}; directions are drawn for a LinearWorld")
+
+    def __call__(self, run: int) -> LinearWorld:
+        """Return the world of a run."""
+        world = self.world
+        drawn = np.empty(world.parameters.shape)
+        fill_normal(drawn.reshape(-1), signed(self.seed), run, 0, INSTANCE)
+        lengths = np.linalg.norm(world.parameters, axis=1, keepdims=True)
+        drawn *= lengths / np.linalg.norm(drawn, axis=1, keepdims=True)
+        return LinearWorld(
+            theta=drawn[0], mu=drawn[1:], actions=world.actions, noise=world.noise, noise_kind=world.noise_kind
+        )
+
+    def description(self) -> dict[str, Any]:
+        """Return the family as plain values."""
+        return {"family": "random-sphere", "seed": self.seed, "world": self.world.description()}
+
+
+@dataclass(frozen=True)
+class ArmsFamily:
+    """For every run arms with their own means, uniform on [0, 1], but for the safe arm, which is as in `world`."""
+
+    world: ArmsWorld
+    safe: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.world, ArmsWorld) or not 0 <= self.safe < self.world.actions.count:
+            raise InvalidProblem("means are drawn for the arms of an ArmsWorld, one of which is safe")
+
+    def __call__(self, run: int) -> ArmsWorld:
+        """Return the world of a run."""
+        world = self.world
+        drawn = np.empty(world.table.shape)
+        fill_uniform(drawn.reshape(-1), signed(self.seed), run, 0, INSTANCE)
+        drawn[:, self.safe] = world.table[:, self.safe]
+        return ArmsWorld(reward=drawn[0], cost=drawn[1:], outcomes=world.outcomes, noise=world.noise)
+
+    def description(self) -> dict[str, Any]:
+        """Return the family as plain values."""
+        return {"family": "random-arms", "seed": self.seed, "safe": self.safe, "world": self.world.description()}
+
+
+def family_of(name: str, world: Any, safe: int, seed: int) -> Any:
+    """Return a family by name: the world itself, or one drawn per run."""
+    if name == "fixed":
+        return world
+    if name == "random-sphere":
+        return SphereFamily(world, seed)
+    if name == "random-arms":
+        return ArmsFamily(world, safe, seed)
+    raise InvalidProblem(f"family is {name!r}; it must be 'fixed', 'random-sphere' or 'random-arms'")
+
+
+def rebuilt(description: dict[str, Any]) -> Any:
+    """Return the world that described itself so."""
+    told = dict(description)
+    kind = told.pop("kind", None)
+    if kind == "ArmsWorld":
+        return ArmsWorld(**told)
+    if kind == "TableWorld":
+        return TableWorld(**told)
+    if kind != "LinearWorld":
+        raise InvalidFile(f"the world is of kind {kind!r}, which cannot be built again")
+    actions, features = told.pop("actions"), told.pop("features")
+    fresh = {"RandomRays": RandomRays, "RandomFinite": RandomFinite}.get(actions)
+    if fresh is not None:
+        return LinearWorld(actions=fresh(count=features[0], dimension=features[1]), **told)
+    return LinearWorld(actions={"Rays": Rays, "Finite": Finite}[actions](features), **told)

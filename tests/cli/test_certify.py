@@ -1,0 +1,165 @@
+"""`stagewise sweep` and `stagewise certify`: files, exit codes, refusals, and their document."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import stagewise as sw
+from stagewise.cli.main import app, certify, simulate, sweep
+
+ROOT = Path(__file__).parents[2]
+GOOD = """
+[simulation]
+rounds = 100
+runs = 2
+[world]
+kind = "linear"
+theta = [0.6, 0.8]
+mu = [0.8, 0.6]
+noise = 0.5
+actions = { kind = "rays", features = [[1.0, 0.0], [0.0, 1.0]] }
+[policy]
+kind = "LCLUCB"
+threshold = 0.3
+noise = 0.5
+safe_action = { features = [0.0, 0.0] }
+"""
+
+
+def called(*words: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    return result.exit_code, result.output.replace("\n", " ")
+
+
+def spec(folder: Path, text: str) -> Path:
+    path = folder / "spec.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_supported_claim_leaves_with_0_and_can_be_verified(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code, said = called("certify", spec(tmp_path, GOOD), "--runs", 1000, "--out", out, "--quiet")
+    assert code == 0, said
+    assert said.startswith("supported: ")
+    assert (out / "certificate.html").stat().st_size > 10_000
+    code, said = called("certify", "--verify", out / "certificate.json", "--seed", 3)
+    assert code == 0
+    assert "stands" in said
+    assert called("certify", "--verify", out / "certificate.json", "--seed", 3)[1] == said
+
+
+def test_families_are_named_in_the_file(tmp_path: Path) -> None:
+    text = GOOD + '[certify]\nfamily = "random-sphere"\n'
+    code, _ = called("certify", spec(tmp_path, text), "--runs", 600, "--out", tmp_path, "--quiet")
+    assert code == 0
+    assert sw.Certificate.load(tmp_path).content["world"]["family"] == "random-sphere"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("noise = 0.5\nsafe", "noise = 0.05\nparameter_bound = 0.1\ncost_bound = 10.0\nsafe"),
+        ("noise = 0.5\nactions", "noise = 10.0\nactions"),
+    ],
+    ids=["radius ten times too small", "noisier world"],
+)
+def test_a_refuted_claim_leaves_with_1(old: str, new: str, tmp_path: Path) -> None:
+    assert old in GOOD
+    path = spec(tmp_path, GOOD.replace(old, new))
+    code, said = called("certify", path, "--runs", 1000, "--out", tmp_path, "--quiet")
+    assert code == 1
+    assert "refuted" in said
+
+
+def test_an_undecided_claim_leaves_with_1(tmp_path: Path) -> None:
+    code, said = called("certify", spec(tmp_path, GOOD), "--runs", 20, "--out", tmp_path, "--quiet")
+    assert code == 1
+    assert "undecided" in said
+    assert "runs would be enough" in said
+
+
+def test_delta_and_confidence_are_what_is_claimed(tmp_path: Path) -> None:
+    words = ("--delta", 0.2, "--confidence", 0.9, "--exhaustive", "--runs", 40, "--out", tmp_path, "--quiet")
+    called("certify", spec(tmp_path, GOOD), *words)
+    content = sw.Certificate.load(tmp_path).content
+    assert (content["claim"]["delta"], content["claim"]["confidence"]) == (0.2, 0.9)
+    assert content["violations"]["exact"] is not None
+
+
+def test_a_tampered_certificate_leaves_with_1(tmp_path: Path) -> None:
+    called("certify", spec(tmp_path, GOOD), "--runs", 40, "--out", tmp_path, "--quiet")
+    path = tmp_path / "certificate.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["verdict"] = "supported"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    code, said = called("certify", "--verify", path, "--part", 1)
+    assert code == 1
+    assert "does not stand" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--verify", "nowhere.json"),
+        ("--verify", "nowhere.json", "--all"),
+        ("nowhere.toml",),
+        ("SPEC", "--executor", "cuda"),
+        ("SPEC", "--runs", "0"),
+        ("SPEC", "--confidence", "2"),
+    ],
+)
+def test_bad_input_leaves_with_2(words: tuple[str, ...], tmp_path: Path) -> None:
+    path = spec(tmp_path, GOOD)
+    given = [str(path) if word == "SPEC" else word for word in words]
+    code, said = called("certify", *given, "--out", tmp_path / "out")
+    assert code == 2
+    assert "stagewise:" in said
+    assert not (tmp_path / "out").exists()
+
+
+SWEPT = GOOD.replace("[world]", "[worlds.mild]").replace("[policy]", "[policies.careful]")
+
+
+def test_a_sweep_goes_through_everything(tmp_path: Path) -> None:
+    text = SWEPT + SWEPT[SWEPT.index("[worlds.mild]") : SWEPT.index("[policies")].replace("mild", "wild")
+    text += "[sweep]\nthresholds = [0.2, 0.3]\nseeds = [1, 2]\n"
+    code, said = called("sweep", spec(tmp_path, text), "--out", tmp_path / "out", "--quiet")
+    assert code == 0, said
+    assert len(re.findall(r"\| careful, (?:mild|wild), threshold 0\.[23], seed [12] \|", said)) == 8
+    assert len(list((tmp_path / "out").glob("*/*/*/*/manifest.json"))) == 8
+    assert (tmp_path / "out" / "sweep.md").exists()
+    code, said = called("simulate", spec(tmp_path, text), "--out", tmp_path / "other")
+    assert code == 2
+    assert "2 worlds" in said
+
+
+def test_two_ways_to_name_worlds_are_refused(tmp_path: Path) -> None:
+    both = GOOD + SWEPT[SWEPT.index("[worlds.mild]") : SWEPT.index("[policies")]
+    code, said = called("sweep", spec(tmp_path, both), "--out", tmp_path / "out")
+    assert code == 2
+    assert "[worlds.NAME]" in said
+
+
+def test_an_audit_can_be_asked_for(tmp_path: Path) -> None:
+    path = spec(tmp_path, GOOD.replace("runs = 2", "runs = 2\naudit = true"))
+    assert called("simulate", path, "--out", tmp_path / "out", "--quiet", "--executor", "processes:1")[0] == 0
+    audit = sw.Result.load(tmp_path / "out").audit
+    assert audit is not None
+    assert audit["missed"].shape == (2, 2)
+
+
+def test_every_option_stands_in_the_document() -> None:
+    document = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    commands = {command.callback.__name__: command for command in app.registered_commands if command.callback}
+    assert {certify.__name__, sweep.__name__, simulate.__name__} <= set(commands)
+    for name in ("certify", "sweep"):
+        shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
+        options = set(re.findall(r"--[a-z]+", shown)) - {"--help"}
+        assert len(options) >= 3
+        for option in options:
+            assert option in document, option

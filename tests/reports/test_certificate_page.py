@@ -1,0 +1,76 @@
+"""The certificate's page in a browser: nothing is fetched or logged, all pictures are there, nothing sticks out."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stagewise as sw
+from stagewise.reports.certificate_page import headline, page
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+WORLD = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
+SAFE = sw.SafeAction(features=[0.0, 0.0])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("certificate")
+    policy = sw.LCLUCB(safe_action=SAFE, threshold={"<wear & tear>": 0.3}, noise=0.5)
+    sw.certify(policy, WORLD, rounds=100, runs=1000, progress=False, out=place)
+    return place
+
+
+@pytest.fixture(params=[1280, 390], ids=["desktop", "phone"])
+def opened(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[Any, list[str]]]:
+    """Return the page, and what went wrong while it loaded."""
+    if BROWSER is None:
+        pytest.skip("no chromium on this machine")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    troubles: list[str] = []
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": request.param, "height": 900})
+        tab.on("console", lambda message: troubles.append(message.text))
+        tab.on("pageerror", lambda error: troubles.append(str(error)))
+        tab.on("request", lambda asked: troubles.append(asked.url[:80]) if asked.url.startswith("http") else None)
+        tab.goto((folder / "certificate.html").as_uri())
+        yield tab, troubles
+        browser.close()
+
+
+def test_the_page_stands_by_itself(opened: tuple[Any, list[str]]) -> None:
+    tab, troubles = opened
+    assert troubles == []
+    assert tab.title() == "Safety certificate: LCLUCB, supported"
+    pictures = tab.eval_on_selector_all("img", "all => all.map(i => [i.complete, i.naturalWidth, i.alt])")
+    assert len(pictures) == 3
+    assert all(complete and width > 300 and words for complete, width, words in pictures)
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+    headings = tab.eval_on_selector_all("h2", "all => all.map(h => h.textContent)")
+    assert [words.split()[-1] for words in headings] == ["promised", "assumed", "found", "tested", "page"]
+    assert "<wear & tear>" in tab.inner_text("body")
+
+
+def test_a_page_is_made_of_the_certificate_alone(folder: Path) -> None:
+    content = sw.Certificate.load(folder).content
+    assert page(content) == (folder / "certificate.html").read_text(encoding="utf-8")
+
+
+def test_a_refuted_page_says_so() -> None:
+    policy = sw.LinUCB(safe_action=SAFE, threshold=0.3, noise=0.5)
+    content = sw.certify(policy, WORLD, rounds=100, runs=200, progress=False).content
+    assert "At least" in headline(content)
+    words = page(content)
+    assert "The claim is refuted" in words
+    assert "no theorem with explicit constants" in words
+    assert "it first was in round" in words
+
+
+def test_a_policy_that_assumes_nothing_has_a_page_too() -> None:
+    policy = sw.AlwaysSafe(safe_action=SAFE, threshold=0.3)
+    certificate = sw.certify(policy, WORLD, rounds=20, runs=300, progress=False)
+    assert certificate.holds
+    assert "nothing but the safe action" in page(certificate.content)

@@ -1,0 +1,87 @@
+"""What a theorem allows: never less than the intervals are long, and more than any honest run loses."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+from stagewise.kernels.interval import bernstein_interval, kl_interval
+from stagewise.reports.regret_bound import Bound, longest_halves, regret_bound
+
+ROUNDS = np.array([100, 1000, 3000])
+ARMS = sw.ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
+ARM: dict[str, Any] = {"arms": 4, "safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.3}
+RAYS = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.2)
+RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "threshold": 0.3, "noise": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("policy", "world"),
+    [
+        (sw.LCLUCB(**RAY), RAYS),
+        (sw.LCLUCB(**RAY, radius="paper"), RAYS),
+        (sw.ROFUL(**RAY), RAYS),
+        (sw.OPLB(**RAY), RAYS),
+        (sw.OPLB(**RAY, optimism="directional"), RAYS),
+        (sw.OPB(**ARM), ARMS),
+        (sw.OPB(**ARM, radius="kl"), ARMS),
+        (sw.OPB(**ARM, radius="bernstein"), ARMS),
+        (sw.OPB(**ARM, radius="paper", horizon=3000), ARMS),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_no_run_loses_more(policy: Any, world: Any) -> None:
+    bound = regret_bound(policy, world, ROUNDS)
+    assert isinstance(bound, Bound)
+    result = sw.simulate(policy, world, rounds=3000, runs=5, record=30)
+    assert (result.regret[:, [0, 9, 29]] <= bound.values).all()
+    assert np.all(np.diff(bound.values) > 0)
+
+
+def test_the_bound_of_rays_is_the_corollary() -> None:
+    bound = regret_bound(sw.LCLUCB(**RAY), RAYS, np.array([1000]))
+    growth = 2 * math.log(1 + 1000 / 2)
+    beta = math.sqrt(0.04 * (growth + 2 * math.log(2 / 0.05)) + 1.0)
+    assert isinstance(bound, Bound)
+    assert bound.values[0] == pytest.approx((2 + 2 / 0.3) * beta * math.sqrt(2 * 1000 * growth))
+
+
+def test_the_bound_of_arms_is_the_sum_of_their_widths() -> None:
+    policy = sw.OPB(**ARM)
+    bound = regret_bound(policy, ARMS, np.array([7]))
+    half = longest_halves(policy, 3)
+    total = 3 * (half[0] + half[1]) + half[0] + half.max() * math.sqrt(3.5 * math.log(20))
+    assert isinstance(bound, Bound)
+    assert bound.values[0] == pytest.approx((2 + 2 * 0.9 / 0.3) * total)
+
+
+@pytest.mark.parametrize("radius", ["kl", "bernstein"])
+def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
+    policy = sw.OPB(**ARM, radius=radius)
+    halves, confidence = longest_halves(policy, 400), policy.model.confidence
+    for pulls in (1, 2, 3, 10, 57, 399):
+        for mean in np.linspace(0.0, 1.0, 41):
+            if radius == "kl":
+                low, high = kl_interval(float(pulls), mean, confidence)
+            else:
+                low, high = bernstein_interval(float(pulls), mean, pulls * mean * (1.0 - mean), confidence)
+            assert (high - low) / 2 <= halves[pulls] + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("policy", "world", "words"),
+    [
+        (sw.SafeLTS(**RAY), RAYS, "SafeLTS"),
+        (sw.DOSLB(**RAY), RAYS, "DOSLB"),
+        (sw.LCLUCB(**RAY, reward_scale=1.5), RAYS, "reward_scale"),
+        (sw.LCLUCB(**(RAY | {"safe_action": sw.SafeAction(features=[0.1, 0.0])})), RAYS, "known"),
+        (sw.OPB(arms=4, safe_action=sw.SafeAction(arm=0), threshold=0.3), ARMS, "known"),
+    ],
+    ids=["Safe-LTS", "DOSLB", "scale", "unknown", "unknown arm"],
+)
+def test_where_there_is_no_theorem_it_says_so(policy: Any, world: Any, words: str) -> None:
+    bound = regret_bound(policy, world, ROUNDS)
+    assert isinstance(bound, str)
+    assert words in bound

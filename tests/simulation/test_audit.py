@@ -1,0 +1,177 @@
+"""An audit counts what a textbook counts, and is the same on any backend, any worker and any cut."""
+
+import math
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+
+D, ROUNDS, SEED, RUN = 3, 150, 11, 2
+RNG = np.random.default_rng(5)
+THETA, MU = (row / np.linalg.norm(row) for row in np.abs(RNG.normal(size=(2, D))))
+TARGETS = RNG.normal(size=(5, D)) / 2.0
+SAFE = sw.SafeAction(features=np.zeros(D))
+TOLD, NOISE = 0.02, 1.0  # far too little, so that there is something to count
+
+
+def linear_world(kind: str) -> sw.LinearWorld:
+    actions = {
+        "rays": sw.Rays(TARGETS),
+        "finite": sw.Finite(TARGETS),
+        "fresh rays": sw.RandomRays(count=5, dimension=D),
+        "fresh finite": sw.RandomFinite(count=5, dimension=D),
+    }[kind]
+    return sw.LinearWorld(theta=THETA, mu=MU, actions=actions, noise=NOISE)
+
+
+def missed_by_the_textbook(policy: Any, world: sw.LinearWorld) -> list[int]:
+    """Play by hand, with normal equations in place of the memory; the safe action is zero."""
+    gram, sums, counts = np.eye(D), np.zeros((2, D)), [0, 0]
+    state = policy.start()
+    for t in range(ROUNDS):
+        draw = sw.Draw(SEED, RUN, t)
+        actions = world.actions_in(draw)
+        inverse = np.linalg.inv(gram)
+        widths = np.sqrt(np.einsum("ij,jk,ik->i", actions.features, inverse, actions.features))
+        radius = math.sqrt(TOLD**2 * (np.linalg.slogdet(gram)[1] + 2 * math.log(2 / policy.delta)) + 0.3**2)
+        for signal, truth in enumerate((THETA, MU)):
+            gaps = np.abs(actions.features @ (inverse @ sums[signal] - truth))
+            counts[signal] += bool(np.any(gaps > radius * widths))
+        decision = policy.decide(state, actions, draw)
+        outcome = world.outcome(decision.action, draw)
+        state = policy.learn(state, decision, outcome)
+        gram += np.outer(decision.action, decision.action)
+        sums += np.outer([outcome.reward, outcome.cost[0]], decision.action)
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [
+        (sw.LCLUCB, "rays"),
+        (sw.LCLUCB, "fresh rays"),
+        (sw.SafeLTS, "rays"),
+        (sw.SafeLTS, "fresh rays"),
+        (sw.OPLB, "finite"),
+        (sw.OPLB, "fresh finite"),
+    ],
+)
+def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> None:
+    policy, world = kind(safe_action=SAFE, threshold=0.2, noise=TOLD, parameter_bound=0.3), linear_world(where)
+    audit = sw.simulate(policy, world, rounds=ROUNDS, runs=[RUN], seed=SEED, audit=True).audit
+    assert audit is not None
+    expected = missed_by_the_textbook(policy, world)
+    assert audit["missed"][0].tolist() == expected
+    assert max(expected) > 0
+
+
+@pytest.mark.parametrize("radius", ["hoeffding", "kl"])
+def test_the_intervals_of_pulled_arms_are_looked_at(radius: str) -> None:
+    table = {"reward": [0.1, 0.4, 0.7], "cost": [0.0, 0.5, 0.2]}
+    world = sw.ArmsWorld(**table, outcomes="clipped-gaussian", noise=0.5)  # clipping moves what is seen off the means
+    safe = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
+    policy = sw.OPB(arms=3, safe_action=safe, threshold=0.3, radius=radius, delta=0.97)
+    audit = sw.simulate(policy, world, rounds=ROUNDS, runs=[RUN], seed=SEED, audit=True).audit
+    state, counts = policy.start(), np.zeros(2, dtype=int)
+    for t in range(ROUNDS):
+        pulls, tables = state.memory[:3], state.memory[3:].reshape(-1, 3)
+        centres = tables[4:6] if radius == "kl" else tables[:2]
+        counts += ((np.abs(centres - world.table) > tables[2:4] + 1e-9) & (pulls > 0)).any(axis=1)
+        draw = sw.Draw(SEED, RUN, t)
+        decision = policy.decide(state, world.actions, draw)
+        state = policy.learn(state, decision, world.outcome(decision.action, draw))
+    assert audit is not None
+    assert audit["missed"][0].tolist() == counts.tolist()
+    assert counts.max() > 0
+
+
+def cases() -> dict[str, tuple[Any, Any]]:
+    rays, arms = linear_world("rays"), sw.ArmsWorld(reward=[0.1, 0.4, 0.7], cost=[0.0, 0.5, 0.2])
+    at, arm = {"safe_action": SAFE, "threshold": 0.2}, {"safe_action": sw.SafeAction(arm=0), "threshold": 0.3}
+    return {
+        "LC-LUCB": (sw.LCLUCB(**at, noise=TOLD), rays),
+        "LC-LUCB, fresh": (sw.LCLUCB(**at, noise=TOLD), linear_world("fresh rays")),
+        "LC-LUCB, unknown": (sw.LCLUCB(safe_action=sw.SafeAction(features=[0.1] * D), threshold=0.4, noise=0.1), rays),
+        "ROFUL": (sw.ROFUL(**at, noise=TOLD), rays),
+        "Safe-LTS": (sw.SafeLTS(**at, noise=TOLD), rays),
+        "OPLB": (sw.OPLB(**at, noise=TOLD), linear_world("finite")),
+        "LinUCB": (sw.LinUCB(**at, noise=0.1), rays),
+        "OPB, unknown": (sw.OPB(arms=3, **arm), arms),
+        "UCB": (sw.UCB(arms=3, **arm), arms),
+        "AlwaysSafe": (sw.AlwaysSafe(**at), rays),
+        "AlwaysSafe, arm": (sw.AlwaysSafe(**arm), arms),
+    }
+
+
+def audited(name: str, **settings: Any) -> dict[str, Any]:
+    policy, world = cases()[name]
+    audit = sw.simulate(policy, world, rounds=ROUNDS, **({"runs": 3, "seed": 1} | settings), audit=True).audit
+    assert audit is not None
+    return audit
+
+
+@pytest.mark.parametrize("name", list(cases()))
+def test_by_hand_and_compiled_agree_on_what_a_decision_shows(name: str) -> None:
+    compiled, hand = audited(name, backend="cpu"), audited(name, backend="python")
+    for part in ("first_violation", "hopeless", "settled"):
+        assert compiled[part].tolist() == hand[part].tolist()
+    assert (hand["missed"] == -1).all()
+
+
+def test_what_a_policy_says_nothing_of_is_unknown() -> None:
+    assert (audited("Safe-LTS")["hopeless"] == -1).all()
+    assert (audited("LinUCB")["missed"][:, 1] == -1).all()
+    assert (audited("AlwaysSafe")["missed"] == -1).all()
+
+
+def test_first_violation_and_settled_are_read_off_the_rounds() -> None:
+    policy, world = cases()["LinUCB"]
+    result = sw.simulate(policy, world, rounds=ROUNDS, runs=4, record=ROUNDS, audit=True)
+    assert result.audit is not None
+    for run in range(4):
+        broken = np.flatnonzero(result.cost[run, :, 0] > 0.2)
+        near = np.flatnonzero(result.reward[run] >= 0.9 * result.optimum[run])
+        assert result.audit["first_violation"][run] == (broken[0] + 1 if broken.size else 0)
+        assert result.audit["settled"][run] == (near[0] + 1 if near.size else 0)
+    assert result.audit["first_violation"].max() > 0
+
+
+def test_a_directional_mixture_is_weighed_before_it_comes_back() -> None:
+    world, settings = linear_world("finite"), {"safe_action": SAFE, "threshold": 0.2, "optimism": "directional"}
+    honest = sw.simulate(sw.OPLB(**settings, noise=NOISE), world, rounds=ROUNDS, runs=3, audit=True)
+    assert honest.audit is not None
+    assert honest.audit["hopeless"].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["LC-LUCB", "Safe-LTS", "OPLB", "LC-LUCB, fresh", "OPB, unknown"])
+def test_an_audit_does_not_depend_on_cut_or_worker(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = audited(name)
+    with ProcessPoolExecutor(2) as pool:
+        elsewhere = audited(name, executor=pool)
+    monkeypatch.setattr(sys.modules["stagewise.simulation.simulate"], "STRETCH", 7)
+    pieces = audited(name)
+    for part, values in whole.items():
+        assert np.array_equal(values, elsewhere[part])
+        assert np.array_equal(values, pieces[part])
+
+
+def test_an_audit_changes_nothing_else_and_is_kept(tmp_path: Path) -> None:
+    policy, world = cases()["OPLB"]
+    settings: dict[str, Any] = {"rounds": ROUNDS, "runs": 3, "record": 10}
+    plain = sw.simulate(policy, world, **settings)
+    kept = sw.simulate(policy, world, **settings, audit=True, out=tmp_path)
+    loaded = sw.Result.load(tmp_path)
+    assert plain.audit is None
+    assert kept.audit is not None
+    assert loaded.audit is not None
+    for field in ("regret", "reward", "cost", "max_cost", "violations", "optimum"):
+        assert np.array_equal(getattr(plain, field), getattr(kept, field))
+    for part, values in kept.audit.items():
+        assert np.array_equal(values, loaded.audit[part])
+    with pytest.raises(sw.InvalidFile, match="whose audit differs"):
+        sw.simulate(policy, world, **settings, out=tmp_path)

@@ -1,0 +1,175 @@
+"""Workers of any kind give the same results, and one that dies takes nothing with it."""
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+from stagewise.simulation.executors import opened, performed, pool
+
+FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
+RAYS = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
+OTHER = sw.LinearWorld(theta=[0.0, 1.0], mu=[1.0, 0.0], actions=sw.Rays([[1.0, 0.0], [0.6, 0.8]]), noise=0.1)
+SAFE = sw.SafeAction(features=[0.0, 0.0])
+POLICIES = {
+    "careful": sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.1),
+    "hopeful": sw.ROFUL(safe_action=SAFE, threshold=0.3, noise=0.1),
+}
+WORLDS = {"one": RAYS, "other": OTHER}
+
+
+def swept(**settings: Any) -> dict[Any, sw.Result]:
+    given = {"thresholds": [0.2, 0.4], "seeds": [1, 2], "rounds": 200, "runs": 2, "record": 10}
+    return sw.sweep(policies=POLICIES, worlds=WORLDS, **(given | settings))
+
+
+def assert_same(one: dict[Any, sw.Result], other: dict[Any, sw.Result]) -> None:
+    assert list(one) == list(other)
+    for cell in one:
+        for field in FIELDS:
+            np.testing.assert_array_equal(getattr(one[cell], field), getattr(other[cell], field))
+
+
+def test_every_cell_is_what_simulate_plays() -> None:
+    results = swept()
+    assert len(results) == 2 * 2 * 2 * 2
+    for cell, result in results.items():
+        kind = type(POLICIES[cell.policy])
+        policy = kind(safe_action=SAFE, threshold=cell.threshold, noise=0.1)
+        alone = sw.simulate(policy, WORLDS[cell.world], rounds=200, runs=2, seed=cell.seed, record=10)
+        assert np.array_equal(result.regret, alone.regret)
+
+
+def test_without_thresholds_a_policy_keeps_its_own() -> None:
+    results = swept(thresholds=None, seeds=[3])
+    assert {tuple(result.manifest["thresholds"].values()) for result in results.values()} == {(0.3,)}
+
+
+def test_a_sweep_continues_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    module = sys.modules["stagewise.simulation.simulate"]
+    whole, calls = module.one_run, []
+
+    def stopping(*task: Any) -> Any:
+        calls.append(task[5])
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        return whole(*task)
+
+    monkeypatch.setattr(module, "one_run", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        swept(out=tmp_path)
+    assert len(list(tmp_path.glob("*/*/*/*/parts/*/manifest.json"))) == 6
+    continued = swept(out=tmp_path)
+    assert len(calls) == 7 + 32 - 6
+    monkeypatch.undo()
+    assert_same(continued, swept())
+    folder = tmp_path / "careful" / "one" / "threshold-0.2" / "seed-1"
+    assert np.array_equal(sw.Result.load(folder).regret, next(iter(continued.values())).regret)
+
+
+def test_processes_by_name_give_the_same() -> None:
+    assert_same(swept(executor="processes:2"), swept())
+
+
+def fatal(path: str, number: int) -> int:
+    """Kill the process that plays task 3, the first time."""
+    if number == 3 and not Path(path).exists():
+        Path(path).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
+
+
+def test_a_pool_whose_process_was_killed_does_all_tasks(tmp_path: Path) -> None:
+    tasks = {number: (str(tmp_path / "died"), number) for number in range(12)}
+    with pool(2) as workers:
+        found = dict(performed(fatal, tasks, workers))
+    assert (tmp_path / "died").exists()
+    assert found == {number: number * number for number in range(12)}
+
+
+def broken(number: int) -> int:
+    raise ValueError(f"task {number}")
+
+
+def test_an_error_in_a_task_is_not_tried_again() -> None:
+    with opened("processes:1", 1, 1) as workers, pytest.raises(ValueError, match="task 0"):
+        list(performed(broken, {0: (0,)}, workers))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_whose_worker_is_killed_gives_what_one_machine_gives(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    settings: dict[str, Any] = {"rounds": 20_000, "runs": 4, "progress": False}
+    expected = swept(**settings)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        victim = next(iter(client.run(os.getpid).values()))
+
+        def kill() -> None:
+            while not list(tmp_path.glob("*/*/*/*/parts/*/manifest.json")):
+                time.sleep(0.002)
+            os.kill(victim, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        found = swept(**settings, executor=client.get_executor(pure=False), out=tmp_path)
+        killer.join()
+        assert victim not in client.run(os.getpid).values()
+    assert_same(found, expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_by_its_address_gives_the_same() -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        assert_same(swept(executor=f"dask:{cluster.scheduler_address}"), swept())
+
+
+@pytest.mark.parametrize(
+    ("executor", "part"),
+    [
+        ("cuda", "'cuda'"),
+        ("processes:0", "at least 1"),
+        ("processes:many", "at least 1"),
+        ("threads:2", "'threads:2'"),
+        ("dask:", "'dask:'"),
+        (3, "is 3"),
+    ],
+)
+def test_workers_that_do_not_exist_are_refused(executor: Any, part: str) -> None:
+    with pytest.raises(sw.InvalidProblem, match=part):
+        sw.simulate(POLICIES["careful"], RAYS, rounds=10, executor=executor)
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ({"thresholds": []}, "both need entries"),
+        ({"seeds": [1, 1]}, "only once"),
+        ({"worlds": {}}, "worlds is"),
+        ({"policies": {"a/b": POLICIES["careful"]}}, "name of a folder"),
+        ({"policies": {"..": POLICIES["careful"]}}, "name of a folder"),
+        ({"policies": {"own": object()}}, "no threshold"),
+    ],
+)
+def test_a_sweep_that_makes_no_sense_is_refused(settings: dict[str, Any], part: str) -> None:
+    given: dict[str, Any] = {"policies": POLICIES, "worlds": WORLDS, "thresholds": [0.2], "rounds": 10}
+    with pytest.raises(sw.InvalidProblem, match=part):
+        sw.sweep(**(given | settings))
+
+
+def test_an_executor_of_ones_own_stays_open() -> None:
+    with ProcessPoolExecutor(1) as own:
+        sw.simulate(POLICIES["careful"], RAYS, rounds=10, runs=2, executor=own)
+        assert own.submit(abs, -3).result() == 3

@@ -7,7 +7,7 @@ OUT ?= reproduction
 PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
 COMMA := ,
 
-.PHONY: reproduce test test-slow test-gpu lint bench docs clean
+.PHONY: certificates reproduce test test-slow test-gpu lint bench docs clean
 
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -51,6 +51,14 @@ bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/profile_rays.py
 	.venv-bench/bin/python benchmarks/many_runs.py
 	.venv-bench/bin/python benchmarks/growth.py
+	.venv-bench/bin/python benchmarks/cone.py
+	.venv-bench/bin/python benchmarks/function_classes.py
+	.venv-bench/bin/python benchmarks/kernel_growth.py
+	.venv-bench/bin/python benchmarks/rare_costs.py
+	.venv-bench/bin/python benchmarks/convex_sets.py --rounds 1000 --instances 10
+
+certificates: .venv/ready
+	$(BIN)/stagewise certify --all --runs 4000 --out docs/certificates
 
 docs: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.lock

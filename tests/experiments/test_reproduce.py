@@ -22,7 +22,7 @@ from stagewise.experiments.run import failed, reproduce
 pytestmark = pytest.mark.xdist_group("experiments")
 NAMES = [
     *("figure-1", "figure-linear-d3", "figure-linear-d5", "figure-linear-d10", "figure-2", "figure-3", "figure-4"),
-    *("figure-4-appendix", "lower-bound", "multi-constraint", "unknown-baseline", "price-of-safety"),
+    *("figure-4-appendix", "lower-bound", "multi-constraint", "unknown-baseline", "price-of-safety", "comparison"),
 ]
 
 
@@ -36,7 +36,9 @@ def test_every_cell_is_a_result_that_says_what_it_is(reproduction: tuple[Path, l
     assert {cell.parent.name for cell in cells} == set(NAMES)
     for cell in cells:
         result = sw.Result.load(cell)
-        assert {"policy", "preset", "tau"} <= set(result.manifest["cell"])
+        about = set(result.manifest["cell"])
+            assert {"policy", "preset"} <= about
+            assert about & {"tau", "family"}
         assert result.manifest["plan"]["cell"] == cell.name
         assert len(result.runs) == 2
         assert result.rounds[-1] == 1000

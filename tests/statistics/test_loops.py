@@ -20,6 +20,8 @@ from stagewise import LCLUCB, OPLB, ROFUL, Arms, Draw, Finite, Outcome, Rays, Sa
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import OUTCOME, normal, uniform
 
+pytestmark = pytest.mark.xdist_group("statistics loops")  # one worker compiles what they share
+
 ROUNDS = 120
 
 

@@ -120,7 +120,7 @@ def table(
     probabilities: Floats,
     eligible: Flags,
     thresholds: Thresholds,
-    why: str,
+    why: str = SAFEST,
 ) -> Table:
     """Return the leading actions and the safe one with their bounds."""
     odds = named(named_odds)(thresholds.values.size, count, flat, support)

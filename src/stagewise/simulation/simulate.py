@@ -210,10 +210,13 @@ def planned(policy: Any, world: World, rounds: int, record: int, seed: int, back
 
 
 def described(policy: Any) -> dict[str, Any]:
-    """Return a policy as plain JSON values: its kind and its settings."""
-    if type(policy).__name__ in KINDS:
-        known: dict[str, Any] = encoded(policy)
-        return known
+    """Return a policy as plain JSON values: its kind and its settings, or its repr where a file could not hold them."""
+    try:
+        if type(policy).__name__ in KINDS:
+            known: dict[str, Any] = encoded(policy)
+            return known
+    except InvalidProblem:
+        pass
     return {"kind": type(policy).__name__, "settings": repr(policy)}
 
 

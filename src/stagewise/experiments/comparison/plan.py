@@ -221,12 +221,12 @@ def in_the_ball(size: str) -> dict[str, Make]:
 FAMILIES = {
     "rays": Family(
         "the paper's ten rays, d = 10, τ = .5, noise N(0, 1)",
-        {"smoke": (500, 2), "quick": (100_000, 4), "full": (100_000, 10)},
+        {"smoke": (500, 2), "quick": (100_000, 4), "full": (100_000, 5)},
         on_rays,
     ),
     "finite sets": Family(
         "twelve random actions, d = 4, τ = .2, noise .1; an instance a run",
-        {"smoke": (20, 2), "quick": (300, 4), "full": (4_000, 10)},
+        {"smoke": (20, 2), "quick": (300, 4), "full": (2_000, 10)},
         on_finite_sets,
     ),
     "function classes": Family(

@@ -25,10 +25,10 @@ FRESH = sw.LinearWorld(
 ARMS = sw.ArmsWorld(reward=np.linspace(0.0, 0.9, 10), cost=np.linspace(0.0, 0.9, 10) ** 2)
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
 CASES: dict[str, tuple[Any, Any, int]] = {
-    "LC-LUCB, 10 fixed rays": (sw.LCLUCB(**SETTINGS), WORLD, 20_000),
-    "ROFUL, 10 fixed rays": (sw.ROFUL(**SETTINGS), WORLD, 20_000),
-    "LinUCB, 10 fixed rays": (sw.LinUCB(**SETTINGS), WORLD, 20_000),
-    "OPB, K = 10": (sw.OPB(arms=10, safe_action=SAFE_ARM, threshold=0.3), ARMS, 20_000),
+    "LC-LUCB, 10 fixed rays": (sw.LCLUCB(**SETTINGS), WORLD, 100_000),
+    "ROFUL, 10 fixed rays": (sw.ROFUL(**SETTINGS), WORLD, 100_000),
+    "LinUCB, 10 fixed rays": (sw.LinUCB(**SETTINGS), WORLD, 100_000),
+    "OPB, K = 10": (sw.OPB(arms=10, safe_action=SAFE_ARM, threshold=0.3), ARMS, 100_000),
     "Safe-LTS, 10 fixed rays": (sw.SafeLTS(**SETTINGS), WORLD, 1_000),
     "OPLB, 10 fixed actions": (sw.OPLB(**SETTINGS), WORLD, 1_000),
     "LC-LUCB, 10 fresh rays": (sw.LCLUCB(**SETTINGS), FRESH, 300),

@@ -37,8 +37,8 @@ def test_every_cell_is_a_result_that_says_what_it_is(reproduction: tuple[Path, l
     for cell in cells:
         result = sw.Result.load(cell)
         about = set(result.manifest["cell"])
-            assert {"policy", "preset"} <= about
-            assert about & {"tau", "family"}
+        assert {"policy", "preset"} <= about
+        assert about & {"tau", "family"}
         assert result.manifest["plan"]["cell"] == cell.name
         assert len(result.runs) == 2
         assert result.rounds[-1] == 1000

@@ -135,7 +135,7 @@ def on_classes(size: str) -> dict[str, Make]:
     }
 
 
-POINTS = np.linspace(0.0, 1.0, 30)[:, None]
+POINTS = np.linspace(0.1, 1.0, 30)[:, None]
 
 
 def smooth_world(run: int) -> tuple[TableWorld, SafeAction]:
@@ -160,7 +160,7 @@ def on_smooth(size: str) -> dict[str, Make]:
         "KernelOPLB, RBF": {"kernel": RBF(lengthscale=0.3)},
         "KernelOPLB, RBF, directional": {"kernel": RBF(lengthscale=0.3), "optimism": "directional"},
         "KernelOPLB, RBF, capacity 5": {"kernel": RBF(lengthscale=0.3), "capacity": 5},
-        "KernelOPLB, Matérn 5/2": {"kernel": Matern(smoothness=2.5, lengthscale=0.3), "norm_bound": 2.0},
+        "KernelOPLB, Matern 5/2": {"kernel": Matern(smoothness=2.5, lengthscale=0.3), "norm_bound": 2.0},
     }
 
     def make(more: dict[str, Any] | None, run: int) -> tuple[Any, Any]:

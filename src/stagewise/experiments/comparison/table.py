@@ -25,4 +25,13 @@ def row(result: Result) -> str:
     seconds = float(np.median(result.manifest["seconds_of_runs"]))
     broken, rounds = int(result.violations.sum()), int(result.rounds[-1])
     name = result.manifest["cell"]["policy"]
-    return f"| {name} | {last.mean():,.1f} | {error:,.1f} | {broken:,} | {1e6 * seconds / rounds:,.2g} |"
+    return f"| {name} | {last.mean():,.1f} | {error:,.1f} | {broken:,} | {sized(1e6 * seconds / rounds)} |"
+
+
+def sized(value: float) -> str:
+    """Return a number with about two digits.
+
+    >>> sized(0.2345), sized(5123.4)
+    ('0.23', '5,123')
+    """
+    return f"{value:,.0f}" if value >= 10.0 else f"{value:.2g}"

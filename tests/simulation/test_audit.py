@@ -177,3 +177,16 @@ def test_an_audit_changes_nothing_else_and_is_kept(tmp_path: Path) -> None:
         assert np.array_equal(values, loaded.audit[part])
     with pytest.raises(sw.InvalidFile, match="whose audit differs"):
         sw.simulate(policy, world, **settings, out=tmp_path)
+
+
+def test_what_the_compiled_loop_cannot_audit_is_audited_by_hand() -> None:
+    """The kernel loop keeps no audit: were it used, an empty one would pass for a clean one."""
+    world = sw.TableWorld(features=[[0.1], [1.0]], reward=[0.1, 0.6], cost=[0.0, 0.9], noise=0.1)
+    safe = sw.SafeAction(features=[0.1], reward=0.1, cost=0.0)
+    policy = sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.3, noise=0.1, norm_bound=2.0)
+    told = {"rounds": 20, "runs": 1, "audit": True}
+    result = sw.simulate(policy, world, **told)
+    assert result.manifest["backend"] == "python"
+    assert result.audit["missed"].tolist() == [[-1, -1]]
+    with pytest.raises(sw.InvalidProblem, match="backend='python'"):
+        sw.simulate(policy, world, **told, backend="cpu")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
+from stagewise.worlds.family import rebuilt
 
 FEATURES = [[0.0, 0.0], [1.0, 0.5], [0.2, -1.0]]
 
@@ -52,3 +53,20 @@ def test_outcomes_repeat_and_scatter_around_the_means() -> None:
     seen = np.array([one.outcome([1.0, 0.5], sw.Draw(1, 0, t)).reward for t in range(4000)])
     assert seen.mean() == pytest.approx(0.9, abs=0.1 * 5 / np.sqrt(4000))
     assert one.outcome([1.0, 0.5], sw.Draw(1, 0, 3))[0] == seen[3]
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        sw.Ball(2.0),
+        sw.Ellipsoid([[2.0, 0.0], [0.0, 1.0]], center=[0.1, 0.0]),
+        sw.Box([-1.0, -1.0], [1.0, 2.0]),
+        sw.Polytope(vertices=[[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
+        sw.Rays([[1.0, 0.0]]),
+        sw.RandomFinite(count=3, dimension=2),
+    ],
+    ids=lambda actions: type(actions).__name__,
+)
+def test_a_linear_world_is_built_again_from_its_description(actions: object) -> None:
+    described = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=actions, noise=0.1).description()
+    assert rebuilt(described).description() == described

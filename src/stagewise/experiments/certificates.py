@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stagewise.experiments.instances import at_zero, shifted, slug
+from stagewise.models.kernel import LinearKernel
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.doslb import DOSLB
+from stagewise.policies.kernel_oplb import KernelOPLB
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
+from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.ucb import UCB
+from stagewise.problem.actions import Finite
+from stagewise.problem.convex import Ball
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_page import STYLE, headline
@@ -22,12 +27,19 @@ from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.reports.result import write_text
 from stagewise.simulation.certify import certify
 from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.linear import LinearWorld
 
 D, ROUNDS = 10, 10_000
 LIMIT: dict[str, Any] = {"safe_action": at_zero(D), "threshold": 0.5}
 ARMS = ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
-ARM: dict[str, Any] = {"arms": 4, "safe_action": SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.3}
+ARM_LIMIT: dict[str, Any] = {"safe_action": SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.3}
+ARM: dict[str, Any] = {"arms": 4, **ARM_LIMIT}
+# the truth, and all that is made of it by exchanging two arms other than the safe one
+REWARDS = [[0.1, 0.2, 0.4, 0.7], [0.1, 0.4, 0.2, 0.7], [0.1, 0.7, 0.4, 0.2], [0.1, 0.2, 0.7, 0.4]]
+COSTS = [[0.0, 0.4, 0.5, 0.2], [0.0, 0.5, 0.4, 0.2], [0.0, 0.2, 0.5, 0.4], [0.0, 0.4, 0.2, 0.5]]
 RAYS = shifted(D)
+LISTED = LinearWorld(theta=RAYS.parameters[0], mu=RAYS.parameters[1], actions=Finite(RAYS.actions.features), noise=1.0)
+BALL = LinearWorld(theta=RAYS.parameters[0], mu=RAYS.parameters[1], actions=Ball(1.0), noise=1.0)
 
 
 @dataclass(frozen=True)
@@ -38,15 +50,24 @@ class Case:
     policy: Any
     world: Any
     expected: str = SUPPORTED
+    most: tuple[int, int] = (ROUNDS, 10**9)  # rounds and runs at most: by hand a round takes a thousand times as long
 
 
+BY_HAND = (50, 1000)
 CASES = (
     Case("LC-LUCB", LCLUCB(**LIMIT, noise=1.0), RAYS),
     Case("ROFUL", ROFUL(**LIMIT, noise=1.0), RAYS),
     Case("Safe-LTS", SafeLTS(**LIMIT, noise=1.0), RAYS),
     Case("OPLB", OPLB(**LIMIT, noise=1.0), RAYS),
+    Case("OPLB, directional", OPLB(**LIMIT, noise=1.0, optimism="directional"), RAYS),
+    Case("OPLB, cone programs", OPLB(**LIMIT, noise=1.0, method="socp"), RAYS, most=BY_HAND),
+    Case("ROFUL in the unit ball", ROFUL(**LIMIT, noise=1.0), BALL, most=BY_HAND),
+    Case("KernelOPLB", KernelOPLB(**LIMIT, kernel=LinearKernel(), norm_bound=1.0, noise=1.0), LISTED, most=BY_HAND),
     Case("OPB, hoeffding", OPB(**ARM), ARMS),
     Case("OPB, kl", OPB(**ARM, radius="kl"), ARMS),
+    Case("OPB, bernstein", OPB(**ARM, radius="bernstein"), ARMS),
+    Case("OPNLB", OPNLB(**ARM_LIMIT, reward_class=REWARDS, cost_class=COSTS), ARMS, most=BY_HAND),
+    Case("OPNLB, rows", OPNLB(**ARM_LIMIT, reward_class=REWARDS, cost_class=COSTS, method="rows"), ARMS, most=BY_HAND),
     Case("OPB, paper", OPB(**ARM, radius="paper", horizon=ROUNDS), ARMS),
     Case("AlwaysSafe", AlwaysSafe(**LIMIT), RAYS),
     Case("LinUCB", LinUCB(**LIMIT, noise=1.0), RAYS, REFUTED),
@@ -80,8 +101,8 @@ def certify_all(
         case.name: certify(
             case.policy,
             case.world,
-            rounds=rounds,
-            runs=runs,
+            rounds=min(rounds, case.most[0]),
+            runs=min(runs, case.most[1]),
             confidence=confidence,
             executor=executor,
             progress=progress,

@@ -8,6 +8,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.problem.checks import one_per
+from stagewise.problem.convex import Convex
 from stagewise.problem.errors import StagewiseError
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import Fresh
@@ -79,6 +80,8 @@ def largest_means(world: Any) -> Floats:
         return table
     if isinstance(world.actions, Fresh):
         return np.asarray(np.linalg.norm(world.parameters, axis=1))
+    if isinstance(world.actions, Convex):
+        return np.asarray(np.einsum("kd,kd->k", world.parameters, world.actions.support(world.parameters)))
     return np.asarray((world.parameters @ world.actions.features.T).max(axis=1))
 
 

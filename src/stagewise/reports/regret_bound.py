@@ -14,6 +14,7 @@ from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
+from stagewise.problem.convex import Convex
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
@@ -31,6 +32,10 @@ def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
     """Return the bound after these rounds, or why there is none."""
     if isinstance(policy, DOSLB) or not isinstance(policy, LCLUCB | OPLB | OPB):
         return f"no theorem with explicit constants is known for {type(policy).__name__}"
+    if isinstance(policy, OPLB) and policy.method != "lp":
+        return "the theorem's regret is then that of the linear program plus the gaps of all rounds"
+    if isinstance(world, LinearWorld) and isinstance(world.actions, Convex):
+        return "on a convex set the theorem's regret also holds the gaps of all rounds"
     if (policy.safe_action.reward is None and not policy.safe_action.is_origin) or policy.thresholds.safe is None:
         return "the theorems with explicit constants are for a safe action whose reward and costs are known"
     slack = float(np.min(policy.thresholds.signs * (policy.thresholds.values - policy.thresholds.safe)))

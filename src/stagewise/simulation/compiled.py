@@ -34,14 +34,14 @@ from stagewise.worlds.table import TableWorld
 EVERYONE: Flags = np.empty(0, dtype=np.bool_)
 
 
-def plays(policy: Any, world: Any) -> bool:
+def plays(policy: Any, world: Any, audited: bool = False) -> bool:
     """Say whether the compiled loops know this policy in this world; they call no solver."""
     if isinstance(policy, OPLB) and policy.method != "lp":
         return False
     if isinstance(world, ArmsWorld):
         return type(policy) in (OPB, UCB, AlwaysSafe)
     if isinstance(world, TableWorld):
-        return type(policy) is KernelOPLB
+        return type(policy) is KernelOPLB and not audited
     if not isinstance(world, LinearWorld) or isinstance(world.actions, Convex):
         return False
     kinds: tuple[Any, ...] = (OPLB, DOSLB, LinUCB, AlwaysSafe)
@@ -52,7 +52,7 @@ class Compiled:
     """A compiled run that can be continued."""
 
     def __init__(self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int) -> None:
-        if not plays(policy, judge.world):
+        if not plays(policy, judge.world, trace.audit.size > 0):
             by = f" with method {policy.method!r}" if isinstance(policy, OPLB) else ""
             raise InvalidProblem(
                 f"backend='cpu' cannot play {type(policy).__name__}{by} in a {type(judge.world).__name__} like this; "

@@ -7,11 +7,15 @@ import numpy as np
 
 from stagewise.kernels.draw import INSTANCE, fill_normal, fill_uniform, signed
 from stagewise.problem.actions import Finite, Rays
+from stagewise.problem.convex import Ball, Ellipsoid
 from stagewise.problem.errors import InvalidFile, InvalidProblem
+from stagewise.problem.polytope import Box, Polytope
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import RandomFinite, RandomRays
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
+
+CONVEX: dict[str, Any] = {"ball": Ball, "ellipsoid": Ellipsoid, "box": Box, "polytope": Polytope}
 
 
 @dataclass(frozen=True)
@@ -98,4 +102,7 @@ def rebuilt(description: dict[str, Any]) -> Any:
     fresh = {"RandomRays": RandomRays, "RandomFinite": RandomFinite}.get(actions)
     if fresh is not None:
         return LinearWorld(actions=fresh(count=features[0], dimension=features[1]), **told)
+    if isinstance(features, dict):
+        settings = {name: value for name, value in features.items() if name != "kind"}
+        return LinearWorld(actions=CONVEX[features["kind"]](**settings), **told)
     return LinearWorld(actions={"Rays": Rays, "Finite": Finite}[actions](features), **told)

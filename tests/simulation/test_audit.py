@@ -58,9 +58,9 @@ def missed_by_the_textbook(policy: Any, world: sw.LinearWorld) -> list[int]:
         (sw.LCLUCB, "rays"),
         (sw.LCLUCB, "fresh rays"),
         (sw.SafeLTS, "rays"),
-        (sw.SafeLTS, "fresh rays"),
+        pytest.param(sw.SafeLTS, "fresh rays", marks=pytest.mark.slow),  # each compiles a loop of its own
         (sw.OPLB, "finite"),
-        (sw.OPLB, "fresh finite"),
+        pytest.param(sw.OPLB, "fresh finite", marks=pytest.mark.slow),
     ],
 )
 def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> None:

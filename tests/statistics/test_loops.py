@@ -20,7 +20,7 @@ from stagewise import LCLUCB, OPLB, ROFUL, Arms, Draw, Finite, Outcome, Rays, Sa
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import OUTCOME, normal, uniform
 
-pytestmark = pytest.mark.xdist_group("statistics loops")  # one worker compiles what they share
+pytestmark = pytest.mark.slow  # minutes of compiling
 
 ROUNDS = 120
 

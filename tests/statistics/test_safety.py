@@ -5,6 +5,9 @@ rays, that of the mixture otherwise. The noise is exactly as declared, and the b
 
 In random worlds violations are much rarer than δ, because a confidence set that fails seldom does so where a policy
 plays. The tight worlds leave no such luck: there a run violates as often as an interval fails.
+
+All of it is behind `make test-slow`, because its loops take minutes to compile. The ordinary tests have the certificates
+(tests/experiments/test_certificates.py), which count violations of every policy and refute their controls.
 """
 
 from collections.abc import Callable
@@ -24,6 +27,8 @@ from tests.statistics.families import (
 )
 
 from stagewise import LCLUCB, OPLB, ROFUL, SafeLTS
+
+pytestmark = pytest.mark.slow
 
 Play = Callable[[int, int], Result]  # of a run and a number of rounds
 
@@ -89,7 +94,6 @@ def test_of_a_hundred_runs_few_violate(name: str) -> None:
     assert violating(PROMISED[name], 100, 300) <= allowed(100)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PROMISED)
 def test_of_two_thousand_runs_no_more_violate_than_delta_allows(name: str) -> None:
     count = violating(PROMISED[name], 2000, 2000)

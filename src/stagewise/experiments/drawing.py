@@ -127,3 +127,13 @@ def bars(axes: Any, labels: list[str], values: Floats, spreads: Floats) -> None:
     axes.set_yticks(places, labels)
     axes.xaxis.set_major_formatter(FuncFormatter(short))
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def violations_beside(axes: Any, results: list[Result]) -> None:
+    """Write beside the bar of each result how often it violates, and draw the line where regret is zero."""
+    for place, result in zip(range(len(results))[::-1], results, strict=True):
+        share = float(result.violations.mean() / result.rounds[-1])
+        if share > 0.0:
+            words, end = f"violates in {share:.0%} of rounds", max(float(result.regret[:, -1].mean()), 0.0)
+            axes.annotate(words, (end, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8)
+    axes.axvline(0.0, color="black", linewidth=0.8)

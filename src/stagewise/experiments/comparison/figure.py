@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.experiments.comparison.plan import FAMILIES
-from stagewise.experiments.drawing import bars, panels
+from stagewise.experiments.drawing import bars, panels, violations_beside
 from stagewise.reports.result import Result
 
 
@@ -19,10 +19,5 @@ def draw(results: dict[str, Result]) -> Any:
         errors = np.array([f.std(ddof=1) / np.sqrt(len(f)) for f in finals])
         bars(axes, labels, np.array([f.mean() for f in finals]), errors)
         axes.set(title=family, xlabel=f"regret after {int(own[0].rounds[-1]):,} rounds")
-        for place, result in zip(range(len(own))[::-1], own, strict=True):
-            share = float(result.violations.mean() / result.rounds[-1])
-            if share > 0.0:
-                words, end = f"violates in {share:.0%} of rounds", max(float(result.regret[:, -1].mean()), 0.0)
-                axes.annotate(words, (end, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8)
-        axes.axvline(0.0, color="black", linewidth=0.8)
+        violations_beside(axes, own)
     return figure

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.experiments.drawing import bars, panels
+from stagewise.experiments.drawing import bars, panels, violations_beside
 from stagewise.experiments.price_of_safety.plan import POLICIES, THRESHOLDS, name_of
 from stagewise.reports.result import Result
 
@@ -18,10 +18,5 @@ def draw(results: dict[str, Result]) -> Any:
         labels = list(POLICIES) if column == 0 else [""] * len(chosen)
         bars(axes, labels, np.array([f.mean() for f in finals]), np.array([f.std() for f in finals]))
         axes.set(title=f"threshold τ = {threshold:g}", xlabel=f"regret after {int(chosen[0].rounds[-1]):,} rounds")
-        for place, result in zip(range(len(chosen))[::-1], chosen, strict=True):
-            share = float(result.violations.mean() / result.rounds[-1])
-            if share > 0.0:
-                words, end = f"violates in {share:.0%} of rounds", max(float(result.regret[:, -1].mean()), 0.0)
-                axes.annotate(words, (end, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8)
-        axes.axvline(0.0, color="black", linewidth=0.8)
+        violations_beside(axes, chosen)
     return figure

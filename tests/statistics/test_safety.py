@@ -6,7 +6,7 @@ rays, that of the mixture otherwise. The noise is exactly as declared, and the b
 In random worlds violations are much rarer than δ, because a confidence set that fails seldom does so where a policy
 plays. The tight worlds leave no such luck: there a run violates as often as an interval fails.
 
-All of it is behind `make test-slow`, because its loops take minutes to compile. The ordinary tests have the certificates
+All of it is behind `make test-slow`, because its loops take minutes to compile. The ordinary tests have certificates
 (tests/experiments/test_certificates.py), which count violations of every policy and refute their controls.
 """
 

@@ -27,7 +27,7 @@ lint: .venv/ready
 	$(BIN)/lint-imports --no-cache
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q
 
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow

@@ -8,8 +8,6 @@ import pytest
 
 import stagewise as sw
 
-pytestmark = pytest.mark.xdist_group("loops")  # one worker compiles what they share
-
 D = 4
 RNG = np.random.default_rng(5)
 THETA, *MUS = (row / np.linalg.norm(row) for row in np.abs(RNG.normal(size=(4, D))))

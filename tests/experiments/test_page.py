@@ -10,10 +10,7 @@ import pytest
 from stagewise.experiments.claim import Claim
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.xdist_group("experiments"),
-    pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine"),
-]
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 
 
 @pytest.fixture(params=[1280, 390], ids=["desktop", "phone"])

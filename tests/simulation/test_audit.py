@@ -11,8 +11,6 @@ import pytest
 
 import stagewise as sw
 
-pytestmark = pytest.mark.xdist_group("audited loops")  # one worker compiles what they share
-
 D, ROUNDS, SEED, RUN = 3, 150, 11, 2
 RNG = np.random.default_rng(5)
 THETA, MU = (row / np.linalg.norm(row) for row in np.abs(RNG.normal(size=(2, D))))

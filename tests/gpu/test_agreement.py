@@ -78,6 +78,20 @@ def near_tie(name: str, run: int, round_: int) -> bool:
     return bool(first - second <= 10.0 * TIE * abs(first))
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_audits_count_what_the_cpu_counts(name: str) -> None:
+    """First violations, misses, lost hopes and settling rounds, in runs whose decisions are the CPU's."""
+    policy, world = CASES[name]
+    told: dict[str, Any] = {"rounds": 300, "runs": 64, "seed": 6, "record": 300, "progress": False, "audit": True}
+    device, host = (sw.simulate(policy, world, backend=backend, **told) for backend in ("cuda", "cpu"))
+    same = (np.abs(device.reward - host.reward) <= TOLERANCE).all(axis=1)
+    assert same.mean() > 0.9
+    assert device.audit is not None
+    assert host.audit is not None
+    for column, counted in host.audit.items():
+        assert np.array_equal(device.audit[column][same], counted[same]), column
+
+
 def test_the_random_words_are_the_cpus() -> None:
     from numba import cuda
 

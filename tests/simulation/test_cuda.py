@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.simulation import cuda, registers
+from stagewise.simulation import cuda, cuda_loops, registers
 from stagewise.simulation.compiled import bandit_for, player_for, stage_for
 from stagewise.simulation.judge import judge
 
@@ -16,6 +16,8 @@ D = 3
 SAFE = sw.SafeAction(features=np.zeros(D))
 SETTINGS: dict[str, Any] = {"safe_action": SAFE, "threshold": 0.5, "noise": 0.1}
 RAYS = sw.LinearWorld(theta=[0.6, 0.8, 0.0], mu=[0.0, 0.6, 0.8], actions=sw.Rays(np.eye(D)), noise=0.1)
+FOUR = sw.RandomRays(count=4, dimension=D)
+FRESH = sw.LinearWorld(theta=[0.6, 0.8, 0.0], mu=[0.0, 0.6, 0.8], actions=FOUR, noise=0.1)
 ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.3, 0.6])
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
 
@@ -68,21 +70,35 @@ def test_unrolled_loops_compile_without_a_device_and_keep_a_run_in_registers(
     assert ".f64" in text
 
 
-def test_the_general_loop_on_rays_compiles_without_a_device(compiler: Any) -> None:
-    policy = sw.SafeLTS(**SETTINGS)
-    arbiter = judge(policy, RAYS)
+FRESH = sw.LinearWorld(
+    theta=[0.6, 0.8, 0.0], mu=[0.0, 0.6, 0.8], actions=sw.RandomRays(count=4, dimension=D), noise=0.1
+)
+
+
+@pytest.mark.parametrize(
+    ("policy", "world", "audited"),
+    [(sw.SafeLTS(**SETTINGS), RAYS, False), (sw.OPLB(**SETTINGS), RAYS, True), (sw.LCLUCB(**SETTINGS), FRESH, True)],
+    ids=["Safe-LTS", "OPLB, audited", "fresh rays, audited"],
+)
+def test_the_general_linear_loops_compile_without_a_device(
+    compiler: Any, policy: Any, world: sw.LinearWorld, audited: bool
+) -> None:
+    arbiter = judge(policy, world)
     assert registers.call_for(policy, arbiter) is None
-    stage, player = stage_for(arbiter, RAYS), player_for(policy, RAYS)
-    play = cuda.stage_kernel(cuda.sizes_on_stage(player, stage, arbiter), False, player.sampled, stage.fresh)
-    assert ".visible .entry" in assembled(compiler, play, cuda.shared_on_stage(player, stage, arbiter), RAYS.costs)
+    stage, player = stage_for(arbiter, world), player_for(policy, world)
+    sizes = cuda_loops.sizes_on_stage(player, stage, arbiter)
+    play = cuda_loops.stage_kernel(sizes, isinstance(policy, sw.OPLB), player.sampled, stage.fresh, audited)
+    shared = cuda_loops.shared_on_stage(player, stage, arbiter)
+    assert ".visible .entry" in assembled(compiler, play, shared, world.costs)
 
 
-def test_the_general_loop_on_arms_compiles_without_a_device(compiler: Any) -> None:
+@pytest.mark.parametrize("audited", [False, True])
+def test_the_general_loop_on_arms_compiles_without_a_device(compiler: Any, audited: bool) -> None:
     policy = sw.UCB(arms=3, safe_action=SAFE_ARM, threshold=0.3, radius="kl")
     arbiter = judge(policy, ARMS)
     bandit = bandit_for(policy, arbiter, ARMS)
-    play = cuda.arms_kernel(cuda.sizes_for_arms(bandit, arbiter), bandit.constrained)
-    assert ".visible .entry" in assembled(compiler, play, cuda.shared_by_arms(bandit), ARMS.costs)
+    play = cuda_loops.arms_kernel(cuda_loops.sizes_for_arms(bandit, arbiter), bandit.constrained, audited)
+    assert ".visible .entry" in assembled(compiler, play, cuda_loops.shared_by_arms(bandit, arbiter), ARMS.costs)
 
 
 def test_without_a_device_the_cpu_is_offered() -> None:
@@ -103,7 +119,7 @@ def test_what_a_thread_has_no_room_for_is_refused_and_the_cpu_offered() -> None:
     world = sw.ArmsWorld(reward=np.linspace(0.0, 1.0, 5000), cost=np.linspace(0.0, 1.0, 5000))
     arbiter = judge(policy, world)
     with pytest.raises(sw.InvalidProblem, match=r"has room for 48,000; backend='cpu' plays the same runs"):
-        cuda.check(cuda.sizes_for_arms(bandit_for(policy, arbiter, world), arbiter))
+        cuda_loops.check(cuda_loops.sizes_for_arms(bandit_for(policy, arbiter, world), arbiter))
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,13 @@ from stagewise.policies.safe_lts import INFLATIONS, SafeLTS
 from stagewise.policies.ucb import UCB
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
-from stagewise.simulation import cpu, kernel_loop
+from stagewise.simulation.arms_loop import Bandit, arms_loop
 from stagewise.simulation.judge import Judge, World
+from stagewise.simulation.kernel_loop import Listing, play_listed
+from stagewise.simulation.mixtures_loop import mixtures_loop
+from stagewise.simulation.rays_loop import rays_loop
+from stagewise.simulation.safe_loop import play_safe, play_safe_arm
+from stagewise.simulation.stage import Player, Room, Stage
 from stagewise.worlds.arms import OUTCOMES, ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import NOISES, LinearWorld
@@ -60,23 +65,20 @@ class Compiled:
             )
         self.policy, self.judge, self.trace = policy, judge, trace
         self.seed, self.run = seed, run
-        world = judge.world
-        constraints = 0
+        world, constraints = judge.world, constraints_of(policy, judge.world)
         if isinstance(world, LinearWorld):
             self.stage = stage_for(judge, world)
             if type(policy) is not AlwaysSafe:
                 self.player = player_for(policy, world)
-                constraints = int(self.player.flags[1])
         elif isinstance(world, ArmsWorld) and type(policy) is not AlwaysSafe:
             self.bandit = bandit_for(policy, judge, world)
-            constraints = int(policy.flags[1])
         self.room = room_for(judge, count_of(world), constraints)
         if isinstance(world, TableWorld):
             self.listing = listing_for(policy, judge, world)
             self.room = listed_room(self.room, self.listing)
         if trace.audit.size:
             prepare(trace.audit, policy, constraints)
-            fill_room(self.room, judge)
+            filled(self.room, judge)
 
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
@@ -85,17 +87,17 @@ class Compiled:
         if type(self.policy) is AlwaysSafe:
             if isinstance(judge.world, ArmsWorld):
                 best = judge.best(judge.world.actions)
-                cpu.play_safe_arm(trace, best, judge.safe_means, judge.limits, first, last)
+                play_safe_arm(trace, best, judge.safe_means, judge.limits, first, last)
             else:
-                cpu.play_safe(self.stage, room, trace, judge.mixes, *where)
+                play_safe(self.stage, room, trace, judge.mixes, *where)
         elif isinstance(judge.world, ArmsWorld):
-            cpu.arms_loop(audited)(self.bandit, room, trace, room.true_flat, *where)
+            arms_loop(audited)(self.bandit, room, trace, room.true_flat, *where)
         elif isinstance(judge.world, TableWorld):
-            kernel_loop.play_listed(self.listing, room, trace, *where)
+            play_listed(self.listing, room, trace, *where)
         else:
             fresh = self.stage.fresh
             mixes = type(self.policy) is OPLB or (type(self.policy) is DOSLB and judge.mixes)
-            loop = cpu.mixtures_loop(fresh, audited) if mixes else cpu.rays_loop(self.player.sampled, fresh, audited)
+            loop = mixtures_loop(fresh, audited) if mixes else rays_loop(self.player.sampled, fresh, audited)
             loop(self.player, self.stage, room, trace, judge.mixes, *where)
 
 
@@ -105,11 +107,11 @@ def count_of(world: World) -> int:
     return actions.count if isinstance(actions, Fresh) else len(actions)
 
 
-def room_for(judge: Judge, count: int, constraints: int) -> cpu.Room:
+def room_for(judge: Judge, count: int, constraints: int) -> Room:
     """Return work space for a policy with this many constraints of its own."""
     m = judge.world.costs
     d = judge.world.parameters.shape[1] if isinstance(judge.world, LinearWorld) else 0
-    return cpu.Room(
+    return Room(
         np.zeros(linear.sheet_size(d, constraints, count)),
         np.zeros(linear.work_size(d, m, count)),
         np.zeros(odds_size(m, count)),
@@ -131,14 +133,24 @@ def prepare(audit: Ints, policy: Any, constraints: int) -> None:
         audit[HOPELESS] = UNKNOWN
 
 
-def fill_room(room: cpu.Room, judge: Judge) -> None:
-    """Write the true means of the candidates, where they are always the same."""
+def filled(room: Room, judge: Judge) -> Room:
+    """Write the true means of the candidates into the work space, where they are always the same."""
     world = judge.world
     if isinstance(world, ArmsWorld):
         room.truths[:] = world.table * judge.signs[:, None]
     elif isinstance(world, LinearWorld) and not isinstance(world.actions, Fresh):
         signed = world.parameters * judge.signs[:, None]
         fill_truths(signed, np.ascontiguousarray(world.actions.features), room.means, room.truths)
+    return room
+
+
+def constraints_of(policy: Any, world: World) -> int:
+    """Return how many costs a policy has limits for."""
+    if type(policy) is AlwaysSafe or isinstance(world, TableWorld):
+        return 0
+    if isinstance(world, LinearWorld) and type(policy) is LinUCB:
+        return int(policy.settings(world.parameters.shape[1])[0][1])
+    return int(policy.flags[1])
 
 
 def turning(signs: Floats) -> Floats:
@@ -146,13 +158,13 @@ def turning(signs: Floats) -> Floats:
     return signs if np.any(signs < 0.0) else signs[:0]
 
 
-def stage_for(judge: Judge, world: LinearWorld) -> cpu.Stage:
+def stage_for(judge: Judge, world: LinearWorld) -> Stage:
     """Return where a linear policy plays."""
     fresh = isinstance(world.actions, Fresh)
     features = np.zeros((count_of(world), world.parameters.shape[1]))
     if not isinstance(world.actions, Fresh):
         features[:] = world.actions.features
-    return cpu.Stage(
+    return Stage(
         features,
         fresh,
         Truth(world.parameters.copy(), world.noise.copy(), NOISES[world.noise_kind]),
@@ -165,7 +177,7 @@ def stage_for(judge: Judge, world: LinearWorld) -> cpu.Stage:
     )
 
 
-def player_for(policy: Any, world: LinearWorld) -> cpu.Player:
+def player_for(policy: Any, world: LinearWorld) -> Player:
     """Return a linear policy as its kernels see it."""
     inflation = INFLATIONS[policy.inflation] if type(policy) is SafeLTS else 0
     memory = policy.start().memory
@@ -176,13 +188,13 @@ def player_for(policy: Any, world: LinearWorld) -> cpu.Player:
         flags, numbers = policy.flags, policy.numbers
     if not isinstance(world.actions, Fresh):
         memory = following(world.actions.features, flags, numbers, memory)
-    return cpu.Player(type(policy) is SafeLTS, flags, numbers, memory, inflation)
+    return Player(type(policy) is SafeLTS, flags, numbers, memory, inflation)
 
 
-def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> cpu.Bandit:
+def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> Bandit:
     """Return a policy over arms as its kernels see it, and the arms as they are."""
     constrained = type(policy) is OPB
-    return cpu.Bandit(
+    return Bandit(
         constrained,
         policy.flags,
         policy.numbers,
@@ -198,11 +210,11 @@ def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> cpu.Bandit:
     )
 
 
-def listing_for(policy: KernelOPLB, judge: Judge, world: TableWorld) -> kernel_loop.Listing:
+def listing_for(policy: KernelOPLB, judge: Judge, world: TableWorld) -> Listing:
     """Return a kernel policy and the listed actions, all of which its memory follows and has room for."""
     features = np.array(world.actions.features)
     memory = started(policy.flags, policy.numbers, min(policy.capacity, len(features) + 1))
-    return kernel_loop.Listing(
+    return Listing(
         policy.flags,
         policy.numbers,
         following_listed(world.actions.features, policy.flags, policy.numbers, memory),
@@ -216,7 +228,7 @@ def listing_for(policy: KernelOPLB, judge: Judge, world: TableWorld) -> kernel_l
     )
 
 
-def listed_room(room: cpu.Room, listing: kernel_loop.Listing) -> cpu.Room:
+def listed_room(room: Room, listing: Listing) -> Room:
     """Return work space for a kernel policy on listed actions."""
     (count, d), m = listing.features.shape, listing.thresholds.size
     return room._replace(

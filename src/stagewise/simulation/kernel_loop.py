@@ -3,12 +3,13 @@
 from typing import NamedTuple
 
 from stagewise.kernels import kernel_mind, kernel_oplb, linear
-from stagewise.kernels.blend import Odds, named_odds
+from stagewise.kernels.blend import named_odds
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import fill_outcome
-from stagewise.simulation.cpu import NOBODY, Room, next_mixed, share_of, sign
+from stagewise.simulation.mixed import fill_mixed
+from stagewise.simulation.stage import Room, sign
 
 
 class Listing(NamedTuple):
@@ -36,7 +37,7 @@ def play_listed(listing: Listing, room: Room, trace: Trace, seed: int, run: int,
     for t in range(first, last):
         lottery = uniform(seed, run, t, POLICY, 0)
         code = kernel_oplb.take(listing.features, True, room.everyone, mind, sight, odds, room.work, lottery)
-        fill_listed_mixture(listing, odds, room.values)
+        fill_mixed(listing.means, count, odds, room.values)
         sign(listing.signs, room.values)
         note(trace, t, listing.best, room.values, listing.thresholds)
         for signal in range(room.means.size):
@@ -44,16 +45,3 @@ def play_listed(listing: Listing, room: Room, trace: Trace, seed: int, run: int,
         fill_outcome(listing.outcomes, room.means, listing.noise, seed, run, t, room.values)
         sign(listing.signs, room.values)
         kernel_oplb.study_all(mind, sight.action, True, room.values, room.work)
-
-
-@kernel
-def fill_listed_mixture(listing: Listing, odds: Odds, values: Floats) -> None:
-    """Write the true expected reward and costs of the mixture, adding up in the order of the list."""
-    home = listing.features.shape[0]
-    values[:] = 0.0
-    index = next_mixed(odds, home, -1)
-    while index != NOBODY:
-        share = share_of(odds, home, index)
-        for signal in range(values.size):
-            values[signal] += share * listing.means[signal, index]
-        index = next_mixed(odds, home, index)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels import counts, linear, opb
+from stagewise.kernels import counts, linear, normal, opb
 from stagewise.kernels.compile import Floats, kernel, named
-from stagewise.kernels.draw import normal_pair, uniform, uniform_pair
+from stagewise.kernels.draw import uniform, uniform_pair
 from stagewise.kernels.mixture import safe_share
 from stagewise.kernels.promise import Promise, factor_of
 from stagewise.kernels.radius import LOGDET, MIXTURE, closed_form, log_determinant, mixture
@@ -20,7 +20,7 @@ from stagewise.kernels.world import noisy
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
-from stagewise.simulation import unrolled
+from stagewise.simulation import unrolled_arms, unrolled_rays
 from stagewise.simulation.compiled import bandit_for, player_for, stage_for
 from stagewise.simulation.judge import Judge
 from stagewise.worlds.arms import ArmsWorld
@@ -28,6 +28,12 @@ from stagewise.worlds.linear import LinearWorld
 
 MOST_RAYS = 12  # beyond them the numbers of a run do not fit into a thread's 255 registers
 MOST_ARMS = 16
+FEWER = 128  # registers for arms: twice the warps, for the price of a few numbers in memory (benchmarks/README.md)
+TABLES = (  # of the normal quantiles: a thread reads an argument faster than it makes a number out of its own code
+    (normal.CENTRE_NUMERATOR, normal.CENTRE_DENOMINATOR),
+    (normal.TAIL_NUMERATOR, normal.TAIL_DENOMINATOR),
+    (normal.FAR_NUMERATOR, normal.FAR_DENOMINATOR),
+)
 
 
 class Call(NamedTuple):
@@ -58,7 +64,7 @@ def rays_call(policy: Any, judge: Judge, world: LinearWorld, audited: bool) -> C
         return None
     sizes = (count, shape.constraints, 1 + world.costs)
     switches = (shape.origin, shape.directional, shape.offers_safe)
-    form = unrolled.Rays(*sizes, *switches, int(stage.truth.kind), limits > 0, audited)
+    form = unrolled_rays.Rays(*sizes, *switches, int(stage.truth.kind), limits > 0, audited)
     mind = named(linear.named_mind)(player.flags, player.numbers, player.memory)
     coordinates, known = placed(mind, stage.features)
     gram = coordinates @ coordinates.T / mind.reward.belief.ridge
@@ -66,7 +72,7 @@ def rays_call(policy: Any, judge: Judge, world: LinearWorld, audited: bool) -> C
     scalars = (*ray_scalars(mind, form), *world_scalars(world, judge))
     dimension = mind.reward.ridge.root.shape[0]
     play = compiled_rays(form, int(shape.radius), dimension)
-    return Call(play, (gram, known, truth, *scalars))
+    return Call(play, (gram, known, truth, *scalars, TABLES))
 
 
 def placed(mind: linear.Mind, features: Floats) -> tuple[Floats, Floats]:
@@ -77,8 +83,8 @@ def placed(mind: linear.Mind, features: Floats) -> tuple[Floats, Floats]:
     return coordinates, np.outer(anchor.known, shares)
 
 
-def ray_scalars(mind: linear.Mind, form: unrolled.Rays) -> list[float]:
-    """Return the numbers that `unrolled.ray_names` names."""
+def ray_scalars(mind: linear.Mind, form: unrolled_rays.Rays) -> list[float]:
+    """Return the numbers that `unrolled_rays.scalar_names` names."""
     belief, promise, known = mind.reward.belief, mind.promise, mind.reward.anchor.known
     each = [(belief.noise[k], belief.norm_bound[k], belief.confidence[k], known[k]) for k in range(1 + form.costs)]
     limits = [limit_scalars(promise, j, known[0], known[1 + j]) for j in range(form.costs)]
@@ -115,8 +121,8 @@ def arms_call(policy: OPB, judge: Judge, world: ArmsWorld, audited: bool) -> Cal
     _, ceiling, factor = limit_scalars(promise, 0, reward, cost)
     told = (*radius.noise, radius.confidence, width, reward, cost, promise.limits[0], ceiling, factor)
     scalars = [float(value) for value in (*told, promise.cost_scale)] + world_scalars(world, judge)
-    play = compiled_arms(unrolled.Arms(count, int(terms.safe), int(bandit.outcomes), audited))
-    return Call(play, (world.table.copy(), *scalars, int(radius.kind)))
+    play = compiled_arms(unrolled_arms.Arms(count, int(terms.safe), int(bandit.outcomes), audited))
+    return Call(play, (world.table.copy(), *scalars, int(radius.kind), TABLES))
 
 
 def radius_for(kind: int, dimension: int) -> Callable[..., float]:
@@ -135,25 +141,28 @@ def radius_for(kind: int, dimension: int) -> Callable[..., float]:
     return radius
 
 
-CALLED = (normal_pair, uniform, uniform_pair, noisy, safe_share, safe_step, tie_floor, counts.unit_radius)
+CALLED = (uniform, uniform_pair, noisy, safe_share, safe_step, tie_floor, counts.unit_radius)
 
 
-def compiled(source: str, **more: Any) -> Any:
-    """Return the loop that a source text defines, for the GPU."""
+def compiled(source: str, registers: int | None = None, **more: Any) -> Any:
+    """Return the loop that a source text defines, for the GPU, in as many registers a thread at most."""
     from numba import cuda
 
-    room = {"cuda": cuda, "math": math, **{function.__name__: function for function in CALLED}, **more}
+    from stagewise.simulation import lockstep
+
+    called = (*CALLED, lockstep.larger, lockstep.lesser, lockstep.normals, lockstep.ratio, lockstep.root)
+    room = {"cuda": cuda, "math": math, **{function.__name__: function for function in called}, **more}
     exec(compile(source, "<unrolled>", "exec"), room)
-    return cuda.jit(room["play"])
+    return cuda.jit(room["play"], max_registers=registers)
 
 
 @cache
-def compiled_rays(form: unrolled.Rays, kind: int, dimension: int) -> Any:
+def compiled_rays(form: unrolled_rays.Rays, kind: int, dimension: int) -> Any:
     """Return the loop over rays of one form."""
-    return compiled(unrolled.rays(form), radius=radius_for(kind, dimension))
+    return compiled(unrolled_rays.written(form), radius=radius_for(kind, dimension))
 
 
 @cache
-def compiled_arms(form: unrolled.Arms) -> Any:
+def compiled_arms(form: unrolled_arms.Arms) -> Any:
     """Return the loop over arms of one form."""
-    return compiled(unrolled.arms(form))
+    return compiled(unrolled_arms.written(form), registers=FEWER)

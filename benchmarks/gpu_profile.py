@@ -16,9 +16,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from gpu import CASES
 from numba import cuda as target
 
+from gpu import CASES
 from stagewise.simulation import cuda, registers
 from stagewise.simulation.judge import judge
 

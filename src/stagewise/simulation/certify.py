@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from stagewise.reports.regret_bound import regret_bound
 from stagewise.simulation.claim import terms_for, thresholds_of
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.judge import World, judge
+from stagewise.simulation.kept import Kept
 from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import recorded
 from stagewise.simulation.simulate import (
@@ -60,7 +62,8 @@ def certify(
     `world` is a world; or a function from a run's number to its own world, or to its own policy and world (`policy` is
     None then). `delta` is the policy's own unless given. Every statement is made with `confidence`. `early`: stop as
     soon as the claim and the intervals it rests on are decided, or the claim is refuted, by intervals that hold at all
-    times at once (docs/certify.md). With `out`, certificate.json and certificate.html are written there.
+    times at once (docs/certify.md). With `out`, certificate.json and certificate.html are written there; batches that
+    were played are kept there until then, so that the same call goes on where it was cut short.
     """
     begun = time.perf_counter()
     counted(rounds, "rounds")
@@ -81,11 +84,12 @@ def certify(
         "backend": chosen,
         "points": POINTS,
     }
+    kept = Kept(None if out is None else Path(out), kept_plan(first, family_description(policy, world), plan))
     with (
         opened(executor, -(-runs // plan["batch"]), rounds * runs) as workers,
         bar(progress and rounds * runs >= PAYS, runs, 0, rounds) as advance,
     ):
-        parts = gathered(policy, world, plan, terms, workers, advance)
+        parts = gathered(policy, world, plan, terms, workers, advance, kept)
     content = {
         **concluded(first, place, parts, plan, terms),
         "world": family_description(policy, world),
@@ -97,6 +101,7 @@ def certify(
     certificate = Certificate(content)
     if out is not None:
         certificate.save(out)
+        kept.forget()
     return certificate
 
 
@@ -107,6 +112,7 @@ def gathered(
     terms: Terms,
     workers: Executor | None,
     advance: Callable[[], None],
+    kept: Kept,
 ) -> list[Findings]:
     """Play batch after batch until the answer is clear.
 
@@ -119,9 +125,13 @@ def gathered(
     tally = np.zeros(2 + len(terms.names), dtype=np.int64)
     while len(parts) < len(starts):
         wave = starts[len(parts) : len(parts) + max(len(parts), os.cpu_count() or 1)]
-        tasks = {start: task_for(policy, world, plan, start, min(batch, runs - start)) for start in wave}
-        found = {}
-        for start, findings in performed(findings_of, tasks, workers):
+        before = {start: kept.found(start) for start in wave}
+        found = {start: findings for start, findings in before.items() if findings is not None}
+        left = [start for start in wave if start not in found]
+        tasks = {start: task_for(policy, world, plan, start, min(batch, runs - start)) for start in left}
+        for start, findings in chain(list(found.items()), performed(findings_of, tasks, workers)):
+            if start in tasks:
+                kept.keep(start, findings)
             found[start] = findings
             for _ in findings.runs:
                 advance()
@@ -133,6 +143,12 @@ def gathered(
             if plan["early"] and reweighed(int(tally[0]), int(tally[1]), tally[2:].tolist(), terms, False).clear:
                 return parts
     return parts
+
+
+def kept_plan(policy: Any, family: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
+    """Return what a batch is a function of."""
+    same = {name: plan[name] for name in ("rounds", "seed", "batch", "backend", "points")}
+    return {"policy": described(policy), "world": family, **same, "versions": packages()}
 
 
 def task_for(policy: Any, world: Family, plan: dict[str, Any], first: int, count: int) -> tuple[Any, ...]:

@@ -1,0 +1,67 @@
+"""Batches kept in a folder while a certificate is being made, so that one that was cut short goes on from there."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from stagewise.problem.errors import InvalidFile
+from stagewise.reports.findings import Findings
+from stagewise.reports.result import write_text
+
+
+class Kept:
+    """The batches of one plan: `folder` None, or worlds that no file can tell apart, keep nothing."""
+
+    def __init__(self, folder: Path | None, plan: dict[str, Any]) -> None:
+        known = plan["world"].get("family") != "callable" and isinstance(plan["policy"]["settings"], dict)
+        self.folder = folder / "batches" if folder is not None and known else None
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            agree(self.folder / "plan.json", plan)
+
+    def path(self, first: int) -> Path:
+        """Return where the batch from run `first` on lies."""
+        assert self.folder is not None
+        return self.folder / f"from-{first:09d}.npz"
+
+    def keep(self, first: int, findings: Findings) -> None:
+        """Write a batch beside its place, then move it there in one step."""
+        if self.folder is not None:
+            draft = self.path(first).with_suffix(".part")
+            with draft.open("wb") as file:
+                np.savez(file, **findings._asdict())
+            os.replace(draft, self.path(first))
+
+    def found(self, first: int) -> Findings | None:
+        """Return a batch that was played before."""
+        if self.folder is None or not self.path(first).exists():
+            return None
+        try:
+            with np.load(self.path(first), allow_pickle=False) as arrays:
+                return Findings(*(arrays[name] for name in Findings._fields))
+        except (OSError, ValueError, KeyError, BadZipFile):
+            raise InvalidFile(f"{self.path(first)} is not a batch of runs; delete it, and it is played again") from None
+
+    def forget(self) -> None:
+        """Take the batches away: the certificate is there."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder)
+
+
+def agree(path: Path, plan: dict[str, Any]) -> None:
+    """Write the plan, or refuse batches of another one."""
+    plan = json.loads(json.dumps(plan))
+    if not path.exists():
+        write_text(path, json.dumps(plan, indent=1))
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    for key, value in plan.items():
+        if kept.get(key) != value:
+            raise InvalidFile(
+                f"{path.parent} holds batches of another certificate, whose {key} differs; "
+                "choose another folder or delete that one"
+            )

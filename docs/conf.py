@@ -3,6 +3,7 @@
 import stagewise
 
 project = "stagewise"
+author = copyright = "the stagewise developers"
 version = release = stagewise.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath", "amsmath"]

@@ -59,6 +59,13 @@ def test_families_are_named_in_the_file(tmp_path: Path) -> None:
     assert sw.Certificate.load(tmp_path).content["world"]["family"] == "random-sphere"
 
 
+def test_only_means_of_arms_are_spread(tmp_path: Path) -> None:
+    text = GOOD + '[certify]\nfamily = "random-sphere"\nspread = 0.5\n'
+    code, said = called("certify", spec(tmp_path, text), "--runs", 10, "--out", tmp_path, "--quiet")
+    assert code == 2
+    assert "spread is 0.5 and family 'random-sphere'" in said
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -100,7 +100,7 @@ FAMILIES = {
     "sphere": (POLICY, sw.SphereFamily(FIXED, seed=4)),
     "arms": (
         sw.OPB(arms=3, safe_action=sw.SafeAction(arm=1, reward=0.3, cost=0.1), threshold=0.4, radius="kl"),
-        sw.ArmsFamily(sw.ArmsWorld(reward=[0.5, 0.3, 0.9], cost=[0.5, 0.1, 0.8]), safe=1, seed=4),
+        sw.ArmsFamily(sw.ArmsWorld(reward=[0.5, 0.3, 0.9], cost=[0.5, 0.1, 0.8]), safe=1, seed=4, spread=0.5),
     ),
 }
 
@@ -178,6 +178,22 @@ def test_a_family_of_worlds_is_a_function_of_seed_and_run() -> None:
     assert np.array_equal(family(7).parameters, sw.SphereFamily(FIXED, seed=4)(7).parameters)
     assert not np.array_equal(family(7).parameters, family(8).parameters)
     assert not np.array_equal(family(7).parameters, sw.SphereFamily(FIXED, seed=5)(7).parameters)
+
+
+@pytest.mark.parametrize("spread", [-0.1, 1.5, float("nan")])
+def test_a_spread_keeps_means_from_being_negative(spread: float) -> None:
+    with pytest.raises(sw.InvalidProblem, match="spread"):
+        sw.ArmsFamily(sw.ArmsWorld(reward=[0.5, 0.3], cost=[0.5, 0.1]), spread=spread)
+
+
+def test_spread_means_stay_around_those_of_the_world_and_below_one() -> None:
+    world = sw.ArmsWorld(reward=[0.5, 0.3, 0.9], cost=[0.5, 0.1, 0.02])
+    family = sw.ArmsFamily(world, safe=1, spread=0.5)
+    tables = np.array([family(run).table for run in range(200)])
+    assert np.all(tables >= 0.5 * world.table - 1e-15)
+    assert np.all(tables <= np.minimum(1.5 * world.table, 1.0) + 1e-15)
+    assert np.array_equal(tables[:, :, 1], np.broadcast_to(world.table[:, 1], (200, 2)))
+    assert np.all(tables[:, :, [0, 2]].std(axis=0) > 0.0)
 
 
 def test_batches_are_neither_too_many_nor_too_long() -> None:

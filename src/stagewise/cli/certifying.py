@@ -27,7 +27,7 @@ def certified(
         raise InvalidFile(f"{spec} holds {len(asked.policies)} policies; a certificate is about one")
     policy, plan = next(iter(asked.policies.values())), asked.simulation
     safe = getattr(getattr(policy, "safe_action", None), "arm", None) or 0
-    family = family_of(asked.certify.family, asked.world, safe, plan.seed)
+    family = family_of(asked.certify.family, asked.world, safe, plan.seed, asked.certify.spread)
     certificate = certify(
         policy,
         family,

@@ -61,6 +61,7 @@ class Certify(Strict):
     """Which worlds a certificate is about."""
 
     family: Literal["fixed", "random-sphere", "random-arms"] = "fixed"
+    spread: float | None = None  # of the means of random-arms around those of the world
 
 
 class Actions(Strict):

@@ -128,11 +128,14 @@ def promised(content: dict[str, Any]) -> str:
 
 def assumed(content: dict[str, Any]) -> str:
     """Return what the policy was told, beside what was so."""
-    family = content["world"]["family"]
+    family, spread = content["world"]["family"], content["world"].get("spread")
+    means = (
+        "from [0, 1]" if spread is None else f"around the given ones, {percent(spread)} less to {percent(spread)} more"
+    )
     where = {
         "fixed": "All runs were played in one and the same world.",
         "random-sphere": "Every run had its own world: directions of reward and cost drawn evenly from the sphere.",
-        "random-arms": "Every run had its own world: means of all arms but the safe one drawn evenly from [0, 1].",
+        "random-arms": f"Every run had its own world: means of all arms but the safe one drawn evenly {means}.",
     }.get(family, f"Every run had its own world, drawn by {content['world'].get('name', 'a function')}.")
     if not content["assumptions"]:
         return f"<p>{html.escape(where)} The policy rests on nothing but the safe action being safe.</p>"

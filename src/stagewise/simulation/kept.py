@@ -20,9 +20,9 @@ class Kept:
     def __init__(self, folder: Path | None, plan: dict[str, Any]) -> None:
         known = plan["world"].get("family") != "callable" and isinstance(plan["policy"]["settings"], dict)
         self.folder = folder / "batches" if folder is not None and known else None
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            agree(self.folder / "plan.json", plan)
+        self.plan = json.loads(json.dumps(plan))
+        if self.folder is not None and (path := self.folder / "plan.json").exists():
+            agree(path, self.plan)
 
     def path(self, first: int) -> Path:
         """Return where the batch from run `first` on lies."""
@@ -32,6 +32,9 @@ class Kept:
     def keep(self, first: int, findings: Findings) -> None:
         """Write a batch beside its place, then move it there in one step."""
         if self.folder is not None:
+            if not (plan := self.folder / "plan.json").exists():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                write_text(plan, json.dumps(self.plan, indent=1))
             draft = self.path(first).with_suffix(".part")
             with draft.open("wb") as file:
                 np.savez(file, **findings._asdict())
@@ -49,15 +52,12 @@ class Kept:
 
     def forget(self) -> None:
         """Take the batches away: the certificate is there."""
-        if self.folder is not None:
+        if self.folder is not None and self.folder.exists():
             shutil.rmtree(self.folder)
 
 
 def agree(path: Path, plan: dict[str, Any]) -> None:
-    """Write the plan, or refuse batches of another one."""
-    plan = json.loads(json.dumps(plan))
-    if not path.exists():
-        write_text(path, json.dumps(plan, indent=1))
+    """Refuse batches of another plan."""
     kept = json.loads(path.read_text(encoding="utf-8"))
     for key, value in plan.items():
         if kept.get(key) != value:

@@ -92,7 +92,8 @@ def played_in(content: dict[str, Any], policy: Any, world: Any) -> tuple[Any, An
         policy = decoded(content["policy"])
     if world is None:
         base = rebuilt(told_of["world"])
-        world = family_of(told_of["family"], base, told_of.get("safe", 0), told_of.get("seed", 0))
+        drawn = (told_of.get("safe", 0), told_of.get("seed", 0), told_of.get("spread"))
+        world = family_of(told_of["family"], base, *drawn)
     return policy, world
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from stagewise.kernels.draw import INSTANCE, fill_normal, fill_uniform, signed
 from stagewise.problem.actions import Finite, Rays
+from stagewise.problem.checks import number
 from stagewise.problem.convex import Ball, Ellipsoid
 from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.problem.polytope import Box, Polytope
@@ -54,37 +55,52 @@ class SphereFamily:
 
 @dataclass(frozen=True)
 class ArmsFamily:
-    """For every run arms with their own means, uniform on [0, 1], but for the safe arm, which is as in `world`."""
+    """For every run arms with their own means, but for the safe arm, which is as in `world`.
+
+    They are uniform on [0, 1]; with `spread`, on [(1 − spread) m, (1 + spread) m] around each mean m, cut at 1.
+
+    >>> base = ArmsWorld(reward=[0.0, 0.1], cost=[0.0, 0.02])
+    >>> ArmsFamily(base, spread=0.5)(run=7).table.round(3).tolist()
+    [[0.0, 0.12], [0.0, 0.027]]
+    """
 
     world: ArmsWorld
     safe: int = 0
     seed: int = 0
+    spread: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.world, ArmsWorld) or not 0 <= self.safe < self.world.actions.count:
             raise InvalidProblem("means are drawn for the arms of an ArmsWorld, one of which is safe")
+        if self.spread is not None and not 0.0 <= number(self.spread, "spread") <= 1.0:
+            raise InvalidProblem(f"spread is {self.spread}; it must lie in [0, 1], so that no mean is negative")
 
     def __call__(self, run: int) -> ArmsWorld:
         """Return the world of a run."""
         world = self.world
         drawn = np.empty(world.table.shape)
         fill_uniform(drawn.reshape(-1), signed(self.seed), run, 0, INSTANCE)
+        if self.spread is not None:
+            drawn = np.minimum(world.table * (1.0 + self.spread * (2.0 * drawn - 1.0)), 1.0)
         drawn[:, self.safe] = world.table[:, self.safe]
         return ArmsWorld(reward=drawn[0], cost=drawn[1:], outcomes=world.outcomes, noise=world.noise)
 
     def description(self) -> dict[str, Any]:
         """Return the family as plain values."""
-        return {"family": "random-arms", "seed": self.seed, "safe": self.safe, "world": self.world.description()}
+        told = {"family": "random-arms", "seed": self.seed, "safe": self.safe, "world": self.world.description()}
+        return told if self.spread is None else {**told, "spread": self.spread}
 
 
-def family_of(name: str, world: Any, safe: int, seed: int) -> Any:
-    """Return a family by name: the world itself, or one drawn per run."""
+def family_of(name: str, world: Any, safe: int, seed: int, spread: float | None = None) -> Any:
+    """Return a family by name: the world itself, or one drawn per run; `spread` is for arms."""
+    if spread is not None and name != "random-arms":
+        raise InvalidProblem(f"spread is {spread} and family {name!r}; only the means of 'random-arms' are spread")
     if name == "fixed":
         return world
     if name == "random-sphere":
         return SphereFamily(world, seed)
     if name == "random-arms":
-        return ArmsFamily(world, safe, seed)
+        return ArmsFamily(world, safe, seed, spread)
     raise InvalidProblem(f"family is {name!r}; it must be 'fixed', 'random-sphere' or 'random-arms'")
 
 

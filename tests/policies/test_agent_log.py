@@ -15,6 +15,7 @@ from stagewise import (
     ROFUL,
     UCB,
     Agent,
+    AlwaysSafe,
     AtLeast,
     Decision,
     InvalidActions,
@@ -210,3 +211,11 @@ def test_the_papers_radius_refuses_a_log_beyond_its_bound(policy: Any) -> None:
     with refused(InvalidActions, "norm 3", "action_bound 1"):
         agent.learn_log([[3.0, 0.0]], [0.1], [0.1])
     assert agent.state.memory.tobytes() == before
+
+
+def test_logged_actions_are_a_list_even_where_nothing_is_learned() -> None:
+    agent = Agent(AlwaysSafe(safe_action=SafeAction(arm=0, cost=0.0), threshold=0.1))
+    for actions in (5, None, [[1], [1, 2]], "ab", [np.nan]):
+        with refused(InvalidActions, "the logged actions"):
+            agent.learn_log(actions, [0.5], [0.0])
+    agent.learn_log([0, 0], [0.5, 0.5], [0.0, 0.0])

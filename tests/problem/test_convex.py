@@ -206,3 +206,13 @@ BAD: dict[str, tuple[Any, list[object]]] = {
 def test_a_set_that_is_none_is_refused(make: Any, parts: list[object]) -> None:
     with refused(InvalidActions, *parts):
         make()
+
+
+@pytest.mark.parametrize(
+    "actions", [Ball(1.0, [0.0, 0.0]), Ellipsoid(np.eye(2)), Box([0, 0], [1, 1]), Polytope(np.eye(2))]
+)
+@pytest.mark.parametrize("point", [[0.5], [0.5, 0.5, 0.5], 0.5, [[0.5, 0.5]], [np.nan, 0.0], "x"])
+def test_a_point_of_another_shape_is_not_asked_about(actions: Any, point: Any) -> None:
+    with refused(InvalidActions, "the point"):
+        actions.contains(point)
+    assert actions.contains([0.5, 0.5])

@@ -16,6 +16,8 @@ from stagewise import (
     Agent,
     AlwaysSafe,
     InvalidProblem,
+    KernelOPLB,
+    LinearKernel,
     LinUCB,
     SafeAction,
     SafeLTS,
@@ -320,3 +322,16 @@ def test_a_safe_action_too_long_to_measure_is_refused() -> None:
 def test_thresholds_that_are_only_watched_are_checked_too(make: Any, threshold: Any) -> None:
     with refused(InvalidProblem, "threshold"):
         make(threshold)
+
+
+@pytest.mark.parametrize("value", [None, "False", 1, 0.0])
+def test_a_switch_is_true_or_false(value: Any) -> None:
+    linear: dict[str, Any] = {"safe_action": SafeAction(features=[0.0]), "threshold": 0.3, "noise": 0.1}
+    arm = SafeAction(arm=0, reward=0.1, cost=0.0)
+    for make in (
+        lambda: LCLUCB(**linear, share_delta=value),
+        lambda: KernelOPLB(**linear, kernel=LinearKernel(), norm_bound=1.0, share_delta=value),
+        lambda: OPB(arms=2, safe_action=arm, threshold=0.3, share_delta=value),
+    ):
+        with refused(InvalidProblem, "share_delta", "True or False"):
+            make()

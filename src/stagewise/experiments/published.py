@@ -17,7 +17,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.result import Result
 from stagewise.simulation.judge import judge
 from stagewise.simulation.recording import empty_trace, recorded
-from stagewise.worlds.arms import OUTCOMES, ArmsWorld
+from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
 
@@ -38,7 +38,7 @@ class Published:
         trace, threshold = empty_trace(recorded(self.rounds, RECORD), 1), np.array([self.threshold])
         if isinstance(self.world, ArmsWorld):
             means, noise = self.world.table.copy(), self.world.noise.copy()
-            room, kind = np.zeros(5 * means.shape[1] + 6), OUTCOMES[self.world.outcomes]
+            room, kind = np.zeros(5 * means.shape[1] + 6), self.world.kind
             play_arms(means, noise, kind, threshold, self.best, trace, room, SEED, run, self.rounds)
         else:
             features = np.array(listed(self.world))

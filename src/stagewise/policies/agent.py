@@ -8,9 +8,9 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
-from stagewise.policies.policy import Played, Policy, State
+from stagewise.policies.policy import Played, Policy, State, check_verbs
 from stagewise.policies.saved import check_kind, read, written
-from stagewise.problem.checks import array, is_listing, shown
+from stagewise.problem.checks import array, is_listing, seed_of, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
@@ -32,16 +32,9 @@ class Agent:
     """
 
     def __init__(self, policy: Policy, seed: int | np.random.Generator = 0) -> None:
-        if isinstance(policy, type) or not all(hasattr(policy, verb) for verb in ("start", "decide", "learn")):
-            raise InvalidProblem(f"policy is {shown(policy)}; it must be an object with start, decide and learn")
-        if isinstance(seed, np.random.Generator):
-            seed = int(seed.integers(2**63))
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
-            raise InvalidProblem(
-                f"seed is {seed!r}; it must be a whole number from 0 to 2**64 - 1, or a numpy Generator"
-            )
+        check_verbs(policy)
         self.policy = policy
-        self.seed = int(seed)
+        self.seed = seed_of(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
         self.round = 0
         self._key = signed(self.seed)
         self._state: State = policy.start()

@@ -8,7 +8,8 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
-from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.checks import array
+from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
 from stagewise.records.decision import Decision
@@ -62,7 +63,10 @@ class AlwaysSafe(Learning):
 
     def logged(self, actions: Any) -> Floats:
         """Return the logged actions, of which nothing is learned."""
-        return np.asarray(actions)
+        rows = array(actions, "the logged actions", InvalidActions)
+        if rows.ndim == 0:
+            raise InvalidActions(f"the logged actions are {rows}; they must be a list, one action a row")
+        return rows
 
     def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Learn nothing."""

@@ -6,9 +6,9 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.models.arms import RADII, RANGED, ArmsModel, confidence_of, lows_of, union_kind
-from stagewise.policies.settings import one_of, probability
+from stagewise.policies.settings import probability
 from stagewise.problem.actions import ALL, Arms, Flags
-from stagewise.problem.checks import one_per, shown
+from stagewise.problem.checks import one_of, one_per, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 
 
@@ -25,7 +25,7 @@ def arms_model(
 ) -> ArmsModel:
     """Return what is assumed of the arms; δ is shared by `signals` signals."""
     one_of(radius, RADII, "radius")
-    rounds = checked_horizon(horizon)
+    rounds = None if horizon is None else whole_at_least(horizon, "horizon", 1)
     if radius in RANGED and noise is not None:
         raise InvalidProblem(
             f"noise is {shown(noise)} and radius {radius!r}; that radius is for outcomes in [0, 1] and takes no noise, "
@@ -46,22 +46,6 @@ def arms_model(
         confidence=confidence_of(kind, probability(delta, "delta"), arms, signals, rounds),
         blind=blind,
     )
-
-
-def checked_count(arms: Any) -> int:
-    """Return a number of arms."""
-    if isinstance(arms, bool) or not isinstance(arms, int | np.integer) or arms < 1:
-        raise InvalidProblem(f"arms is {shown(arms)}; it must be a whole number of at least 1")
-    return int(arms)
-
-
-def checked_horizon(horizon: Any) -> int | None:
-    """Return a number of rounds, or None."""
-    if horizon is None:
-        return None
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise InvalidProblem(f"horizon is {horizon!r}; it must be a whole number of rounds of at least 1, or None")
-    return int(horizon)
 
 
 def eligible_arms(actions: Any, arms: int) -> Flags:

@@ -18,9 +18,9 @@ from stagewise.policies.mixtures import decision_from_mixture
 from stagewise.policies.oplb import listed_of
 from stagewise.policies.policy import Played, State
 from stagewise.policies.rays import own
-from stagewise.policies.settings import ceilings_of, one_of, probability, promise_numbers
+from stagewise.policies.settings import ceilings_of, probability, promise_numbers
 from stagewise.problem.actions import Finite, Listed, Rays
-from stagewise.problem.checks import kept, number, one_per, positive, shown
+from stagewise.problem.checks import kept, number, one_of, one_per, positive, shown, switch, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
@@ -76,15 +76,13 @@ class KernelOPLB(Learning):
             object.__setattr__(self, name, kept(getattr(self, name)))
         if not isinstance(self.kernel, Kernel):
             raise InvalidProblem(f"kernel is {shown(self.kernel)}; it must be RBF(...), Matern(...) or LinearKernel()")
-        if isinstance(self.capacity, bool) or not isinstance(self.capacity, int | np.integer) or self.capacity < 1:
-            raise InvalidProblem(f"capacity is {shown(self.capacity)}; it must be a whole number of at least 1")
+        object.__setattr__(self, "capacity", whole_at_least(self.capacity, "capacity", 1))
         safe = checked_baseline(self.safe_action, self.kernel)
         thresholds = resolved(self.threshold, stand_in(safe, self.kernel))
         directional = one_of(self.optimism, ("inflated", "directional"), "optimism") == "directional"
         model = self.model(safe, thresholds)
         ceilings = ceilings_of(thresholds, self.cost_bound, None)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale)
-        object.__setattr__(self, "capacity", int(self.capacity))
         object.__setattr__(self, "dimension", safe.dimension)
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "flags", model.flags(directional=directional, inflated=not directional))
@@ -93,7 +91,7 @@ class KernelOPLB(Learning):
     def model(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
         """Return what is assumed of the signals."""
         names = ("reward", *thresholds.names)
-        share = probability(self.delta, "delta") / (len(names) if self.share_delta else 1)
+        share = probability(self.delta, "delta") / (len(names) if switch(self.share_delta, "share_delta") else 1)
         tolerance = number(self.tolerance, "tolerance")
         if not SMALLEST_TOLERANCE <= tolerance < 1.0:
             raise InvalidProblem(

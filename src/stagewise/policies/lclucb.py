@@ -10,9 +10,8 @@ from stagewise.policies.convex import decision_in_convex
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
-from stagewise.policies.settings import whole_at_least
+from stagewise.problem.checks import switch, whole_at_least
 from stagewise.problem.convex import Convex
-from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
@@ -42,8 +41,7 @@ class LCLUCB(LinearPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         whole_at_least(self.starts, "starts", 1)
-        if not isinstance(self.certify, bool):
-            raise InvalidProblem(f"certify is {self.certify!r}; it must be True or False")
+        switch(self.certify, "certify")
 
     def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Choose a point on one of the rays, or of a convex set."""

@@ -12,9 +12,9 @@ from stagewise.kernels.following import change_followed
 from stagewise.models.linear import RADII, LinearModel
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
-from stagewise.policies.settings import ceilings_of, one_of, probability, promise_numbers
+from stagewise.policies.settings import ceilings_of, probability, promise_numbers
 from stagewise.problem.actions import Finite, Listed
-from stagewise.problem.checks import kept, one_per, positive
+from stagewise.problem.checks import kept, one_of, one_per, positive, switch
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
@@ -78,7 +78,7 @@ class LinearPolicy(Learning):
     def model(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals."""
         names = ("reward", *thresholds.names)
-        share = probability(self.delta, "delta") / (len(names) if self.share_delta else 1)
+        share = probability(self.delta, "delta") / (len(names) if switch(self.share_delta, "share_delta") else 1)
         size = float(np.linalg.norm(safe.features))
         if self.radius == "paper" and size > positive(self.action_bound, "action_bound") * (1.0 + 1e-9):
             raise InvalidProblem(

@@ -15,9 +15,10 @@ from stagewise.policies.linear import absorbed, check_features, fitting_memory, 
 from stagewise.policies.oplb import listed_of
 from stagewise.policies.policy import Played, State
 from stagewise.policies.rays import decision_on_rays
-from stagewise.policies.settings import one_of, probability, promise_numbers
+from stagewise.policies.settings import probability, promise_numbers
 from stagewise.policies.watching import watched
-from stagewise.problem.checks import positive
+from stagewise.problem.actions import Listed
+from stagewise.problem.checks import one_of, positive
 from stagewise.problem.errors import InvalidActions
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
@@ -104,11 +105,10 @@ class LinUCB(Learning):
 
     def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Choose the most hopeful of the actions."""
-        listed = listed_of(actions)
+        listed = self.fitting(listed_of(actions))
         count, d = listed.features.shape
         flags, numbers = self.settings(d)
         memory = self.memory(state, flags, numbers)
-        self.check(listed.features)
         sheet, work = np.empty(linear.sheet_size(d, 0, count)), np.empty(linear.work_size(d, 0, 0))
         code = lc_lucb.decide(listed.features, listed.eligible, flags, numbers, memory, sheet, work)
         return decision_on_rays(
@@ -117,12 +117,13 @@ class LinUCB(Learning):
 
     def logged(self, actions: Any) -> Floats:
         """Return logged actions (n, d)."""
-        return self.check(listed_of(actions).features)
+        return self.fitting(listed_of(actions)).features
 
-    def check(self, features: Floats) -> Floats:
-        """Return actions that the radius can be used with."""
-        check_features(features, features.shape[1], self.action_bound if self.radius == "paper" else math.inf)
-        return features
+    def fitting(self, listed: Listed) -> Listed:
+        """Return the action set if the radius can be used with it."""
+        features, bound = listed.features, self.action_bound if self.radius == "paper" else math.inf
+        check_features(features, features.shape[1], bound)
+        return listed
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's: empty, or of some dimension."""

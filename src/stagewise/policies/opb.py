@@ -10,12 +10,12 @@ from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.models.arms import ArmsModel
-from stagewise.policies.arms import arms_model, checked_count, eligible_arms, logged_arms
+from stagewise.policies.arms import arms_model, eligible_arms, logged_arms
 from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.mixtures import decision_from_mixture
 from stagewise.policies.policy import Played, State
-from stagewise.policies.settings import FALLBACKS, OVER, ceilings_of, one_of, promise_numbers
-from stagewise.problem.checks import kept
+from stagewise.policies.settings import FALLBACKS, OVER, ceilings_of, promise_numbers
+from stagewise.problem.checks import kept, one_of, switch, whole_at_least
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
@@ -59,7 +59,7 @@ class OPB(Learning):
     def __post_init__(self) -> None:
         for name in ("threshold", "noise"):
             object.__setattr__(self, name, kept(getattr(self, name)))
-        safe = checked_arm(self.safe_action, checked_count(self.arms))
+        safe = checked_arm(self.safe_action, whole_at_least(self.arms, "arms", 1))
         thresholds = resolved(self.threshold, safe)
         one_of(self.optimism, ("inflated", "directional"), "optimism")
         if self.cost_bound is None:
@@ -75,7 +75,7 @@ class OPB(Learning):
         directional = self.optimism == "directional"
         switches = [safe.reward is not None, thresholds.safe is not None, directional, not directional]
         names = ("reward", *thresholds.names)
-        signals = len(names) if self.share_delta else 2
+        signals = len(names) if switch(self.share_delta, "share_delta") else 2
         blind = max(1.0, self.cost_bound)
         signs = thresholds.signs
         model = arms_model(self.arms, names, self.noise, self.radius, self.delta, self.horizon, signals, blind, signs)

@@ -15,9 +15,8 @@ from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import SAFEST, Blend, decision_from_blend, drawn, solved_blend
 from stagewise.policies.policy import State
 from stagewise.policies.rays import own
-from stagewise.policies.settings import one_of, whole_at_least
 from stagewise.problem.actions import Arms, Finite, Listed
-from stagewise.problem.checks import positive
+from stagewise.problem.checks import one_of, positive, whole_at_least
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.polytope import Box, Polytope

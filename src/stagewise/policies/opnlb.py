@@ -15,9 +15,9 @@ from stagewise.policies.learning import Learning
 from stagewise.policies.oplb import listed_of
 from stagewise.policies.policy import Played, State
 from stagewise.policies.safe_mixture import Offer, Rule, decided
-from stagewise.policies.settings import one_of, probability, promise_numbers
+from stagewise.policies.settings import probability, promise_numbers
 from stagewise.problem.actions import checked
-from stagewise.problem.checks import kept, number, one_per, shown
+from stagewise.problem.checks import kept, number, one_of, one_per, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.functions import class_of, classes_of
 from stagewise.problem.safe_action import SafeAction
@@ -165,5 +165,4 @@ def check_words(policy: OPNLB) -> None:
         )
     if policy.reward_scale is not None and not number(policy.reward_scale, "reward_scale") >= 0.0:
         raise InvalidProblem(f"reward_scale is {policy.reward_scale}; it must be at least 0, since it adds to hope")
-    if isinstance(policy.search, bool) or not isinstance(policy.search, int | np.integer) or policy.search < 1:
-        raise InvalidProblem(f"search is {shown(policy.search)}; it must be a whole number of at least 1")
+    whole_at_least(policy.search, "search", 1)

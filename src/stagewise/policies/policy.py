@@ -4,6 +4,8 @@ from typing import Any, NamedTuple, Protocol
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.ridge import ELSEWHERE
+from stagewise.problem.checks import shown
+from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
@@ -29,6 +31,12 @@ class Played(NamedTuple):
         if decision.news:
             return cls(decision.action)
         return cls(decision.action, decision.index, decision.step)
+
+
+def check_verbs(policy: Any) -> None:
+    """Refuse what is not a policy."""
+    if isinstance(policy, type) or not all(hasattr(policy, verb) for verb in ("start", "decide", "learn")):
+        raise InvalidProblem(f"policy is {shown(policy)}; it must be an object with start, decide and learn")
 
 
 class Policy(Protocol):

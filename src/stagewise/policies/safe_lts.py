@@ -9,7 +9,7 @@ from stagewise.kernels import linear, safe_lts
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
-from stagewise.policies.settings import one_of
+from stagewise.problem.checks import one_of
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.problem.checks import number, positive, shown
+from stagewise.problem.checks import number, positive
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
@@ -30,20 +30,6 @@ def probability(value: Any, name: str) -> float:
             f"{name} is {result}; it must lie strictly between 0 and 1, being a probability of failure"
         )
     return result
-
-
-def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
-    """Return one of the choices."""
-    if not isinstance(value, str) or value not in choices:
-        raise InvalidProblem(f"{name} is {value!r}; it must be one of {', '.join(map(repr, choices))}")
-    return value
-
-
-def whole_at_least(value: Any, name: str, least: int) -> int:
-    """Return a whole number that is not too small."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidProblem(f"{name} is {shown(value)}; it must be a whole number of at least {least}")
-    return int(value)
 
 
 def promise_numbers(thresholds: Thresholds, ceilings: Floats, reward_scale: float | None, cost_scale: float) -> Floats:

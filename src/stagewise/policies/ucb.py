@@ -9,13 +9,14 @@ import numpy as np
 from stagewise.kernels import opb
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.models.arms import ArmsModel
-from stagewise.policies.arms import arms_model, checked_count, eligible_arms, logged_arms
+from stagewise.policies.arms import arms_model, eligible_arms, logged_arms
 from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import promise_numbers
 from stagewise.policies.tables import leading
 from stagewise.policies.watching import watched
 from stagewise.problem.actions import Flags
+from stagewise.problem.checks import whole_at_least
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
 from stagewise.records.decision import Decision
@@ -41,7 +42,7 @@ class UCB(Learning):
     thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
 
     def __post_init__(self) -> None:
-        checked_count(self.arms)
+        whole_at_least(self.arms, "arms", 1)
         _ = self.model, self.watched
 
     @cached_property
@@ -65,6 +66,11 @@ class UCB(Learning):
         """The settings that kernels read: the intervals, nothing known, no promise."""
         return np.concatenate([self.model.numbers(), [0.0], promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)])
 
+    @property
+    def bounded(self) -> bool:
+        """Whether outcomes are promised to lie in [0, 1]."""
+        return self.noise is None and self.radius != "paper"
+
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing."""
         return State(self.model.start())
@@ -85,7 +91,7 @@ class UCB(Learning):
     def values(self, reward: Any, cost: Any) -> Floats:
         """Return the reward as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
-        if self.noise is None and self.radius != "paper":
+        if self.bounded:
             check_unit_range(values, np.empty(0), (), self.radius)
         return values
 

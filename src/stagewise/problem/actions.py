@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.problem.checks import Floats, array, frozen
+from stagewise.problem.checks import Floats, array, frozen, whole_at_least
 from stagewise.problem.errors import InvalidActions
 
 Flags = npt.NDArray[np.bool_]
@@ -127,9 +127,7 @@ class Arms:
     eligible: Flags
 
     def __init__(self, count: int) -> None:
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise InvalidActions(f"the number of arms is {count!r}; it must be a whole number of at least 1")
-        self.count = int(count)
+        self.count = whole_at_least(count, "the number of arms", 1, InvalidActions)
         self.eligible = ALL
 
     def only(self, chosen: Any) -> "Arms":

@@ -52,6 +52,34 @@ def positive(value: Any, name: str) -> float:
     return result
 
 
+def whole_at_least(value: Any, name: str, least: int, error: type[StagewiseError] = InvalidProblem) -> int:
+    """Return a whole number that is not too small."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
+        raise error(f"{name} is {shown(value)}; it must be a whole number of at least {least}")
+    return int(value)
+
+
+def seed_of(value: Any) -> int:
+    """Return a seed; one beyond 64 bits would be taken for another."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or not 0 <= value < 2**64:
+        raise InvalidProblem(f"seed is {shown(value)}; it must be a whole number from 0 to 2**64 - 1")
+    return int(value)
+
+
+def switch(value: Any, name: str) -> bool:
+    """Return True or False, and no other value that Python would take for one of them."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be True or False")
+    return bool(value)
+
+
+def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
+    """Return one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be one of {', '.join(map(repr, choices))}")
+    return value
+
+
 def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> Floats:
     """Return a C-contiguous float64 array with finite entries; what already is one is not copied.
 

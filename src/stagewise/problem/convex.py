@@ -60,7 +60,10 @@ class Convex(ABC):
 
     def contains(self, point: Any) -> bool:
         """Say whether a point is in the set, up to rounding."""
-        return self.excess(point) <= ROUNDING
+        given = point_of(point, "the point")
+        if self.dimension not in (None, given.size):
+            raise InvalidActions(f"the point has {given.size} features; the {type(self).__name__} has {self.dimension}")
+        return self.excess(given) <= ROUNDING
 
     def exits(self, start: Floats, directions: Floats) -> Floats:
         """Return where the rays from a start inside leave the set (M, d)."""

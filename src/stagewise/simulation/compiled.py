@@ -24,6 +24,7 @@ from stagewise.policies.safe_lts import INFLATIONS, SafeLTS
 from stagewise.policies.ucb import UCB
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
+from stagewise.records.draw import Draw
 from stagewise.simulation.arms_loop import Bandit, arms_loop
 from stagewise.simulation.judge import Judge, World
 from stagewise.simulation.kernel_loop import Listing, play_listed
@@ -31,9 +32,9 @@ from stagewise.simulation.mixtures_loop import mixtures_loop
 from stagewise.simulation.rays_loop import rays_loop
 from stagewise.simulation.safe_loop import play_safe, play_safe_arm
 from stagewise.simulation.stage import Player, Room, Stage
-from stagewise.worlds.arms import OUTCOMES, ArmsWorld
+from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import Fresh
-from stagewise.worlds.linear import NOISES, LinearWorld
+from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 
 EVERYONE: Flags = np.empty(0, dtype=np.bool_)
@@ -167,7 +168,7 @@ def stage_for(judge: Judge, world: LinearWorld) -> Stage:
     return Stage(
         features,
         fresh,
-        Truth(world.parameters.copy(), world.noise.copy(), NOISES[world.noise_kind]),
+        Truth(world.parameters.copy(), world.noise.copy(), world.kind),
         np.array(judge.safe),
         turning(judge.signs),
         world.parameters * judge.signs[:, None],
@@ -180,6 +181,7 @@ def stage_for(judge: Judge, world: LinearWorld) -> Stage:
 def player_for(policy: Any, world: LinearWorld) -> Player:
     """Return a linear policy as its kernels see it."""
     inflation = INFLATIONS[policy.inflation] if type(policy) is SafeLTS else 0
+    policy.fitting(world.actions_in(Draw()))  # refuse here what play by hand refuses
     memory = policy.start().memory
     if type(policy) is LinUCB:
         flags, numbers = policy.settings(world.parameters.shape[1])
@@ -194,6 +196,10 @@ def player_for(policy: Any, world: LinearWorld) -> Player:
 def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> Bandit:
     """Return a policy over arms as its kernels see it, and the arms as they are."""
     constrained = type(policy) is OPB
+    if policy.bounded and world.outcomes == "gaussian":
+        raise InvalidProblem(
+            f"the world's outcomes are 'gaussian' and {type(policy).__name__} takes them to lie in [0, 1]; give `noise`"
+        )
     return Bandit(
         constrained,
         policy.flags,
@@ -201,7 +207,7 @@ def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> Bandit:
         policy.start().memory,
         world.table.copy(),
         world.noise.copy(),
-        OUTCOMES[world.outcomes],
+        world.kind,
         turning(judge.signs),
         judge.limits.copy(),
         -1 if judge.safe is None else judge.safe,
@@ -221,7 +227,7 @@ def listing_for(policy: KernelOPLB, judge: Judge, world: TableWorld) -> Listing:
         features,
         np.column_stack([world.table, world.means(judge.safe)]),
         world.noise.copy(),
-        OUTCOMES[world.outcomes],
+        world.kind,
         turning(judge.signs),
         judge.limits.copy(),
         judge.best(world.actions),

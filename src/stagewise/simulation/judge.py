@@ -10,6 +10,7 @@ from stagewise.kernels.blend import named_odds, odds_size
 from stagewise.kernels.compile import Floats, named
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
+from stagewise.policies.policy import check_verbs
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -68,6 +69,11 @@ def judge(policy: Any, world: World) -> Judge:
     """Return who judges this policy in this world, or refuse the pair."""
     if not isinstance(world, World):
         raise InvalidProblem(f"world is {type(world).__name__}; it must be a LinearWorld, an ArmsWorld or a TableWorld")
+    check_verbs(policy)
+    if isinstance(world, ArmsWorld) and getattr(policy, "arms", world.actions.count) != world.actions.count:
+        raise InvalidProblem(
+            f"the policy is for {policy.arms} arms and the world has {world.actions.count}; they must agree"
+        )
     thresholds: Thresholds = getattr(policy, "watched", getattr(policy, "thresholds", NO_THRESHOLDS))
     m = thresholds.values.size
     if m and m != world.costs:

@@ -17,6 +17,7 @@ from stagewise.kernels.compile import Ints
 from stagewise.kernels.draw import signed
 from stagewise.kernels.trace import Trace
 from stagewise.policies.saved import KINDS, encoded
+from stagewise.problem.checks import seed_of, shown, whole_at_least
 from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.reports.result import Result, merged, write_text
 from stagewise.simulation.compiled import Compiled, plays
@@ -26,6 +27,7 @@ from stagewise.simulation.progress import bar
 from stagewise.simulation.python import Hand
 from stagewise.simulation.recording import empty_trace, recorded
 
+MOST_RUNS = 2**32  # a run's number is one word of the counter that random numbers are made from
 STRETCH = 200_000  # rounds between two looks at the keyboard
 Name = TypeVar("Name", bound=Hashable)
 
@@ -103,17 +105,28 @@ def job_for(
     out: str | Path | None,
 ) -> Job:
     """Return a simulation that can be played, or refuse it."""
-    numbers = list(range(counted(runs, "runs"))) if isinstance(runs, int | np.integer) else [int(run) for run in runs]
+    numbers, origin = run_numbers(runs), seed_of(seed)
     counted(rounds, "rounds")
     counted(record, "record")
-    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
-        raise InvalidProblem(f"runs is {runs!r}; it must be a number of runs, or different run numbers from 0 on")
     chosen = backend_for(policy, world, rounds, backend, bool(audit))
-    plan = planned(policy, world, int(rounds), int(record), int(seed), chosen)
+    plan = planned(policy, world, int(rounds), int(record), origin, chosen)
     if audit:
         plan["audit"] = True
     place = None if out is None else Path(out)
-    return Job(policy, world, int(rounds), int(record), int(seed), chosen, bool(audit), numbers, plan, place)
+    return Job(policy, world, int(rounds), int(record), origin, chosen, bool(audit), numbers, plan, place)
+
+
+def run_numbers(runs: Any) -> list[int]:
+    """Return the numbers of the runs, from how many there are or the numbers themselves."""
+    if isinstance(runs, int | np.integer):
+        return list(range(counted(runs, "runs")))
+    numbers = list(runs) if isinstance(runs, Iterable) else []
+    whole = all(isinstance(run, int | np.integer) and 0 <= run < MOST_RUNS for run in numbers)
+    if not numbers or not whole or len(set(numbers)) < len(numbers):
+        raise InvalidProblem(
+            f"runs is {shown(runs)}; it must be a number of runs, or different run numbers from 0 to {MOST_RUNS - 1}"
+        )
+    return [int(run) for run in numbers]
 
 
 def on_cuda(backend: str, executor: Workers) -> tuple[str, Workers]:
@@ -278,6 +291,4 @@ def audit_columns(audits: Ints) -> dict[str, Any]:
 
 def counted(value: Any, name: str) -> int:
     """Return a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InvalidProblem(f"{name} is {value!r}; it must be a whole number of at least 1")
-    return int(value)
+    return whole_at_least(value, name, 1)

@@ -1,10 +1,11 @@
 """Every policy in every world, under every threshold, from every seed: one progress bar, one folder, one executor."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stagewise.problem.checks import seed_of, shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
@@ -53,16 +54,17 @@ def sweep(
     """
     backend, executor = on_cuda(backend, executor)
     numbers = runs if isinstance(runs, int) else list(runs)
-    limits = [None] if thresholds is None else list(thresholds)
+    limits = [None] if thresholds is None else entries(thresholds, "thresholds")
+    origins = [seed_of(seed) for seed in entries(seeds, "seeds")]
     cells = [
         Cell(policy, world, limit, seed)
         for policy in checked(policies, "policies")
         for world in checked(worlds, "worlds")
         for limit in limits
-        for seed in list(seeds)
+        for seed in origins
     ]
     if not cells or len(set(cells)) < len(cells):
-        raise InvalidProblem(f"thresholds is {limits} and seeds {list(seeds)}; both need entries, each one only once")
+        raise InvalidProblem(f"thresholds is {limits} and seeds {origins}; both need entries, each one only once")
     jobs = {
         cell: job_for(
             limited(policies[cell.policy], cell.threshold),
@@ -78,6 +80,16 @@ def sweep(
         for cell in cells
     }
     return collected(jobs, executor, progress)
+
+
+def entries(values: Any, what: str) -> list[Any]:
+    """Return what a sweep goes through, one entry each."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidProblem(f"{what} is {shown(values)}; it must be a list, one entry for each simulation")
+    listed = list(values)
+    if not all(isinstance(value, Hashable) for value in listed):
+        raise InvalidProblem(f"{what} is {shown(listed)}; a sweep goes through single numbers")
+    return listed
 
 
 def limited(policy: Any, threshold: Any) -> Any:

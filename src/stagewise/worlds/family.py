@@ -7,7 +7,7 @@ import numpy as np
 
 from stagewise.kernels.draw import INSTANCE, fill_normal, fill_uniform, signed
 from stagewise.problem.actions import Finite, Rays
-from stagewise.problem.checks import number
+from stagewise.problem.checks import number, seed_of, whole_at_least
 from stagewise.problem.convex import Ball, Ellipsoid
 from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.problem.polytope import Box, Polytope
@@ -34,6 +34,7 @@ class SphereFamily:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        seed_of(self.seed)
         if not isinstance(self.world, LinearWorld):
             raise InvalidProblem(f"the world is a {type(self.world).__name__}; directions are drawn for a LinearWorld")
 
@@ -70,8 +71,11 @@ class ArmsFamily:
     spread: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.world, ArmsWorld) or not 0 <= self.safe < self.world.actions.count:
-            raise InvalidProblem("means are drawn for the arms of an ArmsWorld, one of which is safe")
+        seed_of(self.seed)
+        if not isinstance(self.world, ArmsWorld):
+            raise InvalidProblem(f"the world is a {type(self.world).__name__}; means are drawn for an ArmsWorld")
+        if whole_at_least(self.safe, "safe", 0) >= self.world.actions.count:
+            raise InvalidProblem(f"safe is {self.safe}; it must be one of the arms 0 to {self.world.actions.count - 1}")
         if self.spread is not None and not 0.0 <= number(self.spread, "spread") <= 1.0:
             raise InvalidProblem(f"spread is {self.spread}; it must lie in [0, 1], so that no mean is negative")
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from stagewise.kernels.world import fill_directions
 from stagewise.problem.actions import Finite, Listed, Rays
-from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.checks import whole_at_least
 from stagewise.records.draw import Draw
 
 
@@ -19,9 +19,7 @@ class Fresh:
 
     def __post_init__(self) -> None:
         for name in ("count", "dimension"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise InvalidProblem(f"{name} is {value!r}; it must be a whole number of at least 1")
+            whole_at_least(getattr(self, name), name, 1)
 
     def draw(self, draw: Draw) -> Listed:
         """Return the set of one round."""

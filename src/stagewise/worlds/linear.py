@@ -4,19 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.world import GAUSSIAN, RADEMACHER, UNIFORM, fill_means, fill_outcome
+from stagewise.kernels.world import GAUSSIAN, RADEMACHER, UNIFORM, fill_means
 from stagewise.problem.actions import Finite, Listed, Rays
-from stagewise.problem.checks import Floats, array, frozen, one_per
+from stagewise.problem.checks import Floats, array, frozen, one_of, one_per
 from stagewise.problem.convex import Convex
-from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
-from stagewise.records.outcome import Outcome
 from stagewise.worlds.fresh import Fresh
+from stagewise.worlds.showing import Showing, signals
 
 NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER}
 
 
-class LinearWorld:
+class LinearWorld(Showing):
     """Reward <x, θ*> and costs <x, μ*_j>, seen with noise of standard deviation `noise`, which is `noise`-sub-Gaussian.
 
     `noise_kind` is "gaussian", "uniform" (on ±√3 noise) or "rademacher" (±noise).
@@ -43,12 +43,10 @@ class LinearWorld:
         dimension = actions.features.shape[1] if isinstance(actions, Listed) else actions.dimension
         if dimension != reward.size:
             raise InvalidProblem(f"the actions have {dimension} features; theta has {reward.size}, and they must agree")
-        if noise_kind not in NOISES:
-            raise InvalidProblem(f"noise_kind is {noise_kind!r}; it must be one of {', '.join(map(repr, NOISES))}")
-        names = ("reward", *(f"cost {j + 1}" for j in range(len(costs))))
+        one_of(noise_kind, tuple(NOISES), "noise_kind")
         self.parameters = frozen(np.vstack([reward, costs]))
         self.actions: Any = actions  # what can be chosen from, in every round or drawn for it
-        self.noise = frozen(one_per(noise, names, "noise"))
+        self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))
         self.noise_kind = noise_kind
 
     def description(self) -> dict[str, Any]:
@@ -69,9 +67,9 @@ class LinearWorld:
         }
 
     @property
-    def costs(self) -> int:
-        """The number of costs m."""
-        return len(self.parameters) - 1
+    def kind(self) -> int:
+        """The number by which kernels know the noise."""
+        return NOISES[self.noise_kind]
 
     @property
     def offers_rays(self) -> bool:
@@ -86,13 +84,10 @@ class LinearWorld:
 
     def means(self, action: Any) -> Floats:
         """Return the expected reward and costs (1 + m,) of an action."""
-        means = np.empty(len(self.parameters))
-        fill_means(self.parameters, np.ascontiguousarray(action, dtype=np.float64), means)
+        place, means = array(action, "the action", InvalidActions), np.empty(len(self.parameters))
+        if place.shape != self.parameters[0].shape:
+            raise InvalidActions(
+                f"the action has shape {place.shape}; it must be one vector of {self.parameters.shape[1]} features"
+            )
+        fill_means(self.parameters, place, means)
         return means
-
-    def outcome(self, action: Any, draw: Draw) -> Outcome:
-        """Return what is seen when the action is played in this round."""
-        means = self.means(action)
-        seen = np.empty(means.size)
-        fill_outcome(NOISES[self.noise_kind], means, self.noise, draw.seed, draw.run, draw.round, seen)
-        return Outcome(float(seen[0]), seen[1:])

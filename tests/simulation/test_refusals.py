@@ -1,0 +1,97 @@
+"""What cannot be simulated is refused in one sentence, by every backend alike, before anything is played."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+import stagewise as sw
+
+SAFE = sw.SafeAction(features=[0.0, 0.0])
+LINEAR = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
+FRESH = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.RandomRays(count=3, dimension=2), noise=0.1)
+POLICY = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.1)
+SHORT: dict[str, Any] = {"noise": 0.1, "radius": "paper", "action_bound": 0.5}
+ARM: dict[str, Any] = {"safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.3}
+TWO, THREE = (sw.ArmsWorld(reward=[0.1] * count, cost=[0.0] * count) for count in (2, 3))
+COINS = sw.ArmsWorld(reward=[0.1, 0.9], cost=[0.0, 0.2], outcomes="gaussian", noise=1.0)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, "1", None, True, np.nan])
+def test_a_seed_is_a_whole_number_of_64_bits(seed: Any) -> None:
+    with refused(sw.InvalidProblem, "seed", "2**64 - 1"):
+        sw.simulate(POLICY, LINEAR, rounds=5, seed=seed)
+    with refused(sw.InvalidProblem, "seed", "2**64 - 1"):
+        sw.sweep(policies={"one": POLICY}, worlds={"here": LINEAR}, rounds=5, seeds=[seed])
+    with refused(sw.InvalidProblem, "seed", "2**64 - 1"):
+        sw.SphereFamily(LINEAR, seed=seed)
+
+
+@pytest.mark.parametrize("runs", [None, 1.5, "12", [0.5], [np.nan], [-1], [2**32], [None], [[0]]])
+def test_runs_have_whole_numbers_of_32_bits(runs: Any) -> None:
+    with refused(sw.InvalidProblem, "runs is", "4294967295"):
+        sw.simulate(POLICY, LINEAR, rounds=5, runs=runs)
+
+
+def test_the_largest_numbers_are_played_and_are_no_others() -> None:
+    ends = sw.simulate(POLICY, LINEAR, rounds=50, seed=2**64 - 1, runs=[0, 2**32 - 1]).regret[:, -1]
+    zero = sw.simulate(POLICY, LINEAR, rounds=50).regret[0, -1]
+    assert len({*ends.tolist(), zero}) == 3
+
+
+@pytest.mark.parametrize("policy", [None, sw.LCLUCB, "LCLUCB", object()])
+@pytest.mark.parametrize("backend", ["auto", "cpu", "python"])
+def test_what_is_no_policy_is_refused(policy: Any, backend: str) -> None:
+    with refused(sw.InvalidProblem, "start, decide and learn"):
+        sw.simulate(policy, LINEAR, rounds=5, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "python"])
+@pytest.mark.parametrize(
+    ("policy", "world"),
+    [(sw.OPB(arms=3, **ARM), TWO), (sw.OPB(arms=2, **ARM), THREE), (sw.UCB(arms=3), TWO), (sw.UCB(arms=2), THREE)],
+)
+def test_policy_and_world_have_the_same_arms(policy: Any, world: sw.ArmsWorld, backend: str) -> None:
+    with refused(sw.InvalidProblem, f"{policy.arms} arms", f"has {world.actions.count}"):
+        sw.simulate(policy, world, rounds=5, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "python"])
+@pytest.mark.parametrize("world", [LINEAR, FRESH], ids=["fixed", "fresh"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        sw.LCLUCB(safe_action=SAFE, threshold=0.3, **SHORT),
+        sw.SafeLTS(safe_action=SAFE, threshold=0.3, **SHORT),
+        sw.OPLB(safe_action=SAFE, threshold=0.3, **SHORT),
+        sw.LinUCB(**SHORT),
+    ],
+    ids=lambda policy: type(policy).__name__,
+)
+def test_actions_beyond_the_papers_radius_are_refused(policy: Any, world: sw.LinearWorld, backend: str) -> None:
+    with refused(sw.InvalidActions, "above action_bound 0.5"):
+        sw.simulate(policy, world, rounds=5, backend=backend)
+
+
+@pytest.mark.parametrize("policy", [sw.OPB(arms=2, **ARM), sw.UCB(arms=2)], ids=["OPB", "UCB"])
+def test_outcomes_beyond_the_promised_range_are_refused(policy: Any) -> None:
+    with refused(sw.InvalidProblem, "'gaussian'", "[0, 1]", "`noise`"):
+        sw.simulate(policy, COINS, rounds=50, backend="cpu")
+    with refused(sw.InvalidOutcome, "[0, 1]", "`noise`"):
+        sw.simulate(policy, COINS, rounds=50, backend="python")
+
+
+def test_a_sweep_goes_through_all_seeds_of_a_generator_for_every_policy() -> None:
+    seeds = (seed for seed in (3, 4))
+    results = sw.sweep(policies={"a": POLICY, "b": POLICY}, worlds={"here": LINEAR}, rounds=5, seeds=seeds)
+    assert sorted((cell.policy, cell.seed) for cell in results) == [("a", 3), ("a", 4), ("b", 3), ("b", 4)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [({"seeds": 3}, "seeds is 3"), ({"thresholds": 0.3}, "thresholds is 0.3"), ({"thresholds": [[0.3]]}, "[[0.3]]")],
+)
+def test_a_sweep_needs_lists_of_single_values(settings: dict[str, Any], part: str) -> None:
+    with refused(sw.InvalidProblem, part):
+        sw.sweep(policies={"one": POLICY}, worlds={"here": LINEAR}, rounds=5, **settings)

@@ -1,0 +1,58 @@
+"""Worlds at their doors: an action that is none, means that outcomes cannot have, families around the wrong base."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+import stagewise as sw
+
+LINEAR = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
+ARMS = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2])
+TABLE = sw.TableWorld(features=[[0.0], [1.0]], reward=[0.1, 0.7], cost=[0.0, 0.2])
+WORLDS = {"linear": LINEAR, "arms": ARMS, "table": TABLE}
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        *[("linear", action) for action in ([1.0], np.ones(50), np.eye(2), 1.0, [np.nan, 0.0], [np.inf, 0.0], "ab")],
+        *[("arms", action) for action in (-1, 2, 1.7, True, "x", None, [0])],
+        *[("table", action) for action in ([2.0], [np.nan], [[0.0]], "x", None, [0.0, 0.0])],
+    ],
+)
+def test_an_action_that_is_none_is_refused(name: str, action: Any) -> None:
+    with refused(sw.InvalidActions):
+        WORLDS[name].means(action)
+    with refused(sw.InvalidActions):
+        WORLDS[name].outcome(action, sw.Draw())
+
+
+@pytest.mark.parametrize("outcomes", ["bernoulli", "clipped-gaussian"])
+@pytest.mark.parametrize("means", [[0.1, 1.5], [-0.1, 0.5]])
+def test_means_that_such_outcomes_cannot_have_are_refused(outcomes: str, means: list[float]) -> None:
+    with refused(sw.InvalidProblem, outcomes, "[0, 1]"):
+        sw.ArmsWorld(reward=means, cost=[0.0, 0.0], outcomes=outcomes)
+    with refused(sw.InvalidProblem, outcomes, "[0, 1]"):
+        sw.TableWorld(features=[[0.0], [1.0]], reward=[0.0, 0.0], cost=means, outcomes=outcomes)
+
+
+@pytest.mark.parametrize("words", [["gaussian"], None, "cauchy", 0])
+def test_kinds_of_noise_are_words(words: Any) -> None:
+    with refused(sw.InvalidProblem, "noise_kind", "'rademacher'"):
+        sw.LinearWorld(theta=[1.0], mu=[1.0], actions=sw.Ball(1.0), noise=0.1, noise_kind=words)
+    with refused(sw.InvalidProblem, "outcomes", "'bernoulli'"):
+        sw.ArmsWorld(reward=[0.1], cost=[0.1], outcomes=words)
+
+
+@pytest.mark.parametrize("safe", [-1, 2, 0.5, "0", True])
+def test_the_safe_arm_of_a_family_is_one_of_its_arms(safe: Any) -> None:
+    with refused(sw.InvalidProblem, "safe is"):
+        sw.ArmsFamily(ARMS, safe=safe)
+
+
+@pytest.mark.parametrize("family", [sw.SphereFamily, sw.ArmsFamily])
+def test_a_family_is_drawn_around_a_world_of_its_kind(family: Any) -> None:
+    with refused(sw.InvalidProblem, "TableWorld"):
+        family(TABLE)

@@ -5,44 +5,19 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import GOOD, called, spec
 from typer.testing import CliRunner
 
 import stagewise as sw
 from stagewise.cli.main import app, certify, simulate, sweep
 
 ROOT = Path(__file__).parents[2]
-GOOD = """
-[simulation]
-rounds = 100
-runs = 2
-[world]
-kind = "linear"
-theta = [0.6, 0.8]
-mu = [0.8, 0.6]
-noise = 0.5
-actions = { kind = "rays", features = [[1.0, 0.0], [0.0, 1.0]] }
-[policy]
-kind = "LCLUCB"
-threshold = 0.3
-noise = 0.5
-safe_action = { features = [0.0, 0.0] }
-"""
-
-
-def called(*words: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    return result.exit_code, result.output.replace("\n", " ")
-
-
-def spec(folder: Path, text: str) -> Path:
-    path = folder / "spec.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
+NOISY = GOOD.replace("rounds = 200", "rounds = 100").replace("noise = 0.1", "noise = 0.5")
 
 
 def test_a_supported_claim_leaves_with_0_and_can_be_verified(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code, said = called("certify", spec(tmp_path, GOOD), "--runs", 1000, "--out", out, "--quiet")
+    code, said = called("certify", spec(tmp_path, NOISY), "--runs", 1000, "--out", out, "--quiet")
     assert code == 0, said
     assert said.startswith("supported: ")
     assert (out / "certificate.html").stat().st_size > 10_000
@@ -53,14 +28,14 @@ def test_a_supported_claim_leaves_with_0_and_can_be_verified(tmp_path: Path) -> 
 
 
 def test_families_are_named_in_the_file(tmp_path: Path) -> None:
-    text = GOOD + '[certify]\nfamily = "random-sphere"\n'
+    text = NOISY + '[certify]\nfamily = "random-sphere"\n'
     code, _ = called("certify", spec(tmp_path, text), "--runs", 600, "--out", tmp_path, "--quiet")
     assert code == 0
     assert sw.Certificate.load(tmp_path).content["world"]["family"] == "random-sphere"
 
 
 def test_only_means_of_arms_are_spread(tmp_path: Path) -> None:
-    text = GOOD + '[certify]\nfamily = "random-sphere"\nspread = 0.5\n'
+    text = NOISY + '[certify]\nfamily = "random-sphere"\nspread = 0.5\n'
     code, said = called("certify", spec(tmp_path, text), "--runs", 10, "--out", tmp_path, "--quiet")
     assert code == 2
     assert "spread is 0.5 and family 'random-sphere'" in said
@@ -75,15 +50,15 @@ def test_only_means_of_arms_are_spread(tmp_path: Path) -> None:
     ids=["radius ten times too small", "noisier world"],
 )
 def test_a_refuted_claim_leaves_with_1(old: str, new: str, tmp_path: Path) -> None:
-    assert old in GOOD
-    path = spec(tmp_path, GOOD.replace(old, new))
+    assert old in NOISY
+    path = spec(tmp_path, NOISY.replace(old, new))
     code, said = called("certify", path, "--runs", 1000, "--out", tmp_path, "--quiet")
     assert code == 1
     assert "refuted" in said
 
 
 def test_an_undecided_claim_leaves_with_1(tmp_path: Path) -> None:
-    code, said = called("certify", spec(tmp_path, GOOD), "--runs", 20, "--out", tmp_path, "--quiet")
+    code, said = called("certify", spec(tmp_path, NOISY), "--runs", 20, "--out", tmp_path, "--quiet")
     assert code == 1
     assert "undecided" in said
     assert "runs would be enough" in said
@@ -91,14 +66,14 @@ def test_an_undecided_claim_leaves_with_1(tmp_path: Path) -> None:
 
 def test_delta_and_confidence_are_what_is_claimed(tmp_path: Path) -> None:
     words = ("--delta", 0.2, "--confidence", 0.9, "--exhaustive", "--runs", 40, "--out", tmp_path, "--quiet")
-    called("certify", spec(tmp_path, GOOD), *words)
+    called("certify", spec(tmp_path, NOISY), *words)
     content = sw.Certificate.load(tmp_path).content
     assert (content["claim"]["delta"], content["claim"]["confidence"]) == (0.2, 0.9)
     assert content["violations"]["exact"] is not None
 
 
 def test_a_tampered_certificate_leaves_with_1(tmp_path: Path) -> None:
-    called("certify", spec(tmp_path, GOOD), "--runs", 40, "--out", tmp_path, "--quiet")
+    called("certify", spec(tmp_path, NOISY), "--runs", 40, "--out", tmp_path, "--quiet")
     path = tmp_path / "certificate.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     content["verdict"] = "supported"
@@ -121,7 +96,7 @@ def test_a_tampered_certificate_leaves_with_1(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_leaves_with_2(words: tuple[str, ...], tmp_path: Path) -> None:
-    path = spec(tmp_path, GOOD)
+    path = spec(tmp_path, NOISY)
     given = [str(path) if word == "SPEC" else word for word in words]
     code, said = called("certify", *given, "--out", tmp_path / "out")
     assert code == 2
@@ -129,7 +104,7 @@ def test_bad_input_leaves_with_2(words: tuple[str, ...], tmp_path: Path) -> None
     assert not (tmp_path / "out").exists()
 
 
-SWEPT = GOOD.replace("[world]", "[worlds.mild]").replace("[policy]", "[policies.careful]")
+SWEPT = NOISY.replace("[world]", "[worlds.mild]").replace("[policy]", "[policies.careful]")
 
 
 def test_a_sweep_goes_through_everything(tmp_path: Path) -> None:
@@ -146,14 +121,14 @@ def test_a_sweep_goes_through_everything(tmp_path: Path) -> None:
 
 
 def test_two_ways_to_name_worlds_are_refused(tmp_path: Path) -> None:
-    both = GOOD + SWEPT[SWEPT.index("[worlds.mild]") : SWEPT.index("[policies")]
+    both = NOISY + SWEPT[SWEPT.index("[worlds.mild]") : SWEPT.index("[policies")]
     code, said = called("sweep", spec(tmp_path, both), "--out", tmp_path / "out")
     assert code == 2
     assert "[worlds.NAME]" in said
 
 
 def test_an_audit_can_be_asked_for(tmp_path: Path) -> None:
-    path = spec(tmp_path, GOOD.replace("runs = 2", "runs = 2\naudit = true"))
+    path = spec(tmp_path, NOISY.replace("runs = 2", "runs = 2\naudit = true"))
     assert called("simulate", path, "--out", tmp_path / "out", "--quiet", "--executor", "processes:1")[0] == 0
     audit = sw.Result.load(tmp_path / "out").audit
     assert audit is not None

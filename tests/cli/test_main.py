@@ -4,39 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from tests.cli.commands import GOOD, called, spec
 
 import stagewise as sw
 from stagewise.cli.main import app
 
 ROOT = Path(__file__).parents[2]
-GOOD = """
-[simulation]
-rounds = 200
-runs = 2
-[world]
-kind = "linear"
-theta = [0.6, 0.8]
-mu = [0.8, 0.6]
-noise = 0.1
-actions = { kind = "rays", features = [[1.0, 0.0], [0.0, 1.0]] }
-[policy]
-kind = "LCLUCB"
-threshold = 0.3
-noise = 0.1
-safe_action = { features = [0.0, 0.0] }
-"""
-
-
-def called(*words: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    return result.exit_code, result.output
-
-
-def spec(folder: Path, text: str) -> Path:
-    path = folder / "spec.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def test_simulate_keeps_what_simulate_returns(tmp_path: Path) -> None:

@@ -1,33 +1,22 @@
 """The report in a browser: nothing is fetched or logged, every picture is there, every link leads somewhere."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser import BROWSER, shown
 
 from stagewise.experiments.claim import Claim
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 
 
 @pytest.fixture(params=[1280, 390], ids=["desktop", "phone"])
 def opened(request: pytest.FixtureRequest, reproduction: tuple[Path, list[Claim]]) -> Iterator[tuple[Any, list[str]]]:
     """Return the page, and what went wrong while it loaded."""
-    sync_api = pytest.importorskip("playwright.sync_api")
-    troubles: list[str] = []
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": request.param, "height": 900})
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("requestfailed", lambda asked: troubles.append(asked.url[:80]))
-        page.on("request", lambda asked: troubles.append(asked.url[:80]) if asked.url.startswith("http") else None)
-        page.goto((reproduction[0] / "report.html").as_uri())
-        yield page, troubles
-        browser.close()
+    with shown(reproduction[0] / "report.html", request.param) as page:
+        yield page
 
 
 def test_the_page_loads_without_trouble(opened: tuple[Any, list[str]]) -> None:

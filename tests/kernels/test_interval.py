@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import betaln
-from scipy.stats import binom
+from tests.chance import allowed
 
 from stagewise.kernels.interval import bernstein_interval, kl_interval
 
@@ -96,8 +96,8 @@ def misses(kind: str, mean: float, confidence: float, bernstein: bool, runs: int
 @pytest.mark.parametrize("bernstein", [False, True])
 @pytest.mark.parametrize(("kind", "mean"), [("coin", 0.5), ("coin", 0.01), ("uniform", 0.3)])
 def test_few_runs_ever_miss(kind: str, mean: float, bernstein: bool) -> None:
-    assert misses(kind, mean, math.log(1.0 / DELTA), bernstein) <= binom.ppf(0.999, 1000, DELTA)
+    assert misses(kind, mean, math.log(1.0 / DELTA), bernstein) <= allowed(1000, DELTA)
 
 
 def test_with_too_little_confidence_too_many_runs_miss() -> None:
-    assert misses("coin", 0.5, math.log(1.0 / 0.7), False) > binom.ppf(0.999, 1000, DELTA)
+    assert misses("coin", 0.5, math.log(1.0 / 0.7), False) > allowed(1000, DELTA)

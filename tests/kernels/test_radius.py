@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
+from tests.chance import allowed
 from tests.kernels.alone import absorb
 from tests.kernels.textbook import unit_rows
 
@@ -74,17 +74,12 @@ def belief_in(kind: str, noise: float, delta: float) -> Belief:
     return Belief(KINDS[kind], 1.0, 1.0, np.array([noise]), np.ones(1), np.array([math.log(1.0 / delta)]))
 
 
-def most_failures(runs: int, delta: float) -> int:
-    """Return how many runs may fail at level δ, unless one is unlucky once in a thousand times."""
-    return int(binom.ppf(0.999, runs, delta))
-
-
 LONGEST = np.array([2.0, -1.0, 2.0]) / 3.0  # of norm S = 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_truth_stays_inside_in_all_rounds_at_once(kind: str) -> None:
-    assert count_leaving(belief_in(kind, 1.0, 0.1), LONGEST, 1.0, ROUNDS, RUNS) <= most_failures(RUNS, 0.1)
+    assert count_leaving(belief_in(kind, 1.0, 0.1), LONGEST, 1.0, ROUNDS, RUNS) <= allowed(RUNS, 0.1)
 
 
 def test_the_default_radius_is_nearly_tight() -> None:
@@ -92,15 +87,15 @@ def test_the_default_radius_is_nearly_tight() -> None:
 
 
 def test_a_noise_declared_too_small_is_found_out() -> None:
-    assert count_leaving(belief_in("mixture", 0.6, 0.1), LONGEST, 1.0, ROUNDS, RUNS) > most_failures(RUNS, 0.1)
+    assert count_leaving(belief_in("mixture", 0.6, 0.1), LONGEST, 1.0, ROUNDS, RUNS) > allowed(RUNS, 0.1)
 
 
 def test_in_one_dimension_the_papers_radius_fails_and_the_others_hold() -> None:
     runs, truth = 6000, np.ones(1)
     failures = {kind: count_leaving(belief_in(kind, 5.0, 0.01), truth, 5.0, 100, runs) for kind in KINDS}
-    assert failures["paper"] > 2 * most_failures(runs, 0.01)
-    assert failures["logdet"] <= most_failures(runs, 0.01)
-    assert failures["mixture"] <= most_failures(runs, 0.01)
+    assert failures["paper"] > 2 * allowed(runs, 0.01)
+    assert failures["logdet"] <= allowed(runs, 0.01)
+    assert failures["mixture"] <= allowed(runs, 0.01)
 
 
 class Design:

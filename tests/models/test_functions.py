@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from tests.chance import allowed
 
 from stagewise.kernels.compile import Floats
 from stagewise.models.functions import FunctionsModel, add, in_ball, likely
@@ -139,8 +139,8 @@ def excluding_runs(told: float, runs: int, rounds: int) -> int:
 
 
 def test_of_two_thousand_runs_no_more_exclude_the_truth_than_delta_allows() -> None:
-    assert excluding_runs(0.5, 2000, 40) <= int(binom.ppf(0.999, 2000, DELTA))
+    assert excluding_runs(0.5, 2000, 40) <= allowed(2000, DELTA)
 
 
 def test_sets_told_a_third_of_the_noise_exclude_the_truth_too_often() -> None:
-    assert excluding_runs(0.5 / 3.0, 300, 40) > int(binom.ppf(0.999, 300, DELTA))
+    assert excluding_runs(0.5 / 3.0, 300, 40) > allowed(300, DELTA)

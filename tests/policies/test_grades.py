@@ -8,12 +8,11 @@ import clarabel
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from tests.cli.commands import called, spec
 from tests.kernels.highs import Program, best_value, quiet_solver
 from tests.policies.linear_instances import KNOWN, UNKNOWN, Case, Instance, random_instance
-from typer.testing import CliRunner
 
 import stagewise as sw
-from stagewise.cli.main import app
 from stagewise.kernels.compile import Floats
 from stagewise.rules import conic
 
@@ -226,7 +225,7 @@ def test_an_early_end_of_the_search_is_told() -> None:
 
 @pytest.mark.parametrize("method", ["socp", "exact"])
 def test_where_no_constraint_binds_nothing_is_solved(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stagewise.rules.conic.solved", None)
+    monkeypatch.setattr("stagewise.rules.kept_solver.solved", None)
     monkeypatch.setattr("stagewise.rules.cone.solved", None)
     policy, state, table = trained(method=method, threshold=1.5)
     decision = policy.decide(state, table)
@@ -327,12 +326,10 @@ def test_a_file_names_the_method(tmp_path: Path) -> None:
         '[simulation]\nrounds = 30\n[world]\nkind = "linear"\ntheta = [0.6, 0.8]\nmu = [0.8, 0.6]\nnoise = 0.1\n'
         'actions = { kind = "finite", features = [[1.0, 0.0], [0.0, 1.0]] }\n' + grades
     )
-    path = tmp_path / "spec.toml"
-    path.write_text(text, encoding="utf-8")
-    result = CliRunner().invoke(app, ["compare", str(path), "--quiet"])
-    assert result.exit_code == 0, result.output
+    code, said = called("compare", spec(tmp_path, text), "--out", tmp_path / "out", "--quiet")
+    assert code == 0, said
     for name in ("lp", "socp", "exact"):
-        assert name in result.output
+        assert name in said
 
 
 def test_the_linear_program_is_what_it_was() -> None:
@@ -342,7 +339,6 @@ def test_the_linear_program_is_what_it_was() -> None:
     assert np.count_nonzero(decision.probabilities) <= 2
     belief = trained(method="socp")[0].decide(state, table)
     assert belief.hoped >= decision.hoped
-    _, flat, _, count, *_ = decision.table.args
-    hoped, dearest = flat[:count], flat[2 * count : 3 * count]
-    program = Program(hoped, dearest[np.newaxis].copy(), 0.0, np.zeros(1), np.array([0.2]))
+    odds = decision.table.args[1].odds
+    program = Program(odds.hoped, odds.dearest.copy(), 0.0, np.zeros(1), np.array([0.2]))
     assert decision.hoped == pytest.approx(best_value(quiet_solver(), program), rel=1e-9)

@@ -1,12 +1,12 @@
-"""OPNLB: what it refuses, how its methods compare, and what holds wherever the truth is plausible."""
+"""OPNLB: how its methods compare, and what holds wherever the truth is plausible."""
 
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.policies.witness import best_mixture
+from tests.policies.class_instances import INSTANCES, instances
+from tests.policies.classes import BASE, COSTS, FEATURED, GRID, REWARDS, half, root
 from tests.problem.refusal import refused
 
 from stagewise import (
@@ -15,11 +15,9 @@ from stagewise import (
     Arms,
     ArmsWorld,
     AtLeast,
-    Decision,
     Finite,
     FunctionClass,
     InvalidActions,
-    InvalidFile,
     InvalidOutcome,
     InvalidProblem,
     Rays,
@@ -28,74 +26,8 @@ from stagewise import (
     TableWorld,
     simulate,
 )
-from stagewise.cli.spec import read
-from stagewise.kernels.compile import Floats
 
-SEED, INSTANCES, ROUNDING = 20260903, 60, 1e-9
-REWARDS = [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5], [0.1, 0.3, 0.3]]
-COSTS = [[0.0, 0.2, 0.6], [0.0, 0.6, 0.2]]
-SAFE = SafeAction(arm=0, reward=0.1, cost=0.0)
-BASE: dict[str, Any] = {"reward_class": REWARDS, "cost_class": COSTS, "safe_action": SAFE, "threshold": 0.3}
-
-
-class Instance:
-    """Random classes of which function 0 is the truth, and sets of plausible functions that hold it.
-
-    The theorems ask no more of the sets. Rewards are often known exactly, and the truth is often the cheapest
-    plausible cost: that is where optimism has to be bought by the costs' width.
-    """
-
-    def __init__(self, random: np.random.Generator, constraints: int, known: tuple[bool, bool] = (True, True)) -> None:
-        arms, m = int(random.integers(2, 7)), constraints
-        self.tables = [random.random((int(random.integers(2, 7)), arms)) for _ in range(1 + m)]
-        self.tables[0][0, 1:] = np.maximum(self.tables[0][0, 1:], random.choice([0.0, 0.95]))
-        for signal, table in enumerate(self.tables):
-            spread = 0.0 if known[signal > 0] else 0.05 * random.random(len(table))
-            table[:, 0] = 0.3 * table[0, 0] + spread
-            if signal and random.random() < 0.7:
-                table[1:, 1:] = np.maximum(table[1:, 1:], table[0, 1:])
-        self.tables = [FunctionClass(table).functions for table in self.tables]  # each function once
-        self.truth = np.array([table[0] for table in self.tables])
-        self.thresholds = self.truth[1:, 0] + random.uniform(0.15, 0.4, size=m)
-        self.flags = [
-            np.append(True, random.random(len(table) - 1) < random.choice([0.0, 0.9])) for table in self.tables
-        ]
-        self.known, self.arms = known, arms
-        self.best = best_mixture(
-            self.truth[0, 1:],
-            np.ascontiguousarray(self.truth[1:, 1:]),
-            float(self.truth[0, 0]),
-            self.truth[1:, 0],
-            self.thresholds,
-        )
-
-    def policy(self, **settings: Any) -> OPNLB:
-        safe = SafeAction(
-            arm=0,
-            reward=float(self.truth[0, 0]) if self.known[0] else None,
-            cost=self.truth[1:, 0] if self.known[1] else None,
-        )
-        costs = self.tables[1:] if len(self.tables) > 2 else self.tables[1]
-        return OPNLB(
-            reward_class=self.tables[0], cost_class=costs, safe_action=safe, threshold=self.thresholds, **settings
-        )
-
-    def decided(self, **settings: Any) -> Decision:
-        policy = self.policy(**settings)
-        state = policy.start()
-        kept = [flags[rows] for flags, rows in zip(self.flags, policy.functions.kept, strict=True)]
-        policy.model.named(state.memory).plausible[:] = np.concatenate(kept)
-        return policy.decide(state, Arms(self.arms))
-
-    def plausible(self, signal: int) -> Floats:
-        return self.tables[signal][self.flags[signal]]
-
-
-def instances(constraints: int, known: tuple[bool, bool] = (True, True)) -> list[Instance]:
-    random = np.random.default_rng([SEED, constraints, *known])
-    return [Instance(random, constraints, known) for _ in range(INSTANCES)]
-
-
+ROUNDING = 1e-9
 KNOWN = [(True, True), (False, True), (True, False), (False, False)]
 
 
@@ -197,32 +129,6 @@ def test_a_class_that_lacks_the_truth_is_noticed_and_the_safe_action_played() ->
     assert "no table" in decision.explanation()
 
 
-def square(x: Any) -> float:
-    return 0.1 + 0.8 * float(x[0]) ** 2
-
-
-def root(x: Any) -> float:
-    return 0.1 + 0.8 * math.sqrt(float(x[0]))
-
-
-def line(x: Any) -> float:
-    return float(x[0])
-
-
-def half(x: Any) -> float:
-    return 0.5 * float(x[0])
-
-
-GRID = [[0.0], [0.25], [0.5], [0.75], [1.0]]
-FEATURED: dict[str, Any] = {
-    "reward_class": [square, root],
-    "cost_class": [line, half],
-    "safe_action": SafeAction(features=[0.0], reward=0.1, cost=0.0),
-    "threshold": 0.4,
-    "noise": 0.1,
-}
-
-
 def test_a_table_over_listed_features_decides_as_its_callables_do() -> None:
     tables = {name: FunctionClass(FEATURED[name], features=GRID) for name in ("reward_class", "cost_class")}
     asked, listed = OPNLB(**FEATURED), OPNLB(**{**FEATURED, **tables})
@@ -292,67 +198,6 @@ def test_a_log_is_learned_from() -> None:
         featured.learn_log([[0.5, 0.5]], [0.5], [0.1])
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"reward_class": None}, "must be a FunctionClass"),
-        ({"reward_class": [[0.1, np.nan, 0.3]]}, "nan"),
-        ({"reward_class": [[0.2, 0.5, 0.9]]}, "'reward' is 0.1 at the safe action"),
-        ({"cost_class": [[0.1, 0.2, 0.6]]}, "does not contain the truth there"),
-        ({"cost_class": [[0.3, 0.2, 0.6]], "safe_action": SafeAction(arm=0)}, "keeps the safe action"),
-        ({"cost_class": [[0.0, 0.2]]}, "the same arms"),
-        ({"cost_class": {"spend": COSTS}}, "['spend']"),
-        ({"cost_class": [COSTS, COSTS]}, "2 classes"),
-        ({"cost_class": [line]}, "all of features"),
-        ({"safe_action": SafeAction(features=[1.0], cost=0.0)}, "functions of 3 arms"),
-        ({"safe_action": SafeAction(arm=3, cost=0.0)}, "functions of 3 arms"),
-        ({"safe_action": 0}, "SafeAction"),
-        ({"threshold": 0.0}, "no slack"),
-        ({"threshold": np.nan}, "finite"),
-        ({"noise": 0.0}, "noise"),
-        ({"noise": [0.1, 0.1, 0.1]}, "3 entries"),
-        ({"delta": 1.0}, "delta"),
-        ({"sets": "ellipsoid"}, "'likelihood', 'paper'"),
-        ({"method": "magic"}, "'pointwise', 'rows', 'exact'"),
-        ({"optimism": "none"}, "'inflated', 'directional'"),
-        ({"optimism": "directional", "method": "rows"}, "only the method 'pointwise'"),
-        ({"sets": "paper", "noise": 0.1}, "leave noise out"),
-        ({"sets": "paper", "reward_class": [[0.1, 1.5, 0.0]]}, "[0, 1]"),
-        ({"reward_scale": -0.1}, "at least 0"),
-        ({"reward_scale": np.inf}, "finite"),
-        ({"search": 0}, "at least 1"),
-        ({"search": True}, "at least 1"),
-    ],
-)
-def test_bad_settings_are_refused_in_one_sentence(changes: dict[str, Any], words: str) -> None:
-    with refused(InvalidProblem, words):
-        OPNLB(**{**BASE, **changes})
-
-
-def test_a_safe_action_without_features_is_refused_where_they_are_needed() -> None:
-    with refused(InvalidProblem, "give its features"):
-        OPNLB(**{**FEATURED, "safe_action": SAFE})
-
-
-@pytest.mark.parametrize(
-    ("settings", "actions", "words"),
-    [
-        (BASE, Arms(4), "3 arms"),
-        (BASE, GRID, "Arms(3)"),
-        (FEATURED, Arms(3), "no features"),
-        (FEATURED, [[0.1, 0.2]], "2 features"),
-        (FEATURED, [[np.nan]], "nan"),
-        (FEATURED, [], "shape"),
-        (FEATURED, [[-1.0]], "function 1"),
-        ({**FEATURED, "noise": None, "sets": "paper"}, [[2.0]], "[0, 1]"),
-    ],
-)
-def test_bad_actions_are_refused_in_one_sentence(settings: dict[str, Any], actions: Any, words: str) -> None:
-    policy = OPNLB(**settings)
-    with refused(InvalidActions, words):
-        policy.decide(policy.start(), actions)
-
-
 @pytest.mark.parametrize(("reward", "cost"), [(1.5, 0.1), (0.5, -0.1), (np.nan, 0.1), (0.5, None), (0.5, [0.1, 0.2])])
 def test_bad_outcomes_are_refused_and_change_nothing(reward: Any, cost: Any) -> None:
     agent = Agent(OPNLB(**BASE))
@@ -375,43 +220,3 @@ def test_a_limit_from_below_turns_its_class_around() -> None:
     assert one.probabilities == pytest.approx(other.probabilities, abs=1e-12)
     assert one.dearest == pytest.approx(1.0 - other.dearest, abs=1e-12)
     assert one.dearest[0] >= 0.7
-
-
-SPEC = """
-[simulation]
-rounds = 50
-[world]
-kind = "table"
-features = [[0.0], [0.5], [1.0]]
-reward = [0.1, 0.5, 0.9]
-cost = [0.0, 0.2, 0.6]
-noise = 0.1
-[policies.classes]
-kind = "OPNLB"
-reward_class = {classes}
-cost_class = {{ functions = [[0.0, 0.2, 0.6], [0.0, 0.6, 0.2]], features = [[0.0], [0.5], [1.0]] }}
-safe_action = {{ features = [0.0], reward = 0.1, cost = 0.0 }}
-threshold = 0.3
-noise = 0.1
-"""
-
-
-def test_a_file_can_ask_for_it_in_a_world_of_listed_actions(tmp_path: Path) -> None:
-    path = tmp_path / "file.toml"
-    listed = "{ functions = [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]], features = [[0.0], [0.5], [1.0]] }"
-    path.write_text(SPEC.format(classes=listed), encoding="utf-8")
-    spec = read(path)
-    assert isinstance(spec.world, TableWorld)
-    result = simulate(spec.policies["classes"], spec.world, rounds=spec.simulation.rounds)
-    assert result.violations[0] == 0
-    assert result.manifest["policy"]["settings"]["method"] == "pointwise"
-
-
-def test_a_file_with_a_bad_class_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "file.toml"
-    path.write_text(SPEC.format(classes="[[0.1, 0.5, 0.9]]"), encoding="utf-8")
-    with refused(InvalidFile, "all of features"):
-        read(path)
-    path.write_text(SPEC.format(classes="[[0.1]]").replace('kind = "table"', 'kind = "tables"'), encoding="utf-8")
-    with refused(InvalidFile, "'tables'"):
-        read(path)

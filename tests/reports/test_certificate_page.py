@@ -1,16 +1,15 @@
 """The certificate's page in a browser: nothing is fetched or logged, all pictures are there, nothing sticks out."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser import shown
 
 import stagewise as sw
 from stagewise.reports.certificate_page import headline, page
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 WORLD = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
 SAFE = sw.SafeAction(features=[0.0, 0.0])
 
@@ -26,19 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=[1280, 390], ids=["desktop", "phone"])
 def opened(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[Any, list[str]]]:
     """Return the page, and what went wrong while it loaded."""
-    if BROWSER is None:
-        pytest.skip("no chromium on this machine")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    troubles: list[str] = []
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        tab = browser.new_page(viewport={"width": request.param, "height": 900})
-        tab.on("console", lambda message: troubles.append(message.text))
-        tab.on("pageerror", lambda error: troubles.append(str(error)))
-        tab.on("request", lambda asked: troubles.append(asked.url[:80]) if asked.url.startswith("http") else None)
-        tab.goto((folder / "certificate.html").as_uri())
-        yield tab, troubles
-        browser.close()
+    with shown(folder / "certificate.html", request.param) as page_and_troubles:
+        yield page_and_troubles
 
 
 def test_the_page_stands_by_itself(opened: tuple[Any, list[str]]) -> None:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.chance import allowed
 
 from stagewise.kernels.interval import kl_high
 from stagewise.reports.evidence import REFUTED, SUPPORTED, UNDECIDED, clopper_pearson, evidence, runs_needed
@@ -37,7 +38,7 @@ def test_the_anytime_interval_holds_at_all_times_at_once() -> None:
             if not low <= truth <= high:
                 failing += 1
                 break
-    assert failing <= binom.ppf(0.999, 400, 0.1)
+    assert failing <= allowed(400, 0.1)
     assert failing > 0
 
 

@@ -34,7 +34,7 @@ def test_no_other_formulation_finds_a_better_mixture(sizes: tuple[int, int, int]
         assert np.all(dearest(columns, best.shares) <= columns.limits)
 
 
-def test_equal_problems_give_equal_bits_whatever_was_solved_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_problems_give_equal_bits_whatever_was_solved_before() -> None:
     problems = [problem(seed, *sizes) for seed in range(4) for sizes in SIZES]
     conic._POOL.clear()
     kept = [best_in_cone(*one) for one in problems]

@@ -9,6 +9,7 @@ from stagewise import OPB, OPLB, SafeAction, SafeLTS
 from stagewise.kernels import linear
 from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Floats
+from stagewise.kernels.sight import sheet_size
 from stagewise.policies.safe_lts import INFLATIONS
 from stagewise.problem.actions import ALL
 
@@ -100,7 +101,7 @@ def run_linear(
     policy = linear_policy(kind, world, known, noise=declared * world.noise, **settings)
     (count, d), m = world.features.shape, world.thresholds.size
     memory, scratch = policy.start().memory, np.empty(2 + 2 * m)
-    sheet, work = np.empty(linear.sheet_size(d, m, count)), np.empty(linear.work_size(d, m, 0))
+    sheet, work = np.empty(sheet_size(d, m, count)), np.empty(linear.work_size(d, m, 0))
     shared = (policy.flags, policy.numbers, memory, sheet, work)
     if kind is not OPLB:
         inflation = INFLATIONS[policy.inflation] if kind is SafeLTS else loops.UNSAMPLED

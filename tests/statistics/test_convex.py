@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.statistics.families import SEED, LinearWorld, directions, linear_policy, tight_world
-from tests.statistics.test_safety import ROUNDING, TIGHT, allowed
+from tests.chance import allowed
+from tests.statistics.counting import ROUNDING, TIGHT
+from tests.statistics.families import DELTA, SEED, LinearWorld, directions, linear_policy, tight_world
 
 from stagewise import LCLUCB, ROFUL, Ball, Box, Polytope, State
 from stagewise.policies.policy import Played
@@ -56,7 +57,7 @@ def violating(kind: Any, runs: int, rounds: int, tight: bool, declared: float = 
 
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
 def test_of_a_hundred_runs_few_violate(kind: Any) -> None:
-    assert violating(kind, 100, 12, False) <= allowed(100)
+    assert violating(kind, 100, 12, False) <= allowed(100, DELTA)
 
 
 @pytest.mark.slow
@@ -64,9 +65,10 @@ def test_of_a_hundred_runs_few_violate(kind: Any) -> None:
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
 def test_of_two_thousand_runs_no_more_violate_than_delta_allows(kind: Any, tight: bool) -> None:
     count = violating(kind, 2000, 12, tight)
-    print(f"{kind.__name__}, tight {tight}: {count} of 2000 runs violate, {allowed(2000)} may")  # pytest -rP shows it
-    assert count <= allowed(2000)
+    most = allowed(2000, DELTA)
+    print(f"{kind.__name__}, tight {tight}: {count} of 2000 runs violate, {most} may")  # pytest -rP shows it
+    assert count <= most
 
 
 def test_a_policy_that_is_told_too_little_noise_violates_in_too_many_runs() -> None:
-    assert violating(ROFUL, 100, 12, False, declared=0.1) > allowed(100)
+    assert violating(ROFUL, 100, 12, False, declared=0.1) > allowed(100, DELTA)

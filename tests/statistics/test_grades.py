@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.statistics.families import SEED, LinearWorld, Result, linear_policy, linear_world, tight_world
-from tests.statistics.test_safety import TIGHT, Play, allowed, violating
+from tests.chance import allowed
+from tests.statistics.counting import TIGHT, Play, violating
+from tests.statistics.families import DELTA, SEED, LinearWorld, Result, linear_policy, linear_world, tight_world
 
 from stagewise import OPLB, Draw, Outcome
 
@@ -45,7 +46,7 @@ OVERCONFIDENT = {
 @pytest.mark.parametrize("name", PROMISED)
 def test_of_a_hundred_runs_few_violate(name: str) -> None:
     rounds = 300 if "unknown" in name else 20  # an unknown baseline is learned first
-    assert violating(PROMISED[name], 100, rounds) <= allowed(100)
+    assert violating(PROMISED[name], 100, rounds) <= allowed(100, DELTA)
 
 
 @pytest.mark.slow
@@ -53,9 +54,9 @@ def test_of_a_hundred_runs_few_violate(name: str) -> None:
     ("name", "rounds"), [("cones", 40), ("cones, tight", 40), ("cones, unknown baseline", 300), ("exact", 20)]
 )
 def test_of_two_thousand_runs_few_violate(name: str, rounds: int) -> None:
-    assert violating(PROMISED[name], 2000, rounds) <= allowed(2000)
+    assert violating(PROMISED[name], 2000, rounds) <= allowed(2000, DELTA)
 
 
 @pytest.mark.parametrize("name", OVERCONFIDENT)
 def test_with_too_little_noise_declared_too_many_violate(name: str) -> None:
-    assert violating(OVERCONFIDENT[name], 100, 30) > allowed(100)
+    assert violating(OVERCONFIDENT[name], 100, 30) > allowed(100, DELTA)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from tests.chance import allowed
 from tests.models.kernel_textbook import matrix
 
 import stagewise as sw
@@ -65,11 +65,6 @@ def violating(problem: Any, runs: int, rounds: int, **settings: Any) -> int:
     return violations
 
 
-def allowed(runs: int) -> int:
-    """Return the number of violating runs that a probability of δ exceeds with a chance of 1 in 1000."""
-    return int(binom.ppf(0.999, runs, DELTA))
-
-
 PROMISED: dict[str, Any] = {
     "kernel OPLB": (random_problem, {}),
     "directional": (random_problem, {"optimism": "directional"}),
@@ -86,7 +81,7 @@ OVERCONFIDENT: dict[str, Any] = {
 @pytest.mark.parametrize("name", PROMISED)
 def test_of_a_hundred_runs_few_violate(name: str) -> None:
     problem, settings = PROMISED[name]
-    assert violating(problem, 100, 300, **settings) <= allowed(100)
+    assert violating(problem, 100, 300, **settings) <= allowed(100, DELTA)
 
 
 @pytest.mark.slow
@@ -94,11 +89,11 @@ def test_of_a_hundred_runs_few_violate(name: str) -> None:
 def test_of_two_thousand_runs_no_more_violate_than_delta_allows(name: str) -> None:
     problem, settings = PROMISED[name]
     count = violating(problem, 2000, 2000, **settings)
-    print(f"{name}: {count} of 2000 runs violate, {allowed(2000)} may")  # pytest -rP shows it
-    assert count <= allowed(2000)
+    print(f"{name}: {count} of 2000 runs violate, {allowed(2000, DELTA)} may")  # pytest -rP shows it
+    assert count <= allowed(2000, DELTA)
 
 
 @pytest.mark.parametrize("name", OVERCONFIDENT)
 def test_a_policy_that_is_told_too_little_noise_violates_in_too_many_runs(name: str) -> None:
     problem, settings = OVERCONFIDENT[name]
-    assert violating(problem, 100, 300, **settings) > allowed(100)
+    assert violating(problem, 100, 300, **settings) > allowed(100, DELTA)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.chance import allowed
+from tests.statistics.counting import violating
 from tests.statistics.families import DELTA, Result
-from tests.statistics.test_safety import allowed, violating
 
 from stagewise import OPNLB, Arms, Draw, SafeAction
 from stagewise.kernels.compile import Floats
@@ -85,17 +86,17 @@ OVERCONFIDENT = {
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_of_a_hundred_runs_few_violate(name: str) -> None:
-    assert violating(PROMISED[name], 100, SHORT[name]) <= allowed(100)
+    assert violating(PROMISED[name], 100, SHORT[name]) <= allowed(100, DELTA)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["random", "directional", "tight"])
 def test_of_two_thousand_runs_no_more_violate_than_delta_allows(name: str) -> None:
     count = violating(PROMISED[name], 2000, 150)
-    print(f"OPNLB, {name}: {count} of 2000 runs violate, {allowed(2000)} may")  # pytest -rP shows it
-    assert count <= allowed(2000)
+    print(f"OPNLB, {name}: {count} of 2000 runs violate, {allowed(2000, DELTA)} may")  # pytest -rP shows it
+    assert count <= allowed(2000, DELTA)
 
 
 @pytest.mark.parametrize("name", OVERCONFIDENT)
 def test_a_policy_that_is_told_too_little_noise_violates_in_too_many_runs(name: str) -> None:
-    assert violating(OVERCONFIDENT[name], 100, 100) > allowed(100)
+    assert violating(OVERCONFIDENT[name], 100, 100) > allowed(100, DELTA)

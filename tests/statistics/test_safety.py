@@ -10,14 +10,13 @@ All of it is behind `make test-slow`, because its loops take minutes to compile.
 (tests/experiments/test_certificates.py), which count violations of every policy and refute their controls.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scipy.stats import binom
+from tests.chance import allowed
+from tests.statistics.counting import TIGHT, Play, violating
 from tests.statistics.families import (
     DELTA,
-    Result,
     arm_world,
     linear_world,
     run_arms,
@@ -29,11 +28,6 @@ from tests.statistics.families import (
 from stagewise import LCLUCB, OPLB, ROFUL, SafeLTS
 
 pytestmark = pytest.mark.slow
-
-Play = Callable[[int, int], Result]  # of a run and a number of rounds
-
-ROUNDING = 1e-12
-TIGHT = {"share_delta": False, "cost_bound": None}  # all of δ for the one interval that matters
 
 
 def among(world: Any, kind: Any, known: bool = True, **settings: Any) -> Play:
@@ -77,30 +71,18 @@ OVERCONFIDENT = {
 }
 
 
-def allowed(runs: int) -> int:
-    """Return the number of violating runs that a probability of δ exceeds with a chance of 1 in 1000."""
-    return int(binom.ppf(0.999, runs, DELTA))
-
-
-def violating(play: Play, runs: int, rounds: int) -> int:
-    """Return how many runs violate; most of them must dare something, or safety would be no achievement."""
-    results = [play(run, rounds) for run in range(runs)]
-    assert sum(result.dared > rounds // 10 for result in results) >= runs // 2
-    return sum(result.excess > ROUNDING for result in results)
-
-
 @pytest.mark.parametrize("name", PROMISED)
 def test_of_a_hundred_runs_few_violate(name: str) -> None:
-    assert violating(PROMISED[name], 100, 300) <= allowed(100)
+    assert violating(PROMISED[name], 100, 300) <= allowed(100, DELTA)
 
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_of_two_thousand_runs_no_more_violate_than_delta_allows(name: str) -> None:
     count = violating(PROMISED[name], 2000, 2000)
-    print(f"{name}: {count} of 2000 runs violate, {allowed(2000)} may")  # pytest -rP shows it
-    assert count <= allowed(2000)
+    print(f"{name}: {count} of 2000 runs violate, {allowed(2000, DELTA)} may")  # pytest -rP shows it
+    assert count <= allowed(2000, DELTA)
 
 
 @pytest.mark.parametrize("name", OVERCONFIDENT)
 def test_a_policy_that_is_told_too_little_noise_violates_in_too_many_runs(name: str) -> None:
-    assert violating(OVERCONFIDENT[name], 100, 300) > allowed(100)
+    assert violating(OVERCONFIDENT[name], 100, 300) > allowed(100, DELTA)

@@ -15,6 +15,7 @@ from stagewise.kernels import linear
 from stagewise.kernels.following import remembered
 from stagewise.kernels.ray import choose, settle
 from stagewise.kernels.ridge import move
+from stagewise.kernels.sight import named_sight
 from stagewise.kernels.trace import note
 from stagewise.kernels.world import fill_means, fill_outcome
 from stagewise.simulation.compiled import Compiled
@@ -43,7 +44,7 @@ def loop(left_out: str) -> Callable[..., None]:
     @numba.njit(error_model="numpy", _nrt=False)
     def play(player: Any, stage: Any, room: Any, trace: Any, rounds: int) -> None:
         mind = linear.named_mind(player.flags, player.numbers, player.memory)
-        sight = linear.named_sight(mind.shape, room.sheet, stage.features.shape[0])
+        sight = named_sight(mind.shape, room.sheet, stage.features.shape[0])
         sight = remembered(mind, sight, False)
         size, ray = mind.safe.size, 0
         for t in range(1, rounds):

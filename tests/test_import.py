@@ -10,6 +10,9 @@ import pytest
 
 import stagewise
 
+SHAPES = {"Policy", "State", "Certificate", "certify", "verify"}  # what others fill, and what takes many runs to show
+ERRORS = {"StagewiseError", "InvalidActions", "InvalidFile", "InvalidOutcome", "InvalidProblem"}
+
 
 def run(code: str) -> str:
     """Return what a fresh interpreter prints."""
@@ -39,6 +42,18 @@ def test_a_star_brings_everything() -> None:
 def test_every_name_stands_for_what_it_says(name: str) -> None:
     assert getattr(stagewise, name).__name__ == name
     assert getattr(stagewise, name).__doc__
+
+
+@pytest.mark.parametrize("name", sorted(set(stagewise.__all__) - SHAPES - ERRORS))
+def test_every_name_shows_how_it_is_used(name: str) -> None:
+    assert ">>> " in getattr(stagewise, name).__doc__
+
+
+@pytest.mark.parametrize("name", stagewise.__all__)
+def test_every_name_stands_in_the_document_of_names(name: str) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+    thing = getattr(stagewise, name)
+    assert re.search(rf"^\.\. auto\w+:: {re.escape(f'{thing.__module__}.{name}')}$", page, re.MULTILINE)
 
 
 def test_every_name_is_listed() -> None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from stagewise.problem.actions import Arms as Arms
     from stagewise.problem.actions import Finite as Finite
     from stagewise.problem.actions import Rays as Rays
-    from stagewise.problem.convex import Ball as Ball
-    from stagewise.problem.convex import Ellipsoid as Ellipsoid
+    from stagewise.problem.ellipsoid import Ball as Ball
+    from stagewise.problem.ellipsoid import Ellipsoid as Ellipsoid
     from stagewise.problem.errors import InvalidActions as InvalidActions
     from stagewise.problem.errors import InvalidFile as InvalidFile
     from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
@@ -66,11 +66,11 @@ _HOMES = {
     "AtLeast": "problem.thresholds",
     "Certificate": "reports.certificate",
     "DOSLB": "policies.doslb",
-    "Ball": "problem.convex",
+    "Ball": "problem.ellipsoid",
     "Box": "problem.polytope",
     "Decision": "records.decision",
     "Draw": "records.draw",
-    "Ellipsoid": "problem.convex",
+    "Ellipsoid": "problem.ellipsoid",
     "Finite": "problem.actions",
     "FunctionClass": "problem.functions",
     "InvalidActions": "problem.errors",

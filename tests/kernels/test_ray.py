@@ -15,9 +15,10 @@ from stagewise import LCLUCB, SafeLTS
 from stagewise.kernels import lc_lucb, linear, safe_lts
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.curve import first_crossing, last_crossing, width_along
-from stagewise.kernels.linear import Sight
 from stagewise.kernels.ray import safe_step
 from stagewise.kernels.ridge import ELSEWHERE
+from stagewise.kernels.shape import named_shape
+from stagewise.kernels.sight import Sight, named_sight, sheet_size
 from stagewise.problem.actions import ALL
 
 SEEDS = range(12)
@@ -27,9 +28,9 @@ def sight_of(problem: Problem, **more: Any) -> Sight:
     """Return what the kernel writes on all rays of a problem."""
     policy, state = problem.ready(LCLUCB, **more)
     d, m, count = policy.dimension, policy.thresholds.values.size, len(problem.targets)
-    sheet, work = np.full(linear.sheet_size(d, m, count), np.nan), np.full(linear.work_size(d, m, 0), np.nan)
+    sheet, work = np.full(sheet_size(d, m, count), np.nan), np.full(linear.work_size(d, m, 0), np.nan)
     lc_lucb.decide(problem.targets, ALL, policy.flags, policy.numbers, state.memory, sheet, work)
-    return named(linear.named_sight)(linear.named_shape(policy.flags), sheet, count)
+    return named(named_sight)(named_shape(policy.flags), sheet, count)
 
 
 def root_of(fit: Fit) -> Floats:
@@ -180,7 +181,7 @@ def test_kernels_write_only_into_their_own_arrays(baseline: str, dimension: int)
     problem = random_problem(1, baseline, constraints=3, dimension=dimension, rays=129)
     policy, state = problem.ready(SafeLTS)
     flags, numbers = policy.flags, policy.numbers
-    sheet, work = Guarded(linear.sheet_size(dimension, 3, 129)), Guarded(linear.work_size(dimension, 3, 0))
+    sheet, work = Guarded(sheet_size(dimension, 3, 129)), Guarded(linear.work_size(dimension, 3, 0))
     memory = Guarded(state.memory.size)
     memory.array[:] = state.memory
     lc_lucb.decide(problem.targets, ALL, flags, numbers, memory.array, sheet.array, work.array)

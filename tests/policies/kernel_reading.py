@@ -5,9 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise import KernelOPLB, State
-from stagewise.kernels import kernel_look, kernel_oplb, linear
+from stagewise.kernels import kernel_look, kernel_oplb
 from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.shape import named_shape
+from stagewise.kernels.sight import named_sight, sheet_size
 from stagewise.problem.actions import ALL, Finite
 
 
@@ -24,12 +26,12 @@ class Seen(NamedTuple):
 def read_bounds(policy: KernelOPLB, state: State, points: Floats) -> Seen:
     """Return what is believed of points."""
     m, count = policy.thresholds.values.size, len(points)
-    sheet = np.zeros(linear.sheet_size(policy.dimension, m, count))
+    sheet = np.zeros(sheet_size(policy.dimension, m, count))
     work = np.zeros(kernel_look.look_size(int(state.memory[2])))
     flat, support = np.zeros(odds_size(m, count)), np.zeros(m + 2, dtype=np.int64)
     features = Finite.borrowed(points).features
     kernel_oplb.decide(features, ALL, policy.flags, policy.numbers, state.memory, sheet, work, flat, support, 0.5)
-    sight = named(linear.named_sight)(named(linear.named_shape)(policy.flags), sheet, count)
+    sight = named(named_sight)(named(named_shape)(policy.flags), sheet, count)
     estimates = np.vstack([sight.rewards, sight.costs])
     widths = np.vstack([sight.reward_widths, *[sight.cost_widths] * m])
     start_widths = np.array([sight.start[1 + m], *[sight.start[2 + m]] * m])

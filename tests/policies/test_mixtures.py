@@ -7,14 +7,12 @@ import pytest
 from tests.kernels.highs import Program, best_value, quiet_solver
 
 import stagewise as sw
-from stagewise.kernels.blend import Odds, named_odds
-from stagewise.kernels.compile import named
+from stagewise.kernels.blend import Odds
 
 
 def odds_of(decision: sw.Decision) -> Odds:
     """Return the bounds that the decision was made on."""
-    _, flat, support, count, *_ = decision.table.args
-    return named(named_odds)(decision.thresholds.size, count, flat, support)
+    return decision.table.args[1].odds
 
 
 def check(decision: sw.Decision) -> None:

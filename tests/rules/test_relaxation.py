@@ -106,7 +106,7 @@ def test_a_solver_that_fails_leaves_a_valid_bound(kind: int, norms: int, monkeyp
     rng = np.random.default_rng([kind, norms])
     hope, actions = problem(rng, 3, 2, norms, 1.0), random_set(rng, kind, 3)
     good = region(hope, actions, np.zeros(3)).relaxed().bound
-    monkeypatch.setattr(relaxation.Cones, "solved", lambda self: None)
+    monkeypatch.setattr(relaxation.ConicProgram, "solved", lambda self: None)
     assert good <= region(hope, actions, np.zeros(3)).relaxed().bound < math.inf
 
 

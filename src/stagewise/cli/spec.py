@@ -11,7 +11,7 @@ from stagewise.models.kernel import RBF, LinearKernel, Matern
 from stagewise.policies.saved import KINDS, POLICIES
 from stagewise.problem.actions import Finite, Rays
 from stagewise.problem.checks import shown
-from stagewise.problem.convex import Ball, Ellipsoid
+from stagewise.problem.ellipsoid import Ball, Ellipsoid
 from stagewise.problem.errors import InvalidFile, StagewiseError
 from stagewise.problem.functions import FunctionClass
 from stagewise.problem.polytope import Box, Polytope

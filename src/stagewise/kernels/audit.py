@@ -8,7 +8,7 @@ none), then for the reward and every cost the rounds in which an interval missed
 from stagewise.kernels.blend import Odds, solve
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.counts import Tally
-from stagewise.kernels.linear import Sight
+from stagewise.kernels.sight import Sight
 from stagewise.kernels.world import fill_means
 
 FIRST, HOPELESS, SETTLED, MISSED = 0, 1, 2, 3

@@ -1,8 +1,10 @@
 """Candidates that come back: recognise them, begin and end following them, read what is kept of them."""
 
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.linear import NEVER, Mind, Sight, named_mind, together
+from stagewise.kernels.linear import NEVER, Mind, named_mind
 from stagewise.kernels.ridge import Ridge, follow
+from stagewise.kernels.shape import together
+from stagewise.kernels.sight import Sight
 
 
 @kernel

@@ -3,8 +3,9 @@
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.following import copy_ridge, copy_table
 from stagewise.kernels.kernel_mind import Mind, named_mind
-from stagewise.kernels.linear import NEVER, together
+from stagewise.kernels.linear import NEVER
 from stagewise.kernels.newton import Space, follow, used
+from stagewise.kernels.shape import together
 
 
 @kernel

@@ -3,12 +3,13 @@
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.linear import NEVER, Shape, named_shape, together
+from stagewise.kernels.linear import NEVER
 from stagewise.kernels.newton import Basis, Space
 from stagewise.kernels.promise import Promise, named_promise
 from stagewise.kernels.radius import Belief
 from stagewise.kernels.reproducing import Covariance, rank_of
 from stagewise.kernels.ridge import Followed, Ridge
+from stagewise.kernels.shape import Shape, named_shape, together
 
 HEAD = 3  # numbers before the spaces: d, how many candidates are followed (or NEVER), and the room for basis points
 FIXED = 4  # numbers before x₀ in the settings: λ, tolerance, lengthscale, k(x₀, x₀)

@@ -1,14 +1,14 @@
 """OPLB in a reproducing-kernel space: bounds for every action, then one linear program over mixtures."""
 
-from stagewise.kernels.blend import Odds, choose, named_odds, stay
+from stagewise.kernels.blend import Odds, named_odds
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.following import recognised
 from stagewise.kernels.kernel_look import look, look_size
 from stagewise.kernels.kernel_mind import Mind, named_mind
-from stagewise.kernels.linear import NEWS, Sight, named_sight, together
 from stagewise.kernels.newton import study
-from stagewise.kernels.oplb import fill_odds
-from stagewise.kernels.promise import WARMING, assess
+from stagewise.kernels.oplb import draw_seen
+from stagewise.kernels.shape import together
+from stagewise.kernels.sight import NEWS, Sight, named_sight
 
 
 def learning_size(room: int, m: int, followed: int) -> int:
@@ -70,19 +70,16 @@ def take(
     lottery: float,
 ) -> int:
     """Decide; `known`: these are the followed actions."""
+    see(features, known, mind, sight, work)
+    return draw_seen(features, eligible, mind.promise, mind.safe, sight, odds, lottery)
+
+
+@kernel
+def see(features: Floats, known: bool, mind: Mind, sight: Sight, work: Floats) -> None:
+    """Fill in what is believed; `known`: the actions are those that are followed."""
     m, start = mind.shape.constraints, sight.start
     sight.verdict[3 + m] = 0.0 if known or mind.wanders else NEWS
     start[1 + m] = look(features, known, mind.reward, sight.reward_view, work)
     start[2 + m] = start[1 + m]
     if not together(mind.shape):
         start[2 + m] = look(features, known, mind.costs, sight.cost_view, work)
-    weighed = assess(mind.promise, start, sight.radii)
-    fill_odds(sight, mind.promise, weighed.lift, odds)
-    if weighed.certified:
-        action = choose(odds, mind.promise, eligible, lottery)
-    else:
-        stay(odds)
-        action = -WARMING
-    for i in range(mind.safe.size):
-        sight.action[i] = features[action, i] if action >= 0 else mind.safe[i]
-    return action

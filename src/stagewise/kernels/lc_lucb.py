@@ -2,8 +2,10 @@
 
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.following import copy_estimates, recognised
-from stagewise.kernels.linear import Mind, Sight, named_mind, named_promise_of, named_shape, named_sight, see
+from stagewise.kernels.linear import Mind, named_mind, named_promise_of, see
 from stagewise.kernels.ray import choose, pessimistic, settle
+from stagewise.kernels.shape import named_shape
+from stagewise.kernels.sight import Sight, named_sight
 
 
 @kernel
@@ -11,7 +13,7 @@ def decide(
     features: Floats, eligible: Flags, flags: Ints, numbers: Floats, memory: Floats, sheet: Floats, work: Floats
 ) -> int:
     """Return the ray to `features` (M, d) that is taken, or minus the reason for the safe action; write the verdict."""
-    mind, features = named_mind(flags, numbers, memory), features
+    mind = named_mind(flags, numbers, memory)
     sight = named_sight(mind.shape, sheet, features.shape[0])
     known = recognised(features, mind.followed)
     if known:

@@ -1,4 +1,4 @@
-"""The linear policies' border with Python: flat arrays of settings, memory and results, named again inside.
+"""The linear policies' border with Python: flat arrays of settings and memory, named again inside.
 
 A NamedTuple that crosses costs as much as the arithmetic of a decision at d = 10, an array a twentieth of that; hence
 flat (docs/decisions/0004-one-array-crosses-into-a-kernel.md).
@@ -8,45 +8,15 @@ import math
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.look import BLOCK, View, look, recall
+from stagewise.kernels.look import BLOCK, look, recall
 from stagewise.kernels.promise import Promise, named_promise
 from stagewise.kernels.radius import Belief
 from stagewise.kernels.ridge import AT_SAFE, ELSEWHERE, Anchor, Followed, Regression, Ridge, learn
+from stagewise.kernels.shape import Shape, named_shape, together
+from stagewise.kernels.sight import NEWS, Sight
 
 HEAD = 2  # numbers before the regressions: d, and how many candidates are followed
 NEVER = -1.0  # in the place of the latter: the candidates changed, and none are followed any more
-NEWS = 1.0  # in a verdict: the candidates are not the followed ones, which `change_followed` has to be told
-
-
-class Shape(NamedTuple):
-    """The whole numbers and switches of a linear policy; they cross as a plain array, which is cheaper."""
-
-    dimension: int  # d
-    constraints: int  # m
-    radius: int  # MIXTURE, LOGDET or PAPER
-    origin: bool  # the safe action is the zero vector, or there is none
-    reward_known: bool  # at the safe action
-    cost_known: bool
-    directional: bool
-    inflated: bool
-    offers_safe: bool
-    returns: bool
-
-
-@kernel
-def named_shape(flags: Ints) -> Shape:
-    return Shape(
-        flags[0],
-        flags[1],
-        flags[2],
-        flags[3] != 0,
-        flags[4] != 0,
-        flags[5] != 0,
-        flags[6] != 0,
-        flags[7] != 0,
-        flags[8] != 0,
-        flags[9] != 0,
-    )
 
 
 class Mind(NamedTuple):
@@ -61,32 +31,6 @@ class Mind(NamedTuple):
     reach: float  # L
     followed: Floats  # (M, d) the candidates that are followed
     wanders: bool  # candidates changed once: none are followed
-
-
-class Sight(NamedTuple):
-    """What is believed of M candidates and of the safe action, and room for what a rule makes of it."""
-
-    rewards: Floats  # (M,) estimates
-    costs: Floats  # (m, M) estimates
-    reward_view: View  # the same arrays, as the reward's regression fills them, and the costs' where it serves both
-    cost_view: View  # and as the costs' own does
-    reward_widths: Floats  # (M,) ‖x‖ in the reward's norm
-    cost_widths: Floats  # (M,)
-    reward_crosses: Floats  # (M,) <x, x₀> in that norm; untouched where the safe reward is known
-    cost_crosses: Floats  # (M,)
-    start: Floats  # (m + 3,) at the safe action: reward, costs, reward width, cost width
-    radii: Floats  # (1 + m,) of the reward and of every cost
-    hoped: Floats  # (M,) by the rule: the optimistic reward,
-    steps: Floats  # (M,) how far the safe step goes,
-    reaches: Floats  # (M,) and the plausible one
-    verdict: Floats  # (4 + m,) of the decision: step, hoped reward, pessimistic costs; the safe action's hope; NEWS
-    action: Floats  # (d,) and the action played
-
-
-@kernel
-def together(shape: Shape) -> bool:
-    """Say whether one regression serves the reward and the costs."""
-    return shape.constraints == 0 or shape.reward_known == shape.cost_known
 
 
 @kernel
@@ -108,11 +52,6 @@ def memory_size(shape: Shape, followed: int) -> int:
         return regression_size(n, 1 + shape.constraints, followed) + rest
     costs = regression_size(learned_dimension(shape, shape.cost_known), shape.constraints, followed)
     return regression_size(n, 1, followed) + costs + rest
-
-
-def sheet_size(d: int, m: int, count: int) -> int:
-    """Return the length of the array of results for `count` candidates."""
-    return (8 + m) * count + (m + 3) + (1 + m) + (4 + m) + d
 
 
 def work_size(d: int, m: int, followed: int) -> int:
@@ -235,38 +174,6 @@ def named_mind(flags: Ints, numbers: Floats, memory: Floats) -> Mind:
 
 
 @kernel
-def named_sight(shape: Shape, sheet: Floats, count: int) -> Sight:
-    """Name the results: estimates | widths | crosses | hoped | steps | reaches | start | radii | verdict | action."""
-    m = shape.constraints
-    rows = sheet[: (8 + m) * count].reshape(8 + m, count)
-    widths = 1 + m
-    start = rows.size
-    radii = start + m + 3
-    verdict = radii + 1 + m
-    action = verdict + 4 + m
-    last = widths if together(shape) else 1
-    cost_widths, cost_crosses = (0, 2) if together(shape) else (1, 3)
-    estimates, costs = sheet[: last * count].reshape(last, count), sheet[count : widths * count].reshape(m, count)
-    return Sight(
-        rows[0],
-        costs,
-        View(estimates, rows[widths], rows[widths + 2], sheet[start : start + last], sheet[radii : radii + last]),
-        View(costs, rows[widths + 1], rows[widths + 3], sheet[start + 1 : start + widths], sheet[radii + 1 : verdict]),
-        rows[widths],
-        rows[widths + cost_widths],
-        rows[widths + 2],
-        rows[widths + cost_crosses],
-        sheet[start:radii],
-        sheet[radii:verdict],
-        rows[widths + 4],
-        rows[widths + 5],
-        rows[widths + 6],
-        sheet[verdict:action],
-        sheet[action : action + shape.dimension],
-    )
-
-
-@kernel
 def start_memory(flags: Ints, numbers: Floats, memory: Floats) -> None:
     """Write the memory of a policy that has seen nothing: V = λI, no fits."""
     memory[:] = 0.0
@@ -289,13 +196,13 @@ def is_at(action: Floats, safe: Floats, features: Floats, ray: int, step: float)
 
 @kernel
 def learn_from(
-    features: Floats, ray: int, step: float, values: Floats, flags: Ints, numbers: Floats, memory: Floats, work: Floats
+    action: Floats, ray: int, step: float, values: Floats, flags: Ints, numbers: Floats, memory: Floats, work: Floats
 ) -> None:
     """Take in the reward and the costs (1 + m,) seen when the action (d,) was played.
 
     `ray` and `step` tell where it lies on the followed rays, if it does; AT_SAFE and 0 that it is the safe action.
     """
-    mind, action = named_mind(flags, numbers, memory), features
+    mind = named_mind(flags, numbers, memory)
     if ray == AT_SAFE:
         for i in range(action.size):
             if action[i] != mind.safe[i]:

@@ -3,8 +3,9 @@
 from stagewise.kernels.blend import Odds, choose, named_odds, stay
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.following import copy_estimates, recognised
-from stagewise.kernels.linear import Mind, Sight, named_mind, named_sight, see
+from stagewise.kernels.linear import Mind, named_mind, see
 from stagewise.kernels.promise import WARMING, Promise, assess
+from stagewise.kernels.sight import Sight, named_sight
 
 
 @kernel
@@ -41,7 +42,7 @@ def decide(
     lottery: float,
 ) -> int:
     """Return the action drawn, or minus the reason for the safe one; write the mixture and the action played."""
-    mind, features = named_mind(flags, numbers, memory), features
+    mind = named_mind(flags, numbers, memory)
     sight, known = named_sight(mind.shape, sheet, features.shape[0]), recognised(features, mind.followed)
     odds = named_odds(mind.shape.constraints, features.shape[0], flat, support)
     if known:
@@ -62,13 +63,21 @@ def take(
 ) -> int:
     """Decide; `known`: these are the followed actions."""
     see(features, known, mind, sight, work)
-    start = assess(mind.promise, sight.start, sight.radii)
-    fill_odds(sight, mind.promise, start.lift, odds)
+    return draw_seen(features, eligible, mind.promise, mind.safe, sight, odds, lottery)
+
+
+@kernel
+def draw_seen(
+    features: Floats, eligible: Flags, promise: Promise, safe: Floats, sight: Sight, odds: Odds, lottery: float
+) -> int:
+    """Return the action drawn from the best safe mixture of what was seen, or minus the reason for the safe one."""
+    start = assess(promise, sight.start, sight.radii)
+    fill_odds(sight, promise, start.lift, odds)
     if start.certified:
-        action = choose(odds, mind.promise, eligible, lottery)
+        action = choose(odds, promise, eligible, lottery)
     else:
         stay(odds)
         action = -WARMING
-    for i in range(mind.safe.size):
-        sight.action[i] = features[action, i] if action >= 0 else mind.safe[i]
+    for i in range(safe.size):
+        sight.action[i] = features[action, i] if action >= 0 else safe[i]
     return action

@@ -4,8 +4,8 @@ import math
 
 from stagewise.kernels.compile import Flags, Floats, kernel
 from stagewise.kernels.curve import first_crossing, last_crossing, width_along
-from stagewise.kernels.linear import Sight
 from stagewise.kernels.promise import NOT_FINITE, NOTHING_SAFE, PREFERRED, WARMING, Promise, assess
+from stagewise.kernels.sight import Sight
 from stagewise.kernels.tie import first_best, tie_floor
 
 

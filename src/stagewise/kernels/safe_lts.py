@@ -5,9 +5,10 @@ import math
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, fill_normal
 from stagewise.kernels.following import copy_estimates, recognised
-from stagewise.kernels.linear import Mind, Sight, named_mind, named_sight, see
+from stagewise.kernels.linear import Mind, named_mind, see
 from stagewise.kernels.ray import choose, settle
 from stagewise.kernels.ridge import Regression, add_multiple, place
+from stagewise.kernels.sight import Sight, named_sight
 
 THEORY, NONE, AUTHORS = 0, 1, 2
 
@@ -53,7 +54,7 @@ def decide(
     round_: int,
 ) -> int:
     """Return the ray taken, or minus the reason for the safe action."""
-    mind, features = named_mind(flags, numbers, memory), features
+    mind = named_mind(flags, numbers, memory)
     sight, known = named_sight(mind.shape, sheet, features.shape[0]), recognised(features, mind.followed)
     if known:
         copy_estimates(mind, sight)

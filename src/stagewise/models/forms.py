@@ -7,6 +7,7 @@ import numpy as np
 from stagewise.kernels import linear
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.ridge import Regression
+from stagewise.kernels.shape import together
 
 
 class Forms(NamedTuple):
@@ -22,7 +23,7 @@ def believed_forms(flags: Ints, numbers: Floats, memory: Floats) -> Forms:
     """Return what settings and memory say of an action."""
     mind = named(linear.named_mind)(flags, numbers, memory)
     estimates, reward_norm = forms_of(mind.reward, mind.shape.dimension)
-    if named(linear.together)(mind.shape):
+    if named(together)(mind.shape):
         return Forms(estimates[0], estimates[1:], reward_norm, reward_norm)
     costs, cost_norm = forms_of(mind.costs, mind.shape.dimension)
     return Forms(estimates[0], costs, reward_norm, cost_norm)

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.kernels import radius, reproducing
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.linear import Shape
+from stagewise.kernels.shape import Shape
 from stagewise.problem.checks import number, positive
 from stagewise.problem.errors import InvalidProblem
 
@@ -25,7 +25,11 @@ def length(value: Any) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class RBF:
-    """k(x, y) = exp(−‖x − y‖²/2ℓ²): very smooth functions that vary over distances of about ℓ."""
+    """k(x, y) = exp(−‖x − y‖²/2ℓ²): very smooth functions that vary over distances of about ℓ.
+
+    >>> round(similarity(RBF(lengthscale=0.5), np.zeros(1), np.ones(1)), 6)
+    0.135335
+    """
 
     lengthscale: float
 
@@ -40,7 +44,11 @@ class RBF:
 
 @dataclass(frozen=True, kw_only=True)
 class Matern:
-    """The Matérn kernel: rougher functions than RBF's, the rougher the smaller `smoothness` ν (0.5, 1.5 or 2.5)."""
+    """The Matérn kernel: rougher functions than RBF's, the rougher the smaller `smoothness` ν (0.5, 1.5 or 2.5).
+
+    >>> round(similarity(Matern(lengthscale=0.5, smoothness=0.5), np.zeros(1), np.ones(1)), 6)
+    0.135335
+    """
 
     lengthscale: float
     smoothness: float = 2.5
@@ -61,7 +69,11 @@ class Matern:
 
 @dataclass(frozen=True, kw_only=True)
 class LinearKernel:
-    """k(x, y) = <x, y>: linear functions, and with them OPLB itself."""
+    """k(x, y) = <x, y>: linear functions, and with them OPLB itself.
+
+    >>> similarity(LinearKernel(), np.array([1.0, 2.0]), np.array([3.0, 1.0]))
+    5.0
+    """
 
     @property
     def kind(self) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 
 from stagewise.kernels import linear, radius
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.shape import Shape
 from stagewise.problem.errors import InvalidProblem
 
 RADII = {"mixture": radius.MIXTURE, "logdet": radius.LOGDET, "paper": radius.PAPER}
@@ -34,7 +35,7 @@ class LinearModel:
 
     def flags(self, *, directional: bool, inflated: bool, offers_safe: bool, returns: bool = True) -> Ints:
         """Return the whole numbers and switches that kernels read."""
-        shape = linear.Shape(
+        shape = Shape(
             self.safe.size,
             len(self.names) - 1,
             RADII[self.radius],

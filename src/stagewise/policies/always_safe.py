@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
+from stagewise.policies.baseline import baseline_of
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
 from stagewise.problem.checks import array
-from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.errors import InvalidActions
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 from stagewise.records.explanation import Row, Table
@@ -19,17 +20,20 @@ from stagewise.records.explanation import Row, Table
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AlwaysSafe(Learning):
-    """Play the safe action in every round and learn nothing: what any learner must beat."""
+    """Play the safe action in every round and learn nothing: what any learner must beat.
+
+    >>> policy = AlwaysSafe(safe_action=SafeAction(arm=1, cost=0.0), threshold=0.1)
+    >>> policy.decide(policy.start(), None).action
+    1
+    """
 
     safe_action: SafeAction
-    threshold: Any
+    threshold: Threshold
 
     thresholds: Thresholds = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.safe_action, SafeAction):
-            raise InvalidProblem(f"safe_action is {self.safe_action!r}; it must be a SafeAction")
-        object.__setattr__(self, "thresholds", resolved(self.threshold, self.safe_action))
+        object.__setattr__(self, "thresholds", resolved(self.threshold, baseline_of(self.safe_action)))
 
     def start(self) -> State:
         """Return an empty memory."""

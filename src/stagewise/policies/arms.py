@@ -48,6 +48,11 @@ def arms_model(
     )
 
 
+def ranged(radius: str) -> str:
+    """Return what an outcome beyond [0, 1] is refused with."""
+    return f"the radius {radius!r} rests on that range, so rescale, or use radius='hoeffding' and give `noise`"
+
+
 def eligible_arms(actions: Any, arms: int) -> Flags:
     """Return which arms may be chosen; the safe arm always may."""
     if actions is None:

@@ -8,8 +8,9 @@ import numpy as np
 
 from stagewise.kernels import lc_lucb, linear
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.linear import Sight
 from stagewise.kernels.promise import NOT_FINITE, WARMING, Promise, assess
+from stagewise.kernels.shape import named_shape
+from stagewise.kernels.sight import Sight, named_sight, sheet_size
 from stagewise.models.forms import Forms, believed_forms
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
@@ -45,7 +46,7 @@ def decision_in_convex(
         seen = targets.view()
         seen.flags.writeable = False
         d, m = policy.dimension, policy.thresholds.values.size
-        sheet, work = np.empty(linear.sheet_size(d, m, len(seen))), np.empty(linear.work_size(d, m, 0))
+        sheet, work = np.empty(sheet_size(d, m, len(seen))), np.empty(linear.work_size(d, m, 0))
         return Look(lc_lucb.decide(seen, ALL, policy.flags, policy.numbers, state.memory, sheet, work), sheet)
 
     def hoped(targets: Floats) -> Floats:
@@ -133,9 +134,9 @@ def regions_of(policy: LinearPolicy, actions: Convex, forms: Forms, sheet: Float
     A pessimistic cost is within its limit where its curve is, or where the ceiling keeps it: on the share
     (limit − c₀)/(ceiling − c₀) of every ray. So one region for each such share, and one for the whole set.
     """
-    shape = linear.named_shape(policy.flags)
+    shape = named_shape(policy.flags)
     promise: Promise = named(linear.named_promise_of)(shape, policy.numbers)
-    sight = named(linear.named_sight)(shape, sheet, 1)
+    sight = named(named_sight)(shape, sheet, 1)
     hope, safe = hope_of(promise, forms, sight), policy.safe_action.features
     if shape.directional:
         if not shape.cost_known:

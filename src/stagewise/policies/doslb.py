@@ -3,9 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from stagewise.kernels import linear, oplb
 from stagewise.policies.lclucb import LCLUCB
-from stagewise.policies.mixtures import DARING, solved_blend
-from stagewise.policies.oplb import programmed
+from stagewise.policies.listed import programmed
+from stagewise.policies.mixtures import DARING
 from stagewise.policies.policy import State
 from stagewise.problem.actions import Finite
 from stagewise.records.decision import Decision
@@ -38,8 +41,6 @@ class DOSLB(LCLUCB):
     def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture of a finite set."""
         if isinstance(actions, Finite):
-            listed = self.fitting(actions)
-            program = programmed(self, state, listed, draw)
-            blend = solved_blend(program.flat, program.support, self.thresholds.values.size, len(listed.features))
-            return program.decision(self, listed, draw, program.code, blend, DARING)
+            work = np.empty(linear.work_size(self.dimension, self.thresholds.values.size, 0))
+            return programmed(oplb.decide, self, state, self.fitting(actions), draw, work).decision(DARING)
         return super().decide(state, actions, draw)

@@ -6,24 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels import kernel_look, kernel_oplb, linear
-from stagewise.kernels.blend import odds_size
+from stagewise.kernels import kernel_look, kernel_oplb
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.draw import POLICY, uniform
 from stagewise.models.kernel import Kernel, KernelModel, similarity
+from stagewise.policies.baseline import featured, vanishing
 from stagewise.policies.kernel_memory import FIRST_ROOM, fitting_memory, following, roomy, started
 from stagewise.policies.learning import Learning
 from stagewise.policies.linear import check_features
-from stagewise.policies.mixtures import decision_from_mixture
-from stagewise.policies.oplb import listed_of
+from stagewise.policies.listed import listed_of, programmed
 from stagewise.policies.policy import Played, State
-from stagewise.policies.rays import own
 from stagewise.policies.settings import ceilings_of, probability, promise_numbers
 from stagewise.problem.actions import Finite, Listed, Rays
-from stagewise.problem.checks import kept, number, one_of, one_per, positive, shown, switch, whole_at_least
+from stagewise.problem.checks import PerSignal, kept, number, one_of, one_per, positive, shown, switch, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
@@ -53,9 +50,9 @@ class KernelOPLB(Learning):
 
     kernel: Kernel
     safe_action: SafeAction
-    threshold: Any  # a number, one per constraint, or a mapping from names
-    noise: Any  # R: one number, or one for the reward and one per cost
-    norm_bound: Any  # B ≥ ‖f‖: one number, or one for the reward and one per cost
+    threshold: Threshold  # a number, one per constraint, or a mapping from names
+    noise: PerSignal  # R: one number, or one for the reward and one per cost
+    norm_bound: PerSignal  # B ≥ ‖f‖: one number, or one for the reward and one per cost
     delta: float = 0.05  # the whole statement holds with probability 1 − δ
     ridge: float = 1.0  # λ
     cost_bound: float | None = 1.0  # a-priori bound on mean costs; None: none
@@ -77,7 +74,8 @@ class KernelOPLB(Learning):
         if not isinstance(self.kernel, Kernel):
             raise InvalidProblem(f"kernel is {shown(self.kernel)}; it must be RBF(...), Matern(...) or LinearKernel()")
         object.__setattr__(self, "capacity", whole_at_least(self.capacity, "capacity", 1))
-        safe = checked_baseline(self.safe_action, self.kernel)
+        safe = featured(self.safe_action)
+        safe = vanishing(safe) if vanishes(safe, self.kernel) else safe
         thresholds = resolved(self.threshold, stand_in(safe, self.kernel))
         directional = one_of(self.optimism, ("inflated", "directional"), "optimism") == "directional"
         model = self.model(safe, thresholds)
@@ -122,19 +120,8 @@ class KernelOPLB(Learning):
                 "the actions are Rays, whose inner points are no mixtures of their ends for a kernel; list the points "
                 "that can be played as a Finite set"
             )
-        listed, memory = self.fitting(listed_of(actions)), state.memory
-        d, m, count = self.dimension, self.thresholds.values.size, len(listed.features)
-        sheet = np.empty(linear.sheet_size(d, m, count))
-        work = np.empty(kernel_look.look_size(int(memory[2])))
-        flat, support = np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64)
-        lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-        code = kernel_oplb.decide(
-            listed.features, listed.eligible, self.flags, self.numbers, memory, sheet, work, flat, support, lottery
-        )
-        action, news = own(sheet[sheet.size - d :]), bool(sheet[sheet.size - d - 1])
-        return decision_from_mixture(
-            code, action, flat, support, count, -1, listed.eligible, self.thresholds, draw.round, listed.features, news
-        )
+        work = np.empty(kernel_look.look_size(int(state.memory[2])))
+        return programmed(kernel_oplb.decide, self, state, self.fitting(listed_of(actions)), draw, work).decision()
 
     def follow(self, state: State, decision: Decision) -> State:
         """Follow the first candidates that are ever offered, until others are."""
@@ -161,24 +148,6 @@ class KernelOPLB(Learning):
         """Return the action set if this policy can choose from it."""
         check_features(listed.features, self.dimension, math.inf)
         return listed
-
-
-def checked_baseline(safe_action: Any, kernel: Kernel) -> SafeAction:
-    """Return a safe action with features, its reward filled in where every function of the space vanishes."""
-    if not isinstance(safe_action, SafeAction):
-        raise InvalidProblem(
-            f"safe_action is {shown(safe_action)}; it must be a SafeAction, the one action known to be safe"
-        )
-    if safe_action.features is None:
-        raise InvalidProblem("the safe action is an arm; a kernel compares features, so give SafeAction(features=...)")
-    if not vanishes(safe_action, kernel):
-        return safe_action
-    if safe_action.reward:
-        raise InvalidProblem(
-            f"the safe action is the zero vector but its reward is {safe_action.reward}; a linear reward is 0 there, "
-            "so add a constant feature or subtract the reward of doing nothing"
-        )
-    return SafeAction(features=safe_action.features, reward=0.0, cost=safe_action.cost)
 
 
 def vanishes(safe: SafeAction, kernel: Kernel) -> bool:

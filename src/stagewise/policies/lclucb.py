@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels import lc_lucb, linear
+from stagewise.kernels.sight import sheet_size
 from stagewise.policies.convex import decision_in_convex
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
@@ -50,7 +51,7 @@ class LCLUCB(LinearPolicy):
         rays = self.fitting(rays_of(actions))
         flags, numbers = self.flags, self.numbers
         d, m = self.dimension, self.thresholds.values.size
-        sheet = np.empty(linear.sheet_size(d, m, len(rays.features)))
+        sheet = np.empty(sheet_size(d, m, len(rays.features)))
         work = np.empty(linear.work_size(d, m, 0))
         code = lc_lucb.decide(rays.features, rays.eligible, flags, numbers, state.memory, sheet, work)
         return decision_on_rays(code, sheet, rays.features, rays.eligible, flags, numbers, self.thresholds, draw.round)
@@ -62,6 +63,13 @@ class ROFUL(LCLUCB):
 
     Compare rays at their longest plausible step, then play the longest safe step on the best. No scaling to set, and
     the same safety.
+
+    >>> import numpy as np
+    >>> from stagewise.problem.safe_action import SafeAction
+    >>> policy = ROFUL(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+    >>> decision = policy.decide(policy.start(), np.eye(2))
+    >>> decision.index, round(decision.step, 6)
+    (0, 0.5)
     """
 
     optimism: str = field(init=False, default="directional")

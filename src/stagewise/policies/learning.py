@@ -57,11 +57,8 @@ class Learning:
         """Return the memory of a policy that has seen nothing."""
 
 
-def check_unit_range(values: Floats, signs: Floats, names: tuple[str, ...], radius: str) -> None:
-    """Refuse outcomes (1 + m,) outside [0, 1], which the radius rests on."""
-    for name, value in zip(("reward", *names), np.concatenate([values[:1], signs * values[1:]]), strict=True):
+def check_unit_range(values: Floats, thresholds: Thresholds, why: str) -> None:
+    """Refuse signed outcomes (1 + m,) that lie outside [0, 1] in the user's own direction."""
+    for name, value in zip(("reward", *thresholds.names), np.append(1.0, thresholds.signs) * values, strict=True):
         if not 0.0 <= value <= 1.0:
-            raise InvalidOutcome(
-                f"the {name!r} is {value}, outside [0, 1]; the radius {radius!r} rests on that range, "
-                "so rescale the outcomes, or use radius='hoeffding' and give `noise`"
-            )
+            raise InvalidOutcome(f"the {name!r} is {value}, outside [0, 1]; {why}")

@@ -9,15 +9,17 @@ import numpy as np
 from stagewise.kernels import linear
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.following import change_followed
+from stagewise.kernels.shape import named_shape
 from stagewise.models.linear import RADII, LinearModel
+from stagewise.policies.baseline import featured, vanishing
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import ceilings_of, probability, promise_numbers
 from stagewise.problem.actions import Finite, Listed
-from stagewise.problem.checks import kept, one_of, one_per, positive, switch
+from stagewise.problem.checks import PerSignal, kept, one_of, one_per, positive, switch
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
 
 
@@ -26,10 +28,10 @@ class LinearPolicy(Learning):
     """Settings of a policy whose rewards and costs are linear in an action's features."""
 
     safe_action: SafeAction
-    threshold: Any  # a number, one per constraint, or a mapping from names
-    noise: Any  # R: one number, or one for the reward and one per cost
+    threshold: Threshold  # a number, one per constraint, or a mapping from names
+    noise: PerSignal  # R: one number, or one for the reward and one per cost
     delta: float = 0.05  # the whole statement holds with probability 1 − δ
-    parameter_bound: Any = 1.0  # S ≥ ‖θ*‖, ‖μ*‖
+    parameter_bound: PerSignal = 1.0  # S ≥ ‖θ*‖, ‖μ*‖
     action_bound: float = 1.0  # L ≥ ‖x‖; only radius="paper" rests on it
     ridge: float = 1.0  # λ
     radius: str = "mixture"  # or "logdet", "paper"
@@ -47,7 +49,8 @@ class LinearPolicy(Learning):
     def __post_init__(self) -> None:
         for name in ("threshold", "noise", "parameter_bound"):
             object.__setattr__(self, name, kept(getattr(self, name)))
-        safe = checked_safe(self.safe_action)
+        safe = featured(self.safe_action)
+        safe = vanishing(safe) if safe.is_origin else safe
         thresholds = resolved(self.threshold, self.safe_action)
         optimism = one_of(self.optimism, ("inflated", "directional"), "optimism")
         model = self.model(safe, thresholds)
@@ -100,7 +103,7 @@ class LinearPolicy(Learning):
 
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing."""
-        memory = np.empty(linear.memory_size(linear.named_shape(self.flags), 0))
+        memory = np.empty(linear.memory_size(named_shape(self.flags), 0))
         linear.start_memory(self.flags, self.numbers, memory)
         return State(memory)
 
@@ -137,7 +140,7 @@ def absorbed(played: Played, values: Floats, flags: Ints, numbers: Floats, memor
 
 def following(offered: Floats, flags: Ints, numbers: Floats, memory: Floats) -> Floats:
     """Return the memory after candidates were offered: following them if they are the first, or none from now on."""
-    shape, count = linear.named_shape(flags), max(int(memory[1]), 0)
+    shape, count = named_shape(flags), max(int(memory[1]), 0)
     known = memory[memory.size - count * shape.dimension :].reshape(count, shape.dimension)
     if memory[1] == linear.NEVER or np.array_equal(offered, known):
         return memory
@@ -149,29 +152,11 @@ def following(offered: Floats, flags: Ints, numbers: Floats, memory: Floats) -> 
 
 def fitting_memory(memory: Floats, flags: Ints) -> bool:
     """Say whether a memory can belong to a policy with these settings."""
-    shape = linear.named_shape(flags)
+    shape = named_shape(flags)
     if memory.ndim != 1 or memory.size < linear.HEAD or memory[0] != shape.dimension:
         return False
     count = int(memory[1])
     return bool(count == memory[1] >= linear.NEVER) and memory.size == linear.memory_size(shape, max(count, 0))
-
-
-def checked_safe(safe_action: Any) -> SafeAction:
-    """Return a safe action with features, its reward filled in where a linear model leaves no choice."""
-    if not isinstance(safe_action, SafeAction):
-        raise InvalidProblem(
-            f"safe_action is {safe_action!r}; it must be a SafeAction, the one action known to be safe"
-        )
-    if safe_action.features is None:
-        raise InvalidProblem("the safe action is an arm; a linear policy needs SafeAction(features=...)")
-    if not safe_action.is_origin:
-        return safe_action
-    if safe_action.reward:
-        raise InvalidProblem(
-            f"the safe action is the zero vector but its reward is {safe_action.reward}; a linear reward is 0 there, "
-            "so add a constant feature or subtract the reward of doing nothing"
-        )
-    return SafeAction(features=safe_action.features, reward=0.0, cost=safe_action.cost)
 
 
 def check_features(features: Floats, dimension: int, action_bound: float) -> None:

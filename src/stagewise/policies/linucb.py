@@ -9,10 +9,12 @@ import numpy as np
 
 from stagewise.kernels import lc_lucb, linear
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.shape import named_shape
+from stagewise.kernels.sight import sheet_size
 from stagewise.models.linear import RADII, LinearModel
 from stagewise.policies.learning import Learning
 from stagewise.policies.linear import absorbed, check_features, fitting_memory, following
-from stagewise.policies.oplb import listed_of
+from stagewise.policies.listed import listed_of
 from stagewise.policies.policy import Played, State
 from stagewise.policies.rays import decision_on_rays
 from stagewise.policies.settings import probability, promise_numbers
@@ -21,7 +23,7 @@ from stagewise.problem.actions import Listed
 from stagewise.problem.checks import one_of, positive
 from stagewise.problem.errors import InvalidActions
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
+from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
@@ -40,7 +42,7 @@ class LinUCB(Learning):
     noise: float
     delta: float = 0.05
     safe_action: SafeAction | None = None
-    threshold: Any = None
+    threshold: Threshold | None = None
     parameter_bound: float = 1.0
     action_bound: float = 1.0
     ridge: float = 1.0
@@ -99,7 +101,7 @@ class LinUCB(Learning):
                     f"{int(state.memory[0])}, and they must agree"
                 )
             return state.memory
-        memory = np.empty(linear.memory_size(linear.named_shape(flags), 0))
+        memory = np.empty(linear.memory_size(named_shape(flags), 0))
         linear.start_memory(flags, numbers, memory)
         return memory
 
@@ -109,7 +111,7 @@ class LinUCB(Learning):
         count, d = listed.features.shape
         flags, numbers = self.settings(d)
         memory = self.memory(state, flags, numbers)
-        sheet, work = np.empty(linear.sheet_size(d, 0, count)), np.empty(linear.work_size(d, 0, 0))
+        sheet, work = np.empty(sheet_size(d, 0, count)), np.empty(linear.work_size(d, 0, 0))
         code = lc_lucb.decide(listed.features, listed.eligible, flags, numbers, memory, sheet, work)
         return decision_on_rays(
             code, sheet, listed.features, listed.eligible, flags, numbers, NO_THRESHOLDS, draw.round

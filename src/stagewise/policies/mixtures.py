@@ -1,11 +1,11 @@
 """From a kernel's mixture to a Decision, and to the table a person reads."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.blend import named_odds
+from stagewise.kernels.blend import Odds, named_odds, odds_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.promise import DRAWN, PREFERRED
 from stagewise.policies.settings import FALLBACKS
@@ -17,6 +17,8 @@ from stagewise.records.explanation import Row, Table
 SAFEST = "drawn from the mixture with the largest hoped reward whose pessimistic costs stay within the thresholds"
 DARING = "drawn from the mixture with the largest hoped reward whose optimistic costs do, which may break a limit"
 
+ODDS = named(named_odds)
+
 
 class Blend(NamedTuple):
     """A mixture that is safe, with its bounds."""
@@ -27,67 +29,66 @@ class Blend(NamedTuple):
     gap: float
 
 
-def decision_from_mixture(
+class Written(NamedTuple):
+    """The arrays into which a kernel writes the odds of some actions and the mixture made of them."""
+
+    flat: Floats
+    support: Ints  # (m + 2,)
+    listed: int  # K
+    home: int  # the safe action's own place among them; −1: it stands beside the list
+
+    @classmethod
+    def room(cls, m: int, count: int, home: int = -1) -> "Written":
+        """Return empty arrays for `count` actions under m constraints."""
+        return cls(np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64), count, home)
+
+    @property
+    def odds(self) -> Odds:
+        """The same, named."""
+        return ODDS(self.support.size - 2, self.listed, self.flat, self.support)
+
+
+def solved_blend(written: Written) -> Blend:
+    """Return the mixture that stands in the odds."""
+    m, count = written.support.size - 2, written.listed
+    total = (2 + 2 * m) * count + 2 * m + 1  # as `named_odds` has it, which takes longer to say it
+    shares = written.flat[total + 1 + m : total + 1 + m + m + 2]
+    probabilities = np.zeros(count + 1)
+    for place in range(m + 2):
+        where = int(written.support[place])
+        probabilities[written.home if where < 0 else where] += shares[place]
+    return Blend(probabilities, float(written.flat[total]), written.flat[total + 1 : total + 1 + m], 0.0)
+
+
+def decision_from(
     code: int,
-    action: Floats | int,
-    flat: Floats,
-    support: Ints,
-    count: int,
-    home: int,
+    action: Any,
+    written: Written,
     eligible: Flags,
     thresholds: Thresholds,
     round_: int,
+    *,
+    blend: Blend | None = None,
     offered: Floats | None = None,
     news: bool = False,
     why: str = SAFEST,
 ) -> Decision:
-    """Return the decision that the kernel's code and odds stand for; `home` is the safe action's own place, or −1."""
-    blend = solved_blend(flat, support, thresholds.values.size, count, home)
-    return decision_from_blend(
-        code, action, blend, flat, support, count, home, eligible, thresholds, round_, offered, news, why
-    )
-
-
-def solved_blend(flat: Floats, support: Ints, m: int, count: int, home: int = -1) -> Blend:
-    """Return the mixture that stands in the odds."""
-    shares, total = mixture(flat, m, count)
-    probabilities = np.zeros(count + 1)
-    for place in range(m + 2):
-        where = int(support[place])
-        probabilities[home if where < 0 else where] += shares[place]
-    return Blend(probabilities, float(total[0]), total[1:], 0.0)
-
-
-def decision_from_blend(
-    code: int,
-    action: Floats | int,
-    blend: Blend,
-    flat: Floats,
-    support: Ints,
-    count: int,
-    home: int,
-    eligible: Flags,
-    thresholds: Thresholds,
-    round_: int,
-    offered: Floats | None,
-    news: bool,
-    why: str = SAFEST,
-) -> Decision:
-    """Return the decision to play this action of a mixture."""
+    """Return the decision that a kernel's code stands for: of this mixture, or of the one in its odds."""
+    played = solved_blend(written) if blend is None else blend
     return Decision(
         action,
-        code if code >= 0 else home,
+        code if code >= 0 else written.home,
         1.0,
-        blend.probabilities,
-        blend.hoped,
-        thresholds.in_units(blend.dearest),
+        played.probabilities,
+        played.hoped,
+        thresholds.in_units(played.dearest),
         thresholds.values,
         None if code >= 0 or code == -DRAWN else FALLBACKS[-code],
         round_,
-        partial(table, code, flat, support, count, home, blend.probabilities, eligible, thresholds, why),
+        partial(table, code, written, played.probabilities, eligible, thresholds, why),
         offered,
         news,
-        blend.gap,
+        played.gap,
     )
 
 
@@ -105,25 +106,11 @@ def drawn(probabilities: Floats, lottery: float) -> int:
     return index if index < safe else -DRAWN
 
 
-def mixture(flat: Floats, m: int, count: int) -> tuple[Floats, Floats]:
-    """Return the shares and the totals that stand in the odds."""
-    total = (2 + 2 * m) * count + 2 * m + 1
-    return flat[total + 1 + m : total + 1 + m + m + 2], flat[total : total + 1 + m]
-
-
 def table(
-    code: int,
-    flat: Floats,
-    support: Ints,
-    count: int,
-    home: int,
-    probabilities: Floats,
-    eligible: Flags,
-    thresholds: Thresholds,
-    why: str = SAFEST,
+    code: int, written: Written, probabilities: Floats, eligible: Flags, thresholds: Thresholds, why: str
 ) -> Table:
     """Return the leading actions and the safe one with their bounds."""
-    odds = named(named_odds)(thresholds.values.size, count, flat, support)
+    odds, count, home = written.odds, written.listed, written.home
     signs = thresholds.signs
     first = leading(odds.hoped, eligible, code)
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]

@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels import opb
-from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.models.arms import ArmsModel
-from stagewise.policies.arms import arms_model, eligible_arms, logged_arms
+from stagewise.policies.arms import arms_model, eligible_arms, logged_arms, ranged
+from stagewise.policies.baseline import armed
 from stagewise.policies.learning import Learning, check_unit_range
-from stagewise.policies.mixtures import decision_from_mixture
+from stagewise.policies.mixtures import Written, decision_from
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import FALLBACKS, OVER, ceilings_of, promise_numbers
-from stagewise.problem.checks import kept, one_of, switch, whole_at_least
+from stagewise.problem.checks import PerSignal, kept, one_of, switch, whole_at_least
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
@@ -40,9 +40,9 @@ class OPB(Learning):
 
     arms: int
     safe_action: SafeAction
-    threshold: Any
+    threshold: Threshold
     horizon: int | None = None
-    noise: Any = None  # None: outcomes lie in [0, 1]
+    noise: PerSignal | None = None  # None: outcomes lie in [0, 1]
     delta: float = 0.05
     radius: str = "hoeffding"  # or "kl", "bernstein", "paper"
     cost_bound: float = 1.0
@@ -59,7 +59,7 @@ class OPB(Learning):
     def __post_init__(self) -> None:
         for name in ("threshold", "noise"):
             object.__setattr__(self, name, kept(getattr(self, name)))
-        safe = checked_arm(self.safe_action, whole_at_least(self.arms, "arms", 1))
+        safe = armed(self.safe_action, whole_at_least(self.arms, "arms", 1))
         thresholds = resolved(self.threshold, safe)
         one_of(self.optimism, ("inflated", "directional"), "optimism")
         if self.cost_bound is None:
@@ -100,12 +100,12 @@ class OPB(Learning):
         m, home = self.thresholds.values.size, int(self.flags[2])
         if self.horizon is not None and state.memory[: self.arms].max() >= self.horizon:
             return past_horizon(self, draw)
-        flat, support = np.empty(odds_size(m, self.arms)), np.empty(m + 2, dtype=np.int64)
+        written, work = Written.room(m, self.arms, home), np.empty(opb.home_size(m))
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-        work = np.empty(opb.home_size(m))
-        code = opb.decide(eligible, self.flags, self.numbers, state.memory, work, flat, support, lottery)
+        told = (self.flags, self.numbers, state.memory)
+        code = opb.decide(eligible, *told, work, written.flat, written.support, lottery)
         arm = code if code >= 0 else home
-        return decision_from_mixture(code, arm, flat, support, self.arms, home, eligible, self.thresholds, draw.round)
+        return decision_from(code, arm, written, eligible, self.thresholds, draw.round)
 
     def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Take in one pull, in place."""
@@ -120,7 +120,7 @@ class OPB(Learning):
         """Return the outcome as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.bounded:
-            check_unit_range(values, self.thresholds.signs, self.thresholds.names, self.radius)
+            check_unit_range(values, self.thresholds, ranged(self.radius))
         return values
 
 
@@ -144,16 +144,3 @@ def check_safe_range(safe: SafeAction, thresholds: Thresholds) -> None:
                 f"the safe arm's {name!r} is {value}, outside [0, 1], where all outcomes are taken to lie; "
                 "rescale, or give `noise`"
             )
-
-
-def checked_arm(safe_action: Any, arms: int) -> SafeAction:
-    """Return a safe action that is one of the arms."""
-    if not isinstance(safe_action, SafeAction):
-        raise InvalidProblem(
-            f"safe_action is {safe_action!r}; it must be a SafeAction, the one action known to be safe"
-        )
-    if safe_action.arm is None:
-        raise InvalidProblem("the safe action has features; a policy over arms needs SafeAction(arm=...)")
-    if safe_action.arm >= arms:
-        raise InvalidProblem(f"the safe arm is {safe_action.arm!r}; it must be one of the arms 0 to {arms - 1}")
-    return safe_action

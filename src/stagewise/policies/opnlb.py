@@ -10,18 +10,19 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.promise import named_promise
 from stagewise.models.functions import FunctionsModel
 from stagewise.policies.arms import eligible_arms, logged_arms
+from stagewise.policies.baseline import baseline_of
 from stagewise.policies.classes import Functions, fitting
-from stagewise.policies.learning import Learning
-from stagewise.policies.oplb import listed_of
+from stagewise.policies.learning import Learning, check_unit_range
+from stagewise.policies.listed import listed_of
 from stagewise.policies.policy import Played, State
 from stagewise.policies.safe_mixture import Offer, Rule, decided
 from stagewise.policies.settings import probability, promise_numbers
 from stagewise.problem.actions import checked
-from stagewise.problem.checks import kept, number, one_of, one_per, shown, whole_at_least
-from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
+from stagewise.problem.checks import PerSignal, kept, number, one_of, one_per, shown, whole_at_least
+from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.functions import class_of, classes_of
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 
@@ -49,8 +50,8 @@ class OPNLB(Learning):
     reward_class: Any
     cost_class: Any
     safe_action: SafeAction
-    threshold: Any
-    noise: Any = None  # R; None: outcomes lie in [0, 1]
+    threshold: Threshold
+    noise: PerSignal | None = None  # R; None: outcomes lie in [0, 1]
     delta: float = 0.05
     sets: str = "likelihood"  # or "paper"
     method: str = "pointwise"  # or "rows", "exact"
@@ -67,12 +68,8 @@ class OPNLB(Learning):
         for name in ("threshold", "noise"):
             object.__setattr__(self, name, kept(getattr(self, name)))
         check_words(self)
-        if not isinstance(self.safe_action, SafeAction):
-            raise InvalidProblem(
-                f"safe_action is {shown(self.safe_action)}; it must be a SafeAction, the one action known to be safe"
-            )
         # As an arm: only a linear function must be 0 where all features are.
-        thresholds = resolved(self.threshold, SafeAction(arm=0, cost=self.safe_action.cost))
+        thresholds = resolved(self.threshold, SafeAction(arm=0, cost=baseline_of(self.safe_action).cost))
         names = ("reward", *thresholds.names)
         object.__setattr__(self, "reward_class", class_of(self.reward_class))
         object.__setattr__(self, "cost_class", classes_of(self.cost_class, thresholds.names))
@@ -139,13 +136,7 @@ class OPNLB(Learning):
         """Return the outcome as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.noise is None:
-            signs = np.append(1.0, self.thresholds.signs)
-            for name, value in zip(("reward", *self.thresholds.names), signs * values, strict=True):
-                if not 0.0 <= value <= 1.0:
-                    raise InvalidOutcome(
-                        f"the {name!r} is {value}, outside [0, 1], where all outcomes are taken to lie; "
-                        "rescale, or give `noise`"
-                    )
+            check_unit_range(values, self.thresholds, "outcomes are taken to lie there, so rescale, or give `noise`")
         return values
 
 

@@ -7,6 +7,8 @@ import numpy as np
 
 from stagewise.kernels import lc_lucb, linear
 from stagewise.kernels.compile import Flags, Floats, Ints, named
+from stagewise.kernels.shape import named_shape
+from stagewise.kernels.sight import named_sight, sheet_size
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.actions import Arms, Finite, Rays
@@ -80,9 +82,9 @@ def table(
     code: int, sheet: Floats, eligible: Flags, flags: Ints, numbers: Floats, thresholds: Thresholds, word: str
 ) -> Table:
     """Return the leading rays and the safe action with their bounds."""
-    shape = linear.named_shape(flags)
-    count = (sheet.size - linear.sheet_size(shape.dimension, shape.constraints, 0)) // (8 + shape.constraints)
-    sight = named(linear.named_sight)(shape, sheet, count)
+    shape = named_shape(flags)
+    count = (sheet.size - sheet_size(shape.dimension, shape.constraints, 0)) // (8 + shape.constraints)
+    sight = named(named_sight)(shape, sheet, count)
     dearest = np.empty((shape.constraints, count))
     lc_lucb.fill_dearest(flags, numbers, sheet, dearest)
     word = word if shape.offers_safe else "action"

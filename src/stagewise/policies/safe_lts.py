@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels import linear, safe_lts
+from stagewise.kernels.sight import sheet_size
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
@@ -24,6 +25,11 @@ class SafeLTS(LinearPolicy):
     Play the longest safe step on the ray that is best for a sampled θ̃ ~ N(θ̂, (inflation · β_r)² V⁻¹). The inflation is
     "theory" (1 + 2LS/(τ − c₀), what the regret proof needs), "none" (1; as safe, no regret proof, often better) or
     "authors" (√n/min(1, τ), what the published experiments used).
+
+    >>> from stagewise.problem.safe_action import SafeAction
+    >>> policy = SafeLTS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+    >>> policy.decide(policy.start(), np.eye(2), Draw(seed=1)).dearest.round(6)
+    array([0.5])
     """
 
     inflation: str = "theory"
@@ -49,7 +55,7 @@ class SafeLTS(LinearPolicy):
         rays = self.fitting(rays_of(actions))
         flags, numbers = self.flags, self.numbers
         d, m = self.dimension, self.thresholds.values.size
-        sheet = np.empty(linear.sheet_size(d, m, len(rays.features)))
+        sheet = np.empty(sheet_size(d, m, len(rays.features)))
         work = np.empty(linear.work_size(d, m, 0))
         kind = INFLATIONS[self.inflation]
         code = safe_lts.decide(rays.features, rays.eligible, flags, numbers, state.memory, sheet, work, kind, *draw)

@@ -1,16 +1,15 @@
 """From plausible functions to one safe mixture: by bounds for every action, row by row, or over triples."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.blend import Odds, choose, named_odds, odds_size, stay
-from stagewise.kernels.compile import Flags, Floats, Ints, named
+from stagewise.kernels.blend import Odds, choose, stay
+from stagewise.kernels.compile import Flags, Floats
 from stagewise.kernels.draw import POLICY, uniform
-from stagewise.kernels.promise import DRAWN, PREFERRED, WARMING, Promise
+from stagewise.kernels.promise import PREFERRED, WARMING, Promise
 from stagewise.models.functions import Believed
-from stagewise.policies.mixtures import decision_from_mixture, table
+from stagewise.policies.mixtures import Blend, Written, decision_from, drawn
 from stagewise.policies.rays import own
 from stagewise.policies.settings import FALLBACKS, UNEXPLAINED, UNSOLVED
 from stagewise.problem.thresholds import Thresholds
@@ -59,31 +58,20 @@ def decided(offer: Offer, believed: Believed | None, rule: Rule, draw: Draw) -> 
     """Return the decision for a round; None is believed where a class has no plausible function left."""
     if believed is None:
         return unexplained(offer, rule.thresholds, draw.round)
-    m, count = rule.thresholds.values.size, offer.listed
-    flat, support = np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64)
-    odds = named(named_odds)(m, count, flat, support)
-    scales = scales_of(believed, rule)
+    m = rule.thresholds.values.size
+    written, scales = Written.room(m, offer.listed, offer.home), scales_of(believed, rule)
+    odds, lottery = written.odds, uniform(draw.seed, draw.run, draw.round, POLICY, 0)
     fill(odds, believed, np.zeros(m) if scales is None or rule.promise.directional else scales, offer)
-    lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
+    blend = None
     if scales is None:
         stay(odds)
         code = -WARMING
-    elif rule.method != "pointwise":
-        return by_solver(odds, flat, support, believed, scales, offer, rule, lottery, draw.round)
-    else:
+    elif rule.method == "pointwise":
         code = choose(odds, rule.promise, offer.eligible, lottery)
-    return decision_from_mixture(
-        code,
-        offer.action(code),
-        flat,
-        support,
-        count,
-        offer.home,
-        offer.eligible,
-        rule.thresholds,
-        draw.round,
-        offer.features,
-    )
+    else:
+        code, blend = by_solver(odds, believed, scales, offer, rule, lottery)
+    told = (code, offer.action(code), written, offer.eligible, rule.thresholds, draw.round)
+    return decision_from(*told, blend=blend, offered=offer.features)
 
 
 def scales_of(believed: Believed, rule: Rule) -> Floats | None:
@@ -116,44 +104,23 @@ def fill(odds: Odds, believed: Believed, scales: Floats, offer: Offer) -> None:
 
 
 def by_solver(
-    odds: Odds,
-    flat: Floats,
-    support: Ints,
-    believed: Believed,
-    scales: Floats,
-    offer: Offer,
-    rule: Rule,
-    lottery: float,
-    round_: int,
-) -> Decision:
-    """Return the decision of a rule that bounds costs function by function."""
+    odds: Odds, believed: Believed, scales: Floats, offer: Offer, rule: Rule, lottery: float
+) -> tuple[int, Blend]:
+    """Return what is played, as a kernel's code would say it, by a rule that bounds costs function by function."""
     columns = np.flatnonzero(odds.hoped > -np.inf)
     tables = tuple(signal[:, [*columns, -1]] for signal in believed.tables)
     worth = np.append(odds.hoped[columns], odds.safe_hoped)
     mixed = best_mixed(worth, tables, scales, rule) if columns.size else Mixed(np.ones(1), worth[-1], worth[-1], True)
-    alone = mixed.shares[-1] == 1.0
-    places = np.flatnonzero(mixed.shares)
-    drawn = places[min(int(np.searchsorted(np.cumsum(mixed.shares[places]), lottery, "right")), places.size - 1)]
-    code = int(columns[drawn]) if drawn < columns.size else -DRAWN
-    if alone:
-        code = -PREFERRED if mixed.solved else -UNSOLVED
+    code = drawn(mixed.shares, lottery)
+    if code >= 0:
+        code = int(columns[code])
+    elif code == -PREFERRED and not mixed.solved:
+        code = -UNSOLVED
     probabilities = np.zeros(offer.listed + 1)
     probabilities[columns] = mixed.shares[:-1]
     probabilities[offer.home] += mixed.shares[-1]
-    return Decision(
-        offer.action(code),
-        code if code >= 0 else offer.home,
-        1.0,
-        probabilities,
-        mixed.hoped,
-        rule.thresholds.in_units(dearest_of(mixed.shares, tables[1:])),
-        rule.thresholds.values,
-        FALLBACKS[-code] if alone else None,
-        round_,
-        partial(table, code, flat, support, offer.listed, offer.home, probabilities, offer.eligible, rule.thresholds),
-        offer.features,
-        gap=max(0.0, mixed.bound - mixed.hoped),
-    )
+    gap = max(0.0, mixed.bound - mixed.hoped)
+    return code, Blend(probabilities, mixed.hoped, dearest_of(mixed.shares, tables[1:]), gap)
 
 
 def best_mixed(worth: Floats, tables: tuple[Floats, ...], scales: Floats, rule: Rule) -> Mixed:

@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.kernels import opb
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.models.arms import ArmsModel
-from stagewise.policies.arms import arms_model, eligible_arms, logged_arms
+from stagewise.policies.arms import arms_model, eligible_arms, logged_arms, ranged
 from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import promise_numbers
@@ -18,7 +18,7 @@ from stagewise.policies.watching import watched
 from stagewise.problem.actions import Flags
 from stagewise.problem.checks import whole_at_least
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
+from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 from stagewise.records.explanation import Row, Table
@@ -29,6 +29,11 @@ class UCB(Learning):
     """The unconstrained learner over arms: the largest mean plus radius. It breaks limits.
 
     `threshold` is only for judging its runs.
+
+    >>> from stagewise.problem.actions import Arms
+    >>> policy = UCB(arms=2)
+    >>> policy.decide(policy.start(), Arms(2)).action
+    0
     """
 
     arms: int
@@ -36,7 +41,7 @@ class UCB(Learning):
     noise: float | None = None  # None: outcomes lie in [0, 1]
     delta: float = 0.05
     safe_action: SafeAction | None = None
-    threshold: Any = None
+    threshold: Threshold | None = None
     radius: str = "hoeffding"
 
     thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
@@ -92,7 +97,7 @@ class UCB(Learning):
         """Return the reward as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.bounded:
-            check_unit_range(values, np.empty(0), (), self.radius)
+            check_unit_range(values, NO_THRESHOLDS, ranged(self.radius))
         return values
 
     def absorb(self, state: State, played: Played, values: Floats) -> State:

@@ -109,7 +109,11 @@ class Rays(Listed):
 
 
 class Finite(Listed):
-    """The rows of a table (K, d): no point between them can be played, but mixtures of them can."""
+    """The rows of a table (K, d): no point between them can be played, but mixtures of them can.
+
+    >>> Finite([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]).only([0, 2])
+    Finite(3 actions, 2 features, 2 eligible)
+    """
 
     __slots__ = ()
 

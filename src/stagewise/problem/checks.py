@@ -11,6 +11,7 @@ import numpy.typing as npt
 from stagewise.problem.errors import InvalidProblem, StagewiseError
 
 Floats = npt.NDArray[np.float64]
+PerSignal = float | Sequence[float] | Floats  # one number for all signals, or one for each
 
 LARGEST = 1e100  # beyond it a square cannot be told from infinity
 

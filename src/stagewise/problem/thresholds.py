@@ -1,6 +1,6 @@
 """What each cost may be at most, or at least: the limits of every single round."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,16 +17,28 @@ MARGIN = 1e-14
 
 @dataclass(frozen=True)
 class RelativeToSafe:
-    """A threshold as a multiple of the safe action's own cost: `RelativeToSafe(1.1)` is at most 10 % above it."""
+    """A threshold as a multiple of the safe action's own cost.
+
+    >>> resolved(RelativeToSafe(1.1), SafeAction(arm=0, cost=0.2)).values.round(6)  # at most 10 % above it
+    array([0.22])
+    """
 
     factor: float
 
 
 @dataclass(frozen=True)
 class AtLeast:
-    """A limit from below: the expected value must not fall under it."""
+    """A limit from below: the expected value must not fall under it.
+
+    >>> resolved({"clicks": AtLeast(0.1)}, SafeAction(arm=0, cost=0.3)).signs
+    array([-1.])
+    """
 
     value: float | RelativeToSafe
+
+
+Limit = float | RelativeToSafe | AtLeast
+Threshold = Limit | Sequence[Limit] | Mapping[str, Limit] | Floats  # one, one per constraint, or by name
 
 
 @dataclass(frozen=True, eq=False)

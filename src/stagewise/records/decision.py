@@ -13,7 +13,14 @@ HIDDEN = ("table", "offered", "news")
 
 
 class Decision(NamedTuple):
-    """One round's decision. Bounds are those of the whole decision: of the mixture where one was drawn from."""
+    """One round's decision. Bounds are those of the whole decision: of the mixture where one was drawn from.
+
+    >>> import stagewise as sw
+    >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+    >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.Draw(seed=1))
+    >>> decision.probabilities.round(6), decision.dearest.round(6), decision.fallback
+    (array([0.8, 0.2, 0. ]), array([0.2]), None)
+    """
 
     action: Floats | int  # the vector played, or the arm
     index: int  # type: ignore[assignment]  # (a tuple has a method of that name) which listed action, or −1 for the safe action beside the list

@@ -7,8 +7,9 @@ import numpy as np
 
 from stagewise.kernels import counts
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.linear import belief_of, named_shape
+from stagewise.kernels.linear import belief_of
 from stagewise.kernels.radius import fill_radii
+from stagewise.kernels.shape import named_shape
 from stagewise.policies.doslb import DOSLB
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.linear import LinearPolicy

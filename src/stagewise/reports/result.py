@@ -17,7 +17,14 @@ PLAIN = ("first_violation", "hopeless", "settled")  # the parts of an audit with
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Curves of some runs. Rewards and costs are true expected values of the decisions, in the user's own direction."""
+    """Curves of some runs. Rewards and costs are true expected values of the decisions, in the user's own direction.
+
+    >>> import stagewise as sw
+    >>> policy = sw.UCB(arms=2, threshold=0.2)
+    >>> result = sw.simulate(policy, sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5]), rounds=100, record=4)
+    >>> result.rounds.tolist(), result.max_cost.tolist(), result.regret.shape
+    ([25, 50, 75, 100], [[0.5]], (1, 4))
+    """
 
     rounds: Ints  # (R,) the recorded rounds, counted from 1
     regret: Floats  # (runs, R) up to and including the round

@@ -3,7 +3,7 @@
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.rules.cones import Cones
+from stagewise.rules.conic_program import ConicProgram
 from stagewise.rules.regions import Region
 
 
@@ -20,7 +20,7 @@ def ascended(part: Region, safe: Floats, point: Floats) -> Floats | None:
     slope = hope.reward + sum(weight * way for weight, way in zip(hope.weights, tangents, strict=True))
     base, ways = (part.center, part.factor.T) if len(part.factor) else (safe, part.points - safe)
     count = len(ways)  # x = base + Σ v_i ways_i, and t ≥ ‖W x‖
-    program = Cones(count + 1)
+    program = ConicProgram(count + 1)
     program.cost[:count] = -ways @ slope
     eye = np.eye(count + 1)
     if len(part.factor):

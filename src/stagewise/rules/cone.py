@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Flags, Floats
-from stagewise.rules.conic import Conic, solved
+from stagewise.rules.kept_solver import Conic, solved
 
 ACCURACY = 1e-6  # of a value, relative where it is above one
 NEGLIGIBLE = 1e-8  # a share below this is the solver's tolerance, not a choice

@@ -5,7 +5,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.problem.convex import Convex
 from stagewise.problem.polytope import Box, Polytope
-from stagewise.rules.cones import Cones
+from stagewise.rules.conic_program import ConicProgram
 
 
 def best_point(actions: Convex, reward: Floats, costs: Floats, limits: Floats) -> float:
@@ -21,7 +21,7 @@ def best_point(actions: Convex, reward: Floats, costs: Floats, limits: Floats) -
     if isinstance(actions, Box | Polytope):
         return best_by_program(actions, reward, costs, limits)
     center, factor, m = actions.middle, actions.spread, limits.size
-    program = Cones(m + 1)
+    program = ConicProgram(m + 1)
     program.cost[:m], program.cost[m] = limits - costs @ center, 1.0
     program.at_least_zero(np.eye(m + 1)[:m], np.zeros(m))
     rows = np.zeros((1 + center.size, m + 1))

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.problem.convex import Ball, Convex, Ellipsoid
+from stagewise.problem.convex import Convex
+from stagewise.problem.ellipsoid import Ball, Ellipsoid
 from stagewise.problem.polytope import Box, Polytope, has_corners
 from stagewise.rules.relaxation import Hope, Relaxed, over_ellipsoid, over_points
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Flags, Floats
 from stagewise.kernels.tie import TIE
-from stagewise.rules.cones import Cones
+from stagewise.rules.conic_program import ConicProgram
 
 # Tried above the γ of a solver, which only comes near the least one; and above the least, in units of ‖h‖: the best is
 # at most half of it.
@@ -66,14 +66,14 @@ def rounded_up(bound: float) -> float:
     return bound + TIE * abs(bound)
 
 
-def priced(hope: Hope, more: int) -> tuple[Cones, slice, int]:
+def priced(hope: Hope, more: int) -> tuple[ConicProgram, slice, int]:
     """Return a program whose variables are λ, p, ψ, κ and `more`, with what all relaxations ask; p's place, and κ's.
 
     λ ≥ 0,  κ ≥ 0,  ‖p‖ ≤ ψ,  κ ≥ ω − Σ λ_j ρ_j + ψ  for the last norm; the cost of λ is its limits.
     """
     m, n = hope.limits.size, len(hope.norms[-1])
     size = kappa = m + n + 1
-    program = Cones(size + 1 + more)
+    program = ConicProgram(size + 1 + more)
     program.cost[:m] = hope.limits
     eye = np.eye(size + 1 + more)
     program.at_least_zero(eye[[*range(m), kappa]], np.zeros(m + 1))
@@ -216,7 +216,7 @@ def by_matrix(turned: Turned) -> tuple[Prices, Floats, float]:
     return found_multipliers(program, turned, pull, slice(eta, gamma))
 
 
-def found_multipliers(program: Cones, turned: Turned, pull: slice, eta: slice) -> tuple[Prices, Floats, float]:
+def found_multipliers(program: ConicProgram, turned: Turned, pull: slice, eta: slice) -> tuple[Prices, Floats, float]:
     """Return what the solver found, or multipliers that are always valid: none for the limits, η = ω/(2 width)."""
     answer, m = program.solved(), turned.hope.limits.size
     if answer is None:

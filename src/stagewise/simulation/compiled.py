@@ -8,6 +8,7 @@ from stagewise.kernels import kernel_oplb, linear
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN, fill_truths
 from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.kernels.sight import sheet_size
 from stagewise.kernels.trace import Trace
 from stagewise.kernels.world import Truth
 from stagewise.policies.always_safe import AlwaysSafe
@@ -113,7 +114,7 @@ def room_for(judge: Judge, count: int, constraints: int) -> Room:
     m = judge.world.costs
     d = judge.world.parameters.shape[1] if isinstance(judge.world, LinearWorld) else 0
     return Room(
-        np.zeros(linear.sheet_size(d, constraints, count)),
+        np.zeros(sheet_size(d, constraints, count)),
         np.zeros(linear.work_size(d, m, count)),
         np.zeros(odds_size(m, count)),
         np.zeros(m + 2, dtype=np.int64),
@@ -238,6 +239,6 @@ def listed_room(room: Room, listing: Listing) -> Room:
     """Return work space for a kernel policy on listed actions."""
     (count, d), m = listing.features.shape, listing.thresholds.size
     return room._replace(
-        sheet=np.zeros(linear.sheet_size(d, m, count)),
+        sheet=np.zeros(sheet_size(d, m, count)),
         work=np.zeros(kernel_oplb.work_size(int(listing.memory[2]), m, count)),
     )

@@ -2,10 +2,11 @@
 
 from typing import NamedTuple
 
-from stagewise.kernels import kernel_mind, kernel_oplb, linear
+from stagewise.kernels import kernel_mind, kernel_oplb
 from stagewise.kernels.blend import named_odds
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.sight import named_sight
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import fill_outcome
 from stagewise.simulation.mixed import fill_mixed
@@ -32,7 +33,7 @@ def play_listed(listing: Listing, room: Room, trace: Trace, seed: int, run: int,
     """Play actions drawn from the policy's mixtures; the mixture counts."""
     mind = kernel_mind.named_mind(listing.flags, listing.numbers, listing.memory)
     count = listing.features.shape[0]
-    sight = linear.named_sight(mind.shape, room.sheet, count)
+    sight = named_sight(mind.shape, room.sheet, count)
     odds = named_odds(mind.shape.constraints, count, room.flat, room.support)
     for t in range(first, last):
         lottery = uniform(seed, run, t, POLICY, 0)

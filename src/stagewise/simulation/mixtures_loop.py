@@ -10,6 +10,7 @@ from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.following import remembered
 from stagewise.kernels.promise import WARMING
 from stagewise.kernels.ridge import AT_SAFE, ELSEWHERE
+from stagewise.kernels.sight import named_sight
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import fill_directions, fill_means, fill_outcome
 from stagewise.simulation.mixed import NOBODY, next_mixed, share_of
@@ -26,7 +27,7 @@ def mixtures_loop(fresh: bool, audited: bool = False) -> Callable[..., None]:
     ) -> None:
         mind = linear.named_mind(player.flags, player.numbers, player.memory)
         count, best = stage.features.shape[0], stage.best
-        sight = linear.named_sight(mind.shape, room.sheet, count)
+        sight = named_sight(mind.shape, room.sheet, count)
         if not fresh:
             sight = remembered(mind, sight, False)
         odds = named_odds(mind.shape.constraints, count, room.flat, room.support)

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 
 
 @contextmanager
 def bar(wanted: bool, runs: int, done: int, rounds: int) -> Iterator[Callable[[], None]]:
     """Yield what is to be called after each run; show runs, rounds a second and the time left where that is wanted."""
-    if not wanted or find_spec("rich") is None:
+    if not wanted:
         yield lambda: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

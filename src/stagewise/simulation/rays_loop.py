@@ -8,6 +8,7 @@ from stagewise.kernels.compile import kernel
 from stagewise.kernels.following import remembered
 from stagewise.kernels.promise import WARMING
 from stagewise.kernels.ridge import AT_SAFE, ELSEWHERE
+from stagewise.kernels.sight import named_sight
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import fill_directions, fill_means, fill_outcome
 from stagewise.simulation.stage import Player, Room, Stage, optimum, sign
@@ -26,7 +27,7 @@ def rays_loop(sampled: bool, fresh: bool, audited: bool = False) -> Callable[...
         player: Player, stage: Stage, room: Room, trace: Trace, mixed: bool, seed: int, run: int, first: int, last: int
     ) -> None:
         mind = linear.named_mind(player.flags, player.numbers, player.memory)
-        sight = linear.named_sight(mind.shape, room.sheet, stage.features.shape[0])
+        sight = named_sight(mind.shape, room.sheet, stage.features.shape[0])
         if not fresh:
             sight = remembered(mind, sight, sampled)
         action, values, everyone, best = (

@@ -85,8 +85,13 @@ def simulate(
     concurrent.futures.Executor, "processes:N", "dask:ADDRESS", "dask:local" or "cuda", which is backend="cuda"; without
     one a process pool is used when it pays. `audit`: also count in which rounds an interval missed the truth or less
     was hoped for than was possible (`Result.audit`). With `out` every finished run is kept there at once, and the same
-    call continues where it was interrupted. Long work shows a progress bar, where rich is installed, unless `progress`
-    is False.
+    call continues where it was interrupted. Long work shows a progress bar unless `progress` is False.
+
+    >>> import stagewise as sw
+    >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+    >>> result = simulate(policy, sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5]), rounds=100, runs=2)
+    >>> result.violations.tolist()
+    [0, 0]
     """
     backend, executor = on_cuda(backend, executor)
     job = job_for(policy, world, rounds, runs, seed, record, backend, audit, out)

@@ -51,6 +51,13 @@ def sweep(
 
     All runs are handed out together (`executor`, as for `simulate`), and each is what `simulate` would have played, to
     the bit. With `out` every finished run is kept there at once, and the same call continues where it was interrupted.
+
+    >>> import stagewise as sw
+    >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+    >>> world = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5])
+    >>> found = sweep(policies={"opb": policy}, worlds={"two arms": world}, thresholds=[0.1, 0.2], rounds=100)
+    >>> [str(cell) for cell in found]
+    ['opb, two arms, threshold 0.1, seed 0', 'opb, two arms, threshold 0.2, seed 0']
     """
     backend, executor = on_cuda(backend, executor)
     numbers = runs if isinstance(runs, int) else list(runs)

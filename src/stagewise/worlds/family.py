@@ -8,7 +8,7 @@ import numpy as np
 from stagewise.kernels.draw import INSTANCE, fill_normal, fill_uniform, signed
 from stagewise.problem.actions import Finite, Rays
 from stagewise.problem.checks import number, seed_of, whole_at_least
-from stagewise.problem.convex import Ball, Ellipsoid
+from stagewise.problem.ellipsoid import Ball, Ellipsoid
 from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.problem.polytope import Box, Polytope
 from stagewise.worlds.arms import ArmsWorld

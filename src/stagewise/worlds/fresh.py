@@ -47,7 +47,11 @@ class RandomRays(Fresh):
 
 
 class RandomFinite(Fresh):
-    """A fresh finite set every round."""
+    """A fresh finite set every round.
+
+    >>> RandomFinite(count=3, dimension=2).draw(Draw(seed=1))
+    Finite(3 actions, 2 features)
+    """
 
     @property
     def kind(self) -> type[Listed]:

@@ -15,7 +15,7 @@ class Answer(NamedTuple):
     dual: Floats  # one multiplier a row, rows in the order of their cones: ≥ 0 first, then the norms
 
 
-class Cones:
+class ConicProgram:
     """Minimise <cost, x> subject to rows that lie in cones; `solved` answers None where the solver does not."""
 
     def __init__(self, variables: int) -> None:

@@ -6,9 +6,11 @@ import numpy as np
 
 from stagewise.kernels.blend import named_odds
 from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.linear import Mind, Sight, named_mind, named_sight, together
+from stagewise.kernels.linear import Mind, named_mind
 from stagewise.kernels.promise import assess
 from stagewise.kernels.ridge import Regression
+from stagewise.kernels.shape import together
+from stagewise.kernels.sight import Sight, named_sight
 from stagewise.policies.mixtures import Blend
 from stagewise.rules.branch import best_by_norms
 from stagewise.rules.cone import Columns, best_in_cone, dearest

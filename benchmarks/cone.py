@@ -18,7 +18,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.kernels.compile import Floats
-from stagewise.policies import cones
+from stagewise.policies import grades
 from stagewise.rules.cone import Columns, Mixture, best_in_cone
 
 ROUNDS = 100
@@ -52,7 +52,7 @@ def recorded(d: int, count: int, m: int) -> tuple[list[Program], float]:
         programs.append(Program(columns, gains))
         return best_in_cone(columns, gains)
 
-    cones.best_in_cone = kept
+    grades.best_in_cone = kept
     for round_ in range(ROUNDS):
         actions = sw.Finite(units(random, count, d))
         begun = time.process_time()
@@ -60,7 +60,7 @@ def recorded(d: int, count: int, m: int) -> tuple[list[Program], float]:
         spent += time.process_time() - begun
         seen = truth @ decision.action + 0.1 * random.normal(size=1 + m)
         state = policy.learn(state, decision, sw.Outcome(float(seen[0]), seen[1:].tolist()))
-    cones.best_in_cone = best_in_cone
+    grades.best_in_cone = best_in_cone
     return programs, spent / ROUNDS
 
 

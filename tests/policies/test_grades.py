@@ -14,7 +14,7 @@ from tests.policies.linear_instances import KNOWN, UNKNOWN, Case, Instance, rand
 
 import stagewise as sw
 from stagewise.kernels.compile import Floats
-from stagewise.rules import conic
+from stagewise.rules import kept_solver
 
 CASES = {**KNOWN, **UNKNOWN}
 ROUNDING = 1e-9
@@ -175,18 +175,18 @@ def test_a_solver_in_a_hurry_breaks_no_limit(method: str, m: int, monkeypatch: p
         policy, state, table = trained(rounds, m=m, method=method, budget=40)
         careful = policy.decide(state, table)
         with monkeypatch.context() as patch:
-            patch.setattr(conic, "settings", hurried)
-            conic._POOL.clear()
+            patch.setattr(kept_solver, "settings", hurried)
+            kept_solver._POOL.clear()
             careless = policy.decide(state, table)
-            conic._POOL.clear()
+            kept_solver._POOL.clear()
         assert np.all(careless.dearest <= careless.thresholds)
         assert careless.hoped + careless.gap >= careful.hoped - ROUNDING
         worse += careless.hoped < careful.hoped - 1e-6
     assert worse > 0
 
 
-def broken(asked: conic.Conic) -> conic.Pair:
-    return conic.Pair(np.full(asked.objective.size, np.nan), np.full(asked.right.size, np.nan), False)
+def broken(asked: kept_solver.Conic) -> kept_solver.Pair:
+    return kept_solver.Pair(np.full(asked.objective.size, np.nan), np.full(asked.right.size, np.nan), False)
 
 
 def test_a_solver_that_fails_leaves_the_linear_programs_mixture(monkeypatch: pytest.MonkeyPatch) -> None:

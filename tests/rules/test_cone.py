@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rules.cone_witness import best_value, random_columns
 
-from stagewise.rules import cone, conic
+from stagewise.rules import cone, kept_solver
 from stagewise.rules.cone import Columns, best_in_cone, certified, dearest, mixed_back
 
 SIZES = [(1, 1, 4), (2, 1, 6), (4, 1, 12), (4, 3, 12), (10, 1, 100), (10, 3, 100)]
@@ -36,11 +36,11 @@ def test_no_other_formulation_finds_a_better_mixture(sizes: tuple[int, int, int]
 
 def test_equal_problems_give_equal_bits_whatever_was_solved_before() -> None:
     problems = [problem(seed, *sizes) for seed in range(4) for sizes in SIZES]
-    conic._POOL.clear()
+    kept_solver._POOL.clear()
     kept = [best_in_cone(*one) for one in problems]
     backwards = [best_in_cone(*one) for one in reversed(problems)][::-1]
     for one, before, again in zip(problems, kept, backwards, strict=True):
-        conic._POOL.clear()
+        kept_solver._POOL.clear()
         fresh = best_in_cone(*one)
         for other in (before, again):
             assert np.array_equal(fresh.shares, other.shares)
@@ -48,9 +48,9 @@ def test_equal_problems_give_equal_bits_whatever_was_solved_before() -> None:
 
 
 def test_only_so_many_solvers_are_kept() -> None:
-    for count in range(2, 2 * conic.KEPT):
+    for count in range(2, 2 * kept_solver.KEPT):
         best_in_cone(*problem(0, 2, 1, count))
-    assert len(conic._POOL) <= conic.KEPT
+    assert len(kept_solver._POOL) <= kept_solver.KEPT
 
 
 def hurried(refined: bool) -> Any:
@@ -68,8 +68,8 @@ def test_a_careless_solver_costs_value_but_no_safety_and_the_bound_says_how_much
 ) -> None:
     missing = []
     with monkeypatch.context() as patch:
-        patch.setattr(conic, "settings", hurried)
-        conic._POOL.clear()
+        patch.setattr(kept_solver, "settings", hurried)
+        kept_solver._POOL.clear()
         for seed in range(20):
             for sizes in SIZES:
                 columns, gains = problem(seed, *sizes, known)
@@ -77,14 +77,14 @@ def test_a_careless_solver_costs_value_but_no_safety_and_the_bound_says_how_much
                 assert np.all(dearest(columns, best.shares) <= columns.limits)
                 assert best.value <= truth + 1e-9 <= best.bound + 2e-9
                 missing.append(truth - best.value)
-        conic._POOL.clear()
+        kept_solver._POOL.clear()
     assert max(missing) > 1e-4
 
 
 @pytest.mark.parametrize("rubbish", [np.nan, np.inf, -1.0, 0.0, 1e300])
 def test_a_solver_that_answers_rubbish_is_survived(monkeypatch: pytest.MonkeyPatch, rubbish: float) -> None:
     columns, gains = problem(0, 4, 3, 12)
-    answer = conic.Pair(np.full(8, rubbish), np.full(21, rubbish), True)
+    answer = kept_solver.Pair(np.full(8, rubbish), np.full(21, rubbish), True)
     monkeypatch.setattr(cone, "solved", lambda _: answer)
     best = best_in_cone(columns, gains)
     assert np.all(dearest(columns, best.shares) <= columns.limits)

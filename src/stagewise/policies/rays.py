@@ -106,18 +106,12 @@ def table(
                 code < 0,
             )
         )
-    why = (
-        "the action with the largest hoped reward"
-        if not shape.offers_safe
-        else f"the {word} with the largest hoped reward at its longest safe step"
-    )
-    if shape.directional:
-        why = (
-            "the action with the largest hoped reward"
-            if not shape.offers_safe
-            else f"the {word} with the largest hoped reward at its longest plausible step, cut back to its safe step"
-        )
+    why = f"the {word} with the largest hoped reward at its longest safe step"
     if not shape.returns:
         why = "the ray with the largest hoped reward at its longest plausible step, which may break a limit"
+    elif not shape.offers_safe:
+        why = "the action with the largest hoped reward"
+    elif shape.directional:
+        why = f"the {word} with the largest hoped reward at its longest plausible step, cut back to its safe step"
     hidden = hidden_count(count, eligible, len(chosen))
     return Table(thresholds.names, tuple(thresholds.signs), tuple(thresholds.values), "step", tuple(rows), hidden, why)

@@ -33,7 +33,7 @@ class Stage(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Work space of a linear run."""
+    """Work space of a run."""
 
     sheet: Floats
     work: Floats

@@ -59,6 +59,7 @@ class Learning:
 
 def check_unit_range(values: Floats, thresholds: Thresholds, why: str) -> None:
     """Refuse signed outcomes (1 + m,) that lie outside [0, 1] in the user's own direction."""
-    for name, value in zip(("reward", *thresholds.names), np.append(1.0, thresholds.signs) * values, strict=True):
+    costs = thresholds.in_units(values[1:])
+    for name, value in zip(("reward", *thresholds.names), (values[0], *costs), strict=True):
         if not 0.0 <= value <= 1.0:
             raise InvalidOutcome(f"the {name!r} is {value}, outside [0, 1]; {why}")

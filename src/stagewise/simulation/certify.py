@@ -73,7 +73,7 @@ def certify(
         raise InvalidProblem(f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain")
     backend, executor = on_cuda(backend, executor)
     first, place = pair(policy, world, 0)
-    chosen = backend_for(first, place, rounds, backend, True)
+    chosen = backend_for(first, place, rounds, backend)
     terms = terms_for(first, place, delta, sure, chosen)
     plan: dict[str, Any] = {
         "rounds": int(rounds),

@@ -26,7 +26,7 @@ from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.simulation.arms_loop import Bandit, arms_loop
 from stagewise.simulation.judge import Judge, World
-from stagewise.simulation.kernel_loop import Listing, play_listed
+from stagewise.simulation.kernel_loop import Listing, listed_loop
 from stagewise.simulation.mixtures_loop import mixtures_loop
 from stagewise.simulation.rays_loop import rays_loop
 from stagewise.simulation.safe_loop import play_safe, play_safe_arm
@@ -39,14 +39,14 @@ from stagewise.worlds.table import TableWorld
 EVERYONE: Flags = np.empty(0, dtype=np.bool_)
 
 
-def plays(policy: Any, world: Any, audited: bool = False) -> bool:
+def plays(policy: Any, world: Any) -> bool:
     """Say whether the compiled loops know this policy in this world; they call no solver."""
     if isinstance(policy, OPLB) and policy.method != "lp":
         return False
     if isinstance(world, ArmsWorld):
         return type(policy) in (OPB, UCB, AlwaysSafe)
     if isinstance(world, TableWorld):
-        return type(policy) is KernelOPLB and not audited
+        return type(policy) is KernelOPLB
     if not isinstance(world, LinearWorld) or isinstance(world.actions, Convex):
         return False
     kinds: tuple[Any, ...] = (OPLB, DOSLB, LinUCB, AlwaysSafe)
@@ -57,7 +57,7 @@ class Compiled:
     """A compiled run that can be continued."""
 
     def __init__(self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int) -> None:
-        if not plays(policy, judge.world, trace.audit.size > 0):
+        if not plays(policy, judge.world):
             by = f" with method {policy.method!r}" if isinstance(policy, OPLB) else ""
             raise InvalidProblem(
                 f"backend='cpu' cannot play {type(policy).__name__}{by} in a {type(judge.world).__name__} like this; "
@@ -93,7 +93,7 @@ class Compiled:
         elif isinstance(judge.world, ArmsWorld):
             arms_loop(audited)(self.bandit, room, trace, room.true_flat, *where)
         elif isinstance(judge.world, TableWorld):
-            play_listed(self.listing, room, trace, *where)
+            listed_loop(audited)(self.listing, room, trace, *where)
         else:
             fresh = self.stage.fresh
             mixes = type(self.policy) is OPLB or (type(self.policy) is DOSLB and judge.mixes)
@@ -136,7 +136,7 @@ def prepare(audit: Ints, policy: Any, constraints: int) -> None:
 def filled(room: Room, judge: Judge) -> Room:
     """Write the true means of the candidates into the work space, where they are always the same."""
     world = judge.world
-    if isinstance(world, ArmsWorld):
+    if isinstance(world, ArmsWorld | TableWorld):
         room.truths[:] = world.table * judge.signs[:, None]
     elif isinstance(world, LinearWorld) and not isinstance(world.actions, Fresh):
         signed = world.parameters * judge.signs[:, None]
@@ -146,7 +146,7 @@ def filled(room: Room, judge: Judge) -> Room:
 
 def constraints_of(policy: Any, world: World) -> int:
     """Return how many costs a policy has limits for."""
-    if type(policy) is AlwaysSafe or isinstance(world, TableWorld):
+    if type(policy) is AlwaysSafe:
         return 0
     if isinstance(world, LinearWorld) and type(policy) is LinUCB:
         return int(policy.settings(world.parameters.shape[1])[0][1])

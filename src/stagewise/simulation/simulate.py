@@ -108,7 +108,7 @@ def job_for(
     counted(record, "record")
     if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
         raise InvalidProblem(f"runs is {runs!r}; it must be a number of runs, or different run numbers from 0 on")
-    chosen = backend_for(policy, world, rounds, backend, bool(audit))
+    chosen = backend_for(policy, world, rounds, backend)
     plan = planned(policy, world, int(rounds), int(record), int(seed), chosen)
     if audit:
         plan["audit"] = True
@@ -121,14 +121,14 @@ def on_cuda(backend: str, executor: Workers) -> tuple[str, Workers]:
     return ("cuda", None) if executor == "cuda" else (backend, executor)
 
 
-def backend_for(policy: Any, world: World, rounds: int, backend: str, audited: bool) -> str:
+def backend_for(policy: Any, world: World, rounds: int, backend: str) -> str:
     """Return "cpu", "python" or "cuda", and refuse rounds that the policy's radii do not hold for."""
     if backend not in ("auto", "cpu", "python", "cuda"):
         raise InvalidProblem(f"backend is {backend!r}; it must be 'auto', 'cpu', 'python' or 'cuda'")
     horizon = getattr(policy, "horizon", None)
     if horizon is not None and rounds > horizon:
         raise InvalidProblem(f"rounds is {rounds} and the policy's horizon {horizon}; its radii hold only up to that")
-    return ("cpu" if plays(policy, world, audited) else "python") if backend == "auto" else backend
+    return ("cpu" if plays(policy, world) else "python") if backend == "auto" else backend
 
 
 def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[Name, Result]:

@@ -33,7 +33,7 @@ class SphereFamily:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.world, LinearWorld):
+        if type(self.world) is not LinearWorld:
             raise InvalidProblem(f"the world is a {type(self.world).__name__}; directions are drawn for a LinearWorld")
 
     def __call__(self, run: int) -> LinearWorld:
@@ -61,7 +61,7 @@ class ArmsFamily:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.world, ArmsWorld) or not 0 <= self.safe < self.world.actions.count:
+        if type(self.world) is not ArmsWorld or not 0 <= self.safe < self.world.actions.count:
             raise InvalidProblem("means are drawn for the arms of an ArmsWorld, one of which is safe")
 
     def __call__(self, run: int) -> ArmsWorld:

@@ -59,7 +59,7 @@ def pulls_of_the_best(clipped: bool, rounds: int, seed: int) -> tuple[int, int]:
         n[arm] += 1.0
         sums[:, arm] += rng.uniform(size=2) < [rewards[arm], costs[arm]]
         best += arm == 2
-    return best, hopeful
+    return best, int(hopeful)
 
 
 def unknown_baseline(cases: int) -> tuple[int, int, int, int, int]:

@@ -84,7 +84,7 @@ def linear_bound(policy: LinearPolicy, world: LinearWorld, lift: float, rounds: 
             widths += reach / math.sqrt(ridge) * math.sqrt(0.5 * count * math.log(1.0 / policy.delta))
         values[place] = (2.0 + lift) * float(radii.max()) * widths
     source = "docs/theory/tractable-oplb.md, the sum over rounds" if mixes else "docs/theory/rays.md, Corollary 7"
-    return Bound(values, source, 2.0 * policy.delta if mixes else policy.delta)
+    return Bound(values, source, intervals_fail(policy) + (policy.delta if mixes else 0.0))
 
 
 def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
@@ -94,7 +94,17 @@ def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
     azuma = halves.max() * np.sqrt(0.5 * rounds * math.log(1.0 / policy.delta))
     each, rest = np.divmod(rounds, policy.arms)
     total = policy.arms * sums[each] + rest * (sums[each + 1] - sums[each])
-    return Bound((2.0 + lift) * (total + azuma), "docs/certify.md, the regret of OPB", 2.0 * policy.delta)
+    return Bound(
+        (2.0 + lift) * (total + azuma), "docs/certify.md, the regret of OPB", intervals_fail(policy) + policy.delta
+    )
+
+
+def intervals_fail(policy: Any) -> float:
+    """Return the probability that some interval may fail with: δ, or more where each signal has more than its share."""
+    m = policy.thresholds.values.size
+    if policy.share_delta:
+        return float(policy.delta)
+    return float(policy.delta) * (1 + m) / (2 if isinstance(policy, OPB) else 1)
 
 
 def longest_halves(policy: OPB, count: int) -> Floats:

@@ -101,10 +101,8 @@ def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
 
 def intervals_fail(policy: Any) -> float:
     """Return the probability that some interval may fail with: δ, or more where each signal has more than its share."""
-    m = policy.thresholds.values.size
-    if policy.share_delta:
-        return float(policy.delta)
-    return float(policy.delta) * (1 + m) / (2 if isinstance(policy, OPB) else 1)
+    signals, delta = 1 + int(policy.thresholds.values.size), float(policy.delta)
+    return delta if policy.share_delta else delta * signals / (2 if isinstance(policy, OPB) else 1)
 
 
 def longest_halves(policy: OPB, count: int) -> Floats:

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import stagewise as sw
+from stagewise.reports.assumptions import assumptions
+from stagewise.reports.regret_bound import regret_bound
 from stagewise.simulation.judge import judge
 
 RAYS = sw.Rays([[1.0, 0.0], [0.0, 1.0]])
@@ -81,6 +83,13 @@ def test_a_subclass_of_a_world_is_played_as_it_is() -> None:
 
 def test_a_subclass_of_a_world_is_not_described_as_its_parent() -> None:
     assert Flattering(**LINEAR).description()["kind"] == "Flattering"
+
+
+def test_nothing_of_its_parent_is_said_of_a_subclass() -> None:
+    """A theorem's bound and a declared noise would be those of the parent's own actions and outcomes."""
+    world = Flattering(**LINEAR)
+    assert isinstance(regret_bound(POLICY, world, np.array([10])), str)
+    assert [row["assumption"] for row in assumptions(POLICY, world)] == ["the safe action's costs are known"]
 
 
 def test_a_family_is_not_drawn_from_a_subclass() -> None:

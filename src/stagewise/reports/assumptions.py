@@ -22,7 +22,7 @@ def assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
     """Return each assumption in words, what was declared, what is so in this world, and whether it is kept."""
     if isinstance(policy, AlwaysSafe) or getattr(policy, "thresholds", None) is None:
         return []
-    ours = isinstance(world, LinearWorld | ArmsWorld | TableWorld)  # of others nothing but the safe action is known
+    ours = type(world) in (LinearWorld, ArmsWorld, TableWorld)  # of others nothing but the safe action is known
     rows = [*noise_rows(policy, world), *size_rows(policy, world)] if ours else []
     if getattr(policy, "safe_action", None) is not None:
         rows += safe_rows(policy, world)

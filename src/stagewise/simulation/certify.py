@@ -21,7 +21,7 @@ from stagewise.reports.findings import Findings, joined, totals
 from stagewise.reports.regret_bound import regret_bound
 from stagewise.simulation.claim import terms_for, thresholds_of
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
-from stagewise.simulation.judge import World, judge
+from stagewise.simulation.judge import judge
 from stagewise.simulation.kept import Kept
 from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import recorded
@@ -37,6 +37,7 @@ from stagewise.simulation.simulate import (
     versions,
 )
 from stagewise.simulation.travel import Family, carried, family_description, pair
+from stagewise.worlds.world import World
 
 POINTS = 20  # of the regret curves
 DEVICE_BATCH = 2**15  # runs that a GPU plays at once

@@ -25,7 +25,7 @@ from stagewise.policies.ucb import UCB
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.simulation.arms_loop import Bandit, arms_loop
-from stagewise.simulation.judge import Judge, World
+from stagewise.simulation.judge import Judge
 from stagewise.simulation.kernel_loop import Listing, listed_loop
 from stagewise.simulation.mixtures_loop import mixtures_loop
 from stagewise.simulation.rays_loop import rays_loop
@@ -35,19 +35,20 @@ from stagewise.worlds.arms import OUTCOMES, ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import NOISES, LinearWorld
 from stagewise.worlds.table import TableWorld
+from stagewise.worlds.world import World
 
 EVERYONE: Flags = np.empty(0, dtype=np.bool_)
 
 
 def plays(policy: Any, world: Any) -> bool:
-    """Say whether the compiled loops know this policy in this world; they call no solver."""
+    """Say whether the compiled loops know this policy in this world; no solver, no subclass."""
     if isinstance(policy, OPLB) and policy.method != "lp":
         return False
-    if isinstance(world, ArmsWorld):
+    if type(world) is ArmsWorld:
         return type(policy) in (OPB, UCB, AlwaysSafe)
-    if isinstance(world, TableWorld):
+    if type(world) is TableWorld:
         return type(policy) is KernelOPLB
-    if not isinstance(world, LinearWorld) or isinstance(world.actions, Convex):
+    if type(world) is not LinearWorld or isinstance(world.actions, Convex):
         return False
     kinds: tuple[Any, ...] = (OPLB, DOSLB, LinUCB, AlwaysSafe)
     return type(policy) in (*kinds, LCLUCB, ROFUL, SafeLTS) if world.offers_rays else type(policy) in kinds
@@ -101,10 +102,10 @@ class Compiled:
             loop(self.player, self.stage, room, trace, judge.mixes, *where)
 
 
-def count_of(world: World) -> int:
+def count_of(world: Any) -> int:
     """Return how many actions are listed in a round."""
     actions = world.actions
-    return actions.count if isinstance(actions, Fresh) else len(actions)
+    return int(actions.count) if isinstance(actions, Fresh) else len(actions)
 
 
 def room_for(judge: Judge, count: int, constraints: int) -> Room:

@@ -21,10 +21,11 @@ from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.reports.result import Result, merged, write_text
 from stagewise.simulation.compiled import Compiled, plays
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
-from stagewise.simulation.judge import World, judge
+from stagewise.simulation.judge import judge
 from stagewise.simulation.progress import bar
 from stagewise.simulation.python import Hand
 from stagewise.simulation.recording import empty_trace, recorded
+from stagewise.worlds.world import World
 
 STRETCH = 200_000  # rounds between two looks at the keyboard
 Name = TypeVar("Name", bound=Hashable)

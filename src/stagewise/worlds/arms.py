@@ -46,7 +46,7 @@ class ArmsWorld:
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""
         return {
-            "kind": "ArmsWorld",
+            "kind": type(self).__name__,
             "reward": self.table[0].tolist(),
             "cost": self.table[1:].tolist(),
             "outcomes": self.outcomes,

@@ -34,7 +34,7 @@ class SphereFamily:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.world, LinearWorld):
+        if type(self.world) is not LinearWorld:
             raise InvalidProblem(f"the world is a {type(self.world).__name__}; directions are drawn for a LinearWorld")
 
     def __call__(self, run: int) -> LinearWorld:
@@ -70,7 +70,7 @@ class ArmsFamily:
     spread: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.world, ArmsWorld) or not 0 <= self.safe < self.world.actions.count:
+        if type(self.world) is not ArmsWorld or not 0 <= self.safe < self.world.actions.count:
             raise InvalidProblem("means are drawn for the arms of an ArmsWorld, one of which is safe")
         if self.spread is not None and not 0.0 <= number(self.spread, "spread") <= 1.0:
             raise InvalidProblem(f"spread is {self.spread}; it must lie in [0, 1], so that no mean is negative")

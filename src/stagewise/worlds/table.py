@@ -48,7 +48,7 @@ class TableWorld:
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""
         return {
-            "kind": "TableWorld",
+            "kind": type(self).__name__,
             "features": self.actions.features.tolist(),
             "reward": self.table[0].tolist(),
             "cost": self.table[1:].tolist(),

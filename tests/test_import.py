@@ -10,7 +10,8 @@ import pytest
 
 import stagewise
 
-SHAPES = {"Policy", "State", "Certificate", "certify", "verify"}  # what others fill, and what takes many runs to show
+# What others fill in, and what takes many runs to show.
+SHAPES = {"Policy", "State", "World", "Certificate", "certify", "verify"}
 ERRORS = {"StagewiseError", "InvalidActions", "InvalidFile", "InvalidOutcome", "InvalidProblem"}
 
 

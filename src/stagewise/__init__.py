@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from stagewise.worlds.fresh import RandomRays as RandomRays
     from stagewise.worlds.linear import LinearWorld as LinearWorld
     from stagewise.worlds.table import TableWorld as TableWorld
+    from stagewise.worlds.world import World as World
 
 # Where each name stands. Loaded on first use: importing stagewise compiles nothing and stays quick.
 _HOMES = {
@@ -103,6 +104,7 @@ _HOMES = {
     "State": "policies.policy",
     "TableWorld": "worlds.table",
     "UCB": "policies.ucb",
+    "World": "worlds.world",
     "certify": "simulation.certify",
     "simulate": "simulation.simulate",
     "sweep": "simulation.sweep",

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import stagewise as sw
 from stagewise.cli.main import app
 from stagewise.experiments.catalogue import CATALOGUE
-from stagewise.experiments.claim import FAILS, HOLDS, REMARK, Claim, exponent, safety
+from stagewise.experiments.claim import FAILS, HOLDS, REMARK, Claim, clearly_smaller, exponent, safety
 from stagewise.experiments.errata import errata
 from stagewise.experiments.instances import optimum, shifted
 from stagewise.experiments.linear.claims import theorem_bound
@@ -160,6 +160,27 @@ def test_the_theorem_s_bound() -> None:
     scale, radius = 1 + 2 / 0.5, np.sqrt(10 * np.log(1e5 / 0.005)) + 1
     expected = (scale + 1) * radius * np.sqrt(2 * 1e5 * 10 * np.log(1 + 1e5))
     assert theorem_bound(100_000, 10, 0.5) == pytest.approx(expected)
+
+
+def finals(*regrets: float) -> sw.Result:
+    """Return runs with these final regrets."""
+    column, runs = np.array(regrets)[:, None], np.arange(len(regrets))
+    cost = np.zeros((len(regrets), 1, 1))
+    return sw.Result(np.array([10]), column, column, cost, cost[:, 0], runs * 0, column, runs, {})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "verdict"),
+    [
+        ((1.0, 2.0, 3.0), (2.0, 3.1, 4.0), HOLDS),  # in every run by about 1
+        ((1.0, 2.0, 3.0), (9.0, 1.0, 2.0), REMARK),  # by 2 on average, and in one run of three
+        ((1.0, 2.0, 3.0), (1.0, 2.0, 2.0), FAILS),
+    ],
+)
+def test_less_regret_is_claimed_of_pairs_of_runs(one: tuple[float], other: tuple[float], verdict: str) -> None:
+    claim = clearly_smaller("any", "less", finals(*one), finals(*other), "disclosed")
+    assert claim.verdict == verdict
+    assert ("disclosed" in claim.remark) == (verdict == FAILS)
 
 
 def curve(regret: np.ndarray, violations: int) -> sw.Result:

@@ -85,3 +85,19 @@ def test_where_there_is_no_theorem_it_says_so(policy: Any, world: Any, words: st
     bound = regret_bound(policy, world, ROUNDS)
     assert isinstance(bound, str)
     assert words in bound
+
+
+@pytest.mark.parametrize(
+    ("policy", "world", "failure"),
+    [
+        (sw.LCLUCB(**RAY), RAYS, 0.05),
+        (sw.LCLUCB(**RAY, share_delta=False), RAYS, 0.1),
+        (sw.OPLB(**RAY), RAYS, 0.1),
+        (sw.OPLB(**RAY, share_delta=False), RAYS, 0.15),
+        (sw.OPB(**ARM), ARMS, 0.1),
+    ],
+)
+def test_a_bound_may_fail_when_an_interval_or_a_draw_does(policy: Any, world: Any, failure: float) -> None:
+    bound = regret_bound(policy, world, ROUNDS)
+    assert isinstance(bound, Bound)
+    assert bound.failure == pytest.approx(failure)

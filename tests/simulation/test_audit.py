@@ -70,6 +70,23 @@ def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> 
     assert max(expected) > 0
 
 
+@pytest.mark.parametrize("told", [TOLD, NOISE])
+def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None:
+    features = np.vstack([np.zeros(D), TARGETS])
+    settings: dict[str, Any] = {"safe_action": SAFE, "threshold": 0.2, "noise": told}
+    linear = sw.LinearWorld(theta=THETA, mu=MU, actions=sw.Finite(features), noise=NOISE)
+    listed = sw.TableWorld(features=features, reward=features @ THETA, cost=features @ MU, noise=NOISE)
+    kernel = sw.KernelOPLB(**settings, kernel=sw.LinearKernel(), norm_bound=0.3)
+    plan: dict[str, Any] = {"rounds": ROUNDS, "runs": 20, "seed": SEED, "audit": True}
+    one = sw.simulate(sw.OPLB(**settings, parameter_bound=0.3), linear, **plan).audit
+    other = sw.simulate(kernel, listed, **plan).audit
+    assert one is not None
+    assert other is not None
+    for column, counted in one.items():
+        assert np.array_equal(other[column], counted), column
+    assert (one["missed"].max() > 0) == (told == TOLD)
+
+
 @pytest.mark.parametrize("radius", ["hoeffding", "kl"])
 def test_the_intervals_of_pulled_arms_are_looked_at(radius: str) -> None:
     table = {"reward": [0.1, 0.4, 0.7], "cost": [0.0, 0.5, 0.2]}

@@ -17,11 +17,11 @@ from stagewise.problem.functions import FunctionClass
 from stagewise.problem.polytope import Box, Polytope
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
-from stagewise.simulation.judge import World
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import RandomFinite, RandomRays
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
+from stagewise.worlds.world import World
 
 KERNELS: dict[str, Any] = {"rbf": RBF, "matern": Matern, "linear": LinearKernel}
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from stagewise.experiments.instances import at_zero, shifted, slug
 from stagewise.models.kernel import LinearKernel
 from stagewise.policies.always_safe import AlwaysSafe
@@ -18,7 +20,6 @@ from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.ucb import UCB
-from stagewise.problem.actions import Finite
 from stagewise.problem.ellipsoid import Ball
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.certificate import Certificate
@@ -28,6 +29,7 @@ from stagewise.reports.result import write_text
 from stagewise.simulation.certify import certify
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.table import TableWorld
 
 D, ROUNDS = 10, 10_000
 LIMIT: dict[str, Any] = {"safe_action": at_zero(D), "threshold": 0.5}
@@ -38,7 +40,8 @@ ARM: dict[str, Any] = {"arms": 4, **ARM_LIMIT}
 REWARDS = [[0.1, 0.2, 0.4, 0.7], [0.1, 0.4, 0.2, 0.7], [0.1, 0.7, 0.4, 0.2], [0.1, 0.2, 0.7, 0.4]]
 COSTS = [[0.0, 0.4, 0.5, 0.2], [0.0, 0.5, 0.4, 0.2], [0.0, 0.2, 0.5, 0.4], [0.0, 0.4, 0.2, 0.5]]
 RAYS = shifted(D)
-LISTED = LinearWorld(theta=RAYS.parameters[0], mu=RAYS.parameters[1], actions=Finite(RAYS.actions.features), noise=1.0)
+ENDS = np.vstack([np.zeros(D), RAYS.actions.features])
+LISTED = TableWorld(features=ENDS, reward=ENDS @ RAYS.parameters[0], cost=ENDS @ RAYS.parameters[1], noise=1.0)
 BALL = LinearWorld(theta=RAYS.parameters[0], mu=RAYS.parameters[1], actions=Ball(1.0), noise=1.0)
 
 
@@ -62,7 +65,7 @@ CASES = (
     Case("OPLB, directional", OPLB(**LIMIT, noise=1.0, optimism="directional"), RAYS),
     Case("OPLB, cone programs", OPLB(**LIMIT, noise=1.0, method="socp"), RAYS, most=BY_HAND),
     Case("ROFUL in the unit ball", ROFUL(**LIMIT, noise=1.0), BALL, most=BY_HAND),
-    Case("KernelOPLB", KernelOPLB(**LIMIT, kernel=LinearKernel(), norm_bound=1.0, noise=1.0), LISTED, most=BY_HAND),
+    Case("KernelOPLB", KernelOPLB(**LIMIT, kernel=LinearKernel(), norm_bound=1.0, noise=1.0), LISTED),
     Case("OPB, hoeffding", OPB(**ARM), ARMS),
     Case("OPB, kl", OPB(**ARM, radius="kl"), ARMS),
     Case("OPB, bernstein", OPB(**ARM, radius="bernstein"), ARMS),

@@ -44,6 +44,17 @@ def smaller(experiment: str, name: str, one: float, other: float, remark: str = 
     return Claim(experiment, name, one, f"below {other:,.6g}", verdict(one < other), False, remark)
 
 
+def clearly_smaller(experiment: str, name: str, one: Result, other: Result, disclosed: str) -> Claim:
+    """One policy regrets less than another in the same runs, by more than two standard errors of the difference."""
+    gains = other.regret[:, -1] - one.regret[:, -1]
+    gain, error = float(gains.mean()), float(gains.std(ddof=1) / len(gains) ** 0.5)
+    word = HOLDS if gain > 2.0 * error else REMARK if gain > 0.0 else FAILS
+    remark = f"by {gain:,.1f}, standard error {error:,.1f}"
+    if word != HOLDS:
+        remark += f"; {disclosed}" if word == FAILS else "; within the scatter of the runs"
+    return Claim(experiment, name, round(final(one), 1), f"below {final(other):,.6g}", word, False, remark)
+
+
 def exponent(result: Result) -> float:
     """Return the slope of log regret against log rounds over the last half of the horizon."""
     mean, half = result.regret.mean(axis=0), result.rounds >= result.rounds[-1] // 2

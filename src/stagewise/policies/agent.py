@@ -20,8 +20,9 @@ from stagewise.records.outcome import Outcome
 class Agent:
     """Decide, learn, save, load.
 
-    Outcomes may come late, in any order or never: the confidence sets hold for all rounds at once, so deciding on older
-    knowledge is only more cautious. An outcome belongs to one decision and can be learned once.
+    Outcomes may come late, in any order or never, where that does not depend on what they are: the confidence sets hold
+    for all rounds at once, so deciding on older knowledge is only more cautious. An outcome belongs to one decision
+    and can be learned once.
 
     >>> import stagewise as sw
     >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5), seed=1)

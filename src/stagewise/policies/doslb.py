@@ -20,8 +20,9 @@ class DOSLB(LCLUCB):
     """The doubly optimistic learner (Chen, Gangrade, Saligrama 2022). **It breaks its limits**: for comparison only.
 
     On rays it is `ROFUL`, and on a finite set the directional `OPLB`, without the last step that makes those safe:
-    where a cost may still be within its threshold it is taken to be. The rounds in which it is not grow like √T, while
-    regret is small or negative: what it gains on them is the price of safety.
+    where a cost may still be within its threshold it is taken to be. By its authors, what it goes over its limits by
+    adds up to the order of √T; it may do so in every single round (docs/comparison.md). Regret is small or negative:
+    what it gains there is the price of safety.
 
     >>> import numpy as np
     >>> from stagewise.problem.safe_action import SafeAction

@@ -23,8 +23,8 @@ class SafeLTS(LinearPolicy):
     """Safe-LTS (Moradipari, Amani, Alizadeh, Thrampoulidis 2019), on rays from any safe action.
 
     Play the longest safe step on the ray that is best for a sampled θ̃ ~ N(θ̂, (inflation · β_r)² V⁻¹). The inflation is
-    "theory" (1 + 2LS/(τ − c₀), what the regret proof needs), "none" (1; as safe, no regret proof, often better) or
-    "authors" (√n/min(1, τ), what the published experiments used).
+    "theory" (1 + 2LS/(τ − c₀), what its authors' regret proof needs; that is for x₀ = 0 and equal noises), "none" (1;
+    as safe, no regret proof, often better) or "authors" (√n/min(1, τ), what the published experiments used).
 
     >>> from stagewise.problem.safe_action import SafeAction
     >>> policy = SafeLTS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)

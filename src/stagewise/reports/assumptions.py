@@ -13,6 +13,7 @@ from stagewise.problem.errors import StagewiseError
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.table import TableWorld
 
 SLIGHT = 1e-9
 
@@ -21,7 +22,8 @@ def assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
     """Return each assumption in words, what was declared, what is so in this world, and whether it is kept."""
     if isinstance(policy, AlwaysSafe) or getattr(policy, "thresholds", None) is None:
         return []
-    rows = [*noise_rows(policy, world), *size_rows(policy, world)]
+    ours = type(world) in (LinearWorld, ArmsWorld, TableWorld)  # of others nothing but the safe action is known
+    rows = [*noise_rows(policy, world), *size_rows(policy, world)] if ours else []
     if getattr(policy, "safe_action", None) is not None:
         rows += safe_rows(policy, world)
     return rows

@@ -44,10 +44,10 @@ def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
     if lift is None:
         return "reward_scale is smaller than the theorem asks for"
     if isinstance(policy, OPB):
-        if not isinstance(world, ArmsWorld) or world.table[0].max() > 1.0:
+        if type(world) is not ArmsWorld or world.table[0].max() > 1.0:
             return "the theorem is for mean rewards of at most 1"
         return arms_bound(policy, lift, rounds)
-    if not isinstance(world, LinearWorld) or largest_reward(world) > 1.0 + 1e-9:
+    if type(world) is not LinearWorld or largest_reward(world) > 1.0 + 1e-9:
         return "the theorem is for linear worlds with mean rewards of at most 1"
     return linear_bound(policy, world, lift, rounds)
 
@@ -85,7 +85,7 @@ def linear_bound(policy: LinearPolicy, world: LinearWorld, lift: float, rounds: 
             widths += reach / math.sqrt(ridge) * math.sqrt(0.5 * count * math.log(1.0 / policy.delta))
         values[place] = (2.0 + lift) * float(radii.max()) * widths
     source = "docs/theory/tractable-oplb.md, the sum over rounds" if mixes else "docs/theory/rays.md, Corollary 7"
-    return Bound(values, source, 2.0 * policy.delta if mixes else policy.delta)
+    return Bound(values, source, intervals_fail(policy) + (policy.delta if mixes else 0.0))
 
 
 def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
@@ -95,7 +95,15 @@ def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
     azuma = halves.max() * np.sqrt(0.5 * rounds * math.log(1.0 / policy.delta))
     each, rest = np.divmod(rounds, policy.arms)
     total = policy.arms * sums[each] + rest * (sums[each + 1] - sums[each])
-    return Bound((2.0 + lift) * (total + azuma), "docs/certify.md, the regret of OPB", 2.0 * policy.delta)
+    return Bound(
+        (2.0 + lift) * (total + azuma), "docs/certify.md, the regret of OPB", intervals_fail(policy) + policy.delta
+    )
+
+
+def intervals_fail(policy: Any) -> float:
+    """Return the probability that some interval may fail with: δ, or more where each signal has more than its share."""
+    signals, delta = 1 + int(policy.thresholds.values.size), float(policy.delta)
+    return delta if policy.share_delta else delta * signals / (2 if isinstance(policy, OPB) else 1)
 
 
 def longest_halves(policy: OPB, count: int) -> Floats:

@@ -21,7 +21,7 @@ from stagewise.reports.findings import Findings, joined, totals
 from stagewise.reports.regret_bound import regret_bound
 from stagewise.simulation.claim import terms_for, thresholds_of
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
-from stagewise.simulation.judge import World, judge
+from stagewise.simulation.judge import judge
 from stagewise.simulation.kept import Kept
 from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import recorded
@@ -37,6 +37,7 @@ from stagewise.simulation.simulate import (
     versions,
 )
 from stagewise.simulation.travel import Family, carried, family_description, pair
+from stagewise.worlds.world import World
 
 POINTS = 20  # of the regret curves
 DEVICE_BATCH = 2**15  # runs that a GPU plays at once
@@ -73,7 +74,7 @@ def certify(
         raise InvalidProblem(f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain")
     backend, executor = on_cuda(backend, executor)
     first, place = pair(policy, world, 0)
-    chosen = backend_for(first, place, rounds, backend, True)
+    chosen = backend_for(first, place, rounds, backend)
     terms = terms_for(first, place, delta, sure, chosen)
     plan: dict[str, Any] = {
         "rounds": int(rounds),

@@ -27,8 +27,8 @@ from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.simulation.arms_loop import Bandit, arms_loop
-from stagewise.simulation.judge import Judge, World
-from stagewise.simulation.kernel_loop import Listing, play_listed
+from stagewise.simulation.judge import Judge
+from stagewise.simulation.kernel_loop import Listing, listed_loop
 from stagewise.simulation.mixtures_loop import mixtures_loop
 from stagewise.simulation.rays_loop import rays_loop
 from stagewise.simulation.safe_loop import play_safe, play_safe_arm
@@ -37,19 +37,20 @@ from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
+from stagewise.worlds.world import World
 
 EVERYONE: Flags = np.empty(0, dtype=np.bool_)
 
 
-def plays(policy: Any, world: Any, audited: bool = False) -> bool:
-    """Say whether the compiled loops know this policy in this world; they call no solver."""
+def plays(policy: Any, world: Any) -> bool:
+    """Say whether the compiled loops know this policy in this world; no solver, no subclass."""
     if isinstance(policy, OPLB) and policy.method != "lp":
         return False
-    if isinstance(world, ArmsWorld):
+    if type(world) is ArmsWorld:
         return type(policy) in (OPB, UCB, AlwaysSafe)
-    if isinstance(world, TableWorld):
-        return type(policy) is KernelOPLB and not audited
-    if not isinstance(world, LinearWorld) or isinstance(world.actions, Convex):
+    if type(world) is TableWorld:
+        return type(policy) is KernelOPLB
+    if type(world) is not LinearWorld or isinstance(world.actions, Convex):
         return False
     kinds: tuple[Any, ...] = (OPLB, DOSLB, LinUCB, AlwaysSafe)
     return type(policy) in (*kinds, LCLUCB, ROFUL, SafeLTS) if world.offers_rays else type(policy) in kinds
@@ -59,7 +60,7 @@ class Compiled:
     """A compiled run that can be continued."""
 
     def __init__(self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int) -> None:
-        if not plays(policy, judge.world, trace.audit.size > 0):
+        if not plays(policy, judge.world):
             by = f" with method {policy.method!r}" if isinstance(policy, OPLB) else ""
             raise InvalidProblem(
                 f"backend='cpu' cannot play {type(policy).__name__}{by} in a {type(judge.world).__name__} like this; "
@@ -95,7 +96,7 @@ class Compiled:
         elif isinstance(judge.world, ArmsWorld):
             arms_loop(audited)(self.bandit, room, trace, room.true_flat, *where)
         elif isinstance(judge.world, TableWorld):
-            play_listed(self.listing, room, trace, *where)
+            listed_loop(audited)(self.listing, room, trace, *where)
         else:
             fresh = self.stage.fresh
             mixes = type(self.policy) is OPLB or (type(self.policy) is DOSLB and judge.mixes)
@@ -103,10 +104,10 @@ class Compiled:
             loop(self.player, self.stage, room, trace, judge.mixes, *where)
 
 
-def count_of(world: World) -> int:
+def count_of(world: Any) -> int:
     """Return how many actions are listed in a round."""
     actions = world.actions
-    return actions.count if isinstance(actions, Fresh) else len(actions)
+    return int(actions.count) if isinstance(actions, Fresh) else len(actions)
 
 
 def room_for(judge: Judge, count: int, constraints: int) -> Room:
@@ -138,7 +139,7 @@ def prepare(audit: Ints, policy: Any, constraints: int) -> None:
 def filled(room: Room, judge: Judge) -> Room:
     """Write the true means of the candidates into the work space, where they are always the same."""
     world = judge.world
-    if isinstance(world, ArmsWorld):
+    if isinstance(world, ArmsWorld | TableWorld):
         room.truths[:] = world.table * judge.signs[:, None]
     elif isinstance(world, LinearWorld) and not isinstance(world.actions, Fresh):
         signed = world.parameters * judge.signs[:, None]
@@ -148,7 +149,7 @@ def filled(room: Room, judge: Judge) -> Room:
 
 def constraints_of(policy: Any, world: World) -> int:
     """Return how many costs a policy has limits for."""
-    if type(policy) is AlwaysSafe or isinstance(world, TableWorld):
+    if type(policy) is AlwaysSafe:
         return 0
     if isinstance(world, LinearWorld) and type(policy) is LinUCB:
         return int(policy.settings(world.parameters.shape[1])[0][1])

@@ -19,6 +19,7 @@ from stagewise.simulation.rays_loop import rays_loop
 from stagewise.simulation.stage import Player, Room, Stage
 
 OWN = 48_000  # numbers of its own that a thread may hold
+ON_RAYS, MIXED = 64, 128  # registers a thread: with fewer, more warps wait for memory (benchmarks/README.md)
 INSTEAD = "backend='cpu' plays the same runs"
 
 
@@ -102,7 +103,7 @@ def stage_kernel(sizes: Sizes, mixes: bool, sampled: bool, fresh: bool, audited:
     room_with, watched = room_maker(sizes), sizes.means + 3 if audited else 0
     listed_own, true_own = (count, dimension) if fresh else (1, 1), (signals, count) if fresh and audited else (1, 1)
 
-    @cuda.jit
+    @cuda.jit(max_registers=MIXED if mixes else ON_RAYS)
     def kernel(
         flags, numbers, memory, inflation, features, parameters, noise, kind, safe, signs, signed, safe_means,
         thresholds, best, mixed, truths, ends, runs, seed, rounds,
@@ -154,7 +155,7 @@ def arms_kernel(sizes: Sizes, constrained: bool, audited: bool) -> Any:
     loop, own, signals, limits = arms_loop(audited), sizes.memory, sizes.means, sizes.limits
     room_with, watched = room_maker(sizes), sizes.means + 3 if audited else 0
 
-    @cuda.jit
+    @cuda.jit(max_registers=MIXED)
     def kernel(
         flags, numbers, memory, means, noise, outcomes, signs, thresholds, safe, safe_reward, best, truths,
         ends, runs, seed, rounds, regret, reward, cost, bests, largest, running, audit,

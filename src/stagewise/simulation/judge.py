@@ -11,16 +11,19 @@ from stagewise.kernels.compile import Floats, named
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.policy import check_verbs
+from stagewise.problem.actions import Arms, Listed
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
+from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolved
 from stagewise.rules.optimum import best_point
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
+from stagewise.worlds.world import World
 
-World = LinearWorld | ArmsWorld | TableWorld
+OURS = (LinearWorld, ArmsWorld, TableWorld)
+ASKED = ("costs", "actions_in", "means", "outcome", "description")  # of a world of someone's own
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +45,8 @@ class Judge:
     def best(self, actions: Any) -> float:
         """Return the largest expected reward that this round's actions allowed under the thresholds."""
         if not isinstance(self.world, LinearWorld):
-            table = self.world.table * self.signs[:, None]
+            own = self.world.table if isinstance(self.world, ArmsWorld | TableWorld) else self.listed_means(actions)
+            table = own * self.signs[:, None]
             return best_mixture(table, self.safe_means, self.limits) if self.limits.size else float(table[0].max())
         if isinstance(actions, Convex):
             costs = (self.world.parameters * self.signs[:, None])[1 : 1 + self.limits.size]
@@ -54,6 +58,17 @@ class Judge:
             return best_in_list(actions.features, parameters, work)
         table = np.array([self.signed(self.world.means(row)) for row in actions.features]).T
         return best_mixture(np.ascontiguousarray(table), self.safe_means, self.limits)
+
+    def listed_means(self, actions: Any) -> Floats:
+        """Return the true means (1 + m, K) of what a world of someone's own lists."""
+        if not isinstance(actions, Arms | Listed):
+            raise InvalidProblem(
+                f"the world's actions are {type(actions).__name__}; a world of one's own lists them as Arms, Finite or "
+                "Rays, since regret is measured against the best mixture of what is listed"
+            )
+        places: Any = range(actions.count) if isinstance(actions, Arms) else actions.features
+        chosen = np.flatnonzero(actions.eligible) if actions.eligible.size else range(len(places))
+        return np.column_stack([self.world.means(places[index]) for index in chosen])
 
 
 def best_mixture(means: Floats, safe: Floats, limits: Floats) -> float:
@@ -67,14 +82,13 @@ def best_mixture(means: Floats, safe: Floats, limits: Floats) -> float:
 
 def judge(policy: Any, world: World) -> Judge:
     """Return who judges this policy in this world, or refuse the pair."""
-    if not isinstance(world, World):
-        raise InvalidProblem(f"world is {type(world).__name__}; it must be a LinearWorld, an ArmsWorld or a TableWorld")
+    check_world(world)
     check_verbs(policy)
     if isinstance(world, ArmsWorld) and getattr(policy, "arms", world.actions.count) != world.actions.count:
         raise InvalidProblem(
             f"the policy is for {policy.arms} arms and the world has {world.actions.count}; they must agree"
         )
-    thresholds: Thresholds = getattr(policy, "watched", getattr(policy, "thresholds", NO_THRESHOLDS))
+    thresholds = judged_by(policy)
     m = thresholds.values.size
     if m and m != world.costs:
         raise InvalidProblem(f"the policy has {m} threshold(s) and the world {world.costs} cost(s); they must agree")
@@ -89,8 +103,36 @@ def judge(policy: Any, world: World) -> Judge:
             f"the safe action really costs {(safe_means[1:] * signs[1:]).tolist()} in this world, above a threshold "
             f"of {thresholds.values.tolist()}; no policy can be safe there"
         )
-    mixes = not isinstance(world, LinearWorld) or isinstance(policy, OPLB | OPNLB) or not world.offers_rays
+    mixes = not isinstance(world, LinearWorld) or not world.offers_rays
+    mixes = mixes or bool(getattr(policy, "mixes", isinstance(policy, OPLB | OPNLB)))
     return Judge(world, thresholds, signs, limits, safe, safe_means, mixes)
+
+
+def check_world(world: Any) -> None:
+    """Refuse what is no world, and a world that answers other means than the truth it is judged by."""
+    missing = [name for name in ASKED if not hasattr(world, name)]
+    if missing:
+        raise InvalidProblem(
+            f"world is a {type(world).__name__} without {', '.join(missing)}; it must be a LinearWorld, an ArmsWorld, "
+            f"a TableWorld, or any object with {', '.join(ASKED)}"
+        )
+    for kind in OURS:
+        if isinstance(world, kind) and type(world).means is not kind.means:
+            raise InvalidProblem(
+                f"{type(world).__name__} is a {kind.__name__} with means of its own, and its runs would be judged by "
+                f"the {kind.__name__}'s; write it as a world by itself"
+            )
+
+
+def judged_by(policy: Any) -> Thresholds:
+    """Return what a policy's runs are judged by: of someone's own policy, its `threshold` and `safe_action`."""
+    for name in ("watched", "thresholds"):
+        if isinstance(found := getattr(policy, name, None), Thresholds):
+            return found
+    safe = getattr(policy, "safe_action", None)
+    if getattr(policy, "threshold", None) is None or not isinstance(safe, SafeAction):
+        return NO_THRESHOLDS
+    return resolved(policy.threshold, safe)
 
 
 def safe_place(action: SafeAction | None, world: World) -> Any:
@@ -103,6 +145,8 @@ def safe_place(action: SafeAction | None, world: World) -> Any:
         return action.arm
     if isinstance(world, TableWorld):
         return None if action.features is None else world.actions.features[world.row(action.features)]
+    if not isinstance(world, LinearWorld):
+        return action.features if action.arm is None else action.arm
     if action.features is None or action.features.size != world.parameters.shape[1]:
         raise InvalidProblem("the safe action's features do not fit the world's")
     return np.ascontiguousarray(action.features)

@@ -13,12 +13,15 @@ from stagewise.problem.errors import InvalidFile
 from stagewise.reports.findings import Findings
 from stagewise.reports.result import write_text
 
+WORLDS = ("LinearWorld", "ArmsWorld", "TableWorld")
+
 
 class Kept:
     """The batches of one plan: `folder` None, or worlds that no file can tell apart, keep nothing."""
 
     def __init__(self, folder: Path | None, plan: dict[str, Any]) -> None:
-        known = plan["world"].get("family") != "callable" and isinstance(plan["policy"]["settings"], dict)
+        kind = plan["world"].get("world", {}).get("kind")  # none, where a function draws them
+        known = kind in WORLDS and isinstance(plan["policy"]["settings"], dict)
         self.folder = folder / "batches" if folder is not None and known else None
         self.plan = json.loads(json.dumps(plan))
         if self.folder is not None and (path := self.folder / "plan.json").exists():

@@ -11,12 +11,13 @@ from stagewise.kernels.trace import Trace, note
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.lclucb import ROFUL
 from stagewise.policies.safe_lts import SafeLTS
+from stagewise.policies.saved import KINDS
 from stagewise.policies.settings import FALLBACKS
+from stagewise.problem.actions import Arms
 from stagewise.problem.polytope import Box, Polytope
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
-from stagewise.simulation.judge import Judge
-from stagewise.worlds.arms import ArmsWorld
+from stagewise.simulation.judge import OURS, Judge
 
 
 class Hand:
@@ -35,7 +36,7 @@ class Hand:
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
         world, judge = self.judge.world, self.judge
-        fixed = isinstance(world, ArmsWorld) or world.actions_in(Draw()) is world.actions
+        fixed = isinstance(world, OURS) and world.actions_in(Draw()) is world.actions
         for round_ in range(first, last):
             draw = Draw(self.seed, self.run, round_)
             actions = world.actions_in(draw)
@@ -54,8 +55,11 @@ class Hand:
 def shows_hope(policy: Any) -> bool:
     """Say whether a decision's `hoped` is what the theory promises to be at least the optimum.
 
-    A sampled reward is not; neither is that of a directional mixture after it came back to what is safe.
+    A sampled reward is not; neither is that of a directional mixture after it came back to what is safe. A policy of
+    someone's own says so by `hopes = True`.
     """
+    if type(policy) not in KINDS.values():
+        return bool(getattr(policy, "hopes", False))
     directional = getattr(policy, "optimism", "") == "directional" and getattr(policy, "returns", True)
     return not isinstance(policy, AlwaysSafe | SafeLTS) and (not directional or isinstance(policy, ROFUL))
 
@@ -70,6 +74,6 @@ def expected(decision: Decision, actions: Any, judge: Judge) -> Floats:
     features: Any = actions.vertices if isinstance(actions, Box | Polytope) else getattr(actions, "features", None)
     for index in np.flatnonzero(chances):
         listed = index < len(chances) - 1
-        place = judge.safe if not listed else index if isinstance(world, ArmsWorld) else features[index]
+        place = judge.safe if not listed else index if isinstance(actions, Arms) else features[index]
         total += chances[index] * world.means(place)
     return total

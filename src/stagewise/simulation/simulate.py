@@ -22,10 +22,11 @@ from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.reports.result import Result, merged, write_text
 from stagewise.simulation.compiled import Compiled, plays
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
-from stagewise.simulation.judge import World, judge
+from stagewise.simulation.judge import judge
 from stagewise.simulation.progress import bar
 from stagewise.simulation.python import Hand
 from stagewise.simulation.recording import empty_trace, recorded
+from stagewise.worlds.world import World
 
 MOST_RUNS = 2**32  # a run's number is one word of the counter that random numbers are made from
 STRETCH = 200_000  # rounds between two looks at the keyboard
@@ -113,7 +114,7 @@ def job_for(
     numbers, origin = run_numbers(runs), seed_of(seed)
     counted(rounds, "rounds")
     counted(record, "record")
-    chosen = backend_for(policy, world, rounds, backend, bool(audit))
+    chosen = backend_for(policy, world, rounds, backend)
     plan = planned(policy, world, int(rounds), int(record), origin, chosen)
     if audit:
         plan["audit"] = True
@@ -139,14 +140,14 @@ def on_cuda(backend: str, executor: Workers) -> tuple[str, Workers]:
     return ("cuda", None) if executor == "cuda" else (backend, executor)
 
 
-def backend_for(policy: Any, world: World, rounds: int, backend: str, audited: bool) -> str:
+def backend_for(policy: Any, world: World, rounds: int, backend: str) -> str:
     """Return "cpu", "python" or "cuda", and refuse rounds that the policy's radii do not hold for."""
     if backend not in ("auto", "cpu", "python", "cuda"):
         raise InvalidProblem(f"backend is {backend!r}; it must be 'auto', 'cpu', 'python' or 'cuda'")
     horizon = getattr(policy, "horizon", None)
     if horizon is not None and rounds > horizon:
         raise InvalidProblem(f"rounds is {rounds} and the policy's horizon {horizon}; its radii hold only up to that")
-    return ("cpu" if plays(policy, world, audited) else "python") if backend == "auto" else backend
+    return ("cpu" if plays(policy, world) else "python") if backend == "auto" else backend
 
 
 def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[Name, Result]:

@@ -9,8 +9,8 @@ from stagewise.problem.checks import seed_of, shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.judge import World
 from stagewise.simulation.simulate import collected, job_for, on_cuda
+from stagewise.worlds.world import World
 
 
 class Cell(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stagewise.problem.errors import InvalidProblem
-from stagewise.simulation.judge import World
+from stagewise.worlds.world import World
 
 Family = World | Callable[[int], Any]
 

@@ -35,7 +35,7 @@ class SphereFamily:
 
     def __post_init__(self) -> None:
         seed_of(self.seed)
-        if not isinstance(self.world, LinearWorld):
+        if type(self.world) is not LinearWorld:
             raise InvalidProblem(f"the world is a {type(self.world).__name__}; directions are drawn for a LinearWorld")
 
     def __call__(self, run: int) -> LinearWorld:
@@ -72,7 +72,7 @@ class ArmsFamily:
 
     def __post_init__(self) -> None:
         seed_of(self.seed)
-        if not isinstance(self.world, ArmsWorld):
+        if type(self.world) is not ArmsWorld:
             raise InvalidProblem(f"the world is a {type(self.world).__name__}; means are drawn for an ArmsWorld")
         if whole_at_least(self.safe, "safe", 0) >= self.world.actions.count:
             raise InvalidProblem(f"safe is {self.safe}; it must be one of the arms 0 to {self.world.actions.count - 1}")

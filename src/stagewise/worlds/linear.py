@@ -57,7 +57,7 @@ class LinearWorld(Showing):
         else:
             listed = [actions.count, actions.dimension] if isinstance(actions, Fresh) else actions.features.tolist()
         return {
-            "kind": "LinearWorld",
+            "kind": type(self).__name__,
             "theta": self.parameters[0].tolist(),
             "mu": self.parameters[1:].tolist(),
             "noise": self.noise.tolist(),

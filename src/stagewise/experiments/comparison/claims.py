@@ -1,6 +1,6 @@
 """Who keeps the limits, and where a sharper or a more exact method pays; where it does not, the verdict says so."""
 
-from stagewise.experiments.claim import HOLDS, REMARK, Claim, final, safety, smaller, verdict
+from stagewise.experiments.claim import HOLDS, REMARK, Claim, clearly_smaller, safety, verdict
 from stagewise.experiments.comparison.plan import FAMILIES, UNSAFE, name_of
 from stagewise.reports.result import Result
 
@@ -28,10 +28,10 @@ def check(experiment: str, results: dict[str, Result]) -> list[Claim]:
     unsafe = {name_of(family, policy) for family in FAMILIES for policy in UNSAFE}
     claims = [safety(experiment, {name: result for name, result in results.items() if name not in unsafe})]
     for family, better, worse in EXPECTED:
-        one, other = (final(results[name_of(family, policy)]) for policy in (better, worse))
-        remark = "" if one < other else "disclosed: a sharper or more exact optimism need not regret less"
+        one, other = (results[name_of(family, policy)] for policy in (better, worse))
         statement = f"{family}: {better} regrets less than {worse}"
-        claims.append(smaller(experiment, statement, round(one, 1), other, remark))
+        disclosed = "disclosed: a sharper or more exact optimism need not regret less"
+        claims.append(clearly_smaller(experiment, statement, one, other, disclosed))
     for name in sorted(unsafe & set(results)):
         share = float(results[name].violations.mean() / results[name].rounds[-1])
         word = HOLDS if share > 0.5 else REMARK if share > 0.0 else verdict(False)

@@ -3,8 +3,10 @@
 from itertools import pairwise
 
 from stagewise.experiments.claim import REMARK, Claim, approach, final, safety, verdict
-from stagewise.experiments.four_arms.plan import name_of
+from stagewise.experiments.four_arms.plan import COSTS, name_of
 from stagewise.reports.result import Result
+
+BEST_COST = COSTS[3]
 
 
 def check(experiment: str, preset: str, results: dict[str, Result], thresholds: tuple[float, ...]) -> list[Claim]:
@@ -21,7 +23,9 @@ def check(experiment: str, preset: str, results: dict[str, Result], thresholds: 
         share, spent = approach(result), float(result.cost[:, -40:, 0].mean())
         statement = f"τ = {threshold:g}: OPB's reward approaches the optimum 0.7, and its cost 0.2"
         value = f"{share:.1%} of it, cost {spent:.3f}"
-        remark = "" if share >= 0.95 else "arm 4 costs exactly τ: it can only be certified in the limit"
-        word = verdict(share >= 0.95) if threshold > 0.2 else (REMARK if share >= 0.5 else verdict(share >= 0.95))
-        claims.append(Claim(experiment, statement, value, "at least 95 %", word, False, remark))
+        tight = threshold <= BEST_COST
+        least = 0.5 if tight else 0.95
+        remark = "arm 4 costs exactly τ: it can only be certified in the limit, so half is asked for" if tight else ""
+        word = REMARK if tight and share >= least else verdict(share >= least)
+        claims.append(Claim(experiment, statement, value, f"at least {least:.0%}", word, False, remark))
     return claims

@@ -22,6 +22,8 @@ def shown(value: Any) -> str:
     >>> shown(list(range(100)))
     '[0, 1, 2, 3, 4, 5, ...]'
     """
+    if isinstance(value, type):  # often given where one of its objects belongs, and then its name tells
+        return repr(value)
     try:
         return reprlib.repr(value)
     except ValueError:  # an integer of more digits than Python prints

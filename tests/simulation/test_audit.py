@@ -194,11 +194,11 @@ def test_an_audit_changes_nothing_else_and_is_kept(tmp_path: Path) -> None:
         sw.simulate(policy, world, **settings, out=tmp_path)
 
 
-def test_what_the_compiled_loop_cannot_audit_is_audited_by_hand() -> None:
-    """The kernel loop keeps no audit: were it used, an empty one would pass for a clean one."""
-    world = sw.TableWorld(features=[[0.1], [1.0]], reward=[0.1, 0.6], cost=[0.0, 0.9], noise=0.1)
-    safe = sw.SafeAction(features=[0.1], reward=0.1, cost=0.0)
-    policy = sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.3, noise=0.1, norm_bound=2.0)
+def test_what_no_compiled_loop_plays_is_audited_by_hand() -> None:
+    """A decision does not show the intervals of every candidate: an empty count would pass for a clean one."""
+    world = sw.ArmsWorld(reward=[0.1, 0.6], cost=[0.0, 0.9])
+    safe = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
+    policy = sw.OPNLB(reward_class=[[0.1, 0.6]], cost_class=[[0.0, 0.9]], safe_action=safe, threshold=0.3)
     told = {"rounds": 20, "runs": 1, "audit": True}
     result = sw.simulate(policy, world, **told)
     assert result.manifest["backend"] == "python"

@@ -99,6 +99,29 @@ def test_an_outcome_counts_once() -> None:
     assert remembered(agent) == before
 
 
+def test_outcomes_that_never_come_can_be_given_up() -> None:
+    agent = Agent(ONE)
+    decisions = [agent.decide(np.eye(2)) for _ in range(4)]
+    agent.learn(decisions[1], reward=0.5, cost=0.1)
+    before = remembered(agent)[0]
+    assert agent.forget(before=3) == 2
+    assert agent.waiting == 1
+    assert remembered(agent)[0] == before
+    with refused(InvalidOutcome, "round 0", "forgotten"):
+        agent.learn(decisions[0], reward=0.5, cost=0.1)
+    agent.learn(3, reward=0.5, cost=0.1)
+    assert agent.forget(agent.round) == 0
+
+
+@pytest.mark.parametrize("before", [-1, 2, 0.5, None, True, "1"], ids=repr)
+def test_rounds_that_were_not_yet_cannot_be_given_up(before: Any) -> None:
+    agent = Agent(ONE)
+    agent.decide(np.eye(2))
+    with refused(InvalidOutcome, "before is", "from 0 to 1"):
+        agent.forget(before)
+    assert agent.waiting == 1
+
+
 @pytest.mark.parametrize("unknown", [2, -1, 10**30, None, "0", 0.5, (0,), True, [0], np.zeros(1)], ids=repr)
 def test_an_outcome_of_no_decision_is_refused(unknown: Any) -> None:
     agent = Agent(ONE)

@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
 from stagewise.policies.policy import Played, Policy, State
-from stagewise.policies.saved import check_kind, read, written
+from stagewise.policies.saved import check_kind, check_same, read, written
 from stagewise.problem.checks import array, is_listing, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.records.decision import Decision
@@ -76,7 +76,9 @@ class Agent:
         if waiting is None:
             known = counted and 0 <= round_ < self.round
             why = (
-                "its outcome was learned already, and once is all it counts" if known else "this agent did not make it"
+                "its outcome was learned already, and once is all it counts, or it was forgotten"
+                if known
+                else "this agent did not make it"
             )
             raise InvalidOutcome(f"the outcome is for round {shown(round_)}; {why}")
         if not self._in_place:
@@ -94,6 +96,20 @@ class Agent:
         values = self.policy.values(reward, cost)
         self._state = self.policy.absorb(self._state, waiting, values)
         del self._open[round_]
+
+    def forget(self, before: int) -> int:
+        """Give up waiting for the outcomes of all rounds below `before`, and return how many there were.
+
+        That leaves the bounds valid only where it does not depend on the outcome whether it was seen.
+        """
+        if isinstance(before, bool) or not isinstance(before, int | np.integer) or not 0 <= before <= self.round:
+            raise InvalidOutcome(
+                f"before is {shown(before)}; it must be a round from 0 to {self.round}, which is the next"
+            )
+        given_up = [round_ for round_ in self._open if round_ < before]
+        for round_ in given_up:
+            del self._open[round_]
+        return len(given_up)
 
     def learn_log(self, features: Any, rewards: Any, costs: Any = None) -> None:
         """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
@@ -127,9 +143,14 @@ class Agent:
         written(Path(path), self.policy, self._state.memory, self.seed, self.round, waiting)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Agent":
-        """Return the saved agent; it goes on as if it had never stopped, to the bit."""
+    def load(cls, path: str | Path, policy: Policy | None = None) -> "Agent":
+        """Return the saved agent; it goes on as if it had never stopped, to the bit.
+
+        It has the policy of the file. With `policy` a file of another policy, or of other settings, is refused.
+        """
         saved = read(Path(path))
+        if policy is not None:
+            check_same(Path(path), saved.policy, policy)
         agent = cls(saved.policy, saved.seed)
         agent.round = saved.round
         agent._state = State(saved.memory)

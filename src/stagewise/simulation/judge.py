@@ -10,6 +10,7 @@ from stagewise.kernels.blend import named_odds, odds_size
 from stagewise.kernels.compile import Floats, named
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
+from stagewise.problem.checks import shown
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -68,6 +69,11 @@ def judge(policy: Any, world: World) -> Judge:
     """Return who judges this policy in this world, or refuse the pair."""
     if not isinstance(world, World):
         raise InvalidProblem(f"world is {type(world).__name__}; it must be a LinearWorld, an ArmsWorld or a TableWorld")
+    if isinstance(policy, type) or not all(hasattr(policy, verb) for verb in ("start", "decide", "learn")):
+        raise InvalidProblem(f"policy is {shown(policy)}; it must be an object with start, decide and learn")
+    arms = getattr(policy, "arms", None)
+    if isinstance(world, ArmsWorld) and arms is not None and arms != world.actions.count:  # loops check no bounds
+        raise InvalidProblem(f"the policy has {arms} arms and the world {world.actions.count}; they must agree")
     thresholds: Thresholds = getattr(policy, "watched", getattr(policy, "thresholds", NO_THRESHOLDS))
     m = thresholds.values.size
     if m and m != world.costs:

@@ -1,7 +1,11 @@
 """An agent and its outcomes: late, out of order, never, twice, and bad ones that must change nothing."""
 
 import contextlib
+import copy
 import math
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -111,6 +115,43 @@ def test_outcomes_that_never_come_can_be_given_up() -> None:
         agent.learn(decisions[0], reward=0.5, cost=0.1)
     agent.learn(3, reward=0.5, cost=0.1)
     assert agent.forget(agent.round) == 0
+
+
+@pytest.mark.parametrize("policy", [ONE, PULLS, WITH_ONE_COST["OPLB"]], ids=["LCLUCB", "OPB", "OPLB"])
+def test_threads_may_share_an_agent(policy: Any) -> None:
+    """Without a lock two threads decide in the same round, on the same random numbers."""
+    agent, actions, rounds = Agent(policy), choices(policy), []
+    policy.decide(policy.start(), actions)  # compiled before the threads meet
+
+    def work(_: int) -> None:
+        for _ in range(300):
+            decision = agent.decide(actions)
+            rounds.append(decision.round)
+            agent.learn(decision, reward=0.5, cost=0.1)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(work, range(4)))
+    finally:
+        sys.setswitchinterval(before)
+    assert sorted(rounds) == list(range(1200))
+    assert (agent.round, agent.waiting) == (1200, 0)
+
+
+@pytest.mark.parametrize(
+    "again", [lambda agent: pickle.loads(pickle.dumps(agent)), copy.deepcopy], ids=["pickle", "copy"]
+)
+def test_an_agent_that_was_copied_goes_on(again: Any) -> None:
+    agent = Agent(ONE, seed=4)
+    agent.learn(agent.decide(np.eye(2)), reward=0.5, cost=0.1)
+    late = agent.decide(np.eye(2))
+    other = again(agent)
+    for one in (agent, other):
+        one.learn(late.round, reward=0.2, cost=0.3)
+    assert remembered(other) == remembered(agent)
+    assert np.array_equal(other.decide(np.eye(2)).action, agent.decide(np.eye(2)).action)
 
 
 @pytest.mark.parametrize("before", [-1, 2, 0.5, None, True, "1"], ids=repr)

@@ -78,7 +78,7 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(sw.InvalidFile, match="no manifest.json"):
+    with pytest.raises(sw.InvalidFile, match=r"no manifest\.json"):
         sw.Result.load(tmp_path)
 
 
@@ -165,13 +165,13 @@ SPOILED: dict[str, Any] = {
 def test_a_spoiled_result_is_refused(spoil: Any, tmp_path: Path) -> None:
     played().save(tmp_path)
     spoil(tmp_path)
-    with pytest.raises(sw.InvalidFile, match="whole|cannot be read|not a result"):
+    with pytest.raises(sw.InvalidFile, match=r"whole|cannot be read|not a result"):
         sw.Result.load(tmp_path)
 
 
 def test_a_folder_of_several_results_names_them(tmp_path: Path) -> None:
     played().save(tmp_path / "one")
-    with pytest.raises(sw.InvalidFile, match="no manifest.json; .*one"):
+    with pytest.raises(sw.InvalidFile, match=r"no manifest\.json; .*one"):
         sw.Result.load(tmp_path)
 
 

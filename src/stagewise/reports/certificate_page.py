@@ -259,5 +259,6 @@ def checked(content: dict[str, Any]) -> str:
         '<code>stagewise.Certificate.load("certificate.json").save("again")</code>.</p>'
         f"<p class=small>{day}Seed {plan['seed']}, runs 0 to {content['violations']['runs'] - 1:,} of {plan['runs']:,} "
         f"planned, {made['seconds']:,} seconds; {html.escape(packages)}; {html.escape(made['machine'])}.</p>"
-        f"<details class=small><summary>All settings of the policy, and the world it was tested in</summary><pre>{settings}</pre></details>"
+        "<details class=small><summary>All settings of the policy, and the world it was tested in</summary>"
+        f"<pre>{settings}</pre></details>"
     )

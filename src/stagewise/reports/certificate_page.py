@@ -255,7 +255,7 @@ def checked(content: dict[str, Any]) -> str:
         "<p>Every run is a function of the seed and its number, and the file <code>certificate.json</code> holds a "
         "digest of every batch of runs. This plays a random part of them again and compares:</p>"
         f"<pre>{html.escape(content['verify'])}</pre>"
-        "<p>It says nothing of this page, which whoever holds the file can make again: "
+        "<p>That checks the file, not this page; the page can be made again from it: "
         '<code>stagewise.Certificate.load("certificate.json").save("again")</code>.</p>'
         f"<p class=small>{day}Seed {plan['seed']}, runs 0 to {content['violations']['runs'] - 1:,} of {plan['runs']:,} "
         f"planned, {made['seconds']:,} seconds; {html.escape(packages)}; {html.escape(made['machine'])}.</p>"

@@ -144,6 +144,7 @@ def test_a_place_that_cannot_hold_results_is_refused(tmp_path: Path) -> None:
 def test_a_result_is_shown_with_its_standard_error() -> None:
     result = played()
     assert f"± {np.std(result.regret[:, -1], ddof=1) / np.sqrt(3):,.1f}," in repr(result)
+    assert "nan" not in repr(played(runs=1))
 
 
 def swap(folder: Path) -> None:

@@ -50,7 +50,7 @@ def checked(path: Path, part: float, seed: int | None, executor: str | None) -> 
     """Play part of a certificate's runs again."""
     found = verify(path, part=part, seed=seed, executor=executor)
     batches = "1 batch" if found.batches == 1 else f"{found.batches} batches"
-    again = f"{found.runs:,} runs in {batches} were played again, {found.equal} of {batches} the same to the bit"
+    again = f"{found.runs:,} runs in {batches} were played again, {found.equal} of them to the same bit"
     if found.stands:
         content = Certificate.load(path).content
         return True, f"{path} stands: {again}. It says: {content['verdict']}, {headline(content)}"

@@ -209,7 +209,8 @@ def reproduce(
     for claim in claims:
         typer.echo(f"{claim.verdict:>19}  {claim.experiment}: {claim.name}: {shown(claim.value)} ({claim.criterion})")
     lost, broken = sum(claim.verdict == FAILS for claim in claims), failed(claims)
-    words = f"{lost} of which do not hold; the report says why" if lost else "all of which hold"
+    why = "the report says why" if size != "smoke" else "smoke is too short for them"
+    words = f"{lost} of which do not hold; {why}" if lost else "all of which hold"
     typer.echo(f"\n{len(claims)} claims, {words}.")
     typer.echo(f"The report: {out / 'report.html'}")
     if broken:

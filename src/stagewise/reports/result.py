@@ -34,8 +34,9 @@ class Result:
 
     def __repr__(self) -> str:
         last = self.regret[:, -1]
-        kind, size = self.manifest["policy"]["kind"], f"{len(self.runs)} runs of {self.rounds[-1]:,} rounds"
-        regret = f"regret {last.mean():,.1f} ± {standard_error(last):,.1f}"
+        runs = "1 run" if last.size == 1 else f"{last.size} runs"
+        kind, size = self.manifest["policy"]["kind"], f"{runs} of {self.rounds[-1]:,} rounds"
+        regret = f"regret {last.mean():,.1f}" + (f" ± {standard_error(last):,.1f}" if last.size > 1 else "")
         return f"Result({kind}, {size}: {regret}, {int(self.violations.sum())} violations)"
 
     def plot(self) -> Any:

@@ -11,6 +11,7 @@ from stagewise.kernels.compile import Floats, named
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.problem.actions import Arms, Listed
+from stagewise.problem.checks import shown
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -82,6 +83,11 @@ def best_mixture(means: Floats, safe: Floats, limits: Floats) -> float:
 def judge(policy: Any, world: World) -> Judge:
     """Return who judges this policy in this world, or refuse the pair."""
     check_world(world)
+    if isinstance(policy, type) or not all(hasattr(policy, verb) for verb in ("start", "decide", "learn")):
+        raise InvalidProblem(f"policy is {shown(policy)}; it must be an object with start, decide and learn")
+    arms = getattr(policy, "arms", None)
+    if isinstance(world, ArmsWorld) and arms is not None and arms != world.actions.count:  # loops check no bounds
+        raise InvalidProblem(f"the policy has {arms} arms and the world {world.actions.count}; they must agree")
     thresholds = judged_by(policy)
     m = thresholds.values.size
     if m and m != world.costs:

@@ -17,8 +17,9 @@ from stagewise.kernels.compile import Ints
 from stagewise.kernels.draw import signed
 from stagewise.kernels.trace import Trace
 from stagewise.policies.saved import KINDS, encoded
+from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem
-from stagewise.reports.result import Result, merged, write_text
+from stagewise.reports.result import Result, made, merged, write_text
 from stagewise.simulation.compiled import Compiled, plays
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.judge import judge
@@ -28,6 +29,7 @@ from stagewise.simulation.recording import empty_trace, recorded
 from stagewise.worlds.world import World
 
 STRETCH = 200_000  # rounds between two looks at the keyboard
+MANY = 2**62  # rounds or runs that nobody will play
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -104,11 +106,10 @@ def job_for(
     out: str | Path | None,
 ) -> Job:
     """Return a simulation that can be played, or refuse it."""
-    numbers = list(range(counted(runs, "runs"))) if isinstance(runs, int | np.integer) else [int(run) for run in runs]
+    numbers = numbered(runs)
     counted(rounds, "rounds")
     counted(record, "record")
-    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
-        raise InvalidProblem(f"runs is {runs!r}; it must be a number of runs, or different run numbers from 0 on")
+    seeded(seed)
     chosen = backend_for(policy, world, rounds, backend)
     plan = planned(policy, world, int(rounds), int(record), int(seed), chosen)
     if audit:
@@ -145,6 +146,8 @@ def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[
         opened(executor, len(todo), rounds) as workers,
         bar(progress and rounds >= PAYS, kept + len(todo), kept, rounds // max(len(todo), 1)) as advance,
     ):
+        for job in jobs.values():
+            begin(job)
         for (name, run), trace in played(todo, workers):
             job = jobs[name]
             result = done[name][run] = result_of(job.policy, job.world, trace, run, job.plan)
@@ -183,6 +186,7 @@ def on_device(job: Job) -> Result:
         audit=audit_columns(traces.audit) if job.audit else None,
     )
     if job.out is not None:
+        begin(job)
         result.save(job.out)
     return result
 
@@ -231,15 +235,25 @@ def machine() -> str:
     return f"{platform.machine()} {platform.system()}, {os.cpu_count()} cores"
 
 
+def begin(job: Job) -> None:
+    """Write down what a folder is for, so that nothing else is put there."""
+    if job.out is not None and not (job.out / "plan.json").exists():
+        write_text(made(job.out) / "plan.json", json.dumps(job.plan, indent=1))
+
+
 def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, Result]:
     """Return the runs that the folder holds already; refuse a folder of another plan."""
     path = out / "plan.json"
-    if not path.exists():
-        out.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(plan, indent=1))
-    kept = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InvalidFile(f"{out} cannot be used as a folder: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidFile(f"{path} is not whole: {error}; choose another folder") from None
     for key in ("policy", "world", "rounds", "record", "seed", "audit"):
-        if kept.get(key) != plan.get(key):
+        if not isinstance(kept, dict) or kept.get(key) != plan.get(key):
             raise InvalidFile(f"{out} holds runs of another plan, whose {key} differs; choose another folder")
     parts = {run: out / "parts" / f"run-{run:06d}" for run in numbers}
     return {run: Result.load(part) for run, part in parts.items() if (part / "manifest.json").exists()}
@@ -277,8 +291,30 @@ def audit_columns(audits: Ints) -> dict[str, Any]:
     }
 
 
+def is_whole(value: Any, low: int, end: int) -> bool:
+    """Say whether a value is a whole number from `low` to below `end`."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and low <= int(value) < end
+
+
 def counted(value: Any, name: str) -> int:
     """Return a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InvalidProblem(f"{name} is {value!r}; it must be a whole number of at least 1")
+    if not is_whole(value, 1, MANY):
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be a whole number of at least 1, and below 2**62")
     return int(value)
+
+
+def seeded(value: Any) -> int:
+    """Return a seed."""
+    if not is_whole(value, 0, 2**64):
+        raise InvalidProblem(f"seed is {shown(value)}; it must be a whole number from 0 to 2**64 - 1")
+    return int(value)
+
+
+def numbered(runs: Any) -> list[int]:
+    """Return the runs' numbers, from how many there are or from a list of them."""
+    if isinstance(runs, int | np.integer):
+        return list(range(counted(runs, "runs")))
+    numbers = list(runs) if isinstance(runs, Iterable) else []
+    if not numbers or not all(is_whole(run, 0, MANY) for run in numbers) or len(set(numbers)) < len(numbers):
+        raise InvalidProblem(f"runs is {shown(runs)}; it must be a number of runs, or different run numbers from 0 on")
+    return [int(run) for run in numbers]

@@ -53,7 +53,7 @@ def serve(days: int = 30, users: int = 5_000) -> None:
         sw.Agent(POLICY, seed=7).save(state)
         yesterday: list[tuple[int, int]] = []
         for day in range(1, days + 1):
-            agent = sw.Agent.load(state)  # with the decisions that still wait for their outcomes
+            agent = sw.Agent.load(state, policy=POLICY)  # with the decisions that still wait for their outcomes
             for round_, message in yesterday:
                 clicked, left = people.random() < GUESS.table[0, message], people.random() < GUESS.table[1, message]
                 agent.learn(round_, reward=float(clicked), cost={"opt_out": float(left)})

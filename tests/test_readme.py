@@ -1,6 +1,7 @@
 """The README's example runs, and prints what the README shows."""
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,31 @@ def test_the_first_example_prints_what_stands_below_it(capsys: pytest.CaptureFix
     code, shown = re.search(r"```python\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL).groups()
     exec(compile(code, "README.md", "exec"), {})
     assert capsys.readouterr().out == shown
+
+
+def test_the_production_page_prints_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (README.parent / "docs" / "production.md").read_text(encoding="utf-8")
+    snippets = re.findall(r"^ *```python\n(.*?)```(?:\s*```text\n(.*?)```)?", text, re.DOTALL | re.MULTILINE)
+    assert len(snippets) == 5
+    known: dict[str, object] = {}
+    for code, shown in snippets:
+        exec(compile(textwrap.dedent(code), "production.md", "exec"), known)
+        assert capsys.readouterr().out == shown
+
+
+def test_every_reason_for_the_safe_action_stands_in_the_guide() -> None:
+    from stagewise.policies.settings import FALLBACKS
+
+    guide = (README.parent / "docs" / "guide.md").read_text(encoding="utf-8")
+    assert [words for words in FALLBACKS.values() if f"| {words} |" not in guide] == []
+
+
+def test_the_example_on_the_command_line_page_is_the_file() -> None:
+    page = (README.parent / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert (README.parent / "examples" / "notifications.toml").read_text(encoding="utf-8") in page
 
 
 def test_every_file_the_readme_links_to_exists() -> None:

@@ -51,6 +51,11 @@ def test_compare_gives_one_table_and_one_picture(tmp_path: Path) -> None:
         ("rounds = 200", 'rounds = "many"', ["simulation.rounds", "'many'", "integer"]),
         ("rounds = 200", "rounds = -5", ["simulation.rounds", "-5", "greater than 0"]),
         ("rounds = 200", "", ["simulation.rounds", "missing"]),
+        ("rounds = 200", "round = 200", ["unknown key", "'simulation.round'"]),
+        ("rounds = 200", "rounds = 200\nseed = -1", ["simulation.seed is -1", "0"]),
+        ('kind = "LCLUCB"', 'kind = ["LCLUCB"]', ["policy.kind", "['LCLUCB']"]),
+        ('kind = "LCLUCB"', "", ["policy.kind", "None", "LCLUCB"]),
+        ("noise = 0.1\nsafe", "safe", ["'policy.noise'", "missing", "LCLUCB"]),
         ('kind = "linear"', 'kind = "quadratic"', ["world", "quadratic", "linear"]),
         ("noise = 0.1\nactions", "noise = 0.1\ncolour = 1\nactions", ["'world.colour'", "1"]),
         ('kind = "rays"', 'kind = "lines"', ["world.actions.kind", "'lines'", "'rays'"]),
@@ -72,6 +77,39 @@ def test_a_bad_file_is_refused_before_anything_runs(old: str, new: str, parts: l
     for part in [*parts, "spec.toml"]:
         assert part in said.replace("\n", "")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", [("simulate",), ("compare",), ("sweep",), ("certify", "--runs", 10)], ids=str)
+def test_a_place_that_cannot_be_written_to_is_refused_in_a_line(words: tuple[object, ...], tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("mine", encoding="utf-8")
+    for out in (taken, taken / "below"):
+        code, said = called(words[0], spec(tmp_path, GOOD), *words[1:], "--out", out, "--quiet")
+        assert code == 2
+        assert said.startswith("stagewise: ")
+        assert said.count("\n") == 1
+    assert taken.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_full_disk_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device", "result.png")
+
+    monkeypatch.setattr("stagewise.cli.main.picture", fail)
+    code, said = called("simulate", spec(tmp_path, GOOD), "--out", tmp_path / "out", "--quiet")
+    assert code == 2
+    assert said == "stagewise: result.png: No space left on device\n"
+
+
+def test_reproduce_refuses_a_place_that_is_a_file(tmp_path: Path) -> None:
+    path = spec(tmp_path, GOOD)
+    code, said = called("reproduce", "figure-1", "--size", "smoke", "--out", path)
+    assert code == 2
+    assert "is a file" in said
+
+
+def test_the_version_is_told() -> None:
+    assert called("--version") == (0, f"stagewise {sw.__version__}\n")
 
 
 def test_thresholds_of_every_kind_can_be_written(tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def test_a_claim_that_must_hold_and_does_not_fails_the_command(tmp_path: Path, m
     result = CliRunner().invoke(app, ["reproduce", "figure-4", "--size", "smoke", "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert "must hold do not" in result.output
+    assert "smoke is too short" in result.output
 
 
 @pytest.mark.parametrize(

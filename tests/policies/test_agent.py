@@ -1,7 +1,11 @@
 """An agent and its outcomes: late, out of order, never, twice, and bad ones that must change nothing."""
 
 import contextlib
+import copy
 import math
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -97,6 +101,66 @@ def test_an_outcome_counts_once() -> None:
         with refused(InvalidOutcome, "round 0", "learned already"):
             agent.learn(again, reward=0.5, cost=0.1)
     assert remembered(agent) == before
+
+
+def test_outcomes_that_never_come_can_be_given_up() -> None:
+    agent = Agent(ONE)
+    decisions = [agent.decide(np.eye(2)) for _ in range(4)]
+    agent.learn(decisions[1], reward=0.5, cost=0.1)
+    before = remembered(agent)[0]
+    assert agent.forget(before=3) == 2
+    assert agent.waiting == 1
+    assert remembered(agent)[0] == before
+    with refused(InvalidOutcome, "round 0", "forgotten"):
+        agent.learn(decisions[0], reward=0.5, cost=0.1)
+    agent.learn(3, reward=0.5, cost=0.1)
+    assert agent.forget(agent.round) == 0
+
+
+@pytest.mark.parametrize("policy", [ONE, PULLS, WITH_ONE_COST["OPLB"]], ids=["LCLUCB", "OPB", "OPLB"])
+def test_threads_may_share_an_agent(policy: Any) -> None:
+    """Without a lock two threads decide in the same round, on the same random numbers."""
+    agent, actions, rounds = Agent(policy), choices(policy), []
+    policy.decide(policy.start(), actions)  # compiled before the threads meet
+
+    def work(_: int) -> None:
+        for _ in range(300):
+            decision = agent.decide(actions)
+            rounds.append(decision.round)
+            agent.learn(decision, reward=0.5, cost=0.1)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(work, range(4)))
+    finally:
+        sys.setswitchinterval(before)
+    assert sorted(rounds) == list(range(1200))
+    assert (agent.round, agent.waiting) == (1200, 0)
+
+
+@pytest.mark.parametrize(
+    "again", [lambda agent: pickle.loads(pickle.dumps(agent)), copy.deepcopy], ids=["pickle", "copy"]
+)
+def test_an_agent_that_was_copied_goes_on(again: Any) -> None:
+    agent = Agent(ONE, seed=4)
+    agent.learn(agent.decide(np.eye(2)), reward=0.5, cost=0.1)
+    late = agent.decide(np.eye(2))
+    other = again(agent)
+    for one in (agent, other):
+        one.learn(late.round, reward=0.2, cost=0.3)
+    assert remembered(other) == remembered(agent)
+    assert np.array_equal(other.decide(np.eye(2)).action, agent.decide(np.eye(2)).action)
+
+
+@pytest.mark.parametrize("before", [-1, 2, 0.5, None, True, "1"], ids=repr)
+def test_rounds_that_were_not_yet_cannot_be_given_up(before: Any) -> None:
+    agent = Agent(ONE)
+    agent.decide(np.eye(2))
+    with refused(InvalidOutcome, "before is", "from 0 to 1"):
+        agent.forget(before)
+    assert agent.waiting == 1
 
 
 @pytest.mark.parametrize("unknown", [2, -1, 10**30, None, "0", 0.5, (0,), True, [0], np.zeros(1)], ids=repr)

@@ -1,5 +1,6 @@
 """Saved agents: whole, refused in a helpful sentence, or the old file as it was."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from decimal import Decimal
@@ -15,6 +16,7 @@ from stagewise import (
     LCLUCB,
     OPB,
     OPLB,
+    ROFUL,
     Agent,
     AlwaysSafe,
     Arms,
@@ -180,6 +182,60 @@ def test_what_is_not_json_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "agent.json").write_bytes(content)
     with refused(InvalidFile, tmp_path / "agent.json"):
         Agent.load(tmp_path / "agent.json")
+
+
+@pytest.mark.parametrize("policy", [LINEAR, PULLS, FREE], ids=["LCLUCB", "OPB", "LinUCB"])
+def test_a_number_that_was_damaged_is_noticed(policy: Any, tmp_path: Path) -> None:
+    """A memory of the right size with another number in it would decide on outcomes that never were."""
+    path = rewritten(written(tmp_path, policy), memory(lambda values: [*values[:-1], values[-1] + 0.25]))
+    with refused(InvalidFile, path, "changed", "digest"):
+        Agent.load(path)
+    path = rewritten(written(tmp_path, policy), put("round", 7))
+    with refused(InvalidFile, path, "changed", "digest"):
+        Agent.load(path)
+
+
+def test_a_file_without_a_digest_is_read(tmp_path: Path) -> None:
+    path = rewritten(written(tmp_path), without("digest"))
+    assert Agent.load(path).round == 6
+
+
+def test_a_file_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "agent.json").write_text("[" * 100_000, encoding="utf-8")
+    with refused(InvalidFile, "not whole"):
+        Agent.load(tmp_path / "agent.json")
+
+
+def test_a_file_of_the_policy_given_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    again = LCLUCB(safe_action=SafeAction(features=(0.3, 0.4), reward=0.1, cost=0.1), threshold=0.5, noise=0.1)
+    assert Agent.load(path, policy=again).round == 6
+
+
+@pytest.mark.parametrize(
+    ("policy", "parts"),
+    [
+        (dataclasses.replace(LINEAR, threshold=0.4), ["threshold = 0.5", "has 0.4", "learn_log"]),
+        (dataclasses.replace(LINEAR, noise=0.2), ["noise = 0.1", "has 0.2"]),
+        (dataclasses.replace(LINEAR, safe_action=SafeAction(features=[0.3, 0.4], cost=0.1)), ["safe_action"]),
+        (ROFUL(safe_action=LINEAR.safe_action, threshold=0.5, noise=0.1), ["LCLUCB", "ROFUL"]),
+        (PULLS, ["LCLUCB", "OPB"]),
+    ],
+    ids=["threshold", "noise", "safe action", "sister", "arms"],
+)
+def test_a_file_of_another_policy_is_refused(policy: Any, parts: list[str], tmp_path: Path) -> None:
+    path = written(tmp_path)
+    with refused(InvalidFile, path, *parts):
+        Agent.load(path, policy=policy)
+
+
+def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path: Path) -> None:
+    agent = Agent(LINEAR)
+    with refused(InvalidFile, "no folder", tmp_path / "none"):
+        agent.save(tmp_path / "none" / "agent.json")
+    with refused(InvalidFile, "is a folder", tmp_path):
+        agent.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

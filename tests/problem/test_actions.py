@@ -118,6 +118,8 @@ BAD_CHOICES = {
     "one truth value": (True, ["()", "each of the 3 actions"]),
     "no index": ([], ["no action is eligible", "at least one"]),
     "an empty mask": ([False] * 3, ["no action is eligible", "at least one"]),
+    "a mask of numbers": ([0, 1, 0], ["mask of 0 and 1", "booleans"]),
+    "an array of numbers for a mask": (np.array([1, 1, 0]), ["mask of 0 and 1", "booleans"]),
     "ragged": ([[0], [1, 2]], ["eligible actions", "indices", "mask"]),
 }
 

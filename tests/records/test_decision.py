@@ -1,5 +1,7 @@
 """A decision is a record: short to print, fit to be sent elsewhere, and not to be rewritten."""
 
+import json
+import math
 import pickle
 
 import numpy as np
@@ -25,6 +27,23 @@ def test_it_survives_a_trip_to_another_process() -> None:
     copy = pickle.loads(pickle.dumps(decision))
     assert copy.explanation() == decision.explanation()
     assert "wear ≤ 0.5" in copy.explanation()
+
+
+def test_it_can_be_logged() -> None:
+    decision = decided()
+    told = json.loads(json.dumps(decision.plain(), allow_nan=False))
+    assert told["action"] == decision.action.tolist()
+    assert told["dearest"] == decision.dearest.tolist()
+    assert (told["round"], told["fallback"], told["probabilities"]) == (0, None, None)
+    assert "table" not in told
+    assert decision._replace(gap=math.inf, hoped=math.nan).plain()["gap"] is None
+
+
+def test_a_drawn_arm_can_be_logged() -> None:
+    policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
+    told = json.loads(json.dumps(sw.Agent(policy).decide(sw.Arms(2)).plain(), allow_nan=False))
+    assert told["action"] in (0, 1)
+    assert sum(told["probabilities"]) == pytest.approx(1.0)
 
 
 def test_it_cannot_be_rewritten() -> None:

@@ -57,6 +57,22 @@ def test_a_refuted_page_says_so() -> None:
     assert "it first was in round" in words
 
 
+def test_a_page_tells_of_an_assumption_that_was_not_so() -> None:
+    policy = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.45)
+    content = sw.certify(policy, WORLD, rounds=50, runs=400, progress=False).content
+    assert content["verdict"] == "supported"
+    assert "not all that was assumed was so" in headline(content)
+
+
+def test_a_page_says_where_when_and_of_what(folder: Path) -> None:
+    content = sw.Certificate.load(folder).content
+    words = page(content)
+    assert f"Made on {content['made']['day']} (UTC)" in words
+    assert "0 rounds of 0 runs" not in words
+    assert "&quot;theta&quot;" in words  # the world that was played in
+    assert "not all that was assumed" not in words
+
+
 def test_a_policy_that_assumes_nothing_has_a_page_too() -> None:
     policy = sw.AlwaysSafe(safe_action=SAFE, threshold=0.3)
     certificate = sw.certify(policy, WORLD, rounds=20, runs=300, progress=False)

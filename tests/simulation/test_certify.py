@@ -140,6 +140,10 @@ def test_a_certificate_can_be_played_again(name: str, tmp_path: Path) -> None:
         (lambda c: c["violations"].update(happened=99), "broken limits"),
         (lambda c: c["coverage"][0].update(happened=1000), "intervals"),
         (lambda c: c["batches"].pop(0), "not those of its plan"),
+        (lambda c: c["thresholds"][0].update(value=0.9), "the limits it names"),
+        (lambda c: c["claim"].update(rounds=10**9), "other rounds"),
+        (lambda c: c["assumptions"][0].update(kept=False), "was assumed"),
+        (lambda c: c["margins"]["cost"]["quantiles"].update({"0": 0.2}), "left to the limits"),
     ],
 )
 def test_a_certificate_that_was_tampered_with_does_not_stand(change: Any, fault: str, tmp_path: Path) -> None:
@@ -212,6 +216,7 @@ def test_batches_are_neither_too_many_nor_too_long() -> None:
         ({"policy": None}, "there is no policy"),
         ({"policy": sw.LinUCB(noise=0.1)}, "nothing to certify"),
         ({"executor": "cuda"}, "cuda"),
+        ({"seed": -1}, "seed is -1"),
     ],
 )
 def test_impossible_settings_are_refused(settings: dict[str, Any], part: str) -> None:
@@ -295,6 +300,44 @@ def test_a_batch_that_was_tampered_with_is_refused(tmp_path: Path, monkeypatch: 
 def test_nothing_is_kept_of_worlds_that_no_file_can_tell_apart(tmp_path: Path) -> None:
     certified(world=lambda run: FIXED, runs=40, out=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["certificate.html", "certificate.json"]
+
+
+def test_a_place_that_cannot_hold_it_is_refused_before_anything_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    monkeypatch.setattr("stagewise.simulation.certify.gathered", lambda *_: pytest.fail("it was played"))
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(sw.InvalidFile, match="is a file"):
+            certified(out=place)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.update(made=3),
+        lambda c: c["plan"].update(rounds=0),
+        lambda c: c["plan"].update(seed=2**70),
+        lambda c: c.update(batches=[]),
+        lambda c: c["policy"].update(kind="Magic"),
+        lambda c: c.pop("margins"),
+    ],
+)
+def test_a_certificate_that_cannot_be_played_is_refused(change: Any, tmp_path: Path) -> None:
+    certified(runs=4, out=tmp_path)
+    path = tmp_path / "certificate.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(sw.StagewiseError):
+        sw.verify(path)
+
+
+def test_the_part_is_chosen_by_a_seed(tmp_path: Path) -> None:
+    certified(runs=4, out=tmp_path)
+    with pytest.raises(sw.InvalidProblem, match="seed is -1"):
+        sw.verify(tmp_path, seed=-1)
 
 
 @pytest.mark.parametrize("part", [0.0, 1.5, float("nan")])

@@ -53,7 +53,7 @@ def test_what_is_no_policy_is_refused(policy: Any, backend: str) -> None:
     [(sw.OPB(arms=3, **ARM), TWO), (sw.OPB(arms=2, **ARM), THREE), (sw.UCB(arms=3), TWO), (sw.UCB(arms=2), THREE)],
 )
 def test_policy_and_world_have_the_same_arms(policy: Any, world: sw.ArmsWorld, backend: str) -> None:
-    with refused(sw.InvalidProblem, f"{policy.arms} arms", f"has {world.actions.count}"):
+    with refused(sw.InvalidProblem, f"{policy.arms} arms", f"world {world.actions.count}"):
         sw.simulate(policy, world, rounds=5, backend=backend)
 
 

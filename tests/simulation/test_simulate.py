@@ -78,7 +78,7 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(sw.InvalidFile, match="whole result"):
+    with pytest.raises(sw.InvalidFile, match=r"no manifest\.json"):
         sw.Result.load(tmp_path)
 
 
@@ -90,13 +90,90 @@ def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
         ({"runs": 0}, "runs is 0"),
         ({"runs": []}, r"runs is \[\]"),
         ({"runs": [1, 1]}, "different run numbers"),
+        ({"runs": [0.5]}, "different run numbers"),
+        ({"runs": "all"}, "runs is 'all'"),
+        ({"rounds": 2**70}, "rounds is 11805"),
         ({"record": 0}, "record is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**64}, "seed is 18446744073709551616"),
+        ({"seed": 1.5}, "seed is 1.5"),
         ({"backend": "gpu"}, "backend is 'gpu'"),
     ],
 )
 def test_impossible_settings_are_refused(settings: dict[str, Any], part: str) -> None:
     with pytest.raises(sw.InvalidProblem, match=part):
         played(**settings)
+
+
+ARMS = sw.ArmsWorld(reward=[0.0, 0.3, 0.2], cost=[0.0, 0.1, 0.1])
+
+
+@pytest.mark.parametrize("arms", [2, 4])
+@pytest.mark.parametrize("kind", ["OPB", "UCB"])
+def test_a_policy_of_other_arms_is_refused(kind: str, arms: int) -> None:
+    """The compiled loop checks no bounds: it would read what is not there."""
+    safe = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
+    policy = sw.OPB(arms=arms, safe_action=safe, threshold=0.2) if kind == "OPB" else sw.UCB(arms=arms)
+    with pytest.raises(sw.InvalidProblem, match=f"{arms} arms and the world 3"):
+        sw.simulate(policy, ARMS, rounds=10)
+
+
+@pytest.mark.parametrize("policy", [None, sw.LCLUCB, 3])
+def test_what_is_no_policy_is_refused(policy: Any) -> None:
+    with pytest.raises(sw.InvalidProblem, match="start, decide and learn"):
+        sw.simulate(policy, WORLD, rounds=10)
+
+
+@pytest.mark.parametrize("settings", [{"executor": "magic"}, {"executor": "processes:0"}, {"backend": "cuda"}], ids=str)
+def test_a_refusal_leaves_no_folder(settings: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(sw.InvalidProblem):
+        played(out=tmp_path / "out", **settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_hold_results_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(sw.InvalidFile, match="folder"):
+            played(out=place)
+        with pytest.raises(sw.InvalidFile, match="is a file"):
+            played().save(place)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_result_is_shown_with_its_standard_error() -> None:
+    result = played()
+    assert f"± {np.std(result.regret[:, -1], ddof=1) / np.sqrt(3):,.1f}," in repr(result)
+    assert "nan" not in repr(played(runs=1))
+
+
+def swap(folder: Path) -> None:
+    (folder / "curves.parquet").write_bytes((folder / "runs.parquet").read_bytes())
+
+
+SPOILED: dict[str, Any] = {
+    "cut short": lambda folder: (folder / "curves.parquet").write_bytes((folder / "curves.parquet").read_bytes()[:99]),
+    "empty": lambda folder: (folder / "runs.parquet").write_bytes(b""),
+    "damaged": lambda folder: (folder / "runs.parquet").write_bytes(b"PAR1" + bytes(99) + b"PAR1"),
+    "another table": swap,
+    "no table": lambda folder: (folder / "curves.parquet").unlink(),
+    "a list": lambda folder: (folder / "manifest.json").write_text("[]", encoding="utf-8"),
+    "half a manifest": lambda folder: (folder / "manifest.json").write_text('{"format"', encoding="utf-8"),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
+def test_a_spoiled_result_is_refused(spoil: Any, tmp_path: Path) -> None:
+    played().save(tmp_path)
+    spoil(tmp_path)
+    with pytest.raises(sw.InvalidFile, match=r"whole|cannot be read|not a result"):
+        sw.Result.load(tmp_path)
+
+
+def test_a_folder_of_several_results_names_them(tmp_path: Path) -> None:
+    played().save(tmp_path / "one")
+    with pytest.raises(sw.InvalidFile, match=r"no manifest\.json; .*one"):
+        sw.Result.load(tmp_path)
 
 
 def test_a_world_where_the_safe_action_is_not_safe_is_refused() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from stagewise.cli.spec import read
 from stagewise.experiments.certificates import certify_all
 from stagewise.problem.errors import InvalidFile
+from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_page import headline
 from stagewise.simulation.certify import certify
 from stagewise.simulation.verify import verify
@@ -48,9 +49,11 @@ def certified(
 def checked(path: Path, part: float, seed: int | None, executor: str | None) -> tuple[bool, str]:
     """Play part of a certificate's runs again."""
     found = verify(path, part=part, seed=seed, executor=executor)
-    again = f"{found.runs:,} runs in {found.batches} batches were played again, {found.equal} the same to the bit"
+    batches = "1 batch" if found.batches == 1 else f"{found.batches} batches"
+    again = f"{found.runs:,} runs in {batches} were played again, {found.equal} of them to the same bit"
     if found.stands:
-        return True, f"{path} stands: {again}."
+        content = Certificate.load(path).content
+        return True, f"{path} stands: {again}. It says: {content['verdict']}, {headline(content)}"
     return False, f"{path} does not stand: {'; '.join(found.faults)}. {again}."
 
 

@@ -5,18 +5,38 @@ from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Learning by doing without breaking a limit.")
+from stagewise import __version__
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 Out = Annotated[Path, typer.Option(help="The folder for the results; an interrupted run continues there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 Workers = Annotated[
-    str | None, typer.Option(help="processes:N, dask:ADDRESS or dask:local; default: a process a core where it pays.")
+    str | None,
+    typer.Option(help="processes:N, dask:ADDRESS, dask:local or cuda; default: a process a core where it pays."),
 ]
 
 
 def fail(error: Exception) -> typer.Exit:
     """Say what is wrong in one line, and leave with 2."""
-    typer.echo(f"stagewise: {error}", err=True)
+    words = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    typer.echo(f"stagewise: {words}", err=True)
     return typer.Exit(2)
+
+
+def tell_version(asked: bool) -> None:
+    """Print the version, and leave."""
+    if asked:
+        typer.echo(f"stagewise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def everywhere(
+    version: Annotated[
+        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Learning by doing without breaking a limit."""
 
 
 @app.command()
@@ -38,9 +58,9 @@ def simulate(
         settings = asked.simulation.model_dump()
         policy = next(iter(asked.policies.values()))
         result = play(policy, asked.world, **settings, executor=executor, progress=not quiet, out=out)
-    except StagewiseError as error:
+        picture(result, out)
+    except (StagewiseError, OSError) as error:
         raise fail(error) from None
-    picture(result, out)
     typer.echo(repr(result))
 
 
@@ -64,10 +84,10 @@ def compare(
             name: play(policy, asked.world, **settings, executor=executor, progress=not quiet, out=out / name)
             for name, policy in asked.policies.items()
         }
-    except StagewiseError as error:
+        drawn(results).savefig(out / "comparison.png", dpi=150)
+        (out / "comparison.md").write_text(tabled(results), encoding="utf-8")
+    except (StagewiseError, OSError) as error:
         raise fail(error) from None
-    drawn(results).savefig(out / "comparison.png", dpi=150)
-    (out / "comparison.md").write_text(tabled(results), encoding="utf-8")
     typer.echo(tabled(results))
 
 
@@ -98,10 +118,10 @@ def sweep(
             out=out,
             progress=not quiet,
         )
-    except StagewiseError as error:
+        table = tabled({str(cell): result for cell, result in results.items()})
+        (out / "sweep.md").write_text(table, encoding="utf-8")
+    except (StagewiseError, OSError) as error:
         raise fail(error) from None
-    table = tabled({str(cell): result for cell, result in results.items()})
-    (out / "sweep.md").write_text(table, encoding="utf-8")
     typer.echo(table)
 
 
@@ -140,7 +160,7 @@ def certify(
             holds, words = certified(spec, out, runs, delta, confidence, not exhaustive, settings)
         else:
             holds, words = everyone(out, runs, confidence, settings)
-    except StagewiseError as error:
+    except (StagewiseError, OSError) as error:
         raise fail(error) from None
     typer.echo(words)
     if not holds:
@@ -156,9 +176,9 @@ def show(folder: Annotated[Path, typer.Argument(help="A folder that `simulate` w
 
     try:
         result = Result.load(folder)
-    except StagewiseError as error:
+        picture(result, folder)
+    except (StagewiseError, OSError) as error:
         raise fail(error) from None
-    picture(result, folder)
     typer.echo(tabled({result.manifest["policy"]["kind"]: result}))
 
 
@@ -184,12 +204,13 @@ def reproduce(
 
     try:
         claims = run(names or list(CATALOGUE), preset.split(","), size, out, jobs if jobs > 0 else default_jobs())
-    except StagewiseError as error:
+    except (StagewiseError, OSError) as error:
         raise fail(error) from None
     for claim in claims:
         typer.echo(f"{claim.verdict:>19}  {claim.experiment}: {claim.name}: {shown(claim.value)} ({claim.criterion})")
     lost, broken = sum(claim.verdict == FAILS for claim in claims), failed(claims)
-    words = f"{lost} of which do not hold; the report says why" if lost else "all of which hold"
+    why = "the report says why" if size != "smoke" else "smoke is too short for them"
+    words = f"{lost} of which do not hold; {why}" if lost else "all of which hold"
     typer.echo(f"\n{len(claims)} claims, {words}.")
     typer.echo(f"The report: {out / 'report.html'}")
     if broken:

@@ -44,7 +44,7 @@ class Simulation(Strict):
 
     rounds: PositiveInt
     runs: PositiveInt = 1
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, lt=2**64)
     record: PositiveInt = 1000
     backend: Literal["auto", "cpu", "python", "cuda"] = "auto"
     audit: bool = False
@@ -173,10 +173,13 @@ def read(path: Path) -> Spec:
 
 def complaint(error: ValidationError) -> str:
     """Return the first thing wrong: key, value, expectation."""
-    first = error.errors()[0]
+    found = error.errors()
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])  # a typo makes a key go missing
     key = ".".join(str(part) for part in first["loc"] if part not in ("linear", "arms", "table"))
     if first["type"] == "extra_forbidden":
         return f"unknown key {key!r} with value {shown(first['input'])}; docs/cli.md lists the keys there are"
+    if first["type"] == "union_tag_invalid":
+        return f"{key}.kind is {shown(first['input'].get('kind'))}; it must be one of {first['ctx']['expected_tags']}"
     if first["type"] == "missing":
         return f"the key {key!r} is missing"
     return f"{key} is {shown(first['input'])}; {first['msg'][0].lower()}{first['msg'][1:]}"
@@ -220,12 +223,16 @@ def built_policy(name: str, table: dict[str, Any]) -> Any:
     settings = dict(table)
     kind = settings.pop("kind", None)
     kinds = {policy.__name__: policy for policy in (*POLICIES, KINDS["ROFUL"], KINDS["DOSLB"])}
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise InvalidFile(f"{name}.kind is {kind!r}; it must be one of {', '.join(sorted(kinds))}")
-    keys = sorted(field.name for field in dataclasses.fields(kinds[kind]) if field.init)
+    fields = [field for field in dataclasses.fields(kinds[kind]) if field.init]
+    keys = sorted(field.name for field in fields)
     for key in settings:
         if key not in keys:
             raise InvalidFile(f"unknown key '{name}.{key}' with value {settings[key]!r}; {kind} has {', '.join(keys)}")
+    for field in fields:
+        if field.name not in settings and field.default is field.default_factory is dataclasses.MISSING:
+            raise InvalidFile(f"the key '{name}.{field.name}' is missing; {kind} needs it")
     if "safe_action" in settings:
         settings["safe_action"] = built_safe(f"{name}.safe_action", settings["safe_action"])
     if "threshold" in settings:
@@ -234,10 +241,7 @@ def built_policy(name: str, table: dict[str, Any]) -> Any:
         settings[key] = built_class(settings[key])
     if "kernel" in settings:
         settings["kernel"] = built_kernel(f"{name}.kernel", settings["kernel"])
-    try:
-        return kinds[kind](**settings)
-    except TypeError as error:
-        raise InvalidFile(f"{name}: {error}".replace(f"{kind}.__init__() ", "")) from None
+    return kinds[kind](**settings)
 
 
 def built_safe(name: str, table: Any) -> SafeAction:

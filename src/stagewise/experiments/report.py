@@ -99,6 +99,9 @@ def write(out: Path, size: str, sections: list[Section]) -> None:
     write_text(out / "report.md", text(size, sections))
 
 
+SMALL = " So few rounds show only that everything works; judge the claims at the size quick or full."
+
+
 def summary(size: str, sections: list[Section]) -> str:
     """Return one sentence over all claims."""
     claims = [claim for section in sections for claim in section.claims]
@@ -107,7 +110,7 @@ def summary(size: str, sections: list[Section]) -> str:
     rest = len(claims) - kept - lost
     return (
         f"Size {size}: of {len(claims)} claims {kept} hold, {rest} hold with a remark, {lost} do not. "
-        "Nothing is tuned until it holds."
+        "Nothing is tuned until it holds." + (SMALL if size == "smoke" else "")
     )
 
 

@@ -15,7 +15,7 @@ from stagewise.experiments.drawing import save
 from stagewise.experiments.instances import SIZES
 from stagewise.experiments.report import Section, write
 from stagewise.problem.errors import InvalidProblem
-from stagewise.reports.result import write_text
+from stagewise.reports.result import usable, write_text
 
 
 class Job(NamedTuple):
@@ -45,6 +45,7 @@ def reproduce(names: list[str], presets: list[str], size: str, out: Path, jobs: 
     checked(names, CATALOGUE, "experiment")
     checked(presets, PRESETS, "preset")
     checked([size], SIZES, "size")
+    usable(out)
     asked = [(CATALOGUE[name], preset) for name in names for preset in chosen_presets(CATALOGUE[name], presets)]
     cells = {(e.name, preset): e.cells(preset, size) for e, preset in asked}
     play_all(cells, size, out, jobs)

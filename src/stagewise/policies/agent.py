@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,14 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
 from stagewise.policies.policy import Played, Policy, State, check_verbs
-from stagewise.policies.saved import check_kind, read, written
+from stagewise.policies.saved import check_kind, check_same, read, written
 from stagewise.problem.checks import array, is_listing, seed_of, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
+
+WHOLE = (int, np.integer)  # a union would be built again in every round
 
 
 class Agent:
@@ -22,7 +25,7 @@ class Agent:
 
     Outcomes may come late, in any order or never, where that does not depend on what they are: the confidence sets hold
     for all rounds at once, so deciding on older knowledge is only more cautious. An outcome belongs to one decision
-    and can be learned once.
+    and can be learned once. Threads may share an agent: one call at a time has its memory, the others wait.
 
     >>> import stagewise as sw
     >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5), seed=1)
@@ -41,11 +44,20 @@ class Agent:
         self._state: State = policy.start()
         self._open: dict[int, Any] = {}  # by round: what was played, or the decision where only three verbs are known
         self._in_place, self._follows = hasattr(policy, "absorb"), hasattr(policy, "follow")
+        self._alone = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._alone:
+            return {name: value for name, value in vars(self).items() if name != "_alone"}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept, _alone=Lock())
 
     @property
     def state(self) -> State:
         """A copy of the policy's memory."""
-        return State(self._state.memory.copy()) if self._in_place else self._state
+        with self._alone:
+            return State(self._state.memory.copy()) if self._in_place else self._state
 
     @property
     def waiting(self) -> int:
@@ -54,40 +66,59 @@ class Agent:
 
     def decide(self, actions: Any) -> Decision:
         """Choose among the actions: an action set, or a table of features."""
-        round_ = self.round
-        decision = self.policy.decide(self._state, actions, Draw(self._key, 0, round_))
-        self._open[round_] = Played.by(decision) if self._in_place else decision
-        if self._follows and decision.news:
-            self._state = self.policy.follow(self._state, decision)
-        self.round = round_ + 1
-        return decision
+        with self._alone:
+            round_ = self.round
+            decision = self.policy.decide(self._state, actions, Draw(self._key, 0, round_))
+            self._open[round_] = Played.by(decision) if self._in_place else decision
+            if self._follows and decision.news:
+                self._state = self.policy.follow(self._state, decision)
+            self.round = round_ + 1
+            return decision
 
     def learn(self, decision: Decision | int, reward: Any, cost: Any = None) -> None:
         """Take in the outcome of a decision, given as itself or by its round."""
-        round_ = decision.round if isinstance(decision, Decision) else decision
-        counted = isinstance(round_, int | np.integer) and not isinstance(round_, bool)
-        waiting = self._open.get(round_) if counted else None
-        if waiting is None:
-            known = counted and 0 <= round_ < self.round
-            why = (
-                "its outcome was learned already, and once is all it counts" if known else "this agent did not make it"
-            )
-            raise InvalidOutcome(f"the outcome is for round {shown(round_)}; {why}")
-        if not self._in_place:
-            self._state = self.policy.learn(self._state, waiting, Outcome(reward, cost))
+        with self._alone:
+            round_ = decision.round if isinstance(decision, Decision) else decision
+            counted = isinstance(round_, WHOLE) and not isinstance(round_, bool)
+            waiting = self._open.get(round_) if counted else None
+            if waiting is None:
+                known = counted and 0 <= round_ < self.round
+                why = (
+                    "its outcome was learned already, and once is all it counts, or it was forgotten"
+                    if known
+                    else "this agent did not make it"
+                )
+                raise InvalidOutcome(f"the outcome is for round {shown(round_)}; {why}")
+            if not self._in_place:
+                self._state = self.policy.learn(self._state, waiting, Outcome(reward, cost))
+                del self._open[round_]
+                return
+            if (
+                isinstance(decision, Decision)
+                and decision.action is not waiting.action
+                and not np.array_equal(decision.action, waiting.action)
+            ):
+                raise InvalidOutcome(
+                    f"the decision of round {round_} is not the one this agent made; it played another action"
+                )
+            values = self.policy.values(reward, cost)
+            self._state = self.policy.absorb(self._state, waiting, values)
             del self._open[round_]
-            return
-        if (
-            isinstance(decision, Decision)
-            and decision.action is not waiting.action
-            and not np.array_equal(decision.action, waiting.action)
-        ):
+
+    def forget(self, before: int) -> int:
+        """Give up waiting for the outcomes of all rounds below `before`, and return how many there were.
+
+        That leaves the bounds valid only where it does not depend on the outcome whether it was seen.
+        """
+        if isinstance(before, bool) or not isinstance(before, int | np.integer) or not 0 <= before <= self.round:
             raise InvalidOutcome(
-                f"the decision of round {round_} is not the one this agent made; it played another action"
+                f"before is {shown(before)}; it must be a round from 0 to {self.round}, which is the next"
             )
-        values = self.policy.values(reward, cost)
-        self._state = self.policy.absorb(self._state, waiting, values)
-        del self._open[round_]
+        with self._alone:
+            given_up = [round_ for round_ in self._open if round_ < before]
+            for round_ in given_up:
+                del self._open[round_]
+        return len(given_up)
 
     def learn_log(self, features: Any, rewards: Any, costs: Any = None) -> None:
         """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
@@ -108,22 +139,29 @@ class Agent:
         if len(rows) != len(actions):
             raise InvalidOutcome(f"there are {len(rows)} logged costs; they must be one row for each of {len(actions)}")
         values = [logged_row(self.policy, i, float(r), c) for i, (r, c) in enumerate(zip(seen, rows, strict=True))]
-        for action, value in zip(actions, values, strict=True):
-            self._state = self.policy.absorb(self._state, Played(action), value)
+        with self._alone:
+            for action, value in zip(actions, values, strict=True):
+                self._state = self.policy.absorb(self._state, Played(action), value)
 
     def save(self, path: str | Path) -> None:
         """Write policy, memory, seed and open decisions to a JSON file, all or nothing."""
         check_kind(self.policy)
-        waiting = {
-            str(round_): [np.asarray(played.action).tolist(), played.ray, played.step]
-            for round_, played in self._open.items()
-        }
-        written(Path(path), self.policy, self._state.memory, self.seed, self.round, waiting)
+        with self._alone:
+            waiting = {
+                str(round_): [np.asarray(played.action).tolist(), played.ray, played.step]
+                for round_, played in self._open.items()
+            }
+            written(Path(path), self.policy, self._state.memory, self.seed, self.round, waiting)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Agent":
-        """Return the saved agent; it goes on as if it had never stopped, to the bit."""
+    def load(cls, path: str | Path, policy: Policy | None = None) -> "Agent":
+        """Return the saved agent; it goes on as if it had never stopped, to the bit.
+
+        It has the policy of the file. With `policy` a file of another policy, or of other settings, is refused.
+        """
         saved = read(Path(path))
+        if policy is not None:
+            check_same(Path(path), saved.policy, policy)
         agent = cls(saved.policy, saved.seed)
         agent.round = saved.round
         agent._state = State(saved.memory)

@@ -11,6 +11,7 @@ from stagewise.policies.convex import decision_in_convex
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
+from stagewise.problem.actions import Rays
 from stagewise.problem.checks import switch, whole_at_least
 from stagewise.problem.convex import Convex
 from stagewise.records.decision import Decision
@@ -46,7 +47,7 @@ class LCLUCB(LinearPolicy):
 
     def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
         """Choose a point on one of the rays, or of a convex set."""
-        if isinstance(actions, Convex):
+        if not isinstance(actions, Rays) and isinstance(actions, Convex):  # the second question takes longer
             return decision_in_convex(self, actions, self.starts, self.certify, state, draw)
         rays = self.fitting(rays_of(actions))
         flags, numbers = self.flags, self.numbers

@@ -1,6 +1,7 @@
 """An agent on disk: one JSON file with a version, written whole or not at all. Floats survive to the bit."""
 
 import dataclasses
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -102,6 +103,10 @@ def written(path: Path, policy: Policy, memory: Floats, seed: int, round_: int, 
         "memory": memory.tolist(),
         "waiting": waiting,
     }
+    if path.is_dir() or not path.parent.is_dir():
+        wrong = f"{path} is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        raise InvalidFile(f"the agent cannot be saved as {path}: {wrong}")
+    content["digest"] = digest(content)
     draft = path.with_name(path.name + ".part")
     try:
         with draft.open("w", encoding="utf-8") as file:
@@ -113,6 +118,32 @@ def written(path: Path, policy: Policy, memory: Floats, seed: int, round_: int, 
         draft.unlink(missing_ok=True)
 
 
+def check_same(path: Path, kept: Policy, given: Policy) -> None:
+    """Refuse a file whose policy is not the one given, naming the first setting that differs."""
+    check_kind(given)
+    if type(kept) is not type(given):
+        raise InvalidFile(f"{path} was saved by {type(kept).__name__}, and the policy given is {type(given).__name__}")
+    one, other = encoded(kept)["settings"], encoded(given)["settings"]
+    for name in one:
+        if plain(one[name]) != plain(other[name]):
+            raise InvalidFile(
+                f"{path} was saved with {name} = {shown(getattr(kept, name))}, and the policy given has "
+                f"{shown(getattr(given, name))}; what was learned does not carry over, so start a new agent and "
+                "give it the log (learn_log)"
+            )
+
+
+def plain(value: Any) -> str:
+    """Return what was encoded as a file would hold it."""
+    return json.dumps(value, sort_keys=True)
+
+
+def digest(content: dict[str, Any]) -> str:
+    """Return a fingerprint of what a file says, so that a number that was damaged is noticed."""
+    told = {name: value for name, value in content.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
 def read(path: Path) -> Saved:
     """Return what the file holds, or say why it cannot be continued from."""
     try:
@@ -121,7 +152,7 @@ def read(path: Path) -> Saved:
         raise InvalidFile(f"{path} does not exist") from None
     except OSError as error:
         raise InvalidFile(f"{path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InvalidFile(f"{path} is not whole: {error}; restore it from a backup") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidFile(f"{path} is not a saved agent; its format is not {FORMAT!r}")
@@ -143,6 +174,8 @@ def read(path: Path) -> Saved:
         raise InvalidFile(f"{path} lacks something or holds it in another form: {error!r}") from None
     if not policy.fits(memory) or not np.isfinite(memory).all():
         raise InvalidFile(f"{path} holds a memory that does not fit its policy")
+    if content.pop("digest", None) not in (None, digest(content)):  # files of old have none
+        raise InvalidFile(f"{path} was changed after it was saved, so that its digest is another; restore a backup")
     return Saved(policy, memory, seed, round_, waiting)
 
 

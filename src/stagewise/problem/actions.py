@@ -37,6 +37,10 @@ def mask_of(chosen: Any, count: int) -> Flags:
         if outside.size:
             first = np.ravel(outside)[0]
             raise InvalidActions(f"the eligible actions hold {first}; they must be indices from 0 to {count - 1}")
+        if given.shape == (count,) and given.max() <= 1 and np.unique(given).size < count:
+            raise InvalidActions(  # as indices it would make eligible what it means to leave out
+                "the eligible actions look like a mask of 0 and 1; a mask must hold booleans, a list each index once"
+            )
         mask = np.zeros(count, dtype=np.bool_)
         mask[given.astype(np.int64)] = True
     if not mask.any():

@@ -1,7 +1,8 @@
 """What was decided, and why."""
 
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,15 @@ from stagewise.records.explanation import Table, explained
 
 Floats = npt.NDArray[np.float64]
 HIDDEN = ("table", "offered", "news")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON holds it; None for what is not finite."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [plain(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Decision(NamedTuple):
@@ -39,6 +49,15 @@ class Decision(NamedTuple):
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields if name not in HIDDEN)
         return f"Decision({shown})"
+
+    def plain(self) -> dict[str, Any]:
+        """Return the decision as values that JSON can hold, for a log; None where a number is not finite.
+
+        >>> decision = Decision(np.array([0.5]), 0, 0.5, None, 0.9, np.array([0.2]), np.array([0.2]), None, 3)
+        >>> decision.plain()["action"], decision.plain()["round"]
+        ([0.5], 3)
+        """
+        return {name: plain(getattr(self, name)) for name in self._fields if name not in HIDDEN}
 
     def explanation(self) -> str:
         """Return what `explain` prints."""

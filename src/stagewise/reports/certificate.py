@@ -11,7 +11,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.evidence import REFUTED, SUPPORTED, UNDECIDED, Evidence, evidence
 from stagewise.reports.findings import Findings
-from stagewise.reports.result import write_text
+from stagewise.reports.result import made, write_text
 
 FORMAT, VERSION = "stagewise-certificate", 1
 QUANTILES = (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)
@@ -93,8 +93,7 @@ class Certificate:
         """Write certificate.json and certificate.html."""
         from stagewise.reports.certificate_page import page
 
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        place = made(folder)
         write_text(place / "certificate.json", json.dumps(self.content, indent=1, allow_nan=False) + "\n")
         write_text(place / "certificate.html", page(self.content))
 
@@ -104,8 +103,10 @@ class Certificate:
         place = Path(path) / "certificate.json" if Path(path).is_dir() else Path(path)
         try:
             content = json.loads(place.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InvalidFile(f"{place} is no certificate: {error}") from None
+        except OSError as error:
+            raise InvalidFile(f"{place} is no certificate that can be read: {error.strerror}") from None
+        except (ValueError, RecursionError) as error:
+            raise InvalidFile(f"{place} is no certificate, since it is not whole JSON: {error}") from None
         if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
             raise InvalidFile(f"{place} is no certificate of this version of stagewise ({FORMAT} {VERSION})")
         return cls(content)

@@ -85,6 +85,8 @@ def headline(content: dict[str, Any]) -> str:
             f" But the intervals of {', '.join(map(repr, broken))}, which the promise rests on, fail more often than "
             "they may: do not rely on this elsewhere."
         )
+    if content["verdict"] == SUPPORTED and not all(one["kept"] for one in content["assumptions"]):
+        words += " But not all that was assumed was so, as the table says, and then no theorem stands behind this."
     return words
 
 
@@ -220,7 +222,9 @@ def regret_words(content: dict[str, Any]) -> str:
             f"The theorem ({html.escape(found['theorem'])}) allows {shown(found['bound'][-1])}, with probability "
             f"{percent(1.0 - found['failure'])}; {found['above']:,} runs were above it in a recorded round."
         )
-    if hope is not None:
+    if hope is not None and hope["rounds"] == 0:
+        words.append("In no round did the policy hope for less than was possible, as its theorem says.")
+    elif hope is not None:
         words.append(
             f"The policy hoped for less than was possible in {hope['rounds']:,} rounds of {hope['runs']:,} runs"
             " (its theorem says: in none, while all intervals hold)."
@@ -247,12 +251,17 @@ def checked(content: dict[str, Any]) -> str:
     """Return how to play the runs again."""
     plan, made = content["plan"], content["made"]
     packages = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
-    settings = html.escape(json.dumps({"policy": content["policy"], "plan": plan}, indent=1))
+    told = {"policy": content["policy"], "world": content["world"], "plan": plan}
+    settings = html.escape(json.dumps(told, indent=1))
+    day = f"Made on {html.escape(made['day'])} (UTC). " if "day" in made else ""
     return (
         "<p>Every run is a function of the seed and its number, and the file <code>certificate.json</code> holds a "
         "digest of every batch of runs. This plays a random part of them again and compares:</p>"
         f"<pre>{html.escape(content['verify'])}</pre>"
-        f"<p class=small>Seed {plan['seed']}, runs 0 to {content['violations']['runs'] - 1:,} of {plan['runs']:,} "
+        "<p>That checks the file, not this page; the page can be made again from it: "
+        '<code>stagewise.Certificate.load("certificate.json").save("again")</code>.</p>'
+        f"<p class=small>{day}Seed {plan['seed']}, runs 0 to {content['violations']['runs'] - 1:,} of {plan['runs']:,} "
         f"planned, {made['seconds']:,} seconds; {html.escape(packages)}; {html.escape(made['machine'])}.</p>"
-        f"<details class=small><summary>All settings</summary><pre>{settings}</pre></details>"
+        "<details class=small><summary>All settings of the policy, and the world it was tested in</summary>"
+        f"<pre>{settings}</pre></details>"
     )

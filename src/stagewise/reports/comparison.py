@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
-from stagewise.reports.result import Result
+from stagewise.reports.result import Result, standard_error
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
@@ -17,7 +15,7 @@ def tabled(results: dict[str, Result]) -> str:
     ]
     for name, result in results.items():
         last = result.regret[:, -1]
-        error = last.std(ddof=1) / np.sqrt(len(last)) if len(last) > 1 else float("nan")
+        error = standard_error(last)
         costs = ", ".join(f"{cost:.4f}" for cost in result.max_cost.max(axis=0))
         share = result.reward[:, -1].mean() / result.optimum[:, -1].mean()
         lines.append(

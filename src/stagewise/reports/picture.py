@@ -32,8 +32,12 @@ def drawn(result: Result) -> Any:
         name = limits[j][0] if limits else f"cost {j + 1}"
         axes.set(title=f"expected {name} of a round", xlabel="round")
         if limits:
-            axes.axhline(limits[j][1], color="black", linestyle="--", linewidth=1)
+            axes.axhline(limits[j][1], color="black", linestyle="--", linewidth=1, label="threshold")
+            axes.legend(frameon=False)
     band(panels[-1], result.rounds, result.reward)
-    panels[-1].plot(result.rounds, result.optimum.mean(axis=0), color="black", linestyle=":", linewidth=1)
+    panels[-1].plot(
+        result.rounds, result.optimum.mean(axis=0), color="black", linestyle=":", linewidth=1, label="the most possible"
+    )
+    panels[-1].legend(frameon=False)
     panels[-1].set(title="expected reward of a round", xlabel="round")
     return figure

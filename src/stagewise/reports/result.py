@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile
 
 FORMAT, VERSION = "stagewise-result", 1
+MAGIC = b"PAR1"  # how a Parquet file begins and ends
 PLAIN = ("first_violation", "hopeless", "settled")  # the parts of an audit with one number a run
 
 
@@ -39,8 +41,9 @@ class Result:
 
     def __repr__(self) -> str:
         last = self.regret[:, -1]
-        kind, size = self.manifest["policy"]["kind"], f"{len(self.runs)} runs of {self.rounds[-1]:,} rounds"
-        regret = f"regret {last.mean():,.1f} ± {last.std():,.1f}"
+        runs = "1 run" if last.size == 1 else f"{last.size} runs"
+        kind, size = self.manifest["policy"]["kind"], f"{runs} of {self.rounds[-1]:,} rounds"
+        regret = f"regret {last.mean():,.1f}" + (f" ± {standard_error(last):,.1f}" if last.size > 1 else "")
         return f"Result({kind}, {size}: {regret}, {int(self.violations.sum())} violations)"
 
     def plot(self) -> Any:
@@ -53,8 +56,7 @@ class Result:
         """Write curves.parquet, runs.parquet and manifest.json, each whole or not at all."""
         from arro3.core import Array, Table
 
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        place = made(folder)
         count, points, m = self.cost.shape
         curves = {
             "run": np.repeat(self.runs, points),
@@ -85,11 +87,26 @@ class Result:
         place = Path(folder)
         try:
             manifest = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
-            curves, totals = read_parquet(place / "curves.parquet"), read_parquet(place / "runs.parquet")
-        except (OSError, ValueError) as error:
-            raise InvalidFile(f"{place} is not a whole result: {error}") from None
-        if manifest.pop("format", None) != FORMAT or manifest.pop("version", None) != VERSION:
+        except FileNotFoundError:
+            raise InvalidFile(absent(place)) from None
+        except OSError as error:
+            raise InvalidFile(f"{place} is not a folder with a result: {error.strerror}") from None
+        except ValueError as error:
+            raise InvalidFile(f"{place} is not a whole result: its manifest.json cannot be read, {error}") from None
+        if not isinstance(manifest, dict) or (manifest.pop("format", 0), manifest.pop("version", 0)) != (
+            FORMAT,
+            VERSION,
+        ):
             raise InvalidFile(f"{place} is not a result of this version of stagewise ({FORMAT} {VERSION})")
+        curves, totals = read_parquet(place / "curves.parquet"), read_parquet(place / "runs.parquet")
+        try:
+            return cls.read(curves, totals, manifest)
+        except (KeyError, ValueError, ZeroDivisionError) as error:
+            raise InvalidFile(f"{place} is not a whole result: its tables do not fit each other, {error!r}") from None
+
+    @classmethod
+    def read(cls, curves: dict[str, Any], totals: dict[str, Any], manifest: dict[str, Any]) -> "Result":
+        """Return the result that two tables hold."""
         runs = totals["run"]
         m = sum(name.startswith("max_cost_") for name in totals)
         shape = (len(runs), len(curves["run"]) // len(runs))
@@ -108,6 +125,41 @@ class Result:
             manifest=manifest,
             audit=audit_from(totals),
         )
+
+
+def standard_error(values: Floats) -> float:
+    """Return the standard error of a mean over runs; of one run it is not known."""
+    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
+
+
+def usable(folder: str | Path) -> Path:
+    """Return a folder that is there, or can be made, and can be written to; nothing is made yet."""
+    place = Path(folder)
+    ground = next(path for path in (place, *place.absolute().parents) if path.exists())
+    if not ground.is_dir():
+        raise InvalidFile(f"{place} cannot be a folder for results, since {ground} is a file; choose another place")
+    if not os.access(ground, os.W_OK | os.X_OK):
+        raise InvalidFile(f"{place} cannot be a folder for results, since {ground} must not be written to")
+    return place
+
+
+def made(folder: str | Path) -> Path:
+    """Return a folder that can be written to, made if it is not there."""
+    place = usable(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidFile(f"{place} cannot be made: {error.strerror}; choose another place") from None
+    return place
+
+
+def absent(place: Path) -> str:
+    """Say that a folder holds no result, and which folders below it do."""
+    inner = sorted(str(path.parent) for path in place.glob("*/manifest.json"))
+    inner = inner or sorted(str(path.parent) for path in place.glob("*/*/*/*/manifest.json"))
+    if not place.exists():
+        return f"{place} does not exist"
+    return f"{place} holds no result, as it has no manifest.json" + (f"; {shown(inner)} have one" if inner else "")
 
 
 def merged(results: list[Result]) -> Result:
@@ -153,7 +205,19 @@ def read_parquet(path: Path) -> dict[str, Any]:
     """Return the columns of a file."""
     from arro3.io import read_parquet as read
 
-    table = read(str(path)).read_all()
+    try:
+        with path.open("rb") as file:  # the reader panics on a file that was cut short, and says so on the terminal
+            whole = file.read(4) == MAGIC and file.seek(-4, os.SEEK_END) > 0 and file.read(4) == MAGIC
+    except OSError as error:
+        raise InvalidFile(f"{path} cannot be read: {error.strerror}") from None
+    if not whole:
+        raise InvalidFile(f"{path} is not a whole Parquet file; it must begin and end with {MAGIC.decode()}")
+    try:
+        table = read(str(path)).read_all()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic is no Exception
+        raise InvalidFile(f"{path} is not a whole Parquet file: {error}") from None
     return {name: table.column(name).to_numpy() for name in table.column_names}
 
 

@@ -13,12 +13,13 @@ import numba
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.problem.checks import number
+from stagewise.problem.checks import number, seed_of
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.assumptions import assumptions
 from stagewise.reports.certificate import Certificate, Terms, conclusions, reweighed, weighed
 from stagewise.reports.findings import Findings, joined, totals
 from stagewise.reports.regret_bound import regret_bound
+from stagewise.reports.result import usable
 from stagewise.simulation.claim import terms_for, thresholds_of
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.judge import judge
@@ -69,6 +70,7 @@ def certify(
     begun = time.perf_counter()
     counted(rounds, "rounds")
     counted(runs, "runs")
+    seed_of(seed)
     sure = number(confidence, "confidence")
     if not 0.0 < sure < 1.0:
         raise InvalidProblem(f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain")
@@ -85,6 +87,8 @@ def certify(
         "backend": chosen,
         "points": POINTS,
     }
+    if out is not None:
+        usable(out)  # now, and not after hours of play
     kept = Kept(None if out is None else Path(out), kept_plan(first, family_description(policy, world), plan))
     with (
         opened(executor, -(-runs // plan["batch"]), rounds * runs) as workers,
@@ -96,7 +100,12 @@ def certify(
         "world": family_description(policy, world),
         "plan": plan,
         "batches": [totals(part) for part in parts],
-        "made": {"versions": packages(), "machine": machine(), "seconds": round(time.perf_counter() - begun, 1)},
+        "made": {
+            "day": time.strftime("%Y-%m-%d", time.gmtime()),
+            "versions": packages(),
+            "machine": machine(),
+            "seconds": round(time.perf_counter() - begun, 1),
+        },
         "verify": "stagewise certify --verify certificate.json",
     }
     certificate = Certificate(content)

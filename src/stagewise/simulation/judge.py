@@ -84,10 +84,9 @@ def judge(policy: Any, world: World) -> Judge:
     """Return who judges this policy in this world, or refuse the pair."""
     check_world(world)
     check_verbs(policy)
-    if isinstance(world, ArmsWorld) and getattr(policy, "arms", world.actions.count) != world.actions.count:
-        raise InvalidProblem(
-            f"the policy is for {policy.arms} arms and the world has {world.actions.count}; they must agree"
-        )
+    arms = getattr(policy, "arms", None)
+    if isinstance(world, ArmsWorld) and arms is not None and arms != world.actions.count:  # loops check no bounds
+        raise InvalidProblem(f"the policy has {arms} arms and the world {world.actions.count}; they must agree")
     thresholds = judged_by(policy)
     m = thresholds.values.size
     if m and m != world.costs:

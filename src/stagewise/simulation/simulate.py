@@ -19,7 +19,7 @@ from stagewise.kernels.trace import Trace
 from stagewise.policies.saved import KINDS, encoded
 from stagewise.problem.checks import seed_of, shown, whole_at_least
 from stagewise.problem.errors import InvalidFile, InvalidProblem
-from stagewise.reports.result import Result, merged, write_text
+from stagewise.reports.result import Result, made, merged, write_text
 from stagewise.simulation.compiled import Compiled, plays
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.judge import judge
@@ -30,6 +30,7 @@ from stagewise.worlds.world import World
 
 MOST_RUNS = 2**32  # a run's number is one word of the counter that random numbers are made from
 STRETCH = 200_000  # rounds between two looks at the keyboard
+MANY = 2**62  # rounds or runs
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -163,6 +164,8 @@ def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[
         opened(executor, len(todo), rounds) as workers,
         bar(progress and rounds >= PAYS, kept + len(todo), kept, rounds // max(len(todo), 1)) as advance,
     ):
+        for job in jobs.values():
+            begin(job)
         for (name, run), trace in played(todo, workers):
             job = jobs[name]
             result = done[name][run] = result_of(job.policy, job.world, trace, run, job.plan)
@@ -201,6 +204,7 @@ def on_device(job: Job) -> Result:
         audit=audit_columns(traces.audit) if job.audit else None,
     )
     if job.out is not None:
+        begin(job)
         result.save(job.out)
     return result
 
@@ -249,15 +253,25 @@ def machine() -> str:
     return f"{platform.machine()} {platform.system()}, {os.cpu_count()} cores"
 
 
+def begin(job: Job) -> None:
+    """Write down what a folder is for, so that nothing else is put there."""
+    if job.out is not None and not (job.out / "plan.json").exists():
+        write_text(made(job.out) / "plan.json", json.dumps(job.plan, indent=1))
+
+
 def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, Result]:
     """Return the runs that the folder holds already; refuse a folder of another plan."""
     path = out / "plan.json"
-    if not path.exists():
-        out.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(plan, indent=1))
-    kept = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InvalidFile(f"{out} cannot be used as a folder: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidFile(f"{path} is not whole: {error}; choose another folder") from None
     for key in ("policy", "world", "rounds", "record", "seed", "audit"):
-        if kept.get(key) != plan.get(key):
+        if not isinstance(kept, dict) or kept.get(key) != plan.get(key):
             raise InvalidFile(f"{out} holds runs of another plan, whose {key} differs; choose another folder")
     parts = {run: out / "parts" / f"run-{run:06d}" for run in numbers}
     return {run: Result.load(part) for run, part in parts.items() if (part / "manifest.json").exists()}
@@ -297,4 +311,7 @@ def audit_columns(audits: Ints) -> dict[str, Any]:
 
 def counted(value: Any, name: str) -> int:
     """Return a whole number of at least 1."""
-    return whole_at_least(value, name, 1)
+    count = whole_at_least(value, name, 1)
+    if count >= MANY:
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be below 2**62, which nobody will play")
+    return count

@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.policies.saved import decoded
+from stagewise.problem.checks import seed_of
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
+from stagewise.reports.assumptions import assumptions
 from stagewise.reports.certificate import Certificate, reweighed, told
 from stagewise.reports.findings import agrees, totals
 from stagewise.simulation.certify import batch_size, findings_of, packages, task_for
-from stagewise.simulation.claim import terms_for
+from stagewise.simulation.claim import terms_for, thresholds_of
 from stagewise.simulation.executors import Workers, opened, performed
-from stagewise.simulation.simulate import machine
+from stagewise.simulation.simulate import counted, machine
 from stagewise.simulation.travel import pair
 from stagewise.worlds.family import family_of, rebuilt
 
@@ -52,19 +54,24 @@ def verify(
     `backend` where another than the certificate's shall play, such as "cpu" on a machine without a GPU.
     """
     content = Certificate.load(path).content
+    if seed is not None:
+        seed_of(seed)
     try:
         policy, family = played_in(content, policy, world)
         faults = weighed_again(content, policy, family)
         chosen = chosen_batches(content, part, seed)
         plan = {**content["plan"], "backend": backend or content["plan"]["backend"]}
+        counted(plan["rounds"], "rounds")
+        seed_of(plan["seed"])
         kept = {i: content["batches"][i] for i in chosen}
         tasks = {i: task_for(policy, family, plan, one["first"], one["runs"]) for i, one in kept.items()}
+        made = {"versions": None, "machine": "", **content.get("made", {})}
     except StagewiseError:
         raise
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         raise InvalidFile(f"{path} lacks something or holds it in another form: {error!r}") from None
-    alike = content["made"].get("versions") == packages() and plan["backend"] == content["plan"]["backend"]
-    alike &= content["made"].get("machine", "").split(",")[0] == machine().split(",")[0]
+    alike = made["versions"] == packages() and plan["backend"] == content["plan"]["backend"]
+    alike &= str(made["machine"]).split(",")[0] == machine().split(",")[0]
     equal, runs = 0, sum(task[-1] for task in tasks.values())
     with opened(executor, len(tasks), runs * plan["rounds"]) as workers:
         for i, findings in performed(findings_of, tasks, workers):
@@ -123,7 +130,23 @@ def weighed_again(content: dict[str, Any], policy: Any, family: Any) -> list[str
     if said != [told(one) for one in result.coverage if one is not None]:
         faults.append("what it says of the intervals is not what its runs say")
     if (content["verdict"], content["grounds"]) != (result.verdict, result.grounds):
-        faults.append(f"its verdict is {content['verdict']!r}, and its runs say {result.verdict!r}")
+        said_so = f"{content['verdict']!r}, resting on what is {content['grounds']!r}"
+        faults.append(f"its verdict is {said_so}, and its runs say {result.verdict!r} and {result.grounds!r}")
+    return faults + reworded(content, *pair(policy, family, 0))
+
+
+def reworded(content: dict[str, Any], policy: Any, world: Any) -> list[str]:
+    """Return where the words that people read differ from the policy, the world and the batches they are about."""
+    faults = []
+    if content["claim"]["rounds"] != content["plan"]["rounds"]:
+        faults.append("it claims something of other rounds than were played")
+    if content["thresholds"] != thresholds_of(policy, world):
+        faults.append("the limits it names are not the policy's")
+    if content["assumptions"] != assumptions(policy, world):
+        faults.append("what it says was assumed is not what the policy assumes")
+    worst = np.min([batch["margin"] for batch in content["batches"]], axis=0)
+    if not np.allclose([one["quantiles"]["0"] for one in content["margins"].values()], worst, rtol=0.0, atol=TOLERANCE):
+        faults.append("what it says was left to the limits is not what its runs say")
     return faults
 
 

@@ -15,6 +15,7 @@ from stagewise.kernels.promise import Promise, factor_of
 from stagewise.kernels.radius import LOGDET, MIXTURE, closed_form, log_determinant, mixture
 from stagewise.kernels.ray import safe_step
 from stagewise.kernels.ridge import place
+from stagewise.kernels.shape import named_shape
 from stagewise.kernels.tie import tie_floor
 from stagewise.kernels.world import noisy
 from stagewise.policies.lclucb import LCLUCB, ROFUL
@@ -56,7 +57,7 @@ def call_for(policy: Any, judge: Judge, audited: bool = False) -> Call | None:
 def rays_call(policy: Any, judge: Judge, world: LinearWorld, audited: bool) -> Call | None:
     """Return the loop over a few fixed rays from a safe action whose reward and costs are known."""
     stage, player = stage_for(judge, world), player_for(policy, world)
-    shape = linear.named_shape(player.flags)
+    shape = named_shape(player.flags)
     count, limits = len(stage.features), judge.limits.size
     if stage.fresh or count > MOST_RAYS or shape.constraints > 2 or not (shape.reward_known and shape.cost_known):
         return None

@@ -16,7 +16,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.kernels.draw import ACTIONS, fill_normal
-from stagewise.simulation.simulate import one_run
+from stagewise.simulation.run import one_run
 from witness.witness import compiler, library
 
 D, NOISE, DELTA = 10, 0.1, 0.05

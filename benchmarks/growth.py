@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 
 import stagewise as sw
-from stagewise.simulation.simulate import one_run
+from stagewise.simulation.run import one_run
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

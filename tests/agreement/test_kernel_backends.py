@@ -66,6 +66,6 @@ def test_stretches_of_a_compiled_run_do_not_show(monkeypatch: pytest.MonkeyPatch
     safe = baseline(means[:, SAFE], "known")
     policy = sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.5, noise=0.1, norm_bound=1.5)
     whole = sw.simulate(policy, world, rounds=ROUNDS, seed=2, backend="cpu")
-    monkeypatch.setattr("stagewise.simulation.simulate.STRETCH", 7)
+    monkeypatch.setattr("stagewise.simulation.run.STRETCH", 7)
     parts = sw.simulate(policy, world, rounds=ROUNDS, seed=2, backend="cpu")
     assert np.array_equal(whole.reward, parts.reward)

@@ -1,7 +1,6 @@
 """An audit counts what a textbook counts, and is the same on any backend, any worker and any cut."""
 
 import math
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -170,7 +169,7 @@ def test_an_audit_does_not_depend_on_cut_or_worker(name: str, monkeypatch: pytes
     whole = audited(name)
     with ProcessPoolExecutor(2) as pool:
         elsewhere = audited(name, executor=pool)
-    monkeypatch.setattr(sys.modules["stagewise.simulation.simulate"], "STRETCH", 7)
+    monkeypatch.setattr("stagewise.simulation.run.STRETCH", 7)
     pieces = audited(name)
     for part, values in whole.items():
         assert np.array_equal(values, elsewhere[part])

@@ -24,19 +24,11 @@ from stagewise.simulation.claim import terms_for, thresholds_of
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.judge import judge
 from stagewise.simulation.kept import Kept
+from stagewise.simulation.plan import described, machine, versions
 from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import recorded
-from stagewise.simulation.simulate import (
-    audit_of,
-    backend_for,
-    counted,
-    described,
-    machine,
-    on_cuda,
-    one_run,
-    simulate,
-    versions,
-)
+from stagewise.simulation.run import audit_of, one_run
+from stagewise.simulation.simulate import backend_for, counted, on_cuda, simulate
 from stagewise.simulation.travel import Family, carried, family_description, pair
 from stagewise.worlds.world import World
 

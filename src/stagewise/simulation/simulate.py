@@ -1,35 +1,26 @@
 """Many runs of a policy in a world: in any order, on any worker, interrupted and continued."""
 
-import json
-import os
-import platform
 import time
-from collections.abc import Hashable, Iterable, Iterator
-from concurrent.futures import Executor
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-import stagewise
-from stagewise.kernels.audit import FIRST, HOPELESS, MISSED, SETTLED
-from stagewise.kernels.compile import Ints
 from stagewise.kernels.draw import signed
-from stagewise.kernels.trace import Trace
-from stagewise.policies.saved import KINDS, encoded
 from stagewise.problem.checks import seed_of, shown, whole_at_least
-from stagewise.problem.errors import InvalidFile, InvalidProblem
-from stagewise.reports.result import Result, made, merged, write_text
-from stagewise.simulation.compiled import Compiled, plays
+from stagewise.problem.errors import InvalidProblem
+from stagewise.reports.result import Result, merged
+from stagewise.simulation.compiled import plays
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.judge import judge
+from stagewise.simulation.plan import begin, finished, planned
 from stagewise.simulation.progress import bar
-from stagewise.simulation.python import Hand
-from stagewise.simulation.recording import empty_trace, recorded
+from stagewise.simulation.recording import recorded
+from stagewise.simulation.run import audit_columns, one_run, result_of
 from stagewise.worlds.world import World
 
 MOST_RUNS = 2**32  # a run's number is one word of the counter that random numbers are made from
-STRETCH = 200_000  # rounds between two looks at the keyboard
 MANY = 2**62  # rounds or runs
 Name = TypeVar("Name", bound=Hashable)
 
@@ -51,18 +42,6 @@ class Job(NamedTuple):
     def task(self, run: int) -> tuple[Any, ...]:
         """Return what `one_run` is called with."""
         return (self.policy, self.world, self.rounds, self.record, self.seed, run, self.backend, self.audit)
-
-
-def one_run(
-    policy: Any, world: World, rounds: int, points: int, seed: int, run: int, backend: str, audit: bool = False
-) -> Trace:
-    """Return the record of one run; it depends on nothing but these arguments."""
-    arbiter = judge(policy, world)
-    trace = empty_trace(recorded(rounds, points), world.costs, audit)
-    player = (Compiled if backend == "cpu" else Hand)(policy, arbiter, trace, signed(seed), run)
-    for first in range(0, rounds, STRETCH):
-        player.play(first, min(first + STRETCH, rounds))
-    return trace
 
 
 def simulate(
@@ -165,8 +144,8 @@ def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[
         bar(progress and rounds >= PAYS, kept + len(todo), kept, rounds // max(len(todo), 1)) as advance,
     ):
         for job in jobs.values():
-            begin(job)
-        for (name, run), trace in played(todo, workers):
+            begin(job.out, job.plan)
+        for (name, run), trace in performed(one_run, todo, workers):
             job = jobs[name]
             result = done[name][run] = result_of(job.policy, job.world, trace, run, job.plan)
             if job.out is not None:
@@ -204,109 +183,9 @@ def on_device(job: Job) -> Result:
         audit=audit_columns(traces.audit) if job.audit else None,
     )
     if job.out is not None:
-        begin(job)
+        begin(job.out, job.plan)
         result.save(job.out)
     return result
-
-
-def played(todo: dict[Any, tuple[Any, ...]], executor: Executor | None) -> Iterator[tuple[Any, Trace]]:
-    """Yield each run's record as it comes."""
-    yield from performed(one_run, todo, executor)
-
-
-def planned(policy: Any, world: World, rounds: int, record: int, seed: int, backend: str) -> dict[str, Any]:
-    """Return what a result is a function of, and what made it, as plain JSON values."""
-    arbiter = judge(policy, world)
-    plan = {
-        "policy": described(policy),
-        "world": world.description(),
-        "thresholds": dict(zip(arbiter.thresholds.names, arbiter.thresholds.values.tolist(), strict=True)),
-        "rounds": rounds,
-        "record": record,
-        "seed": seed,
-        "backend": backend,
-        "versions": versions(),
-        "machine": machine(),
-    }
-    copy: dict[str, Any] = json.loads(json.dumps(plan))
-    return copy
-
-
-def described(policy: Any) -> dict[str, Any]:
-    """Return a policy as plain JSON values: its kind and its settings, or its repr where a file could not hold them."""
-    try:
-        if type(policy).__name__ in KINDS:
-            known: dict[str, Any] = encoded(policy)
-            return known
-    except InvalidProblem:
-        pass
-    return {"kind": type(policy).__name__, "settings": repr(policy)}
-
-
-def versions() -> dict[str, str]:
-    """Return what computed a result."""
-    return {"stagewise": stagewise.__version__, "python": platform.python_version(), "numpy": np.__version__}
-
-
-def machine() -> str:
-    """Return where a result was computed."""
-    return f"{platform.machine()} {platform.system()}, {os.cpu_count()} cores"
-
-
-def begin(job: Job) -> None:
-    """Write down what a folder is for, so that nothing else is put there."""
-    if job.out is not None and not (job.out / "plan.json").exists():
-        write_text(made(job.out) / "plan.json", json.dumps(job.plan, indent=1))
-
-
-def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, Result]:
-    """Return the runs that the folder holds already; refuse a folder of another plan."""
-    path = out / "plan.json"
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise InvalidFile(f"{out} cannot be used as a folder: {error.strerror}") from None
-    except ValueError as error:
-        raise InvalidFile(f"{path} is not whole: {error}; choose another folder") from None
-    for key in ("policy", "world", "rounds", "record", "seed", "audit"):
-        if not isinstance(kept, dict) or kept.get(key) != plan.get(key):
-            raise InvalidFile(f"{out} holds runs of another plan, whose {key} differs; choose another folder")
-    parts = {run: out / "parts" / f"run-{run:06d}" for run in numbers}
-    return {run: Result.load(part) for run, part in parts.items() if (part / "manifest.json").exists()}
-
-
-def result_of(policy: Any, world: World, trace: Trace, run: int, plan: dict[str, Any]) -> Result:
-    """Return one run as a result, in the user's own direction."""
-    signs = judge(policy, world).signs[1:]
-    return Result(
-        rounds=trace.ends,
-        regret=trace.regret[None],
-        reward=trace.reward[None],
-        cost=(trace.cost * signs)[None],
-        max_cost=(trace.largest * signs)[None],
-        violations=np.array([int(trace.running[2])], dtype=np.int64),
-        optimum=trace.best[None],
-        runs=np.array([run], dtype=np.int64),
-        manifest=dict(plan),
-        audit=audit_of(trace) if trace.audit.size else None,
-    )
-
-
-def audit_of(trace: Trace) -> dict[str, Any]:
-    """Return one run's audit as columns."""
-    return audit_columns(trace.audit[None])
-
-
-def audit_columns(audits: Ints) -> dict[str, Any]:
-    """Return the audits (runs, 4 + m) of several runs as columns."""
-    return {
-        "first_violation": audits[:, FIRST].copy(),
-        "hopeless": audits[:, HOPELESS].copy(),
-        "settled": audits[:, SETTLED].copy(),
-        "missed": audits[:, MISSED:].copy(),
-    }
 
 
 def counted(value: Any, name: str) -> int:

@@ -16,7 +16,8 @@ from stagewise.reports.findings import agrees, totals
 from stagewise.simulation.certify import batch_size, findings_of, packages, task_for
 from stagewise.simulation.claim import terms_for, thresholds_of
 from stagewise.simulation.executors import Workers, opened, performed
-from stagewise.simulation.simulate import counted, machine
+from stagewise.simulation.plan import machine
+from stagewise.simulation.simulate import counted
 from stagewise.simulation.travel import pair
 from stagewise.worlds.family import family_of, rebuilt
 

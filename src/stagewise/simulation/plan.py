@@ -1,0 +1,79 @@
+"""What a result is a function of and what made it, and the folder that keeps the runs of one plan."""
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stagewise
+from stagewise.policies.saved import KINDS, encoded
+from stagewise.problem.errors import InvalidFile, InvalidProblem
+from stagewise.reports.result import Result, made, write_text
+from stagewise.simulation.judge import judge
+from stagewise.worlds.world import World
+
+
+def planned(policy: Any, world: World, rounds: int, record: int, seed: int, backend: str) -> dict[str, Any]:
+    """Return what a result is a function of, and what made it, as plain JSON values."""
+    arbiter = judge(policy, world)
+    plan = {
+        "policy": described(policy),
+        "world": world.description(),
+        "thresholds": dict(zip(arbiter.thresholds.names, arbiter.thresholds.values.tolist(), strict=True)),
+        "rounds": rounds,
+        "record": record,
+        "seed": seed,
+        "backend": backend,
+        "versions": versions(),
+        "machine": machine(),
+    }
+    copy: dict[str, Any] = json.loads(json.dumps(plan))
+    return copy
+
+
+def described(policy: Any) -> dict[str, Any]:
+    """Return a policy as plain JSON values: its kind and its settings, or its repr where a file could not hold them."""
+    try:
+        if type(policy).__name__ in KINDS:
+            known: dict[str, Any] = encoded(policy)
+            return known
+    except InvalidProblem:
+        pass
+    return {"kind": type(policy).__name__, "settings": repr(policy)}
+
+
+def versions() -> dict[str, str]:
+    """Return what computed a result."""
+    return {"stagewise": stagewise.__version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+def machine() -> str:
+    """Return where a result was computed."""
+    return f"{platform.machine()} {platform.system()}, {os.cpu_count()} cores"
+
+
+def begin(out: Path | None, plan: dict[str, Any]) -> None:
+    """Write down what a folder is for, so that nothing else is put there."""
+    if out is not None and not (out / "plan.json").exists():
+        write_text(made(out) / "plan.json", json.dumps(plan, indent=1))
+
+
+def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, Result]:
+    """Return the runs that the folder holds already; refuse a folder of another plan."""
+    path = out / "plan.json"
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InvalidFile(f"{out} cannot be used as a folder: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidFile(f"{path} is not whole: {error}; choose another folder") from None
+    for key in ("policy", "world", "rounds", "record", "seed", "audit"):
+        if not isinstance(kept, dict) or kept.get(key) != plan.get(key):
+            raise InvalidFile(f"{out} holds runs of another plan, whose {key} differs; choose another folder")
+    parts = {run: out / "parts" / f"run-{run:06d}" for run in numbers}
+    return {run: Result.load(part) for run, part in parts.items() if (part / "manifest.json").exists()}

@@ -1,8 +1,11 @@
 """Rounds a second on one GPU: the unrolled loops, the general ones, JAX's vmap and scan, and one CPU core beside them.
 
 python benchmarks/gpu.py            (on a machine with a CUDA device; stagewise[cuda], and jax for the witness)
+python benchmarks/gpu.py --registers 168 --only LC-LUCB    (at most so many registers a thread; the rows so named)
+python benchmarks/gpu.py --audit --only LC-LUCB            (every interval compared with the truth)
 """
 
+import argparse
 import time
 import warnings
 from collections.abc import Callable
@@ -12,7 +15,8 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.experiments.instances import at_zero, shifted
-from stagewise.simulation import registers
+from stagewise.simulation import cuda_loops, registers
+from stagewise.simulation.compiled import draws_mixtures
 from stagewise.simulation.judge import judge
 
 warnings.filterwarnings("ignore")
@@ -35,6 +39,18 @@ CASES: dict[str, tuple[Any, Any, int]] = {
 }
 
 
+def asked() -> argparse.Namespace:
+    """Return what the command line asks for."""
+    parser = argparse.ArgumentParser(description="Rounds a second on one GPU.")
+    parser.add_argument("--registers", type=int, help="at most so many a thread")
+    parser.add_argument("--only", default="", help="rows whose name holds this")
+    parser.add_argument("--audit", action="store_true", help="compare every interval with the truth")
+    return parser.parse_known_args()[0]
+
+
+ASKED = asked()
+
+
 def quickest(play: Callable[[], Any], times: int = 3) -> float:
     """Return the least seconds of several calls."""
     seconds = []
@@ -48,6 +64,7 @@ def quickest(play: Callable[[], Any], times: int = 3) -> float:
 def on(backend: str, policy: Any, world: Any, rounds: int, runs: int) -> Callable[[], Any]:
     """Return a call that simulates."""
     told: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": 1, "record": 1, "progress": False}
+    told["audit"] = ASKED.audit
     return lambda: sw.simulate(policy, world, backend=backend, **told)
 
 
@@ -59,8 +76,9 @@ def measured(name: str) -> str:
     on("cpu", policy, world, 10, 1)()
     core = rounds / quickest(on("cpu", policy, world, rounds, 1))
     one, other = (on(backend, policy, world, rounds, 4)().regret[:, -1] for backend in ("cuda", "cpu"))
-    call = registers.call_for(policy, judge(policy, world))
-    used = ", ".join(map(str, call.play.get_regs_per_thread().values())) if call else "-"
+    call = registers.call_for(policy, judge(policy, world), ASKED.audit)
+    most = cuda_loops.MIXED if draws_mixtures(policy, judge(policy, world)) else cuda_loops.ON_RAYS
+    used = ", ".join(map(str, call.play.get_regs_per_thread().values())) if call else str(most)
     apart = float(np.max(np.abs(one - other)))
     return f"| {name} | {rate:.3g} | {core:.3g} | {rate / core:,.0f} | {used} | {compiling:.0f} | {apart:.1g} |"
 
@@ -100,10 +118,15 @@ def jax_rounds(runs: int, rounds: int) -> Callable[[], Any]:
 
 def main() -> None:
     """Print the table."""
+    if ASKED.registers:
+        registers.MANY = registers.FEWER = cuda_loops.ON_RAYS = cuda_loops.MIXED = ASKED.registers
     print("| problem | rounds/s, GPU | rounds/s, one core | ratio | registers | compiling, s | regret apart |")
     print("|---|---|---|---|---|---|---|")
     for name in CASES:
-        print(measured(name), flush=True)
+        if ASKED.only in name:
+            print(measured(name), flush=True)
+    if ASKED.only:
+        return
     try:
         rate = RUNS * 1_000 / quickest(jax_rounds(RUNS, 1_000))
         print(f"| LC-LUCB, 10 fixed rays, JAX vmap and scan | {rate:.3g} | | | | | |")

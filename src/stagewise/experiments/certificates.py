@@ -25,7 +25,7 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_page import STYLE, headline
 from stagewise.reports.evidence import REFUTED, SUPPORTED
-from stagewise.reports.result import write_text
+from stagewise.reports.files import write_text
 from stagewise.simulation.certify import certify
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld

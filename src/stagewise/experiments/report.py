@@ -10,7 +10,8 @@ from stagewise.experiments.cell import SEED
 from stagewise.experiments.claim import FAILS, HOLDS, Claim
 from stagewise.experiments.errata import Erratum, errata
 from stagewise.experiments.linear.claims import FULL, PUBLISHED
-from stagewise.reports.result import Result, write_text
+from stagewise.reports.files import write_text
+from stagewise.reports.result import Result
 
 STYLE = """
 :root { color-scheme: light; }

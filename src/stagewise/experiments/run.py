@@ -15,7 +15,7 @@ from stagewise.experiments.drawing import save
 from stagewise.experiments.instances import SIZES
 from stagewise.experiments.report import Section, write
 from stagewise.problem.errors import InvalidProblem
-from stagewise.reports.result import usable, write_text
+from stagewise.reports.files import usable, write_text
 
 
 class Job(NamedTuple):

@@ -10,8 +10,8 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.evidence import REFUTED, SUPPORTED, UNDECIDED, Evidence, evidence
+from stagewise.reports.files import made, write_text
 from stagewise.reports.findings import Findings
-from stagewise.reports.result import made, write_text
 
 FORMAT, VERSION = "stagewise-certificate", 1
 QUANTILES = (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)

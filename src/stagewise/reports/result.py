@@ -11,6 +11,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile
+from stagewise.reports.files import in_one_step, made, write_text
 
 FORMAT, VERSION = "stagewise-result", 1
 MAGIC = b"PAR1"  # how a Parquet file begins and ends
@@ -132,27 +133,6 @@ def standard_error(values: Floats) -> float:
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
 
 
-def usable(folder: str | Path) -> Path:
-    """Return a folder that is there, or can be made, and can be written to; nothing is made yet."""
-    place = Path(folder)
-    ground = next(path for path in (place, *place.absolute().parents) if path.exists())
-    if not ground.is_dir():
-        raise InvalidFile(f"{place} cannot be a folder for results, since {ground} is a file; choose another place")
-    if not os.access(ground, os.W_OK | os.X_OK):
-        raise InvalidFile(f"{place} cannot be a folder for results, since {ground} must not be written to")
-    return place
-
-
-def made(folder: str | Path) -> Path:
-    """Return a folder that can be written to, made if it is not there."""
-    place = usable(folder)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidFile(f"{place} cannot be made: {error.strerror}; choose another place") from None
-    return place
-
-
 def absent(place: Path) -> str:
     """Say that a folder holds no result, and which folders below it do."""
     inner = sorted(str(path.parent) for path in place.glob("*/manifest.json"))
@@ -193,12 +173,11 @@ def audit_from(columns: dict[str, Any]) -> dict[str, Ints] | None:
 
 
 def write_parquet(table: Any, path: Path) -> None:
-    """Write a table beside its place, then move it there in one step."""
+    """Write a table, whole or not at all."""
     from arro3.io import write_parquet as write
 
-    draft = path.with_name(path.name + ".part")
-    write(table, str(draft), compression="zstd(3)")
-    os.replace(draft, path)
+    with in_one_step(path) as draft:
+        write(table, str(draft), compression="zstd(3)")
 
 
 def read_parquet(path: Path) -> dict[str, Any]:
@@ -219,10 +198,3 @@ def read_parquet(path: Path) -> dict[str, Any]:
     except BaseException as error:  # a panic is no Exception
         raise InvalidFile(f"{path} is not a whole Parquet file: {error}") from None
     return {name: table.column(name).to_numpy() for name in table.column_names}
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text beside its place, then move it there in one step."""
-    draft = path.with_name(path.name + ".part")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, path)

@@ -17,9 +17,9 @@ from stagewise.problem.checks import number, seed_of
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.assumptions import assumptions
 from stagewise.reports.certificate import Certificate, Terms, conclusions, reweighed, weighed
+from stagewise.reports.files import usable
 from stagewise.reports.findings import Findings, joined, totals
 from stagewise.reports.regret_bound import regret_bound
-from stagewise.reports.result import usable
 from stagewise.simulation.claim import terms_for, thresholds_of
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.judge import judge

@@ -99,9 +99,14 @@ class Compiled:
             listed_loop(audited)(self.listing, room, trace, *where)
         else:
             fresh = self.stage.fresh
-            mixes = type(self.policy) is OPLB or (type(self.policy) is DOSLB and judge.mixes)
+            mixes = draws_mixtures(self.policy, judge)
             loop = mixtures_loop(fresh, audited) if mixes else rays_loop(self.player.sampled, fresh, audited)
             loop(self.player, self.stage, room, trace, judge.mixes, *where)
+
+
+def draws_mixtures(policy: Any, judge: Judge) -> bool:
+    """Say whether a linear policy draws from mixtures, rather than playing points on rays."""
+    return type(policy) is OPLB or (type(policy) is DOSLB and judge.mixes)
 
 
 def count_of(world: Any) -> int:

@@ -8,10 +8,16 @@ import numpy as np
 from stagewise.kernels.audit import UNKNOWN, audit_size
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.policies.always_safe import AlwaysSafe
-from stagewise.policies.doslb import DOSLB
-from stagewise.policies.oplb import OPLB
 from stagewise.problem.errors import InvalidProblem
-from stagewise.simulation.compiled import bandit_for, constraints_of, player_for, plays, prepare, stage_for
+from stagewise.simulation.compiled import (
+    bandit_for,
+    constraints_of,
+    draws_mixtures,
+    player_for,
+    plays,
+    prepare,
+    stage_for,
+)
 from stagewise.simulation.cuda_loops import (
     INSTEAD,
     arms_kernel,
@@ -107,10 +113,9 @@ def launcher(policy: Any, judge: Judge, audited: bool) -> Callable[..., None]:
     else:
         assert isinstance(world, LinearWorld)  # `plays` knows no others
         stage, player = stage_for(judge, world), player_for(policy, world)
-        mixes = type(policy) is OPLB or (type(policy) is DOSLB and judge.mixes)
         shared = shared_on_stage(player, stage, judge)
         sizes = check(sizes_on_stage(player, stage, judge))
-        kernel = stage_kernel(sizes, mixes, player.sampled, stage.fresh, audited)
+        kernel = stage_kernel(sizes, draws_mixtures(policy, judge), player.sampled, stage.fresh, audited)
     arguments = tuple(cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in shared)
 
     def launch(ends: Any, runs: Any, seed: Any, rounds: Any, *traces: Any) -> None:

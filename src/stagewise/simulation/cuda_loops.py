@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.kernels.audit import audit_size
 from stagewise.kernels.trace import Trace
 from stagewise.kernels.world import Truth
 from stagewise.problem.errors import InvalidProblem
@@ -100,7 +101,7 @@ def stage_kernel(sizes: Sizes, mixes: bool, sampled: bool, fresh: bool, audited:
 
     loop = mixtures_loop(fresh, audited) if mixes else rays_loop(sampled, fresh, audited)
     own, signals, limits, count, dimension = sizes.memory, sizes.means, sizes.limits, sizes.actions, sizes.dimension
-    room_with, watched = room_maker(sizes), sizes.means + 3 if audited else 0
+    room_with, watched = room_maker(sizes), audit_size(sizes.means - 1) if audited else 0
     listed_own, true_own = (count, dimension) if fresh else (1, 1), (signals, count) if fresh and audited else (1, 1)
 
     @cuda.jit(max_registers=MIXED if mixes else ON_RAYS)
@@ -153,7 +154,7 @@ def arms_kernel(sizes: Sizes, constrained: bool, audited: bool) -> Any:
     from numba import cuda, float64
 
     loop, own, signals, limits = arms_loop(audited), sizes.memory, sizes.means, sizes.limits
-    room_with, watched = room_maker(sizes), sizes.means + 3 if audited else 0
+    room_with, watched = room_maker(sizes), audit_size(sizes.means - 1) if audited else 0
 
     @cuda.jit(max_registers=MIXED)
     def kernel(

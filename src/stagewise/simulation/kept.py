@@ -1,7 +1,6 @@
 """Batches kept in a folder while a certificate is being made, so that one that was cut short goes on from there."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from stagewise.problem.errors import InvalidFile
+from stagewise.reports.files import in_one_step
 from stagewise.reports.findings import Findings
-from stagewise.reports.result import write_text
-
-WORLDS = ("LinearWorld", "ArmsWorld", "TableWorld")
+from stagewise.simulation.judge import OURS
+from stagewise.simulation.plan import agreed, begin
 
 
 class Kept:
@@ -21,11 +20,11 @@ class Kept:
 
     def __init__(self, folder: Path | None, plan: dict[str, Any]) -> None:
         kind = plan["world"].get("world", {}).get("kind")  # none, where a function draws them
-        known = kind in WORLDS and isinstance(plan["policy"]["settings"], dict)
+        known = kind in [world.__name__ for world in OURS] and isinstance(plan["policy"]["settings"], dict)
         self.folder = folder / "batches" if folder is not None and known else None
         self.plan = json.loads(json.dumps(plan))
-        if self.folder is not None and (path := self.folder / "plan.json").exists():
-            agree(path, self.plan)
+        if self.folder is not None:
+            agreed(self.folder, self.plan, self.plan)
 
     def path(self, first: int) -> Path:
         """Return where the batch from run `first` on lies."""
@@ -33,15 +32,11 @@ class Kept:
         return self.folder / f"from-{first:09d}.npz"
 
     def keep(self, first: int, findings: Findings) -> None:
-        """Write a batch beside its place, then move it there in one step."""
+        """Write a batch, whole or not at all."""
         if self.folder is not None:
-            if not (plan := self.folder / "plan.json").exists():
-                self.folder.mkdir(parents=True, exist_ok=True)
-                write_text(plan, json.dumps(self.plan, indent=1))
-            draft = self.path(first).with_suffix(".part")
-            with draft.open("wb") as file:
+            begin(self.folder, self.plan)
+            with in_one_step(self.path(first)) as draft, draft.open("wb") as file:
                 np.savez(file, **findings._asdict())
-            os.replace(draft, self.path(first))
 
     def found(self, first: int) -> Findings | None:
         """Return a batch that was played before."""
@@ -57,14 +52,3 @@ class Kept:
         """Take the batches away: the certificate is there."""
         if self.folder is not None and self.folder.exists():
             shutil.rmtree(self.folder)
-
-
-def agree(path: Path, plan: dict[str, Any]) -> None:
-    """Refuse batches of another plan."""
-    kept = json.loads(path.read_text(encoding="utf-8"))
-    for key, value in plan.items():
-        if kept.get(key) != value:
-            raise InvalidFile(
-                f"{path.parent} holds batches of another certificate, whose {key} differs; "
-                "choose another folder or delete that one"
-            )

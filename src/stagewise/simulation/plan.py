@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import stagewise
 from stagewise.policies.saved import KINDS, encoded
 from stagewise.problem.errors import InvalidFile, InvalidProblem
-from stagewise.reports.result import Result, made, write_text
+from stagewise.reports.files import made, write_text
+from stagewise.reports.result import Result
 from stagewise.simulation.judge import judge
 from stagewise.worlds.world import World
 
@@ -61,19 +63,26 @@ def begin(out: Path | None, plan: dict[str, Any]) -> None:
         write_text(made(out) / "plan.json", json.dumps(plan, indent=1))
 
 
-def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, Result]:
-    """Return the runs that the folder holds already; refuse a folder of another plan."""
+def agreed(out: Path, plan: dict[str, Any], keys: Iterable[str]) -> bool:
+    """Say whether a folder was begun; refuse one that was begun for another plan."""
     path = out / "plan.json"
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {}
+        return False
     except OSError as error:
         raise InvalidFile(f"{out} cannot be used as a folder: {error.strerror}") from None
     except ValueError as error:
         raise InvalidFile(f"{path} is not whole: {error}; choose another folder") from None
-    for key in ("policy", "world", "rounds", "record", "seed", "audit"):
+    for key in keys:
         if not isinstance(kept, dict) or kept.get(key) != plan.get(key):
             raise InvalidFile(f"{out} holds runs of another plan, whose {key} differs; choose another folder")
+    return True
+
+
+def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, Result]:
+    """Return the runs that the folder holds already; refuse a folder of another plan."""
+    if not agreed(out, plan, ("policy", "world", "rounds", "record", "seed", "audit")):
+        return {}
     parts = {run: out / "parts" / f"run-{run:06d}" for run in numbers}
     return {run: Result.load(part) for run, part in parts.items() if (part / "manifest.json").exists()}

@@ -29,6 +29,7 @@ from stagewise.worlds.linear import LinearWorld
 
 MOST_RAYS = 12  # beyond them the numbers of a run do not fit into a thread's 255 registers
 MOST_ARMS = 16
+MANY: int | None = None  # registers for rays: as many as a thread can have
 FEWER = 128  # registers for arms: twice the warps, for the price of a few numbers in memory (benchmarks/README.md)
 TABLES = (  # of the normal quantiles: a thread reads an argument faster than it makes a number out of its own code
     (normal.CENTRE_NUMERATOR, normal.CENTRE_DENOMINATOR),
@@ -160,7 +161,7 @@ def compiled(source: str, registers: int | None = None, **more: Any) -> Any:
 @cache
 def compiled_rays(form: unrolled_rays.Rays, kind: int, dimension: int) -> Any:
     """Return the loop over rays of one form."""
-    return compiled(unrolled_rays.written(form), radius=radius_for(kind, dimension))
+    return compiled(unrolled_rays.written(form), registers=MANY, radius=radius_for(kind, dimension))
 
 
 @cache

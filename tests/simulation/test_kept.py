@@ -1,0 +1,66 @@
+"""A certificate that was cut short goes on from its folder."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.simulation.certified import FIXED, certified, without_times
+
+import stagewise as sw
+from stagewise.simulation import certify as certify_module
+from stagewise.simulation.certify import findings_of
+
+
+class PowerCut(Exception):
+    """Ends a certificate in the middle."""
+
+
+def test_a_certificate_that_was_cut_short_goes_on_from_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[int] = []
+
+    def counting(family: Any, rounds: int, seed: int, backend: str, first: int, count: int) -> Any:
+        if len(played) == 3:
+            raise PowerCut
+        played.append(first)
+        return findings_of(family, rounds, seed, backend, first, count)
+
+    whole = certified(runs=100, early=False)
+    monkeypatch.setattr(certify_module, "findings_of", counting)
+    with pytest.raises(PowerCut):
+        certified(runs=100, early=False, out=tmp_path)
+    assert not (tmp_path / "certificate.json").exists()
+    before = list(played)
+    monkeypatch.setattr(certify_module, "findings_of", findings_of)
+    with pytest.raises(sw.InvalidFile, match="another plan, whose seed differs"):
+        certified(runs=100, early=False, out=tmp_path, seed=1)
+    kept = sorted((tmp_path / "batches").glob("from-*.npz"))
+    assert len(kept) == 3
+    played.clear()
+    played.extend([-1] * 4)  # no more power cuts
+    monkeypatch.setattr(certify_module, "findings_of", counting)
+    again = certified(runs=100, early=False, out=tmp_path)
+    assert not set(before) & set(played)
+    assert without_times(again) == without_times(whole)
+    assert not (tmp_path / "batches").exists()
+
+
+def test_a_batch_that_was_tampered_with_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut(*task: Any) -> Any:
+        if task[-2] > 0:
+            raise PowerCut
+        return findings_of(*task)
+
+    monkeypatch.setattr(certify_module, "findings_of", cut)
+    with pytest.raises(PowerCut):
+        certified(runs=100, early=False, out=tmp_path)
+    (batch,) = (tmp_path / "batches").glob("from-*.npz")
+    batch.write_bytes(b"nothing")
+    with pytest.raises(sw.InvalidFile, match="is not a batch of runs; delete it"):
+        certified(runs=100, early=False, out=tmp_path)
+
+
+def test_nothing_is_kept_of_worlds_that_no_file_can_tell_apart(tmp_path: Path) -> None:
+    certified(world=lambda run: FIXED, runs=40, out=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["certificate.html", "certificate.json"]

@@ -1,0 +1,107 @@
+"""Certificates checked again: to the bit, within a tolerance, and against what was rewritten."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.simulation.certified import FAMILIES, certified
+
+import stagewise as sw
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_certificate_can_be_played_again(name: str, tmp_path: Path) -> None:
+    policy, world = FAMILIES[name]
+    certified(policy, world, runs=100, out=tmp_path)
+    given = {"policy": policy, "world": world} if "function" in name else {}
+    found = sw.verify(tmp_path / "certificate.json", part=0.2, **given)
+    assert found.stands
+    assert found.equal == found.batches > 1
+    if given:
+        with pytest.raises(sw.InvalidProblem, match="drawn by"):
+            sw.verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda c: c["batches"][0].update(digest="0" * 64), "give other numbers"),
+        (lambda c: c["plan"].update(seed=1), "give other numbers"),
+        (lambda c: c["policy"]["settings"].update(noise=0.4), "give other numbers"),
+        (lambda c: c.update(verdict="refuted"), "its verdict"),
+        (lambda c: c["violations"].update(happened=99), "broken limits"),
+        (lambda c: c["coverage"][0].update(happened=1000), "intervals"),
+        (lambda c: c["batches"].pop(0), "not those of its plan"),
+        (lambda c: c["thresholds"][0].update(value=0.9), "the limits it names"),
+        (lambda c: c["claim"].update(rounds=10**9), "other rounds"),
+        (lambda c: c["assumptions"][0].update(kept=False), "was assumed"),
+        (lambda c: c["margins"]["cost"]["quantiles"].update({"0": 0.2}), "left to the limits"),
+    ],
+)
+def test_a_certificate_that_was_tampered_with_does_not_stand(change: Any, fault: str, tmp_path: Path) -> None:
+    certified(runs=100, out=tmp_path)
+    path = tmp_path / "certificate.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    found = sw.verify(path, part=1.0)
+    assert not found.stands
+    assert any(fault in words for words in found.faults)
+
+
+def test_another_version_is_compared_within_a_tolerance(tmp_path: Path) -> None:
+    certified(runs=100, out=tmp_path)
+    path = tmp_path / "certificate.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["made"]["versions"]["numpy"] = "1.0"
+    for batch in content["batches"]:
+        batch["digest"] = "0" * 64
+        batch["regret"] *= 1.0 + 1e-9
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert sw.verify(path, part=1.0).stands
+    content["batches"][0]["regret"] *= 1.01
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert not sw.verify(path, part=1.0).stands
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.update(made=3),
+        lambda c: c["plan"].update(rounds=0),
+        lambda c: c["plan"].update(seed=2**70),
+        lambda c: c.update(batches=[]),
+        lambda c: c["policy"].update(kind="Magic"),
+        lambda c: c.pop("margins"),
+    ],
+)
+def test_a_certificate_that_cannot_be_played_is_refused(change: Any, tmp_path: Path) -> None:
+    certified(runs=4, out=tmp_path)
+    path = tmp_path / "certificate.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(sw.StagewiseError):
+        sw.verify(path)
+
+
+def test_the_part_is_chosen_by_a_seed(tmp_path: Path) -> None:
+    certified(runs=4, out=tmp_path)
+    with pytest.raises(sw.InvalidProblem, match="seed is -1"):
+        sw.verify(tmp_path, seed=-1)
+
+
+@pytest.mark.parametrize("part", [0.0, 1.5, float("nan")])
+def test_a_part_must_be_a_share(part: float, tmp_path: Path) -> None:
+    certified(runs=2, out=tmp_path)
+    with pytest.raises(sw.InvalidProblem, match="part is"):
+        sw.verify(tmp_path, part=part)
+
+
+def test_what_is_no_certificate_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "certificate.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(sw.InvalidFile, match="no certificate"):
+        sw.verify(tmp_path)
+    with pytest.raises(sw.InvalidFile, match="no certificate"):
+        sw.verify(tmp_path / "nowhere.json")

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from tests.kernels.textbook import Fit, fitted, radius_of, unit_rows
 
-from stagewise import SafeAction, State
+from stagewise import Draw, SafeAction, State
 from stagewise.kernels.compile import Floats
 from stagewise.policies.policy import Played
+from stagewise.records.decision import Decision
 
 BASELINES = ["origin", "known", "reward unknown", "cost unknown", "unknown"]
 
@@ -164,3 +165,9 @@ def longest(allowed: Any, target: Floats) -> float:
         last = len(steps) - 1 if fine.all() else max(int(np.argmin(fine)) - 1, 0)
         low, width = float(steps[last]), float(steps[1] - steps[0])
     return low
+
+
+def decided(kind: Any, problem: Problem, targets: Any = None, **more: Any) -> Decision:
+    """Return what a policy decides on a problem's rays, or on other ones."""
+    policy, state = problem.ready(kind, **more)
+    return policy.decide(state, problem.targets if targets is None else targets, Draw())

@@ -1,0 +1,74 @@
+"""ROFUL: rays compared at their longest plausible step, and the safe part of it played."""
+
+import numpy as np
+import pytest
+from tests.policies.reading import BASELINES, Reading, decided, longest, random_problem, reading_of
+
+from stagewise import LCLUCB, ROFUL, Draw, SafeAction
+from stagewise.kernels.compile import Floats
+from stagewise.policies.policy import Played
+
+
+def directional(reading: Reading, targets: Floats) -> tuple[int, float]:
+    """Return the ray and step by spec 5, "in our notation": slopes along v = x − x₀ beside a known safe action."""
+    slack, best, chosen = reading.slack, 0.0, (-1, 0.0)
+    for ray, target in enumerate(targets):
+        way = target - reading.safe
+        estimates = np.array([fit.estimates(way) for fit in reading.costs])
+        doubts = np.array([beta * fit.widths(way) for fit, beta in reading.each_cost()])
+        dear = np.minimum(estimates + doubts, reading.ceilings - (reading.thresholds - slack))
+        cheap = estimates - doubts
+        hope = reading.reward.estimates(way) + reading.radii[0] * reading.reward.widths(way)
+        reach = min([1.0, *(slack / cheap)[cheap > slack]])
+        if reach * hope > best:
+            best, chosen = reach * hope, (ray, min([reach, *(slack / dear)[dear > slack]]))
+    return chosen
+
+
+@pytest.mark.parametrize("cost_bound", [None, 0.85])
+@pytest.mark.parametrize("constraints", [1, 3])
+@pytest.mark.parametrize("baseline", ["origin", "known"])
+def test_roful_is_the_specified_formula(baseline: str, constraints: int, cost_bound: float | None) -> None:
+    for seed in range(40):
+        problem = random_problem(seed, baseline, constraints)
+        decision = decided(ROFUL, problem, cost_bound=cost_bound)
+        ray, step = directional(reading_of(problem, cost_bound=cost_bound), problem.targets)
+        assert decision.index == ray
+        assert decision.step == pytest.approx(step, rel=1e-9)
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_roful_compares_rays_at_their_longest_plausible_step_and_plays_the_safe_part(baseline: str) -> None:
+    cut = 0
+    for seed in range(20):
+        problem = random_problem(seed, baseline, 3)
+        reading, decision = reading_of(problem), decided(ROFUL, problem)
+        plausible = [longest(reading.is_plausible, target) for target in problem.targets]
+        ends = [reading.along(target, step) for target, step in zip(problem.targets, plausible, strict=True)]
+        hopes = [float(reading.hoped(end, lift=0.0)) for end in [*ends, reading.safe]]
+        best = int(np.argmax(hopes))
+        assert decision.index == (best if best < len(ends) else -1)
+        if decision.index >= 0:
+            safe = longest(reading.is_safe, problem.targets[best])
+            assert decision.step == pytest.approx(min(safe, plausible[best]), abs=1e-9)
+            assert decision.hoped == pytest.approx(hopes[best], rel=1e-8)
+            cut += plausible[best] < 1.0
+    assert cut > 0
+
+
+def test_roful_steps_no_farther_than_is_plausible_though_a_bound_on_mean_costs_would_let_it() -> None:
+    safe = SafeAction(features=np.zeros(2))
+    policy = ROFUL(safe_action=safe, threshold=0.5, noise=0.01, cost_bound=0.6)
+    state = policy.start()
+    for _ in range(2000):  # costs above the bound that was promised
+        state = policy.absorb(state, Played(np.array([1.0, 0.0])), np.array([0.9, 1.0]))
+    decision = policy.decide(state, [[1.0, 0.0]], Draw())
+    assert 0.5 < decision.step < 0.55 < 0.5 / 0.6
+
+
+def test_roful_is_lc_lucb_with_directional_optimism() -> None:
+    problem = random_problem(4, "known", 3)
+    one, other = decided(ROFUL, problem), decided(LCLUCB, problem, optimism="directional")
+    assert (one.index, one.step, one.hoped) == (other.index, other.step, other.hoped)
+    with pytest.raises(TypeError):
+        ROFUL(**problem.settings, optimism="inflated")

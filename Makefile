@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+READY := .venv/ready
 SIZE ?= quick
 OUT ?= reproduction
 PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
@@ -32,7 +33,8 @@ test: lint
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow
 
-test-gpu: .venv/ready
+# Where packages are installed and no registry can be reached: make test-gpu READY= BIN=/folder/of/python
+test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -m gpu tests/gpu
 	$(BIN)/python benchmarks/gpu.py
 

@@ -101,6 +101,26 @@ def test_the_general_loop_on_arms_compiles_without_a_device(compiler: Any, audit
     assert ".visible .entry" in assembled(compiler, play, cuda_loops.shared_by_arms(bandit, arbiter), ARMS.costs)
 
 
+class Idle:
+    """A loop that Numba sets up for its threads, and that is then not played."""
+
+    def __init__(self) -> None:
+        self.play = pytest.importorskip("numba.cuda").jit(lambda *arguments: None)
+
+    def __getitem__(self, shape: tuple[int, int]) -> Any:
+        self.play[shape]
+        return lambda *arguments: None
+
+
+def test_a_few_runs_are_no_reason_to_warn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "driver", lambda: None)
+    monkeypatch.setattr(cuda, "call_for", lambda *arguments: registers.Call(Idle(), ()))
+    policy = sw.LCLUCB(**SETTINGS)
+    cuda.launcher(policy, judge(policy, RAYS), False)(np.arange(4), np.arange(8), 0, 10)
+    with pytest.warns(Warning, match="under-utilization"):  # what others launch is their own business
+        Idle()[1, cuda.THREADS]
+
+
 def test_without_a_device_the_cpu_is_offered() -> None:
     try:
         from numba import cuda as target

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 
 from stagewise.kernels.audit import UNKNOWN, audit_size
@@ -119,6 +120,19 @@ def launcher(policy: Any, judge: Judge, audited: bool) -> Callable[..., None]:
     arguments = tuple(cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in shared)
 
     def launch(ends: Any, runs: Any, seed: Any, rounds: Any, *traces: Any) -> None:
-        kernel[(runs.size + THREADS - 1) // THREADS, THREADS](*arguments, ends, runs, seed, rounds, *traces)
+        spread(kernel, runs.size)(*arguments, ends, runs, seed, rounds, *traces)
 
     return launch
+
+
+def spread(kernel: Any, runs: int) -> Any:
+    """Return a kernel set up for so many runs, a thread each.
+
+    Numba warns of fewer than 128 blocks. How many runs there are is the user's business, and a few are played too.
+    """
+    config: Any = numba.config
+    asked, config.CUDA_LOW_OCCUPANCY_WARNINGS = config.CUDA_LOW_OCCUPANCY_WARNINGS, 0
+    try:
+        return kernel[(runs + THREADS - 1) // THREADS, THREADS]
+    finally:
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = asked

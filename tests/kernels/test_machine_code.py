@@ -1,0 +1,134 @@
+"""Machine code is found again in another process, never when it is old, and compiled where it cannot be kept."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+from tests.kernels.processes import ALONE, ASK, COMPILED, FOUND, asked, copied, files
+
+from stagewise.kernels import kept
+
+CALLED = "from stagewise.kernels.compile import kernel\n\n\n@kernel\ndef number() -> float:\n    return 1.0\n"
+CALLER = """from stagewise.kernels.compile import kernel
+from {called} import number
+
+
+@kernel
+def twice() -> float:
+    return 2.0 * number()
+"""
+UNKNOWN_USER = f"""
+import pwd
+
+def nobody(uid):
+    raise KeyError(uid)
+
+pwd.getpwuid = nobody
+{ASK}"""
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """Return a cache with a kernel in it."""
+    cache = tmp_path / "cache"
+    assert asked(STAGEWISE_CACHE=str(cache)) == (COMPILED, "")
+    return cache
+
+
+def read_only(folder: Path) -> Path:
+    """Take the right to write from everybody."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    return folder
+
+
+def test_it_is_found_again(filled: Path) -> None:
+    assert asked(STAGEWISE_CACHE=str(filled)) == (FOUND, "")
+
+
+def test_it_is_found_where_the_package_was_copied(filled: Path, tmp_path: Path) -> None:
+    assert asked(package=copied(tmp_path), STAGEWISE_CACHE=str(filled)) == (FOUND, "")
+
+
+def test_a_filled_cache_that_is_read_only_is_used(filled: Path) -> None:
+    before = files(read_only(filled))
+    assert asked(bound=True, STAGEWISE_CACHE=str(filled)) == (FOUND, "")
+    assert files(filled) == before
+
+
+def test_an_empty_cache_that_is_read_only_costs_time_and_one_sentence(tmp_path: Path) -> None:
+    out, complaint = asked(bound=True, STAGEWISE_CACHE=str(read_only(tmp_path)))
+    assert out == COMPILED
+    assert complaint.count(ALONE) == 1
+    assert "Permission denied" in complaint
+    assert files(tmp_path) == {}
+
+
+def test_a_user_without_a_home_costs_time_and_one_sentence(tmp_path: Path) -> None:
+    out, complaint = asked(UNKNOWN_USER, TMPDIR=str(tmp_path))
+    assert out == COMPILED
+    assert complaint.count(ALONE) == 1
+    assert files(tmp_path) == {}
+
+
+def test_a_home_that_is_not_there_costs_time_and_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    out, complaint = asked(HOME=str(tmp_path / "file" / "home"), TMPDIR=str(tmp_path))
+    assert out == COMPILED
+    assert complaint.count(ALONE) == 1
+    assert list(files(tmp_path)) == [str(tmp_path / "file")]
+
+
+@pytest.mark.parametrize(
+    "names", [("STAGEWISE_CACHE", "XDG_CACHE_HOME", "HOME"), ("XDG_CACHE_HOME", "HOME"), ("HOME",)]
+)
+def test_the_first_that_is_named_is_used(names: tuple[str, ...], tmp_path: Path) -> None:
+    asked(**{name: str(tmp_path / name) for name in names})
+    assert [path.name for path in tmp_path.iterdir()] == [names[0]]
+
+
+def test_where_warnings_are_errors_nothing_fails(tmp_path: Path) -> None:
+    code = f"import warnings\nwarnings.simplefilter('error')\n{ASK}"
+    assert asked(code, bound=True, STAGEWISE_CACHE=str(read_only(tmp_path))) == (COMPILED, "")
+
+
+def test_what_is_damaged_is_compiled_again(filled: Path) -> None:
+    before = files(filled)
+    for name, content in before.items():
+        Path(name).write_bytes(content[: len(content) // 2])
+    assert asked(STAGEWISE_CACHE=str(filled)) == (COMPILED, "")
+    assert asked(STAGEWISE_CACHE=str(filled)) == (FOUND, "")
+
+
+def test_what_stands_under_another_name_is_compiled_again(filled: Path) -> None:
+    for name, content in files(filled).items():
+        key, parts = pickle.loads(content)
+        Path(name).write_bytes(pickle.dumps(((*key[:-1], "another"), parts)))
+    assert asked(STAGEWISE_CACHE=str(filled)) == (COMPILED, "")
+
+
+@pytest.mark.parametrize("room", ["kernels", "simulation", "worlds"])
+def test_a_kernel_that_calls_a_changed_one_is_compiled_again(room: str, tmp_path: Path) -> None:
+    """The change is in another file than the kernel that was asked for, of the same size and at the same time."""
+    package, cache = copied(tmp_path), str(tmp_path / "cache")
+    (package / room / "called.py").write_text(CALLED)
+    (package / room / "caller.py").write_text(CALLER.format(called=f"stagewise.{room}.called"))
+    code = f"from stagewise.{room}.caller import twice\nprint(twice(), sum(twice.stats.cache_hits.values()))"
+    assert [asked(code, package, STAGEWISE_CACHE=cache)[0] for _ in range(2)] == ["2.0 0", "2.0 1"]
+    (package / room / "called.py").write_text(CALLED.replace("1.0", "5.0"))
+    assert [asked(code, package, STAGEWISE_CACHE=cache)[0] for _ in range(2)] == ["10.0 0", "10.0 1"]
+
+
+def test_a_kernel_outside_the_package_is_not_kept(tmp_path: Path) -> None:
+    """Nobody can tell which texts it is made of."""
+    (tmp_path / "called.py").write_text(CALLED)
+    (tmp_path / "caller.py").write_text(CALLER.format(called="called"))
+    code = f"import sys\nsys.path.append({str(tmp_path)!r})\nfrom caller import twice\nprint(twice())"
+    assert asked(code, STAGEWISE_CACHE=str(tmp_path / "cache"))[0] == "2.0"
+    (tmp_path / "called.py").write_text(CALLED.replace("1.0", "5.0"))
+    assert asked(code, STAGEWISE_CACHE=str(tmp_path / "cache"))[0] == "10.0"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_other_makers_have_another_folder() -> None:
+    assert len({kept.folder(kept.sources(), makers) for makers in ([], ["1.0"], ["1.1"], ["1.", "1"])}) == 4

@@ -1,0 +1,92 @@
+"""A sieve over what machine code is made of: each such file is in the name of the folder where the code is kept."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stagewise.kernels import kept
+
+FILES = sorted(kept.PACKAGE.rglob("*.py"))
+SOURCES = kept.sources()
+
+
+def imported(tree: ast.AST) -> dict[str, str]:
+    """Return the names that a file imports, and where they stand: `radius` in stagewise.kernels.radius, say."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        if isinstance(node, ast.Import):
+            found |= {alias.asname or alias.name: alias.name for alias in node.names}
+    return found
+
+
+def is_a_source(name: str) -> bool:
+    """Return whether a dotted name is of other people's packages, or stands in a file that is in the folder's name."""
+    parts = name.split(".")
+    if parts[0] != "stagewise":
+        return True
+    files = [kept.PACKAGE.joinpath(*parts[1:end]).with_suffix(".py") for end in (len(parts), len(parts) - 1)]
+    return any(path in SOURCES for path in files)
+
+
+def ingredients(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield what goes into machine code: kernels wherever they are defined, and the values that a file names."""
+    yield from (node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and "kernel" in [ast.unparse(mark) for mark in node.decorator_list]:
+            yield from node.body
+
+
+def strangers(source: str) -> list[str]:
+    """Return the imported names that go into machine code and stand in no file that is in the folder's name."""
+    tree = ast.parse(source)
+    names = imported(tree)
+    used = {node.id for part in ingredients(tree) for node in ast.walk(part) if isinstance(node, ast.Name)}
+    return sorted(names[name] for name in used & names.keys() if not is_a_source(names[name]))
+
+
+def makes_kernels(source: str) -> bool:
+    """Return whether a file imports what makes kernels."""
+    return "stagewise.kernels.compile.kernel" in imported(ast.parse(source)).values()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(kept.PACKAGE)))
+def test_kernels_are_made_of_what_is_in_the_folders_name(path: Path) -> None:
+    assert strangers(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(kept.PACKAGE)))
+def test_who_makes_kernels_is_in_the_folders_name(path: Path) -> None:
+    assert path in SOURCES or not makes_kernels(path.read_text(encoding="utf-8"))
+
+
+def test_there_are_kernels_in_two_rooms() -> None:
+    assert {"kernels", "simulation"} <= {path.parent.name for path in SOURCES if "@kernel" in path.read_text("utf-8")}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from stagewise.policies.agent import MOST\n\n@kernel\ndef f() -> int:\n    return MOST",
+        "from stagewise.policies import agent\n\n@kernel\ndef f() -> int:\n    return agent.MOST",
+        "from stagewise.policies.agent import MOST\n\nTWICE = 2 * MOST",
+        "from stagewise.policies.agent import MOST\n\ndef g():\n    @kernel\n    def f() -> int:\n        return MOST",
+    ],
+)
+def test_the_sieve_catches_strangers(source: str) -> None:
+    assert strangers(source)
+
+
+def test_the_sieve_lets_kernels_and_other_peoples_packages_pass() -> None:
+    source = (
+        "import math\nfrom stagewise.kernels.tie import TIE\n\n@kernel\ndef f() -> float:\n    return math.pi * TIE"
+    )
+    assert strangers(source) == []
+
+
+def test_the_sieve_knows_who_makes_kernels() -> None:
+    assert makes_kernels("from stagewise.kernels.compile import Floats, kernel\n\nf = kernel(g)")
+    assert not makes_kernels("from stagewise.kernels.compile import Floats")

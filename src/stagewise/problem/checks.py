@@ -46,17 +46,19 @@ def number(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) 
         raise error(f"{name} is {shown(value)}; it must be a number that a double can hold") from None
     if not math.isfinite(result):
         raise error(f"{name} is {result}; it must be finite, since every bound is built from it")
+    if abs(result) > LARGEST:
+        raise error(f"{name} is {result}; beyond {LARGEST:g} its square cannot be reckoned with")
     return result
 
 
-def observed(value: Any, name: str) -> float:
+def observed(value: Any, name: str, error: type[StagewiseError] = InvalidOutcome) -> float:
     """Return an outcome that was seen: a finite float; True counts as 1 and False as 0.
 
     >>> observed(True, "the reward")
     1.0
     """
     given = alone(value)
-    return float(given) if isinstance(given, TRUTHS) else number(value, name, InvalidOutcome)
+    return float(given) if isinstance(given, TRUTHS) else number(value, name, error)
 
 
 def positive(value: Any, name: str) -> float:
@@ -120,6 +122,18 @@ def one_of(value: Any, choices: Sequence[str], name: str) -> str:
     return str.__str__(given)
 
 
+def missing(value: Any, names: Sequence[str]) -> list[str]:
+    """Return which of these attributes an object does not have, or does not tell."""
+
+    def has(name: str) -> bool:
+        try:
+            return hasattr(value, name)
+        except Exception:
+            return False
+
+    return [name for name in names if not has(name)]
+
+
 def as_array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> npt.NDArray[Any]:
     """Return what NumPy makes of a value, whatever its type."""
     try:
@@ -155,6 +169,18 @@ def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -
     return result.reshape(given.shape)
 
 
+def outcomes(value: Any, name: str) -> Floats:
+    """Return outcomes that were seen, one array of finite numbers; True counts as 1 and False as 0.
+
+    >>> outcomes([True, False], "the rewards")
+    array([1., 0.])
+    """
+    given = as_array(value, name, InvalidOutcome)
+    if given.dtype.kind == "O":  # such as a column of pandas where truth values may be missing
+        given = np.asarray(np.frompyfunc(lambda entry: entry + 0 if isinstance(entry, TRUTHS) else entry, 1, 1)(given))
+    return array(given.astype(np.float64) if given.dtype.kind == "b" else given, name, InvalidOutcome)
+
+
 def frozen(values: Floats) -> Floats:
     """Return a copy that nobody can write to."""
     copy = np.array(values, dtype=np.float64, order="C")
@@ -182,10 +208,17 @@ def entries_of(value: Any, what: str, error: type[StagewiseError] = InvalidProbl
     return list(given)
 
 
-def kept(value: Any) -> Any:
-    """Return a copy of what a user may go on changing, so that what was promised stays promised."""
+def kept(value: Any, name: str = "a mapping") -> Any:
+    """Return a copy of what a user may go on changing, so that what was promised stays promised.
+
+    >>> kept(np.array("paper")), kept(np.int64(3))
+    ('paper', 3)
+    """
+    value = alone(value)
+    if isinstance(value, np.number | np.bool_ | np.str_) and not isinstance(value, np.timedelta64):
+        return value.item()
     if isinstance(value, Mapping):
-        return mapping_of(value, "a mapping")
+        return mapping_of(value, name)
     if isinstance(value, np.ndarray):
         return value.copy()
     return list(value) if isinstance(value, list | tuple) else value

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stagewise.problem.checks import mapping_of
-from stagewise.problem.errors import InvalidOutcome, StagewiseError
+from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.words import shown
 
 
@@ -39,7 +39,9 @@ def labels(value: Any) -> list[Any] | None:
     return names if any(isinstance(name, str) for name in names) else None
 
 
-def in_order(given: Mapping[Any, Any], names: Sequence[str], what: str, error: type[StagewiseError]) -> list[Any]:
+def in_order(
+    given: Mapping[Any, Any], names: Sequence[str], what: str, error: type[StagewiseError] = InvalidProblem
+) -> list[Any]:
     """Return the entries by the constraints' names, which must all be there and no others."""
     if set(given) != set(names):
         raise error(f"{what} names {shown(list(given))}; the constraints are {shown(list(names))}")

@@ -1,8 +1,7 @@
 """What an attack is: a valid call with one or two of its arguments replaced, and what must not come of it."""
 
-import contextlib
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,15 +11,15 @@ from tests.fuzz.hostile import HOSTILE
 
 from stagewise import StagewiseError
 
-OURS = str(Path("src") / "stagewise")
+Way = dict[str, str]  # from an argument's name to the name of the hostile value it is replaced by
 
 
 class Fault(AssertionError):
     """An interior error where a sentence belongs, or a sentence that is none."""
 
 
-def attempted(function: Any, arguments: dict[str, Any]) -> bool:
-    """Call, and say whether it was refused; anything but a result or a sentence is a fault."""
+def refused(function: Callable[..., Any], arguments: dict[str, Any]) -> bool:
+    """Call, and say whether it was refused; anything but an answer or one short line is a fault."""
     try:
         function(**arguments)
     except StagewiseError as error:
@@ -29,33 +28,38 @@ def attempted(function: Any, arguments: dict[str, Any]) -> bool:
             raise Fault(f"{len(text)} characters: {text!r}") from error
         return True
     except Exception as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if OURS in frame.filename]
-        place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "before our code"
+        places = [f for f in traceback.extract_tb(error.__traceback__) if "stagewise" in Path(f.filename).parts]
+        place = f"{Path(places[-1].filename).name}:{places[-1].lineno}" if places else "no line of ours"
         raise Fault(f"{type(error).__name__} at {place}: {str(error)[:200]!r}") from error
     return False
 
 
-def singles(call: Call) -> Iterator[dict[str, str]]:
-    """Yield every way to replace one argument, as the argument's name and the hostile value's."""
+def singles(call: Call) -> Iterator[Way]:
+    """Yield every way to replace one argument."""
     for name in call.arguments:
         for value in HOSTILE:
             if name not in call.patient or value not in LARGE:
                 yield {name: value}
 
 
-def pairs(call: Call, count: int, seed: int) -> Iterator[dict[str, str]]:
+def pairs(call: Call, count: int, seed: int) -> Iterator[Way]:
     """Yield ways to replace two arguments, by chance."""
     chance, ways = Random(seed), list(singles(call))
     for _ in range(count if len(call.arguments) > 1 else 0):
         yield {**chance.choice(ways), **chance.choice(ways)}
 
 
-def faults(call: Call, ways: Iterator[dict[str, str]]) -> Iterator[str]:
-    """Yield what went wrong with these replacements."""
+def replaced(call: Call, way: Way) -> dict[str, Any]:
+    """Return the arguments of an attack."""
+    return {**call.arguments, **{name: HOSTILE[value] for name, value in way.items()}}
+
+
+def faults(call: Call, ways: Iterable[Way]) -> list[str]:
+    """Return what went wrong with these replacements; the valid call itself must be taken."""
+    found = ["the valid call is refused"] if refused(call.function, call.arguments) else []
     for way in ways:
-        with contextlib.suppress(KeyError):
-            arguments = {**call.arguments, **{name: HOSTILE[value] for name, value in way.items()}}
-            try:
-                attempted(call.function, arguments)
-            except Fault as fault:
-                yield f"{way}: {fault}"
+        try:
+            refused(call.function, replaced(call, way))
+        except Fault as fault:
+            found.append(f"{way}: {fault}")
+    return found

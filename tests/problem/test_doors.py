@@ -169,7 +169,7 @@ def test_exact_numbers_stand_in_arrays() -> None:
         array([10**400], "it")
     with refused(InvalidProblem, "an entry of it", "nan", "finite"):
         array([Decimal("nan")], "it")
-    with refused(InvalidProblem, "it", "below 1e+100"):
+    with refused(InvalidProblem, "an entry of it", "beyond 1e+100"):
         array([Fraction(10**101)], "it")
     assert array([Fraction(10**99)], "it")[0] < LARGEST
 
@@ -177,7 +177,7 @@ def test_exact_numbers_stand_in_arrays() -> None:
 def test_what_numpy_cannot_take_is_refused() -> None:
     with refused(InvalidProblem, "it", "rows differ in length"):
         as_array([[1.0], [1.0, 2.0]], "it")
-    with refused(InvalidProblem, "it", "must be an array of numbers"):
+    with refused(InvalidProblem, "it", "must be a rectangular array of numbers"):
         as_array(Mute(), "it")
 
 
@@ -215,6 +215,7 @@ NO_PATHS = {
     "half a pair": "agent\ud800.json",
     "a long name": "a" * 256,
     "a long folder": "a" * 300 + "/agent.json",
+    "a long path": "a/" * 3000,
     "a list": ["agent.json"],
     "mute": Mute(),
     "a class": Path,

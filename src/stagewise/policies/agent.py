@@ -80,7 +80,7 @@ class Agent:
         """Take in the outcome of a decision, given as itself or by its round."""
         with self._alone:
             round_ = decision.round if isinstance(decision, Decision) else decision
-            counted = isinstance(round_, WHOLE) and not isinstance(round_, bool)
+            counted = isinstance(round_, WHOLE) and not isinstance(round_, bool | np.timedelta64)
             waiting = self._open.get(round_) if counted else None
             if waiting is None:
                 known = counted and 0 <= round_ < self.round

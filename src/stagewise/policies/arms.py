@@ -66,7 +66,8 @@ def eligible_arms(actions: Any, arms: int) -> Flags:
 
 def logged_arms(actions: Any, arms: int) -> Ints:
     """Return arms that were pulled, one a row."""
-    given = as_array(actions, "the logged arms", InvalidActions)
+    rule = f"a list of whole numbers from 0 to {arms - 1}"
+    given = as_array(actions, "the logged arms", InvalidActions, rule)
     if given.ndim != 1 or given.dtype.kind not in "iu" or not np.all((given >= 0) & (given < arms)):
-        raise InvalidActions(f"the logged arms must be a list of whole numbers from 0 to {arms - 1}")
+        raise InvalidActions(f"the logged arms must be {rule}")
     return given.astype(np.int64)

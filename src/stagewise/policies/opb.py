@@ -102,7 +102,7 @@ class OPB(Learning):
         written, work = Written.room(m, self.arms, home), np.empty(opb.home_size(m))
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
         told = (self.flags, self.numbers, state.memory)
-        code = opb.decide(eligible, *told, work, written.flat, written.support, lottery)
+        code = int(opb.decide(eligible, *told, work, written.flat, written.support, lottery))
         arm = code if code >= 0 else home
         return decision_from(code, arm, written, eligible, self.thresholds, draw.round)
 

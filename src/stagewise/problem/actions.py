@@ -16,7 +16,7 @@ ALL.flags.writeable = False
 
 def mask_of(chosen: Any, count: int) -> Flags:
     """Return a mask over `count` actions from indices or a mask; at least one action must remain."""
-    given = as_array(chosen, "the eligible actions", InvalidActions)
+    given = as_array(chosen, "the eligible actions", InvalidActions, "one list of indices or one mask")
     if given.dtype.kind == "b":
         if given.shape != (count,):
             raise InvalidActions(

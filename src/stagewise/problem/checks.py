@@ -134,14 +134,16 @@ def missing(value: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if not has(name)]
 
 
-def as_array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> npt.NDArray[Any]:
+def as_array(
+    value: Any, name: str, error: type[StagewiseError] = InvalidProblem, rule: str = "a rectangular array of numbers"
+) -> npt.NDArray[Any]:
     """Return what NumPy makes of a value, whatever its type."""
     try:
         return np.asarray(value)
     except ValueError:
-        raise error(f"{name} must be a rectangular array of numbers; its rows differ in length") from None
+        raise error(f"{name} must be {rule}; its rows differ in length") from None
     except Exception:  # whatever the object's own code came to
-        raise error(f"{name} is {shown(value)}; it must be an array of numbers") from None
+        raise error(f"{name} must be {rule}; what is given is {shown(value)}") from None
 
 
 def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> Floats:

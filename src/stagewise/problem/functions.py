@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import Floats, array, frozen, is_listing, mapping_of, number, shown
+from stagewise.problem.checks import Floats, array, as_array, frozen, is_listing, mapping_of, number, shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseError
 from stagewise.problem.tables import in_order
 
@@ -119,7 +119,8 @@ def answer(function: Callable[[Floats], Any], row: Floats, place: int, error: ty
             f"it raised {type(reason).__name__}"
         ) from reason
     if is_listing(value):
-        raise error(f"function {place} of a class answers with {shown(value)}; it must be one number")
+        shape = as_array(value, f"the answer of function {place} of a class", error).shape
+        raise error(f"function {place} of a class answers with shape {shape}; it must be one number")
     return number(value, f"the value of function {place} of a class at {shown(row.tolist())}", error)
 
 

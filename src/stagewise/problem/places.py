@@ -7,7 +7,7 @@ from typing import Any
 from stagewise.problem.errors import InvalidFile
 from stagewise.problem.words import shown
 
-LONGEST_NAME = 255  # bytes of one name in a path; no common file system holds more
+LONGEST_NAME, LONGEST_PATH = 255, 4095  # bytes; no common file system takes more
 
 
 def place_of(value: Any, what: str = "path") -> Path:
@@ -18,15 +18,16 @@ def place_of(value: Any, what: str = "path") -> Path:
     """
     try:
         text = os.fspath(value)
-        names = os.fsencode(text).split(os.sep.encode())
-    except Exception:
-        text, names = None, []
+        inside = os.fsencode(text)
+    except Exception:  # no path, or one that the file system has no letters for
+        text, inside = None, b""
     if not isinstance(text, str) or not text:
         raise InvalidFile(f"{what} is {shown(value)}; it must be a path, as text or a pathlib.Path")
     if "\0" in text:
         raise InvalidFile(f"{what} is {shown(value)}; no path holds a character of value 0")
-    if max(map(len, names)) > LONGEST_NAME:
+    if len(inside) > LONGEST_PATH or max(map(len, inside.split(os.sep.encode()))) > LONGEST_NAME:
         raise InvalidFile(
-            f"{what} is {shown(value)}; a name in it is longer than {LONGEST_NAME} bytes, which no file can have"
+            f"{what} is {shown(value)}; a name in it is longer than {LONGEST_NAME} bytes, or all of it than "
+            f"{LONGEST_PATH}, which no file system takes"
         )
     return Path(text)

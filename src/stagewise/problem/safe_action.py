@@ -45,7 +45,7 @@ class SafeAction:
                     "whose square can be told from zero"
                 )
         else:
-            object.__setattr__(self, "arm", whole(self.arm, "the safe arm", "that counts arms from 0", 0, MANY))
+            object.__setattr__(self, "arm", whole(self.arm, "the safe arm", "counted from 0, as arms are", 0, MANY))
         object.__setattr__(self, "cost", kept(self.cost))
         if self.reward is not None:
             reward = number(self.reward, "the safe action's reward")

@@ -22,6 +22,7 @@ from stagewise.simulation.recording import recorded
 from stagewise.simulation.run import audit_columns, one_run, result_of
 from stagewise.worlds.world import World
 
+BACKENDS = ("auto", "cpu", "python", "cuda")
 MOST_RUNS = 2**32  # a run's number is one word of the counter that random numbers are made from
 MANY = 2**62  # rounds or runs
 Name = TypeVar("Name", bound=Hashable)
@@ -126,7 +127,7 @@ def on_cuda(backend: str, executor: Workers) -> tuple[str, Workers]:
 
 def backend_for(policy: Any, world: World, rounds: int, backend: str) -> str:
     """Return "cpu", "python" or "cuda", and refuse rounds that the policy's radii do not hold for."""
-    backend = one_of(backend, ("auto", "cpu", "python", "cuda"), "backend")
+    backend = one_of(backend, BACKENDS, "backend")
     check_verbs(policy)
     horizon = getattr(policy, "horizon", None)
     if horizon is not None and rounds > horizon:

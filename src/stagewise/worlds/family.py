@@ -7,7 +7,7 @@ import numpy as np
 
 from stagewise.kernels.draw import INSTANCE, fill_normal, fill_uniform, signed
 from stagewise.problem.actions import Finite, Rays
-from stagewise.problem.checks import number, seed_of, whole
+from stagewise.problem.checks import number, seed_of, shown, whole
 from stagewise.problem.ellipsoid import Ball, Ellipsoid
 from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.problem.polytope import Box, Polytope
@@ -108,7 +108,7 @@ def family_of(name: str, world: Any, safe: int, seed: int, spread: float | None 
         return SphereFamily(world, seed)
     if name == "random-arms":
         return ArmsFamily(world, safe, seed, spread)
-    raise InvalidProblem(f"family is {name!r}; it must be 'fixed', 'random-sphere' or 'random-arms'")
+    raise InvalidProblem(f"family is {shown(name)}; it must be 'fixed', 'random-sphere' or 'random-arms'")
 
 
 def rebuilt(description: dict[str, Any]) -> Any:
@@ -120,7 +120,7 @@ def rebuilt(description: dict[str, Any]) -> Any:
     if kind == "TableWorld":
         return TableWorld(**told)
     if kind != "LinearWorld":
-        raise InvalidFile(f"the world is of kind {kind!r}, which cannot be built again")
+        raise InvalidFile(f"the world is of kind {shown(kind)}, which cannot be built again")
     actions, features = told.pop("actions"), told.pop("features")
     fresh = {"RandomRays": RandomRays, "RandomFinite": RandomFinite}.get(actions)
     if fresh is not None:

@@ -129,33 +129,40 @@ def test_a_spoiled_file_is_refused_by_name(change: Any, parts: list[str], tmp_pa
         Agent.load(path)
 
 
-def actions_replaced(action: Any) -> Callable[[dict[str, Any]], None]:
-    """Replace what is said to have been played, whichever way it is written."""
-    return waiting(
-        lambda entries: {
-            round_: {**entry, "action": action} if isinstance(entry, dict) else action
-            for round_, entry in entries.items()
-        }
-    )
+def replayed(path: Path, action: Any) -> Path:
+    """Replace what is said to have been played, and seal the file again: its digest is right."""
+
+    def change(content: dict[str, Any]) -> None:
+        content["waiting"] = {round_: [action, *place] for round_, (_, *place) in content["waiting"].items()}
+        content["digest"] = saved.digest(content)
+
+    return rewritten(path, change)
 
 
 @pytest.mark.parametrize(
-    ("policy", "action"),
+    ("policy", "action", "part"),
     [
-        (LINEAR, [0.1]),
-        (LINEAR, [0.1, float("nan")]),
-        (LINEAR, None),
-        (PULLS, 3),
-        (PULLS, -1),
-        (PULLS, 0.5),
+        (LINEAR, [0.1], "1 features"),
+        (LINEAR, [0.1, float("nan")], ""),
+        (LINEAR, None, "the actions"),
+        (LINEAR, 0.5, "the actions"),
+        (PULLS, 3, "0 to 2"),
+        (PULLS, -1, "0 to 2"),
+        (PULLS, 0.5, "0 to 2"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, LCLUCB | OPB) else repr(value),
 )
-def test_an_action_that_was_never_played_is_refused(policy: Any, action: Any, tmp_path: Path) -> None:
+def test_an_action_that_was_never_played_is_refused(policy: Any, action: Any, part: str, tmp_path: Path) -> None:
     """Kernels do not check bounds: an arm or a vector that does not fit would write where nothing is."""
-    path = rewritten(written(tmp_path, policy), actions_replaced(action))
-    with refused(InvalidFile, path):
+    path = replayed(written(tmp_path, policy), action)
+    with refused(InvalidFile, path, part):
         Agent.load(path)
+
+
+@pytest.mark.parametrize(("policy", "action"), [(LINEAR, [0.1, 0.2]), (PULLS, 2)], ids=["LCLUCB", "OPB"])
+def test_another_action_that_may_have_been_played_is_taken(policy: Any, action: Any, tmp_path: Path) -> None:
+    """What is refused above is refused for its action, and for nothing else that was rewritten."""
+    assert Agent.load(replayed(written(tmp_path, policy), action)).waiting == 2
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ BAD_COSTS = {
     "other names": ({"speed": 0.1}, {"spend": 0.5}, ["['speed']", "['spend']"]),
     "too many names": ({"spend": 0.1, "wait": 0.1}, {"spend": 0.5}, ["['spend', 'wait']", "['spend']"]),
     "too few names": ({"spend": 0.1}, {"spend": 0.5, "wait": 0.5}, ["['spend']", "['spend', 'wait']"]),
-    "numbers for names": ({1: 0.1}, {"spend": 0.5}, ["['1']", "['spend']"]),
+    "numbers for names": ({1: 0.1}, {"spend": 0.5}, ["[1]", "['spend']"]),
     "names where there are none": ({"spend": 0.1}, 0.5, ["['spend']", "['cost']"]),
     "one for two": (0.1, [0.5, 0.5], ["1 entries", "cost 1, cost 2"]),
     "three for two": ([0.1] * 3, [0.5, 0.5], ["3 entries", "cost 1, cost 2"]),

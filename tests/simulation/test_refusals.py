@@ -90,7 +90,11 @@ def test_a_sweep_goes_through_all_seeds_of_a_generator_for_every_policy() -> Non
 
 @pytest.mark.parametrize(
     ("settings", "part"),
-    [({"seeds": 3}, "seeds is 3"), ({"thresholds": 0.3}, "thresholds is 0.3"), ({"thresholds": [[0.3]]}, "[[0.3]]")],
+    [
+        ({"seeds": 3}, "seeds is 3"),
+        ({"thresholds": 0.3}, "thresholds is 0.3"),
+        ({"thresholds": [[0.3]]}, "thresholds is [0.3]"),
+    ],
 )
 def test_a_sweep_needs_lists_of_single_values(settings: dict[str, Any], part: str) -> None:
     with refused(sw.InvalidProblem, part):

@@ -153,6 +153,8 @@ def read(path: Path) -> Spec:
         raise InvalidFile(f"{path} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidFile(f"{path} is not TOML: {error}") from None
+    except RecursionError:
+        raise InvalidFile(f"{path} holds lists or tables in each other, deeper than any setting is") from None
     try:
         file = File.model_validate(content)
     except ValidationError as error:
@@ -224,12 +226,14 @@ def built_policy(name: str, table: dict[str, Any]) -> Any:
     kind = settings.pop("kind", None)
     kinds = {policy.__name__: policy for policy in (*POLICIES, KINDS["ROFUL"], KINDS["DOSLB"])}
     if not isinstance(kind, str) or kind not in kinds:
-        raise InvalidFile(f"{name}.kind is {kind!r}; it must be one of {', '.join(sorted(kinds))}")
+        raise InvalidFile(f"{name}.kind is {shown(kind)}; it must be one of {', '.join(sorted(kinds))}")
     fields = [field for field in dataclasses.fields(kinds[kind]) if field.init]
     keys = sorted(field.name for field in fields)
     for key in settings:
         if key not in keys:
-            raise InvalidFile(f"unknown key '{name}.{key}' with value {settings[key]!r}; {kind} has {', '.join(keys)}")
+            raise InvalidFile(
+                f"unknown key '{name}.{key}' with value {shown(settings[key])}; {kind} has {', '.join(keys)}"
+            )
     for field in fields:
         if field.name not in settings and field.default is field.default_factory is dataclasses.MISSING:
             raise InvalidFile(f"the key '{name}.{field.name}' is missing; {kind} needs it")
@@ -247,7 +251,9 @@ def built_policy(name: str, table: dict[str, Any]) -> Any:
 def built_safe(name: str, table: Any) -> SafeAction:
     """Return the safe action."""
     if not isinstance(table, dict) or set(table) - {"features", "arm", "reward", "cost"}:
-        raise InvalidFile(f"{name} is {table!r}; it must be a table with features or arm, and reward and cost if known")
+        raise InvalidFile(
+            f"{name} is {shown(table)}; it must be a table with features or arm, and reward and cost if known"
+        )
     return SafeAction(**table)
 
 
@@ -267,7 +273,7 @@ def built_kernel(name: str, table: Any) -> Any:
     keys = [field.name for field in dataclasses.fields(kind)] if kind else []
     if kind is None or set(settings) - set(keys) or ("lengthscale" in keys and "lengthscale" not in settings):
         raise InvalidFile(
-            f"{name} is {table!r}; it must be a table with kind = 'rbf' or 'matern' and a lengthscale, the latter with "
+            f"{name} is {shown(table)}; it must be a table with kind = 'rbf' or 'matern' and a lengthscale, the latter with "
             "smoothness = 0.5, 1.5 or 2.5 if not 2.5, or kind = 'linear' alone"
         )
     return kind(**settings)

@@ -1,6 +1,5 @@
 """An agent: a policy with its memory and its seed, for use by hand."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -11,8 +10,10 @@ from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
 from stagewise.policies.policy import Played, Policy, State, check_verbs
 from stagewise.policies.saved import check_kind, check_same, read, written
-from stagewise.problem.checks import array, is_listing, seed_of, shown
+from stagewise.problem.checks import as_array, entries_of, is_listing, outcomes, seed_of, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
+from stagewise.problem.places import place_of
+from stagewise.problem.tables import named
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
@@ -79,7 +80,7 @@ class Agent:
         """Take in the outcome of a decision, given as itself or by its round."""
         with self._alone:
             round_ = decision.round if isinstance(decision, Decision) else decision
-            counted = isinstance(round_, WHOLE) and not isinstance(round_, bool)
+            counted = isinstance(round_, WHOLE) and not isinstance(round_, bool | np.timedelta64)
             waiting = self._open.get(round_) if counted else None
             if waiting is None:
                 known = counted and 0 <= round_ < self.round
@@ -130,7 +131,7 @@ class Agent:
                 "this policy has only start, decide and learn; a log needs `logged`, `values` and `absorb` too"
             )
         actions = self.policy.logged(features)
-        seen = array(rewards, "the logged rewards", InvalidOutcome)
+        seen = outcomes(rewards, "the logged rewards")
         if seen.shape != (len(actions),):
             raise InvalidOutcome(
                 f"the logged rewards have shape {seen.shape}; they must be one for each of {len(actions)}"
@@ -151,7 +152,7 @@ class Agent:
                 str(round_): [np.asarray(played.action).tolist(), played.ray, played.step]
                 for round_, played in self._open.items()
             }
-            written(Path(path), self.policy, self._state.memory, self.seed, self.round, waiting)
+            written(place_of(path), self.policy, self._state.memory, self.seed, self.round, waiting)
 
     @classmethod
     def load(cls, path: str | Path, policy: Policy | None = None) -> "Agent":
@@ -159,9 +160,10 @@ class Agent:
 
         It has the policy of the file. With `policy` a file of another policy, or of other settings, is refused.
         """
-        saved = read(Path(path))
+        place = place_of(path)
+        saved = read(place)
         if policy is not None:
-            check_same(Path(path), saved.policy, policy)
+            check_same(place, saved.policy, policy)
         agent = cls(saved.policy, saved.seed)
         agent.round = saved.round
         agent._state = State(saved.memory)
@@ -178,18 +180,19 @@ def logged_row(policy: Policy, row: int, reward: float, cost: Any) -> Floats:
 
 
 def rows_of(costs: Any, count: int) -> list[Any]:
-    """Return the logged costs row by row; a mapping holds a column for each constraint."""
+    """Return the logged costs row by row; a mapping or a data frame holds a column for each constraint."""
     if costs is None:
         return [None] * count
-    if isinstance(costs, Mapping):
-        if not all(is_listing(column) for column in costs.values()):
+    by_name = named(costs, "the logged costs")
+    if by_name is not None:
+        if not all(is_listing(column) for column in by_name.values()):
             raise InvalidOutcome("the logged costs hold a number where a column belongs; give one list for each name")
-        columns = {name: list(column) for name, column in costs.items()}
+        columns = {name: entries_of(column, "a logged cost", InvalidOutcome) for name, column in by_name.items()}
         if any(len(column) != count for column in columns.values()):
             raise InvalidOutcome(f"the logged costs have columns of other lengths than the {count} logged actions")
         return [{name: column[i] for name, column in columns.items()} for i in range(count)]
-    if not isinstance(costs, str) and not is_listing(costs):
+    if not is_listing(costs):
         raise InvalidOutcome(
             f"the logged costs are {shown(costs)}; they must be one row of costs for each logged action"
         )
-    return list(costs)
+    return list(costs) if isinstance(costs, list | tuple) else list(as_array(costs, "the logged costs", InvalidOutcome))

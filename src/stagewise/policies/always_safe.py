@@ -9,6 +9,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.baseline import baseline_of
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
+from stagewise.policies.settings import keep
 from stagewise.problem.checks import array
 from stagewise.problem.errors import InvalidActions
 from stagewise.problem.safe_action import SafeAction
@@ -33,6 +34,7 @@ class AlwaysSafe(Learning):
     thresholds: Thresholds = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        keep(self)
         object.__setattr__(self, "thresholds", resolved(self.threshold, baseline_of(self.safe_action)))
 
     def start(self) -> State:

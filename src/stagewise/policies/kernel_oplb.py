@@ -15,9 +15,9 @@ from stagewise.policies.learning import Learning
 from stagewise.policies.linear import check_features
 from stagewise.policies.listed import listed_of, programmed
 from stagewise.policies.policy import Played, State
-from stagewise.policies.settings import ceilings_of, probability, promise_numbers
+from stagewise.policies.settings import ceilings_of, keep, probability, promise_numbers
 from stagewise.problem.actions import Finite, Listed, Rays
-from stagewise.problem.checks import PerSignal, kept, number, one_of, one_per, positive, shown, switch, whole_at_least
+from stagewise.problem.checks import PerSignal, number, one_of, one_per, positive, shown, switch, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
@@ -69,8 +69,7 @@ class KernelOPLB(Learning):
     numbers: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("threshold", "noise", "norm_bound"):
-            object.__setattr__(self, name, kept(getattr(self, name)))
+        keep(self)
         if not isinstance(self.kernel, Kernel):
             raise InvalidProblem(f"kernel is {shown(self.kernel)}; it must be RBF(...), Matern(...) or LinearKernel()")
         object.__setattr__(self, "capacity", whole_at_least(self.capacity, "capacity", 1))

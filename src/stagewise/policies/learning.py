@@ -7,7 +7,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.policies.policy import Played, State
-from stagewise.problem.checks import LARGEST, number
+from stagewise.problem.checks import LARGEST, observed
 from stagewise.problem.errors import InvalidOutcome
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
@@ -38,7 +38,7 @@ class Learning:
         if type(reward) is float and type(cost) is float and m == 1 and abs(reward) < LARGEST and abs(cost) < LARGEST:
             return np.array([reward, self.thresholds.signs[0] * cost])
         values = np.empty(1 + m)
-        values[0] = number(reward, "the reward", InvalidOutcome)
+        values[0] = observed(reward, "the reward")
         if m:
             if cost is None:
                 raise InvalidOutcome(f"the cost is missing; it is needed for {', '.join(self.thresholds.names)}")

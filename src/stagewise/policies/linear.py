@@ -14,9 +14,9 @@ from stagewise.models.linear import RADII, LinearModel
 from stagewise.policies.baseline import featured, vanishing
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
-from stagewise.policies.settings import ceilings_of, probability, promise_numbers
+from stagewise.policies.settings import ceilings_of, keep, probability, promise_numbers
 from stagewise.problem.actions import Finite, Listed
-from stagewise.problem.checks import PerSignal, kept, one_of, one_per, positive, switch
+from stagewise.problem.checks import PerSignal, one_of, one_per, positive, switch
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
@@ -47,8 +47,7 @@ class LinearPolicy(Learning):
     numbers: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("threshold", "noise", "parameter_bound"):
-            object.__setattr__(self, name, kept(getattr(self, name)))
+        keep(self)
         safe = featured(self.safe_action)
         safe = vanishing(safe) if safe.is_origin else safe
         thresholds = resolved(self.threshold, self.safe_action)
@@ -81,9 +80,10 @@ class LinearPolicy(Learning):
     def model(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals."""
         names = ("reward", *thresholds.names)
+        radius = one_of(self.radius, tuple(RADII), "radius")
         share = probability(self.delta, "delta") / (len(names) if switch(self.share_delta, "share_delta") else 1)
         size = float(np.linalg.norm(safe.features))
-        if self.radius == "paper" and size > positive(self.action_bound, "action_bound") * (1.0 + 1e-9):
+        if radius == "paper" and size > positive(self.action_bound, "action_bound") * (1.0 + 1e-9):
             raise InvalidProblem(
                 f"the safe action has norm {size:.6g}, above action_bound {self.action_bound:g}; "
                 "the radius 'paper' holds only up to it"
@@ -98,7 +98,7 @@ class LinearPolicy(Learning):
             action_bound=positive(self.action_bound, "action_bound"),
             ridge=positive(self.ridge, "ridge"),
             confidence=np.full(len(names), math.log(1.0 / share)),
-            radius=one_of(self.radius, tuple(RADII), "radius"),
+            radius=radius,
         )
 
     def start(self) -> State:

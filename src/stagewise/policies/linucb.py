@@ -17,7 +17,7 @@ from stagewise.policies.linear import absorbed, check_features, fitting_memory, 
 from stagewise.policies.listed import listed_of
 from stagewise.policies.policy import Played, State
 from stagewise.policies.rays import decision_on_rays
-from stagewise.policies.settings import probability, promise_numbers
+from stagewise.policies.settings import keep, probability, promise_numbers
 from stagewise.policies.watching import watched
 from stagewise.problem.actions import Listed
 from stagewise.problem.checks import one_of, positive
@@ -51,6 +51,7 @@ class LinUCB(Learning):
     thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
 
     def __post_init__(self) -> None:
+        keep(self)
         one_of(self.radius, tuple(RADII), "radius")
         self.settings(2)
         _ = self.watched

@@ -96,5 +96,5 @@ def programmed(
     sheet, written = np.empty(sheet_size(policy.dimension, m, count)), Written.room(m, count)
     lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
     told = (policy.flags, policy.numbers, state.memory)
-    code = decide(listed.features, listed.eligible, *told, sheet, work, written.flat, written.support, lottery)
+    code = int(decide(listed.features, listed.eligible, *told, sheet, work, written.flat, written.support, lottery))
     return Programmed(policy, listed, draw, code, sheet, written, lottery, solved_blend(written))

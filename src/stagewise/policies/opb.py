@@ -14,8 +14,8 @@ from stagewise.policies.baseline import armed
 from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.mixtures import Written, decision_from
 from stagewise.policies.policy import Played, State
-from stagewise.policies.settings import FALLBACKS, OVER, ceilings_of, promise_numbers
-from stagewise.problem.checks import PerSignal, kept, one_of, switch, whole_at_least
+from stagewise.policies.settings import FALLBACKS, OVER, ceilings_of, keep, promise_numbers
+from stagewise.problem.checks import PerSignal, one_of, size_of, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
@@ -57,9 +57,8 @@ class OPB(Learning):
     numbers: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("threshold", "noise"):
-            object.__setattr__(self, name, kept(getattr(self, name)))
-        safe = armed(self.safe_action, whole_at_least(self.arms, "arms", 1))
+        keep(self)
+        safe = armed(self.safe_action, size_of(self.arms, "arms"))
         thresholds = resolved(self.threshold, safe)
         one_of(self.optimism, ("inflated", "directional"), "optimism")
         if self.cost_bound is None:
@@ -103,7 +102,7 @@ class OPB(Learning):
         written, work = Written.room(m, self.arms, home), np.empty(opb.home_size(m))
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
         told = (self.flags, self.numbers, state.memory)
-        code = opb.decide(eligible, *told, work, written.flat, written.support, lottery)
+        code = int(opb.decide(eligible, *told, work, written.flat, written.support, lottery))
         arm = code if code >= 0 else home
         return decision_from(code, arm, written, eligible, self.thresholds, draw.round)
 

@@ -16,9 +16,9 @@ from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.listed import listed_of
 from stagewise.policies.policy import Played, State
 from stagewise.policies.safe_mixture import Offer, Rule, decided
-from stagewise.policies.settings import probability, promise_numbers
+from stagewise.policies.settings import keep, probability, promise_numbers
 from stagewise.problem.actions import checked
-from stagewise.problem.checks import PerSignal, kept, number, one_of, one_per, shown, whole_at_least
+from stagewise.problem.checks import PerSignal, number, one_of, one_per, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.functions import class_of, classes_of
 from stagewise.problem.safe_action import SafeAction
@@ -65,8 +65,7 @@ class OPNLB(Learning):
     rule: Rule = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("threshold", "noise"):
-            object.__setattr__(self, name, kept(getattr(self, name)))
+        keep(self)
         check_words(self)
         # As an arm: only a linear function must be 0 where all features are.
         thresholds = resolved(self.threshold, SafeAction(arm=0, cost=baseline_of(self.safe_action).cost))

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Protocol
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.ridge import ELSEWHERE
-from stagewise.problem.checks import shown
+from stagewise.problem.checks import missing, shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
@@ -35,7 +35,7 @@ class Played(NamedTuple):
 
 def check_verbs(policy: Any) -> None:
     """Refuse what is not a policy."""
-    if isinstance(policy, type) or not all(hasattr(policy, verb) for verb in ("start", "decide", "learn")):
+    if isinstance(policy, type) or missing(policy, ("start", "decide", "learn")):
         raise InvalidProblem(f"policy is {shown(policy)}; it must be an object with start, decide and learn")
 
 

@@ -1,15 +1,17 @@
 """Settings that policies share, checked in one place."""
 
+import dataclasses
 import math
 from typing import Any
 
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.problem.checks import number, positive
+from stagewise.problem.checks import kept, number, positive
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
+RAREST = 1e-100  # a probability of failure below it could not be divided among signals and arms
 OVER, UNEXPLAINED, UNSOLVED = 6, 11, 12
 FALLBACKS = {
     1: "the safe action promises more than any listed one",
@@ -22,6 +24,13 @@ FALLBACKS = {
 }
 
 
+def keep(policy: Any) -> None:
+    """Keep every setting of a policy as it was given, whatever becomes of the caller's lists and arrays."""
+    for setting in dataclasses.fields(policy):
+        if setting.init:
+            object.__setattr__(policy, setting.name, kept(getattr(policy, setting.name), setting.name))
+
+
 def probability(value: Any, name: str) -> float:
     """Return a number strictly between 0 and 1."""
     result = number(value, name)
@@ -29,6 +38,8 @@ def probability(value: Any, name: str) -> float:
         raise InvalidProblem(
             f"{name} is {result}; it must lie strictly between 0 and 1, being a probability of failure"
         )
+    if result < RAREST:
+        raise InvalidProblem(f"{name} is {result}; it must be at least {RAREST:g}, as no bound is surer than that")
     return result
 
 

@@ -12,11 +12,11 @@ from stagewise.models.arms import ArmsModel
 from stagewise.policies.arms import arms_model, eligible_arms, logged_arms, ranged
 from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.policy import Played, State
-from stagewise.policies.settings import promise_numbers
+from stagewise.policies.settings import keep, promise_numbers
 from stagewise.policies.tables import leading
 from stagewise.policies.watching import watched
 from stagewise.problem.actions import Flags
-from stagewise.problem.checks import whole_at_least
+from stagewise.problem.checks import size_of
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds
 from stagewise.records.decision import Decision
@@ -47,7 +47,8 @@ class UCB(Learning):
     thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
 
     def __post_init__(self) -> None:
-        whole_at_least(self.arms, "arms", 1)
+        keep(self)
+        size_of(self.arms, "arms")
         _ = self.model, self.watched
 
     @cached_property

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.problem.checks import Floats, array, frozen, whole_at_least
+from stagewise.problem.checks import Floats, array, as_array, frozen, size_of
 from stagewise.problem.errors import InvalidActions
 
 Flags = npt.NDArray[np.bool_]
@@ -16,12 +16,7 @@ ALL.flags.writeable = False
 
 def mask_of(chosen: Any, count: int) -> Flags:
     """Return a mask over `count` actions from indices or a mask; at least one action must remain."""
-    try:
-        given = np.asarray(chosen)
-    except ValueError:
-        raise InvalidActions(
-            "the eligible actions must be one list of indices or one mask; their rows differ"
-        ) from None
+    given = as_array(chosen, "the eligible actions", InvalidActions, "one list of indices or one mask")
     if given.dtype.kind == "b":
         if given.shape != (count,):
             raise InvalidActions(
@@ -135,7 +130,7 @@ class Arms:
     eligible: Flags
 
     def __init__(self, count: int) -> None:
-        self.count = whole_at_least(count, "the number of arms", 1, InvalidActions)
+        self.count = size_of(count, "the number of arms", InvalidActions)
         self.eligible = ALL
 
     def only(self, chosen: Any) -> "Arms":

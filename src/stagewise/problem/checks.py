@@ -1,33 +1,30 @@
 """Numbers and arrays as they come from outside, checked once: each check returns the value it vouches for."""
 
 import math
-import reprlib
+import operator
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.problem.errors import InvalidProblem, StagewiseError
+from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.words import shown as shown
 
 Floats = npt.NDArray[np.float64]
 PerSignal = float | Sequence[float] | Floats  # one number for all signals, or one for each
 
 LARGEST = 1e100  # beyond it a square cannot be told from infinity
+MANY = 2**62  # what is counted stays below it
+MOST = 10_000_000  # actions, or features: more would not fit into memory
+TRUTHS = (bool, np.bool_)
+NO_NUMBERS = (str, bytes, bytearray, complex, np.complexfloating, np.timedelta64, np.datetime64, type(None))
 
 
-def shown(value: Any) -> str:
-    """Return a value as an error message shows it: never longer than a line.
-
-    >>> shown(list(range(100)))
-    '[0, 1, 2, 3, 4, 5, ...]'
-    """
-    if isinstance(value, type):  # often given where one of its objects belongs, and then its name tells
-        return repr(value)
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # an integer of more digits than Python prints
-        return f"a {type(value).__name__} of very many digits"
+def alone(value: Any) -> Any:
+    """Return the value that an array without an axis holds, and anything else as it is."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 def number(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> float:
@@ -36,15 +33,32 @@ def number(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) 
     >>> number(2, "delta")
     2.0
     """
-    if isinstance(value, bool | np.bool_ | str | bytes | complex | np.complexfloating) or value is None:
+    given = alone(value)
+    if isinstance(given, TRUTHS):
+        raise error(f"{name} is {shown(value)}; it must be a number, such as 1.0 or 0.0, and not True or False")
+    if isinstance(given, NO_NUMBERS):
         raise error(f"{name} is {shown(value)}; it must be a number")
     try:
-        result = float(value)
-    except (TypeError, ValueError, OverflowError):
+        if getattr(given, "ndim", 0):
+            raise TypeError
+        result = float(given)
+    except Exception:  # whatever the object's own code came to
         raise error(f"{name} is {shown(value)}; it must be a number that a double can hold") from None
     if not math.isfinite(result):
         raise error(f"{name} is {result}; it must be finite, since every bound is built from it")
+    if abs(result) > LARGEST:
+        raise error(f"{name} is {result}; beyond {LARGEST:g} its square cannot be reckoned with")
     return result
+
+
+def observed(value: Any, name: str, error: type[StagewiseError] = InvalidOutcome) -> float:
+    """Return an outcome that was seen: a finite float; True counts as 1 and False as 0.
+
+    >>> observed(True, "the reward")
+    1.0
+    """
+    given = alone(value)
+    return float(given) if isinstance(given, TRUTHS) else number(value, name, error)
 
 
 def positive(value: Any, name: str) -> float:
@@ -55,44 +69,95 @@ def positive(value: Any, name: str) -> float:
     return result
 
 
+def whole(value: Any, name: str, rule: str, low: int, high: float, error: type[StagewiseError] = InvalidProblem) -> int:
+    """Return a whole number from `low` to `high`, of Python or of NumPy; `rule` says so in words.
+
+    >>> whole(np.int64(50), "runs", "of at least 1", 1, 2**62)
+    50
+    """
+    given = alone(value)
+    try:
+        result = low - 1 if isinstance(given, TRUTHS) else operator.index(given)
+    except Exception:
+        result = low - 1
+    if not low <= result <= high:
+        raise error(f"{name} is {shown(value)}; it must be a whole number {rule}")
+    return result
+
+
 def whole_at_least(value: Any, name: str, least: int, error: type[StagewiseError] = InvalidProblem) -> int:
     """Return a whole number that is not too small."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
-        raise error(f"{name} is {shown(value)}; it must be a whole number of at least {least}")
-    return int(value)
+    result = whole(value, name, f"of at least {least}", least, math.inf, error)
+    if result >= MANY:
+        raise error(f"{name} is {shown(value)}; it must be below 2**62, since nothing is counted further")
+    return result
 
 
-def seed_of(value: Any) -> int:
+def size_of(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> int:
+    """Return how many actions or features there are."""
+    size = whole_at_least(value, name, 1, error)
+    if size > MOST:
+        raise error(f"{name} is {size}; it must be a whole number of at most {MOST:,}, to fit into memory")
+    return size
+
+
+def seed_of(value: Any, name: str = "seed") -> int:
     """Return a seed; one beyond 64 bits would be taken for another."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or not 0 <= value < 2**64:
-        raise InvalidProblem(f"seed is {shown(value)}; it must be a whole number from 0 to 2**64 - 1")
-    return int(value)
+    return whole(value, name, "from 0 to 2**64 - 1", 0, 2**64 - 1)
 
 
 def switch(value: Any, name: str) -> bool:
     """Return True or False, and no other value that Python would take for one of them."""
-    if not isinstance(value, bool | np.bool_):
+    given = alone(value)
+    if not isinstance(given, TRUTHS):
         raise InvalidProblem(f"{name} is {shown(value)}; it must be True or False")
-    return bool(value)
+    return bool(given)
 
 
-def one_of(value: Any, choices: tuple[str, ...], name: str) -> str:
+def one_of(value: Any, choices: Sequence[str], name: str) -> str:
     """Return one of the choices."""
-    if not isinstance(value, str) or value not in choices:
+    given = alone(value)
+    if not isinstance(given, str) or str.__str__(given) not in choices:
         raise InvalidProblem(f"{name} is {shown(value)}; it must be one of {', '.join(map(repr, choices))}")
-    return value
+    return str.__str__(given)
+
+
+def missing(value: Any, names: Sequence[str]) -> list[str]:
+    """Return which of these attributes an object does not have, or does not tell."""
+
+    def has(name: str) -> bool:
+        try:
+            return hasattr(value, name)
+        except Exception:
+            return False
+
+    return [name for name in names if not has(name)]
+
+
+def as_array(
+    value: Any, name: str, error: type[StagewiseError] = InvalidProblem, rule: str = "a rectangular array of numbers"
+) -> npt.NDArray[Any]:
+    """Return what NumPy makes of a value, whatever its type."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise error(f"{name} must be {rule}; its rows differ in length") from None
+    except Exception:  # whatever the object's own code came to
+        raise error(f"{name} must be {rule}; what is given is {shown(value)}") from None
 
 
 def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> Floats:
     """Return a C-contiguous float64 array with finite entries; what already is one is not copied.
 
+    Exact numbers, such as fractions and long integers, come as objects and are taken one by one.
+
     >>> array([[1, 2]], "targets")
     array([[1., 2.]])
     """
-    try:
-        given = np.asarray(value)
-    except ValueError:
-        raise error(f"{name} must be a rectangular array of numbers; its rows differ in length") from None
+    given = as_array(value, name, error)
+    if given.dtype.kind == "O" and all(isinstance(entry, Number) for entry in given.flat):
+        told = f"an entry of {name}"
+        given = np.array([number(entry, told, error) for entry in given.ravel()]).reshape(given.shape)
     if given.dtype.kind not in "fiu":
         raise error(f"values of type {given.dtype} stand in {name}, where only real numbers may")
     if given.dtype == np.float64:
@@ -106,6 +171,18 @@ def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -
     return result.reshape(given.shape)
 
 
+def outcomes(value: Any, name: str) -> Floats:
+    """Return outcomes that were seen, one array of finite numbers; True counts as 1 and False as 0.
+
+    >>> outcomes([True, False], "the rewards")
+    array([1., 0.])
+    """
+    given = as_array(value, name, InvalidOutcome)
+    if given.dtype.kind == "O":  # such as a column of pandas where truth values may be missing
+        given = np.asarray(np.frompyfunc(lambda entry: entry + 0 if isinstance(entry, TRUTHS) else entry, 1, 1)(given))
+    return array(given.astype(np.float64) if given.dtype.kind == "b" else given, name, InvalidOutcome)
+
+
 def frozen(values: Floats) -> Floats:
     """Return a copy that nobody can write to."""
     copy = np.array(values, dtype=np.float64, order="C")
@@ -114,24 +191,47 @@ def frozen(values: Floats) -> Floats:
 
 
 def is_listing(value: Any) -> bool:
-    """Say whether a value lists others: a list, a tuple or an array with an axis."""
-    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    """Say whether a value lists others: a list, a tuple, an array with an axis, or a series that can become one."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return not isinstance(value, np.ndarray) or value.ndim > 0
+    try:
+        return not isinstance(value, type | str | bytes) and hasattr(value, "__array__") and len(value) >= 0
+    except Exception:  # it has no length, or does not tell
+        return False
 
 
 def entries_of(value: Any, what: str, error: type[StagewiseError] = InvalidProblem) -> list[Any]:
     """Return the entries of a flat listing."""
-    if isinstance(value, np.ndarray) and value.ndim > 1:
-        raise error(f"{what} has shape {value.shape}; it must be a number or one flat list of numbers")
-    return list(value)
+    if isinstance(value, list | tuple):
+        return list(value)
+    given = as_array(value, what, error)
+    if given.ndim != 1:
+        raise error(f"{what} has shape {given.shape}; it must be a number or one flat list of numbers")
+    return list(given)
 
 
-def kept(value: Any) -> Any:
-    """Return a copy of what a user may go on changing, so that what was promised stays promised."""
+def kept(value: Any, name: str = "a mapping") -> Any:
+    """Return a copy of what a user may go on changing, so that what was promised stays promised.
+
+    >>> kept(np.array("paper")), kept(np.int64(3))
+    ('paper', 3)
+    """
+    value = alone(value)
+    if isinstance(value, np.number | np.bool_ | np.str_) and not isinstance(value, np.timedelta64):
+        return value.item()
     if isinstance(value, Mapping):
-        return dict(value)
+        return mapping_of(value, name)
     if isinstance(value, np.ndarray):
         return value.copy()
     return list(value) if isinstance(value, list | tuple) else value
+
+
+def mapping_of(value: Mapping[Any, Any], what: str, error: type[StagewiseError] = InvalidProblem) -> dict[Any, Any]:
+    """Return a mapping's entries, whatever its own code does."""
+    try:
+        return dict(value)
+    except Exception:
+        raise error(f"{what} is {shown(value)}; its entries cannot be read") from None
 
 
 def one_per(value: Any, names: Sequence[str], what: str) -> Floats:

@@ -1,8 +1,13 @@
 """What goes wrong at the door. Every message names the value, the rule and the reason; nothing has changed."""
 
+from stagewise.problem.words import LONGEST, one_line
+
 
 class StagewiseError(ValueError):
-    """Something given to stagewise cannot be used."""
+    """Something given to stagewise cannot be used; said in one line, whatever names and values stand in it."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(one_line(sentence, LONGEST))
 
 
 class InvalidProblem(StagewiseError):

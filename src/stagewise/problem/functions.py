@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import Floats, array, frozen, is_listing, number, shown
+from stagewise.problem.checks import Floats, array, as_array, frozen, is_listing, mapping_of, number, shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseError
+from stagewise.problem.tables import in_order
 
 REMEMBERED = 10_000  # actions whose values are kept, so that a callable is not asked twice
 
@@ -36,8 +37,8 @@ class FunctionClass:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_columns", {})
         functions = self.functions
-        if is_listing(functions) and len(functions) and all(callable(entry) for entry in functions):
-            object.__setattr__(self, "functions", tuple(dict.fromkeys(functions)))
+        if isinstance(functions, list | tuple) and functions and all(callable(entry) for entry in functions):
+            object.__setattr__(self, "functions", different(functions))
             if self.features is None:
                 return
             listed = listed_features(self.features)
@@ -83,7 +84,10 @@ class FunctionClass:
 
     def over(self, features: Floats, error: type[StagewiseError] = InvalidActions) -> Floats:
         """Return the value (F, n) of every function at actions with these features (n, d)."""
-        return np.stack([self._column(row, error) for row in features + 0.0], axis=1)  # + 0.0: there is one zero
+        rows = array(features, "the actions", error)
+        if rows.ndim != 2 or rows.size == 0:
+            raise error(f"the actions have shape {rows.shape}; they must be a table with one row per action")
+        return np.stack([self._column(row, error) for row in rows + 0.0], axis=1)  # + 0.0: there is one zero
 
     def _column(self, row: Floats, error: type[StagewiseError]) -> Floats:
         column = self._columns.get(row.tobytes())
@@ -114,9 +118,18 @@ def answer(function: Callable[[Floats], Any], row: Floats, place: int, error: ty
             f"function {place} of a class cannot be asked about the action {shown(row.tolist())}; "
             f"it raised {type(reason).__name__}"
         ) from reason
-    if np.ndim(value):
-        raise error(f"function {place} of a class answers with shape {np.shape(value)}; it must be one number")
+    if is_listing(value):
+        shape = as_array(value, f"the answer of function {place} of a class", error).shape
+        raise error(f"function {place} of a class answers with shape {shape}; it must be one number")
     return number(value, f"the value of function {place} of a class at {shown(row.tolist())}", error)
+
+
+def different(functions: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the different callables, in the order they came."""
+    try:
+        return tuple(dict.fromkeys(functions))
+    except TypeError:  # one that cannot be told from others by its hash
+        return tuple(functions)
 
 
 def merged(table: Floats) -> Floats:
@@ -156,10 +169,9 @@ def class_of(value: Any) -> FunctionClass:
 def classes_of(value: Any, names: Sequence[str]) -> Any:
     """Return one class for all costs, or one for each as a list or a mapping by name, as it was given."""
     if isinstance(value, Mapping):
-        if set(value) != set(names):
-            raise InvalidProblem(f"cost_class names {sorted(map(str, value))}; the constraints are {list(names)}")
-        return {name: class_of(value[name]) for name in names}
-    if not is_listing(value) or not len(value) or not holds_classes(value[0]):
+        given = in_order(mapping_of(value, "cost_class"), names, "cost_class")
+        return {name: class_of(entry) for name, entry in zip(names, given, strict=True)}
+    if not isinstance(value, list | tuple | np.ndarray) or not len(value) or not holds_classes(value[0]):
         return class_of(value)
     if len(value) != len(names):
         raise InvalidProblem(
@@ -172,4 +184,5 @@ def holds_classes(first: Any) -> bool:
     """Say whether the first of several entries is a class of its own, not a function of one class."""
     if isinstance(first, FunctionClass):
         return True
-    return is_listing(first) and len(first) > 0 and (is_listing(first[0]) or callable(first[0]))
+    listing = isinstance(first, list | tuple | np.ndarray) and is_listing(first)
+    return listing and len(first) > 0 and (is_listing(first[0]) or callable(first[0]))

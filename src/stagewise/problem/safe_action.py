@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.problem.checks import array, frozen, kept, number
+from stagewise.problem.checks import MANY, array, frozen, kept, number, whole
 from stagewise.problem.errors import InvalidProblem
 
 Cost = float | Sequence[float | None] | Mapping[str, float | None] | npt.NDArray[np.float64] | None
@@ -44,8 +44,8 @@ class SafeAction:
                     f"the safe action's largest feature is {np.abs(features).max()}; it must be zero, or of a size "
                     "whose square can be told from zero"
                 )
-        elif isinstance(self.arm, bool) or not isinstance(self.arm, int | np.integer) or self.arm < 0:
-            raise InvalidProblem(f"the safe arm is {self.arm!r}; it must be an arm's number, counted from 0")
+        else:
+            object.__setattr__(self, "arm", whole(self.arm, "the safe arm", "counted from 0, as arms are", 0, MANY))
         object.__setattr__(self, "cost", kept(self.cost))
         if self.reward is not None:
             reward = number(self.reward, "the safe action's reward")

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import Floats, entries_of, frozen, is_listing, number, shown
+from stagewise.problem.checks import Floats, entries_of, frozen, is_listing, mapping_of, number, observed, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.tables import in_order, named
 
 # What the arithmetic aims below a threshold, relative to its size, so that rounding cannot carry a decision over it.
 MARGIN = 1e-14
@@ -66,16 +67,15 @@ class Thresholds:
 
     def costs(self, value: Any, error: type[StagewiseError] = InvalidOutcome, what: str = "the cost") -> Floats:
         """Return one finite cost per constraint, from a number, a sequence or a mapping by name."""
-        if isinstance(value, Mapping):
-            if set(value) != set(self.names):
-                raise error(f"{what} names {sorted(map(str, value))}; the constraints are {list(self.names)}")
-            value = [value[name] for name in self.names]
+        by_name = named(value, what, error)
+        if by_name is not None:
+            value = in_order(by_name, self.names, what, error)
         entries = entries_of(value, what, error) if is_listing(value) else [value]
         if len(entries) != len(self.names):
             raise error(
                 f"{what} is {shown(value)}; it needs one number for each of {', '.join(self.names) or 'no constraint'}"
             )
-        return np.array([number(e, f"{what} of {n!r}", error) for e, n in zip(entries, self.names, strict=True)])
+        return np.array([observed(e, f"{what} of {n!r}", error) for e, n in zip(entries, self.names, strict=True)])
 
 
 NO_THRESHOLDS = Thresholds((), np.empty(0), np.empty(0), np.empty(0))
@@ -111,11 +111,14 @@ def listed(threshold: Any) -> tuple[list[Any], tuple[str, ...]]:
     if threshold is None:
         raise InvalidProblem("a threshold is missing; it is what every round's expected cost must stay under")
     if isinstance(threshold, Mapping):
+        threshold = mapping_of(threshold, "threshold")
         if not threshold or not all(isinstance(name, str) for name in threshold):
-            raise InvalidProblem(f"threshold is {threshold!r}; a mapping needs at least one constraint, named by text")
+            raise InvalidProblem(
+                f"threshold is {shown(threshold)}; a mapping needs at least one constraint, named by text"
+            )
         return list(threshold.values()), tuple(threshold)
     if isinstance(threshold, str | bytes):
-        raise InvalidProblem(f"threshold is {threshold!r}; it must be a number, or one per constraint")
+        raise InvalidProblem(f"threshold is {shown(threshold)}; it must be a number, or one per constraint")
     if is_listing(threshold):
         entries = entries_of(threshold, "threshold")
         if not entries:
@@ -127,9 +130,7 @@ def listed(threshold: Any) -> tuple[list[Any], tuple[str, ...]]:
 def safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats:
     """Return the safe action's costs, NaN where unknown."""
     cost, what = safe_action.cost, "the safe action's cost"
-    if isinstance(cost, Mapping) and set(cost) != set(names):
-        raise InvalidProblem(f"{what} names {sorted(map(str, cost))}; the constraints are {list(names)}")
-    entries = [cost[name] for name in names] if isinstance(cost, Mapping) else cost
+    entries = in_order(mapping_of(cost, what), names, what) if isinstance(cost, Mapping) else cost
     listing = entries_of(entries, what) if is_listing(entries) else [entries] * (len(names) if entries is None else 1)
     if safe_action.is_origin:
         listing = [0.0 if entry is None else entry for entry in listing]

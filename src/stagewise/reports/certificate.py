@@ -9,6 +9,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.errors import InvalidFile
+from stagewise.problem.places import place_of
 from stagewise.reports.evidence import REFUTED, SUPPORTED, UNDECIDED, Evidence, evidence
 from stagewise.reports.files import made, write_text
 from stagewise.reports.findings import Findings
@@ -100,8 +101,9 @@ class Certificate:
     @classmethod
     def load(cls, path: str | Path) -> "Certificate":
         """Return what `save` wrote; `path` is the file, or its folder."""
-        place = Path(path) / "certificate.json" if Path(path).is_dir() else Path(path)
+        place = place_of(path)
         try:
+            place = place / "certificate.json" if place.is_dir() else place
             content = json.loads(place.read_text(encoding="utf-8"))
         except OSError as error:
             raise InvalidFile(f"{place} is no certificate that can be read: {error.strerror}") from None

@@ -6,12 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stagewise.problem.errors import InvalidFile
+from stagewise.problem.places import place_of
 
 
 def usable(folder: str | Path) -> Path:
     """Return a folder that is there, or can be made, and can be written to; nothing is made yet."""
-    place = Path(folder)
-    ground = next(path for path in (place, *place.absolute().parents) if path.exists())
+    place = place_of(folder, "the folder")
+    try:
+        ground = next(path for path in (place, *place.absolute().parents) if path.exists())
+    except OSError as error:
+        raise InvalidFile(f"{place} cannot be a folder for results: {error.strerror}") from None
     if not ground.is_dir():
         raise InvalidFile(f"{place} cannot be a folder for results, since {ground} is a file; choose another place")
     if not os.access(ground, os.W_OK | os.X_OK):

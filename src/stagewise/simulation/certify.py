@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.problem.checks import number, seed_of
+from stagewise.problem.checks import number, seed_of, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.assumptions import assumptions
 from stagewise.reports.certificate import Certificate, Terms, conclusions, reweighed, weighed
@@ -60,9 +60,8 @@ def certify(
     were played are kept there until then, so that the same call goes on where it was cut short.
     """
     begun = time.perf_counter()
-    counted(rounds, "rounds")
-    counted(runs, "runs")
-    seed_of(seed)
+    rounds, runs, seed = counted(rounds, "rounds"), counted(runs, "runs"), seed_of(seed)
+    shows, stops, folder = switch(progress, "progress"), switch(early, "early"), None
     sure = number(confidence, "confidence")
     if not 0.0 < sure < 1.0:
         raise InvalidProblem(f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain")
@@ -71,20 +70,20 @@ def certify(
     chosen = backend_for(first, place, rounds, backend)
     terms = terms_for(first, place, delta, sure, chosen)
     plan: dict[str, Any] = {
-        "rounds": int(rounds),
-        "runs": int(runs),
-        "seed": int(seed),
+        "rounds": rounds,
+        "runs": runs,
+        "seed": seed,
         "batch": batch_size(rounds, runs, chosen),
-        "early": bool(early),
+        "early": stops,
         "backend": chosen,
         "points": POINTS,
     }
     if out is not None:
-        usable(out)  # now, and not after hours of play
-    kept = Kept(None if out is None else Path(out), kept_plan(first, family_description(policy, world), plan))
+        folder = usable(out)  # now, and not after hours of play
+    kept = Kept(folder, kept_plan(first, family_description(policy, world), plan))
     with (
         opened(executor, -(-runs // plan["batch"]), rounds * runs) as workers,
-        bar(progress and rounds * runs >= PAYS, runs, 0, rounds) as advance,
+        bar(shows and rounds * runs >= PAYS, runs, 0, rounds) as advance,
     ):
         parts = gathered(policy, world, plan, terms, workers, advance, kept)
     content = {

@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
+from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidProblem
 
 PAYS = 2_000_000  # rounds from which a process pool is worth its start
@@ -40,9 +41,9 @@ def opened(executor: Workers, tasks: int, rounds: int) -> Iterator[Executor | No
             with cluster(rest) as machines:
                 yield machines
         else:
-            raise InvalidProblem(f"executor is {executor!r}; it must be {KINDS}")
+            raise InvalidProblem(f"executor is {shown(executor)}; it must be {KINDS}")
     else:
-        raise InvalidProblem(f"executor is {executor!r}; it must be {KINDS}")
+        raise InvalidProblem(f"executor is {shown(executor)}; it must be {KINDS}")
 
 
 class Processes(Executor):
@@ -126,5 +127,5 @@ def performed(
 def number_of(text: str, given: str) -> int:
     """Return how many processes are asked for."""
     if not text.isdigit() or int(text) < 1:
-        raise InvalidProblem(f"executor is {given!r}; after 'processes:' a whole number of at least 1 must stand")
+        raise InvalidProblem(f"executor is {shown(given)}; after 'processes:' a whole number of at least 1 must stand")
     return int(text)

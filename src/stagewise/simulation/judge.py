@@ -12,6 +12,7 @@ from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.policy import check_verbs
 from stagewise.problem.actions import Arms, Listed
+from stagewise.problem.checks import missing
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -109,10 +110,10 @@ def judge(policy: Any, world: World) -> Judge:
 
 def check_world(world: Any) -> None:
     """Refuse what is no world, and a world that answers other means than the truth it is judged by."""
-    missing = [name for name in ASKED if not hasattr(world, name)]
-    if missing:
+    lacking = missing(world, ASKED)
+    if isinstance(world, type) or lacking:
         raise InvalidProblem(
-            f"world is a {type(world).__name__} without {', '.join(missing)}; it must be a LinearWorld, an ArmsWorld, "
+            f"world is a {type(world).__name__} without {', '.join(lacking)}; it must be a LinearWorld, an ArmsWorld, "
             f"a TableWorld, or any object with {', '.join(ASKED)}"
         )
     for kind in OURS:

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from stagewise.kernels.draw import signed
-from stagewise.problem.checks import seed_of, shown, whole_at_least
+from stagewise.policies.policy import check_verbs
+from stagewise.problem.checks import alone, one_of, seed_of, shown, switch, whole_at_least
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.places import place_of
 from stagewise.reports.result import Result, merged
 from stagewise.simulation.compiled import plays
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
@@ -20,6 +22,7 @@ from stagewise.simulation.recording import recorded
 from stagewise.simulation.run import audit_columns, one_run, result_of
 from stagewise.worlds.world import World
 
+BACKENDS = ("auto", "cpu", "python", "cuda")
 MOST_RUNS = 2**32  # a run's number is one word of the counter that random numbers are made from
 MANY = 2**62  # rounds or runs
 Name = TypeVar("Name", bound=Hashable)
@@ -92,21 +95,23 @@ def job_for(
 ) -> Job:
     """Return a simulation that can be played, or refuse it."""
     numbers, origin = run_numbers(runs), seed_of(seed)
-    counted(rounds, "rounds")
-    counted(record, "record")
-    chosen = backend_for(policy, world, rounds, backend)
-    plan = planned(policy, world, int(rounds), int(record), origin, chosen)
-    if audit:
+    length, points, audited = counted(rounds, "rounds"), counted(record, "record"), switch(audit, "audit")
+    place = None if out is None else place_of(out, "out")
+    chosen = backend_for(policy, world, length, backend)
+    plan = planned(policy, world, length, points, origin, chosen)
+    if audited:
         plan["audit"] = True
-    place = None if out is None else Path(out)
-    return Job(policy, world, int(rounds), int(record), origin, chosen, bool(audit), numbers, plan, place)
+    return Job(policy, world, length, points, origin, chosen, audited, numbers, plan, place)
 
 
 def run_numbers(runs: Any) -> list[int]:
     """Return the numbers of the runs, from how many there are or the numbers themselves."""
-    if isinstance(runs, int | np.integer):
+    if isinstance(alone(runs), int | np.integer):
         return list(range(counted(runs, "runs")))
-    numbers = list(runs) if isinstance(runs, Iterable) else []
+    try:
+        numbers = list(runs) if isinstance(runs, Iterable) else []
+    except Exception:  # whatever the object's own code came to
+        numbers = []
     whole = all(isinstance(run, int | np.integer) and 0 <= run < MOST_RUNS for run in numbers)
     if not numbers or not whole or len(set(numbers)) < len(numbers):
         raise InvalidProblem(
@@ -117,13 +122,13 @@ def run_numbers(runs: Any) -> list[int]:
 
 def on_cuda(backend: str, executor: Workers) -> tuple[str, Workers]:
     """Return backend and executor; the executor "cuda" is the backend of that name, which needs no other."""
-    return ("cuda", None) if executor == "cuda" else (backend, executor)
+    return ("cuda", None) if isinstance(executor, str) and executor == "cuda" else (backend, executor)
 
 
 def backend_for(policy: Any, world: World, rounds: int, backend: str) -> str:
     """Return "cpu", "python" or "cuda", and refuse rounds that the policy's radii do not hold for."""
-    if backend not in ("auto", "cpu", "python", "cuda"):
-        raise InvalidProblem(f"backend is {backend!r}; it must be 'auto', 'cpu', 'python' or 'cuda'")
+    backend = one_of(backend, BACKENDS, "backend")
+    check_verbs(policy)
     horizon = getattr(policy, "horizon", None)
     if horizon is not None and rounds > horizon:
         raise InvalidProblem(f"rounds is {rounds} and the policy's horizon {horizon}; its radii hold only up to that")
@@ -132,7 +137,7 @@ def backend_for(policy: Any, world: World, rounds: int, backend: str) -> str:
 
 def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[Name, Result]:
     """Play what is not kept yet of all jobs together, and return their results."""
-    begun = time.perf_counter()
+    begun, shows = time.perf_counter(), switch(progress, "progress")
     ready = {name: on_device(job) for name, job in jobs.items() if job.backend == "cuda"}
     jobs = {name: job for name, job in jobs.items() if job.backend != "cuda"}
     done = {name: {} if job.out is None else finished(job.out, job.plan, job.runs) for name, job in jobs.items()}
@@ -141,7 +146,7 @@ def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[
     rounds = sum(jobs[name].rounds for name, _ in todo)
     with (
         opened(executor, len(todo), rounds) as workers,
-        bar(progress and rounds >= PAYS, kept + len(todo), kept, rounds // max(len(todo), 1)) as advance,
+        bar(shows and rounds >= PAYS, kept + len(todo), kept, rounds // max(len(todo), 1)) as advance,
     ):
         for job in jobs.values():
             begin(job.out, job.plan)

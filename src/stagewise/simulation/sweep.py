@@ -1,15 +1,17 @@
 """Every policy in every world, under every threshold, from every seed: one progress bar, one folder, one executor."""
 
 import dataclasses
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stagewise.problem.checks import seed_of, shown
+from stagewise.problem.checks import kept, mapping_of, number, seed_of, shown
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.places import place_of
+from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.simulate import collected, job_for, on_cuda
+from stagewise.simulation.simulate import collected, job_for, on_cuda, run_numbers
 from stagewise.worlds.world import World
 
 
@@ -60,29 +62,32 @@ def sweep(
     ['opb, two arms, threshold 0.1, seed 0', 'opb, two arms, threshold 0.2, seed 0']
     """
     backend, executor = on_cuda(backend, executor)
-    numbers = runs if isinstance(runs, int) else list(runs)
-    limits = [None] if thresholds is None else entries(thresholds, "thresholds")
+    numbers, place = run_numbers(runs), None if out is None else place_of(out, "out")
+    limits = [None] if thresholds is None else [limit_of(entry) for entry in entries(thresholds, "thresholds")]
+    players, places = checked(policies, "policies"), checked(worlds, "worlds")
     origins = [seed_of(seed) for seed in entries(seeds, "seeds")]
     cells = [
         Cell(policy, world, limit, seed)
-        for policy in checked(policies, "policies")
-        for world in checked(worlds, "worlds")
+        for policy in players
+        for world in places
         for limit in limits
         for seed in origins
     ]
     if not cells or len(set(cells)) < len(cells):
-        raise InvalidProblem(f"thresholds is {limits} and seeds {origins}; both need entries, each one only once")
+        raise InvalidProblem(
+            f"thresholds is {shown(limits)} and seeds {shown(origins)}; both need entries, each one only once"
+        )
     jobs = {
         cell: job_for(
-            limited(policies[cell.policy], cell.threshold),
-            worlds[cell.world],
+            limited(players[cell.policy], cell.threshold),
+            places[cell.world],
             rounds,
             numbers,
             cell.seed,
             record,
             backend,
             audit,
-            None if out is None else Path(out) / cell.folder,
+            None if place is None else place / cell.folder,
         )
         for cell in cells
     }
@@ -93,10 +98,20 @@ def entries(values: Any, what: str) -> list[Any]:
     """Return what a sweep goes through, one entry each."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidProblem(f"{what} is {shown(values)}; it must be a list, one entry for each simulation")
-    listed = list(values)
-    if not all(isinstance(value, Hashable) for value in listed):
-        raise InvalidProblem(f"{what} is {shown(listed)}; a sweep goes through single numbers")
-    return listed
+    try:
+        return list(values)
+    except Exception:  # whatever the object's own code came to
+        raise InvalidProblem(f"{what} is {shown(values)}; its entries cannot be read") from None
+
+
+def limit_of(value: Any) -> Any:
+    """Return one threshold: a number, or one of the special kinds of a number."""
+    if isinstance(value, AtLeast | RelativeToSafe):
+        inner = value.value if isinstance(value, AtLeast) else value.factor
+        limit_of(inner)
+        return value
+    number(value, "an entry of thresholds")
+    return kept(value)
 
 
 def limited(policy: Any, threshold: Any) -> Any:
@@ -108,11 +123,12 @@ def limited(policy: Any, threshold: Any) -> Any:
     return dataclasses.replace(policy, threshold=threshold)
 
 
-def checked(named: Mapping[str, Any], what: str) -> list[str]:
-    """Return names that folders can have."""
-    if not isinstance(named, Mapping) or not named:
-        raise InvalidProblem(f"{what} is {named!r}; it must map at least one name to what it stands for")
-    for name in named:
-        if not isinstance(name, str) or name != Path(name).name or name.startswith("."):
-            raise InvalidProblem(f"{what} has the name {name!r}; a name must also do as the name of a folder")
-    return list(named)
+def checked(named: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Return what names stand for; each must be one that a folder can have."""
+    given = mapping_of(named, what) if isinstance(named, Mapping) else {}
+    if not given:
+        raise InvalidProblem(f"{what} is {shown(named)}; it must map at least one name to what it stands for")
+    for name in given:
+        if not isinstance(name, str) or name != place_of(name or ".", what).name or name.startswith("."):
+            raise InvalidProblem(f"{what} has the name {shown(name)}; a name must also do as the name of a folder")
+    return given

@@ -4,7 +4,8 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.checks import shown
+from stagewise.problem.errors import InvalidProblem, StagewiseError
 from stagewise.worlds.world import World
 
 Family = World | Callable[[int], Any]
@@ -56,11 +57,25 @@ def carried(policy: Any, world: Family, first: int, count: int) -> Any:
 
 def pair(policy: Any, world: Any, run: int) -> tuple[Any, Any]:
     """Return the policy and the world of a run."""
-    drawn = world(run) if callable(world) else world
+    drawn = drawn_in(world, run) if callable(world) else world
     both = drawn if isinstance(drawn, tuple) else (policy, drawn)
     if len(both) != 2 or both[0] is None:
         raise InvalidProblem("there is no policy; give one, or let the function return a policy and a world")
     return both
+
+
+def drawn_in(family: Callable[[int], Any], run: int) -> Any:
+    """Return what a function draws for a run, or say what it did instead."""
+    if isinstance(family, type):
+        raise InvalidProblem(f"world is {shown(family)}; give an object of that class, or a function of a run's number")
+    try:
+        return family(run)
+    except StagewiseError:
+        raise
+    except Exception as reason:
+        raise InvalidProblem(
+            f"world is a function that raised {type(reason).__name__} for run {run}; it must return the run's world"
+        ) from reason
 
 
 def family_description(policy: Any, world: Any) -> dict[str, Any]:

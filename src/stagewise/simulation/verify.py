@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.policies.saved import decoded
-from stagewise.problem.checks import seed_of
+from stagewise.problem.checks import number, one_of, seed_of
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.reports.assumptions import assumptions
 from stagewise.reports.certificate import Certificate, reweighed, told
@@ -17,7 +17,7 @@ from stagewise.simulation.certify import batch_size, findings_of, packages, task
 from stagewise.simulation.claim import terms_for, thresholds_of
 from stagewise.simulation.executors import Workers, opened, performed
 from stagewise.simulation.plan import machine
-from stagewise.simulation.simulate import counted
+from stagewise.simulation.simulate import BACKENDS, counted
 from stagewise.simulation.travel import pair
 from stagewise.worlds.family import family_of, rebuilt
 
@@ -56,12 +56,14 @@ def verify(
     """
     content = Certificate.load(path).content
     if seed is not None:
-        seed_of(seed)
+        seed = seed_of(seed)
+    share = number(part, "part")
+    other = None if backend is None else one_of(backend, BACKENDS, "backend")
     try:
         policy, family = played_in(content, policy, world)
         faults = weighed_again(content, policy, family)
-        chosen = chosen_batches(content, part, seed)
-        plan = {**content["plan"], "backend": backend or content["plan"]["backend"]}
+        chosen = chosen_batches(content, share, seed)
+        plan = {**content["plan"], "backend": content["plan"]["backend"] if other is None else other}
         counted(plan["rounds"], "rounds")
         seed_of(plan["seed"])
         kept = {i: content["batches"][i] for i in chosen}

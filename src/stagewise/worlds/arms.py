@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import numpy as np
-
 from stagewise.problem.actions import Arms
-from stagewise.problem.checks import Floats, shown
+from stagewise.problem.checks import Floats, whole
 from stagewise.problem.errors import InvalidActions
 from stagewise.records.draw import Draw
 from stagewise.worlds.showing import Tabled
@@ -31,7 +29,6 @@ class ArmsWorld(Tabled):
 
     def means(self, action: Any) -> Floats:
         """Return the expected reward and costs (1 + m,) of an arm."""
-        whole = isinstance(action, int | np.integer) and not isinstance(action, bool)
-        if not whole or not 0 <= action < self.actions.count:
-            raise InvalidActions(f"the arm is {shown(action)}; it must be one of 0 to {self.actions.count - 1}")
-        return self.table[:, int(action)].copy()
+        last = self.actions.count - 1
+        arm = whole(action, "the arm", f"from 0 to {last}", 0, last, InvalidActions)
+        return self.table[:, arm].copy()

@@ -7,11 +7,12 @@ import numpy as np
 
 from stagewise.kernels.draw import INSTANCE, fill_normal, fill_uniform, signed
 from stagewise.problem.actions import Finite, Rays
-from stagewise.problem.checks import number, seed_of, whole_at_least
+from stagewise.problem.checks import number, seed_of, shown, whole
 from stagewise.problem.ellipsoid import Ball, Ellipsoid
 from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.problem.polytope import Box, Polytope
 from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.draws import run_of
 from stagewise.worlds.fresh import RandomFinite, RandomRays
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
@@ -34,7 +35,7 @@ class SphereFamily:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        seed_of(self.seed)
+        object.__setattr__(self, "seed", seed_of(self.seed))
         if type(self.world) is not LinearWorld:
             raise InvalidProblem(f"the world is a {type(self.world).__name__}; directions are drawn for a LinearWorld")
 
@@ -42,7 +43,7 @@ class SphereFamily:
         """Return the world of a run."""
         world = self.world
         drawn = np.empty(world.parameters.shape)
-        fill_normal(drawn.reshape(-1), signed(self.seed), run, 0, INSTANCE)
+        fill_normal(drawn.reshape(-1), signed(self.seed), run_of(run), 0, INSTANCE)
         lengths = np.linalg.norm(world.parameters, axis=1, keepdims=True)
         drawn *= lengths / np.linalg.norm(drawn, axis=1, keepdims=True)
         return LinearWorld(
@@ -71,19 +72,21 @@ class ArmsFamily:
     spread: float | None = None
 
     def __post_init__(self) -> None:
-        seed_of(self.seed)
+        object.__setattr__(self, "seed", seed_of(self.seed))
         if type(self.world) is not ArmsWorld:
             raise InvalidProblem(f"the world is a {type(self.world).__name__}; means are drawn for an ArmsWorld")
-        if whole_at_least(self.safe, "safe", 0) >= self.world.actions.count:
-            raise InvalidProblem(f"safe is {self.safe}; it must be one of the arms 0 to {self.world.actions.count - 1}")
-        if self.spread is not None and not 0.0 <= number(self.spread, "spread") <= 1.0:
-            raise InvalidProblem(f"spread is {self.spread}; it must lie in [0, 1], so that no mean is negative")
+        last = self.world.actions.count - 1
+        object.__setattr__(self, "safe", whole(self.safe, "safe", f"that is one of the arms 0 to {last}", 0, last))
+        if self.spread is not None:
+            object.__setattr__(self, "spread", number(self.spread, "spread"))
+            if not 0.0 <= self.spread <= 1.0:
+                raise InvalidProblem(f"spread is {self.spread}; it must lie in [0, 1], so that no mean is negative")
 
     def __call__(self, run: int) -> ArmsWorld:
         """Return the world of a run."""
         world = self.world
         drawn = np.empty(world.table.shape)
-        fill_uniform(drawn.reshape(-1), signed(self.seed), run, 0, INSTANCE)
+        fill_uniform(drawn.reshape(-1), signed(self.seed), run_of(run), 0, INSTANCE)
         if self.spread is not None:
             drawn = np.minimum(world.table * (1.0 + self.spread * (2.0 * drawn - 1.0)), 1.0)
         drawn[:, self.safe] = world.table[:, self.safe]
@@ -105,7 +108,7 @@ def family_of(name: str, world: Any, safe: int, seed: int, spread: float | None 
         return SphereFamily(world, seed)
     if name == "random-arms":
         return ArmsFamily(world, safe, seed, spread)
-    raise InvalidProblem(f"family is {name!r}; it must be 'fixed', 'random-sphere' or 'random-arms'")
+    raise InvalidProblem(f"family is {shown(name)}; it must be 'fixed', 'random-sphere' or 'random-arms'")
 
 
 def rebuilt(description: dict[str, Any]) -> Any:
@@ -117,7 +120,7 @@ def rebuilt(description: dict[str, Any]) -> Any:
     if kind == "TableWorld":
         return TableWorld(**told)
     if kind != "LinearWorld":
-        raise InvalidFile(f"the world is of kind {kind!r}, which cannot be built again")
+        raise InvalidFile(f"the world is of kind {shown(kind)}, which cannot be built again")
     actions, features = told.pop("actions"), told.pop("features")
     fresh = {"RandomRays": RandomRays, "RandomFinite": RandomFinite}.get(actions)
     if fresh is not None:

@@ -6,8 +6,10 @@ import numpy as np
 
 from stagewise.kernels.world import fill_directions
 from stagewise.problem.actions import Finite, Listed, Rays
-from stagewise.problem.checks import whole_at_least
+from stagewise.problem.checks import MOST, size_of
+from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
+from stagewise.worlds.draws import checked_draw
 
 
 @dataclass(frozen=True)
@@ -19,12 +21,17 @@ class Fresh:
 
     def __post_init__(self) -> None:
         for name in ("count", "dimension"):
-            whole_at_least(getattr(self, name), name, 1)
+            object.__setattr__(self, name, size_of(getattr(self, name), name))
+        if self.count * self.dimension > MOST:
+            raise InvalidProblem(
+                f"count is {self.count} and dimension {self.dimension}; their product must be at most {MOST:,}, to fit "
+                "into memory"
+            )
 
     def draw(self, draw: Draw) -> Listed:
         """Return the set of one round."""
         features = np.empty((self.count, self.dimension))
-        fill_directions(features, draw.seed, draw.run, draw.round)
+        fill_directions(features, *checked_draw(draw))
         return self.kind.borrowed(features)
 
     @property

@@ -43,7 +43,7 @@ class LinearWorld(Showing):
         dimension = actions.features.shape[1] if isinstance(actions, Listed) else actions.dimension
         if dimension != reward.size:
             raise InvalidProblem(f"the actions have {dimension} features; theta has {reward.size}, and they must agree")
-        one_of(noise_kind, tuple(NOISES), "noise_kind")
+        noise_kind = one_of(noise_kind, tuple(NOISES), "noise_kind")
         self.parameters = frozen(np.vstack([reward, costs]))
         self.actions: Any = actions  # what can be chosen from, in every round or drawn for it
         self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))

@@ -10,6 +10,7 @@ from stagewise.problem.checks import Floats, array, frozen, one_of, one_per
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
+from stagewise.worlds.draws import checked_draw
 
 OUTCOMES = {"bernoulli": BERNOULLI, "gaussian": GAUSSIAN, "clipped-gaussian": CLIPPED}
 
@@ -37,7 +38,7 @@ class Showing(ABC):
         """Return what is seen when the action is played in this round."""
         means = self.means(action)
         seen = np.empty(means.size)
-        fill_outcome(self.kind, means, self.noise, draw.seed, draw.run, draw.round, seen)
+        fill_outcome(self.kind, means, self.noise, *checked_draw(draw), seen)
         return Outcome(float(seen[0]), seen[1:])
 
 
@@ -50,7 +51,7 @@ class Tabled(Showing):
             raise InvalidProblem(
                 f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (K,) and (m, K)"
             )
-        one_of(outcomes, tuple(OUTCOMES), "outcomes")
+        outcomes = one_of(outcomes, tuple(OUTCOMES), "outcomes")
         table = np.vstack([rewards, costs])
         if outcomes != "gaussian" and not (table.min() >= 0.0 and table.max() <= 1.0):
             raise InvalidProblem(

@@ -1,0 +1,40 @@
+"""What is given back to a person in an error message: always one line, and short, whatever it was."""
+
+import reprlib
+from typing import Any
+
+LONGEST_VALUE = 120  # characters of a value in a message
+LONGEST = 399  # characters of a message
+
+
+def one_line(text: str, longest: int) -> str:
+    """Return a text as one line of at most so many characters: its middle goes first, as the rule stands at the end.
+
+    >>> one_line(f"two{chr(10)}lines", 20)
+    'two lines'
+    >>> one_line("a" * 50 + "b", 20)
+    'aaaaaaaaaa ... aaaab'
+    """
+    plain = " ".join(line.strip() for line in text.splitlines())
+    if not plain.isprintable():
+        plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain)
+    if len(plain) <= longest:
+        return plain
+    end = (longest - 5) // 3
+    return f"{plain[: longest - 5 - end]} ... {plain[-end:]}"
+
+
+def shown(value: Any) -> str:
+    """Return a value as an error message shows it: never longer than a line, and never failing.
+
+    >>> shown(list(range(100)))
+    '[0, 1, 2, 3, 4, 5, ...]'
+    """
+    try:
+        # a class is often given where one of its objects belongs, and then its whole name tells
+        text = repr(value) if isinstance(value, type) else reprlib.repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        text = f"a {type(value).__name__} of very many digits"
+    except Exception:
+        text = f"a {type(value).__name__} that cannot be shown"
+    return one_line(text, LONGEST_VALUE)

@@ -1,0 +1,213 @@
+"""One valid call of every public class and function: what the fuzzers put hostile values into."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import stagewise as sw
+
+LARGE = ("2**31", "uint64")  # counts that are allowed and would take for ever
+
+
+class Call(NamedTuple):
+    """A callable with arguments that it takes."""
+
+    function: Callable[..., Any]
+    arguments: dict[str, Any]
+    patient: tuple[str, ...] = ()  # arguments for which a large count means long work
+
+
+SAFE = sw.SafeAction(features=[0.5, 0.5], reward=0.2, cost=0.1)
+SAFE_ARM = sw.SafeAction(arm=0, reward=0.2, cost=0.1)
+EYE = [[1.0, 0.0], [0.0, 1.0]]
+ARMS = sw.ArmsWorld(reward=[0.2, 0.7], cost=[0.1, 0.3])
+LINEAR = sw.LinearWorld(theta=[0.3, 0.1], mu=[0.1, 0.1], actions=sw.Rays(EYE), noise=0.1)
+TABLE = sw.TableWorld(features=EYE, reward=[0.2, 0.7], cost=[0.1, 0.3])
+PULLS = sw.OPB(arms=2, safe_action=SAFE_ARM, threshold=0.5)
+RAYS = sw.LCLUCB(safe_action=SAFE, threshold=0.5, noise=0.1)
+
+SHARED = {
+    "safe_action": SAFE,
+    "threshold": 0.5,
+    "noise": 0.1,
+    "delta": 0.05,
+    "ridge": 1.0,
+    "cost_bound": 1.0,
+    "reward_scale": None,
+    "cost_scale": 1.0,
+    "share_delta": True,
+}
+FEATURED = {**SHARED, "parameter_bound": 1.0, "action_bound": 1.0, "radius": "mixture"}
+OPTIMISTIC = {**FEATURED, "optimism": "inflated"}
+PULLED = {
+    "arms": 2,
+    "safe_action": SAFE_ARM,
+    "threshold": 0.5,
+    "horizon": 10,
+    "noise": 0.5,
+    "delta": 0.05,
+    "radius": "hoeffding",
+}
+PLAYED = {"rounds": 3, "seed": 0, "backend": "python", "executor": None, "progress": False, "out": None}
+
+
+def twice(x: Any) -> Any:
+    """Be a function of a class."""
+    return x[0] * 0.5
+
+
+CONSTRUCTORS: dict[str, Call] = {
+    "AlwaysSafe": Call(sw.AlwaysSafe, {"safe_action": SAFE_ARM, "threshold": 0.5}),
+    "Arms": Call(sw.Arms, {"count": 3}),
+    "ArmsFamily": Call(sw.ArmsFamily, {"world": ARMS, "safe": 0, "seed": 0, "spread": 0.5}),
+    "ArmsWorld": Call(sw.ArmsWorld, {"reward": [0.1, 0.7], "cost": [0.0, 0.2], "outcomes": "gaussian", "noise": 0.1}),
+    "AtLeast": Call(sw.AtLeast, {"value": 0.1}),
+    "Ball": Call(sw.Ball, {"radius": 1.0, "center": [0.0, 0.0]}),
+    "Box": Call(sw.Box, {"low": [0.0, 0.0], "high": [1.0, 1.0]}),
+    "DOSLB": Call(sw.DOSLB, FEATURED),
+    "Ellipsoid": Call(sw.Ellipsoid, {"shape": EYE, "center": [0.0, 0.0]}),
+    "Finite": Call(sw.Finite, {"features": EYE}),
+    "FunctionClass": Call(sw.FunctionClass, {"functions": EYE, "features": EYE}),
+    "FunctionClass of callables": Call(sw.FunctionClass, {"functions": [twice], "features": EYE}),
+    "KernelOPLB": Call(
+        sw.KernelOPLB,
+        {
+            **SHARED,
+            "kernel": sw.RBF(lengthscale=0.5),
+            "norm_bound": 1.0,
+            "optimism": "inflated",
+            "tolerance": 1e-10,
+            "capacity": 20,
+        },
+    ),
+    "LCLUCB": Call(sw.LCLUCB, {**OPTIMISTIC, "starts": 8, "certify": True}),
+    "LinUCB": Call(
+        sw.LinUCB,
+        {
+            "noise": 0.1,
+            "delta": 0.05,
+            "parameter_bound": 1.0,
+            "action_bound": 1.0,
+            "ridge": 1.0,
+            "radius": "mixture",
+            "safe_action": SAFE,
+            "threshold": 0.5,
+        },
+    ),
+    "LinearKernel": Call(sw.LinearKernel, {}),
+    "LinearWorld": Call(
+        sw.LinearWorld,
+        {
+            "theta": [0.3, 0.1],
+            "mu": [0.1, 0.1],
+            "actions": sw.Rays(EYE),
+            "noise": 0.1,
+            "noise_kind": "gaussian",
+        },
+    ),
+    "Matern": Call(sw.Matern, {"lengthscale": 0.5, "smoothness": 1.5}),
+    "OPB": Call(
+        sw.OPB,
+        {
+            **PULLED,
+            "cost_bound": 1.0,
+            "optimism": "inflated",
+            "reward_scale": 1.0,
+            "cost_scale": 1.0,
+            "share_delta": True,
+        },
+    ),
+    "OPLB": Call(sw.OPLB, {**OPTIMISTIC, "method": "lp", "tolerance": 1e-3, "budget": 3}),
+    "OPNLB": Call(
+        sw.OPNLB,
+        {
+            "reward_class": [[0.2, 0.5], [0.2, 0.9]],
+            "cost_class": [[0.1, 0.2], [0.1, 0.6]],
+            "safe_action": SAFE_ARM,
+            "threshold": 0.5,
+            "noise": 0.5,
+            "delta": 0.05,
+            "sets": "likelihood",
+            "method": "pointwise",
+            "optimism": "inflated",
+            "reward_scale": 1.0,
+            "search": 10,
+        },
+    ),
+    "Polytope": Call(sw.Polytope, {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]}),
+    "Polytope of half-spaces": Call(
+        sw.Polytope, {"A": [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], "b": [1.0, 1.0, 1.0, 1.0]}
+    ),
+    "RBF": Call(sw.RBF, {"lengthscale": 0.5}),
+    "ROFUL": Call(sw.ROFUL, FEATURED),
+    "RandomFinite": Call(sw.RandomFinite, {"count": 2, "dimension": 2}),
+    "RandomRays": Call(sw.RandomRays, {"count": 2, "dimension": 2}),
+    "Rays": Call(sw.Rays, {"targets": EYE}),
+    "RelativeToSafe": Call(sw.RelativeToSafe, {"factor": 1.5}),
+    "SafeAction": Call(sw.SafeAction, {"features": [0.5, 0.5], "arm": None, "reward": 0.2, "cost": 0.1}),
+    "SafeAction of an arm": Call(sw.SafeAction, {"arm": 0, "reward": 0.2, "cost": [0.1]}),
+    "SafeLTS": Call(sw.SafeLTS, {**OPTIMISTIC, "inflation": "theory"}),
+    "SphereFamily": Call(sw.SphereFamily, {"world": LINEAR, "seed": 0}),
+    "TableWorld": Call(
+        sw.TableWorld,
+        {"features": EYE, "reward": [0.1, 0.7], "cost": [0.0, 0.2], "noise": 0.1, "outcomes": "gaussian"},
+    ),
+    "UCB": Call(sw.UCB, {**PULLED, "safe_action": SAFE_ARM, "threshold": 0.5}),
+    "Agent": Call(sw.Agent, {"policy": PULLS, "seed": 0}),
+}
+
+QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
+    "Arms.only": Call(sw.Arms(3).only, {"chosen": [0, 2]}),
+    "Rays.only": Call(sw.Rays(EYE).only, {"chosen": [True, False]}),
+    "Finite.only": Call(sw.Finite(EYE).only, {"chosen": [0]}),
+    "ArmsWorld.means": Call(ARMS.means, {"action": 1}),
+    "ArmsWorld.outcome": Call(ARMS.outcome, {"action": 1, "draw": sw.Draw()}),
+    "LinearWorld.means": Call(LINEAR.means, {"action": [0.5, 0.5]}),
+    "LinearWorld.outcome": Call(LINEAR.outcome, {"action": [0.5, 0.5], "draw": sw.Draw()}),
+    "TableWorld.means": Call(TABLE.means, {"action": [1.0, 0.0]}),
+    "TableWorld.outcome": Call(TABLE.outcome, {"action": [1.0, 0.0], "draw": sw.Draw()}),
+    "RandomRays.draw": Call(sw.RandomRays(2, 2).draw, {"draw": sw.Draw()}),
+    "SphereFamily()": Call(sw.SphereFamily(LINEAR), {"run": 1}),
+    "ArmsFamily()": Call(sw.ArmsFamily(ARMS), {"run": 1}),
+    "Ball.contains": Call(sw.Ball(1.0, [0.0, 0.0]).contains, {"point": [0.5, 0.5]}),
+    "Box.contains": Call(sw.Box([0.0, 0.0], [1.0, 1.0]).contains, {"point": [0.5, 0.5]}),
+    "FunctionClass.over": Call(sw.FunctionClass([twice]).over, {"features": np.eye(2)}),
+}
+
+SIMULATIONS: dict[str, Call] = {
+    "simulate": Call(
+        sw.simulate,
+        {"policy": PULLS, "world": ARMS, "runs": 1, "record": 2, "audit": False, **PLAYED},
+        patient=("rounds", "runs"),
+    ),
+    "simulate on rays": Call(
+        sw.simulate,
+        {"policy": RAYS, "world": LINEAR, "runs": [0, 3], "record": 2, "audit": False, **PLAYED},
+        patient=("rounds", "runs"),
+    ),
+    "certify": Call(
+        sw.certify,
+        {"policy": PULLS, "world": ARMS, "runs": 2, "delta": 0.05, "confidence": 0.9, "early": True, **PLAYED},
+        patient=("rounds", "runs"),
+    ),
+    "sweep": Call(
+        sw.sweep,
+        {
+            "policies": {"opb": PULLS},
+            "worlds": {"arms": ARMS},
+            "thresholds": [0.5],
+            "seeds": [0],
+            "runs": 1,
+            "record": 2,
+            "audit": False,
+            **{name: value for name, value in PLAYED.items() if name != "seed"},
+        },
+        patient=("rounds", "runs"),
+    ),
+}
+
+RECORDS = {"Decision", "Draw", "Outcome", "State", "Certificate", "Result"}  # they hold what they are given
+PROTOCOLS = {"Policy", "World"}
+ERRORS = {"InvalidActions", "InvalidFile", "InvalidOutcome", "InvalidProblem", "StagewiseError"}
+FILES = {"verify"}  # and the verbs save and load, in test_files.py

@@ -1,0 +1,129 @@
+"""Hostile paths for everything that reads or writes, and hostile values in a file of settings."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.fuzz.agents import POLICIES, working
+from tests.fuzz.attack import Fault, faults, pairs, refused, singles
+from tests.fuzz.calls import ARMS, PULLS, Call
+
+import stagewise as sw
+from stagewise.cli.spec import read
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in a folder of one's own: some hostile paths are good ones, and lead to a file."""
+    (tmp_path / "file").write_text("a file", encoding="utf-8")
+    (tmp_path / "two").mkdir()
+    monkeypatch.chdir(tmp_path / "two")
+    (tmp_path / "two" / "file").write_text("a file", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with an agent, a result and a certificate."""
+    place = tmp_path_factory.mktemp("kept")
+    sw.Agent(PULLS).save(place / "agent.json")
+    sw.simulate(PULLS, ARMS, rounds=3, backend="python", progress=False, out=place / "result")
+    sw.certify(PULLS, ARMS, rounds=3, runs=2, backend="python", progress=False, out=place / "certificate")
+    return place
+
+
+NAMES = (
+    *("Agent.save", "Agent.load", "Result.save", "Result.load", "Certificate.save", "Certificate.load"),
+    "verify",
+)
+
+
+def calls(place: Path) -> dict[str, Call]:
+    agent, result = sw.Agent.load(place / "agent.json"), sw.Result.load(place / "result")
+    certificate = sw.Certificate.load(place / "certificate")
+    again = {"path": place / "certificate", "part": 1.0, "seed": 0, "executor": None, "backend": None}
+    return {
+        "Agent.save": Call(agent.save, {"path": "agent.json"}),
+        "Agent.load": Call(sw.Agent.load, {"path": place / "agent.json", "policy": PULLS}),
+        "Result.save": Call(result.save, {"folder": "result"}),
+        "Result.load": Call(sw.Result.load, {"folder": place / "result"}),
+        "Certificate.save": Call(certificate.save, {"folder": "certificate"}),
+        "Certificate.load": Call(sw.Certificate.load, {"path": place / "certificate"}),
+        "verify": Call(sw.verify, {**again, "policy": None, "world": None}),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hostile_paths_are_refused_in_a_sentence(name: str, kept: Path) -> None:
+    call = calls(kept)[name]
+    assert faults(call, [*singles(call), *pairs(call, 20, 1)]) == []
+
+
+def test_an_agent_that_cannot_be_saved_is_as_before() -> None:
+    agent = working(POLICIES["LCLUCB"])
+    before = agent.state.memory.tobytes(), agent.round, agent.waiting
+    for path in (None, b"agent", "a\0b", "y" * 300, ".", "no/such/folder", "file/below"):
+        assert refused(agent.save, {"path": path})
+        assert (agent.state.memory.tobytes(), agent.round, agent.waiting) == before
+
+
+SPEC = """
+[simulation]
+rounds = 3
+runs = 2
+seed = 0
+record = 2
+backend = "python"
+audit = false
+
+[world]
+kind = "linear"
+theta = [0.3, 0.1]
+mu = [0.1, 0.1]
+noise = 0.1
+noise_kind = "gaussian"
+
+[world.actions]
+kind = "rays"
+features = [[1.0, 0.0], [0.0, 1.0]]
+
+[policy]
+kind = "LCLUCB"
+safe_action = {features = [0.5, 0.5], reward = 0.2, cost = 0.1}
+threshold = {spend = 0.5}
+noise = [0.1, 0.2]
+delta = 0.05
+radius = "mixture"
+share_delta = true
+starts = 8
+
+[sweep]
+thresholds = [0.5]
+seeds = [0]
+
+[certify]
+family = "random-sphere"
+"""
+
+TOML = [
+    *("true", "0", "-1", "1", "0.5", "nan", "-inf", "1e400", "5e-324", "9223372036854775808", "1" + "0" * 400),
+    *('""', '"text"', '"two\\nlines"', '"\\u0000"', f'"{"x" * 5000}"', "1979-05-27", "07:32:00"),
+    *("[]", "[[]]", "[0.5]", "[nan]", '["a"]', "[[1.0], [1.0, 2.0]]", "[" * 60 + "]" * 60, "[" * 5000 + "]" * 5000),
+    *("{}", "{a = 1}", "{at_least = 0.1}", '{at_least = {at_least = "x"}}', "{relative_to_safe = nan}"),
+]
+
+
+def test_hostile_settings_in_a_file_are_refused_in_a_sentence() -> None:
+    found = []
+    lines = SPEC.splitlines()
+    Path("spec.toml").write_text(SPEC, encoding="utf-8")
+    assert not refused(read, {"path": Path("spec.toml")})
+    for place, line in enumerate(lines):
+        key = re.match(r"\w+ = ", line)
+        for value in TOML if key else []:
+            changed = [*lines[:place], f"{key[0] if key else ''}{value}", *lines[place + 1 :]]
+            Path("spec.toml").write_text("\n".join(changed), encoding="utf-8")
+            try:
+                refused(read, {"path": Path("spec.toml")})
+            except Fault as fault:
+                found.append(f"{line} replaced by {value[:50]}: {fault}")
+    assert found == []

@@ -1,0 +1,228 @@
+"""The doors: a value goes in as it was given and comes out as what it is, or is refused in one short line."""
+
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.fuzz.hostile import Closed, Mute, Torn, itself, nested, objects
+from tests.problem.refusal import refused
+
+from stagewise.problem.checks import (
+    LARGEST,
+    array,
+    as_array,
+    is_listing,
+    mapping_of,
+    number,
+    observed,
+    one_of,
+    seed_of,
+    size_of,
+    switch,
+    whole_at_least,
+)
+from stagewise.problem.errors import InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.places import place_of
+from stagewise.problem.words import one_line, shown
+
+ODD = {
+    "mute": Mute(),
+    "closed": Closed(),
+    "itself": itself(),
+    "deep": nested(100_000),
+    "many digits": 10**5000,
+    "lines": "a\nb\u2028c\x1b[31m",
+    "long": "x" * 10_000,
+    "object array": objects(Mute(), None),
+    "a class": Mute,
+    "a mapping": {"a" * 1000: "b\n" * 1000},
+}
+
+
+@pytest.mark.parametrize("value", [*ODD.values(), np.zeros((30, 30))], ids=[*ODD, "a table"])
+def test_any_value_is_shown_in_one_short_line(value: Any) -> None:
+    text = shown(value)
+    assert 0 < len(text) <= 120
+    assert text.isprintable()
+
+
+def test_an_error_is_one_line_whatever_stands_in_it() -> None:
+    text = str(StagewiseError("the name is " + "long\n" * 1000 + "; it must be short"))
+    assert len(text) < 400
+    assert text.isprintable()
+    assert text.startswith("the name is long")
+    assert text.endswith("it must be short")
+
+
+def test_a_short_line_stays_as_it_is() -> None:
+    assert one_line("two  spaces, θ ≤ 1", 30) == "two  spaces, θ ≤ 1"
+
+
+@pytest.mark.parametrize(
+    "value", [*ODD.values(), None, object(), b"b", {1, 2}], ids=[*ODD, "nothing", "an object", "bytes", "a set"]
+)
+@pytest.mark.parametrize(
+    "door",
+    [
+        lambda value: number(value, "it"),
+        lambda value: observed(value, "it"),
+        lambda value: whole_at_least(value, "it", 1),
+        lambda value: size_of(value, "it"),
+        lambda value: seed_of(value, "it"),
+        lambda value: switch(value, "it"),
+        lambda value: one_of(value, ("a", "b"), "it"),
+        lambda value: array(value, "it"),
+    ],
+    ids=["number", "observed", "whole", "size", "seed", "switch", "choice", "array"],
+)
+def test_every_door_refuses_odd_values_in_a_sentence(door: Any, value: Any) -> None:
+    with pytest.raises(StagewiseError) as caught:
+        door(value)
+    assert len(str(caught.value)) < 400
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [2, 2.0, np.int8(2), np.float32(2.0), np.array(2), np.array(2.0), Fraction(2), Decimal(2), np.array(Fraction(2))],
+    ids=repr,
+)
+def test_numbers_of_any_kind_are_numbers(value: Any) -> None:
+    assert number(value, "it") == 2.0
+    assert type(number(value, "it")) is float
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        True,
+        np.True_,
+        np.array(True),
+        np.array([2.0]),
+        np.array("2.0"),
+        np.timedelta64(2),
+        np.datetime64("2020-01-01"),
+        Decimal("sNaN"),
+        Fraction(10**400),
+        2j,
+        bytearray(b"2"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_number_is_refused(value: Any) -> None:
+    with refused(InvalidProblem, "it is ", "must be a number"):
+        number(value, "it")
+
+
+@pytest.mark.parametrize("truth", [True, np.True_, np.array(True)], ids=repr)
+def test_a_truth_value_is_an_outcome_and_no_setting(truth: Any) -> None:
+    assert observed(truth, "the reward") == 1.0
+    with refused(InvalidProblem, "1.0 or 0.0", "not True or False"):
+        number(truth, "noise")
+
+
+def test_what_was_seen_must_be_a_number_too() -> None:
+    assert observed(0.25, "the reward") == 0.25
+    with refused(InvalidOutcome, "the reward", "'yes'"):
+        observed("yes", "the reward")
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), np.array(3)], ids=repr)
+def test_whole_numbers_of_numpy_are_counts(value: Any) -> None:
+    assert whole_at_least(value, "runs", 1) == 3
+    assert type(whole_at_least(value, "runs", 1)) is int
+    assert type(seed_of(value)) is int
+
+
+@pytest.mark.parametrize("value", [3.0, "3", np.float64(3.0), np.array([3]), np.timedelta64(3), True], ids=repr)
+def test_other_values_are_no_counts(value: Any) -> None:
+    with refused(InvalidProblem, "runs", "a whole number of at least 1"):
+        whole_at_least(value, "runs", 1)
+
+
+def test_counts_and_sizes_have_an_end() -> None:
+    assert whole_at_least(2**62 - 1, "runs", 1) == 2**62 - 1
+    for count in (2**62, 10**400):
+        with refused(InvalidProblem, "runs", "below 2**62"):
+            whole_at_least(count, "runs", 1)
+    assert size_of(10_000_000, "arms") == 10_000_000
+    with refused(InvalidProblem, "arms is 10000001", "at most 10,000,000"):
+        size_of(10_000_001, "arms")
+
+
+def test_arrays_are_neither_switches_nor_choices() -> None:
+    assert switch(np.array(True), "audit") is True
+    assert one_of(np.array("a"), ("a", "b"), "radius") == "a"
+    for value in (np.array([True, False]), np.array(["a", "b"])):
+        with refused(InvalidProblem, "audit", "True or False"):
+            switch(value, "audit")
+        with refused(InvalidProblem, "radius", "'a', 'b'"):
+            one_of(value, ("a", "b"), "radius")
+
+
+def test_exact_numbers_stand_in_arrays() -> None:
+    assert array([[Fraction(1, 4), 10**30], [Decimal("0.5"), 1]], "it").tolist() == [[0.25, 1e30], [0.5, 1.0]]
+    with refused(InvalidProblem, "an entry of it", "a double can hold"):
+        array([10**400], "it")
+    with refused(InvalidProblem, "an entry of it", "nan", "finite"):
+        array([Decimal("nan")], "it")
+    with refused(InvalidProblem, "an entry of it", "beyond 1e+100"):
+        array([Fraction(10**101)], "it")
+    assert array([Fraction(10**99)], "it")[0] < LARGEST
+
+
+def test_what_numpy_cannot_take_is_refused() -> None:
+    with refused(InvalidProblem, "it", "rows differ in length"):
+        as_array([[1.0], [1.0, 2.0]], "it")
+    with refused(InvalidProblem, "it", "must be a rectangular array of numbers"):
+        as_array(Mute(), "it")
+
+
+def test_a_listing_has_an_axis() -> None:
+    class Series:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.zeros(3)
+
+        def __len__(self) -> int:
+            return 3
+
+    for value in ([1], (1,), np.zeros(1), Series()):
+        assert is_listing(value)
+    for value in (1.0, np.array(1.0), np.float64(1.0), "text", {"a": 1}, Series, Mute()):
+        assert not is_listing(value)
+
+
+def test_a_mapping_that_cannot_be_read_is_refused() -> None:
+    assert mapping_of({"a": 1}, "it") == {"a": 1}
+    with refused(InvalidProblem, "it is ", "cannot be read"):
+        mapping_of(Torn(), "it")
+
+
+@pytest.mark.parametrize("value", ["a/b.json", Path("a/b.json")], ids=["text", "path"])
+def test_a_path_is_text_or_stands_for_it(value: Any) -> None:
+    assert place_of(value) == Path("a/b.json")
+
+
+NO_PATHS = {
+    "nothing": None,
+    "a number": 3,
+    "bytes": b"agent.json",
+    "empty": "",
+    "a zero": "agent\0.json",
+    "half a pair": "agent\ud800.json",
+    "a long name": "a" * 256,
+    "a long folder": "a" * 300 + "/agent.json",
+    "a long path": "a/" * 3000,
+    "a list": ["agent.json"],
+    "mute": Mute(),
+    "a class": Path,
+}
+
+
+@pytest.mark.parametrize("value", NO_PATHS.values(), ids=NO_PATHS)
+def test_what_is_no_path_is_refused(value: Any) -> None:
+    with refused(InvalidFile, "out is "):
+        place_of(value, "out")

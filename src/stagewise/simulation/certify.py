@@ -127,10 +127,11 @@ def gathered(
     tally = np.zeros(2 + len(terms.names), dtype=np.int64)
     while len(parts) < len(starts):
         wave = starts[len(parts) : len(parts) + max(len(parts), os.cpu_count() or 1)]
-        before = {start: kept.found(start) for start in wave}
+        sizes = {start: min(batch, runs - start) for start in wave}
+        before = {start: kept.found(start, size) for start, size in sizes.items()}
         found = {start: findings for start, findings in before.items() if findings is not None}
         left = [start for start in wave if start not in found]
-        tasks = {start: task_for(policy, world, plan, start, min(batch, runs - start)) for start in left}
+        tasks = {start: task_for(policy, world, plan, start, sizes[start]) for start in left}
         for start, findings in chain(list(found.items()), performed(findings_of, tasks, workers)):
             if start in tasks:
                 kept.keep(start, findings)

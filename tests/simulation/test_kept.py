@@ -67,10 +67,11 @@ def test_a_certificate_of_other_runs_takes_no_part_of_a_batch(
     before: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(certify_module, "batch_size", lambda *_: 10)  # as for any number of runs from 40,000 on
-    monkeypatch.setattr("stagewise.simulation.verify.batch_size", lambda *_: 10)
-    with monkeypatch.context() as patched, pytest.raises(PowerCut):
+    monkeypatch.setattr("stagewise.simulation.restated.batch_size", lambda *_: 10)
+    with monkeypatch.context() as patched:
         patched.setattr(Kept, "forget", interrupted)
-        certified(runs=before, early=False, out=tmp_path)
+        with pytest.raises(PowerCut):
+            certified(runs=before, early=False, out=tmp_path)
     assert len(list((tmp_path / "batches").glob("from-*.npz"))) == -(-before // 10)
     again = certified(runs=after, early=False, out=tmp_path)
     assert [batch["runs"] for batch in again.content["batches"]] == [min(10, after - n) for n in range(0, after, 10)]

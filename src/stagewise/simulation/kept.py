@@ -39,7 +39,7 @@ class Kept:
                 np.savez(file, **findings._asdict())
 
     def found(self, first: int, count: int) -> Findings | None:
-        """Return a batch that was played before: these runs and no others, as the last batch of fewer runs is shorter."""
+        """Return a batch that was played before: of these very runs, as the last one of a smaller plan is shorter."""
         if self.folder is None or not self.path(first).exists():
             return None
         try:

@@ -25,6 +25,7 @@ def test_a_supported_claim_leaves_with_0_and_can_be_verified(tmp_path: Path) -> 
     assert code == 0
     assert "stands" in said
     assert called("certify", "--verify", out / "certificate.json", "--seed", 3)[1] == said
+    assert "compared only with --part 1: first_violation, optimism, regret, margins, settled" in " ".join(said.split())
 
 
 def test_families_are_named_in_the_file(tmp_path: Path) -> None:

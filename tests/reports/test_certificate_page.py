@@ -1,6 +1,7 @@
 """The certificate's page in a browser: nothing is fetched or logged, all pictures are there, nothing sticks out."""
 
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,14 @@ from tests.browser import shown
 import stagewise as sw
 from stagewise.reports.certificate_page import headline, page
 
+KNOWN = {  # names that the page asks for
+    *("policy", "kind", "settings", "verdict", "grounds", "violations", "claim", "rounds", "delta", "confidence"),
+    *("coverage", "signal", "happened", "runs", "allowed", "anytime", "exact", "needed", "thresholds", "name", "side"),
+    *("value", "world", "family", "spread", "assumptions", "assumption", "declared", "real", "kept", "margins"),
+    *("quantiles", "counts", "edges", "0", "0.01", "0.1", "0.5", "0.9", "0.99", "1", "first_violation", "regret"),
+    *("bound", "above", "theorem", "failure", "optimism", "settled", "never", "mixes", "plan", "made", "versions"),
+    *("seed", "day", "seconds", "machine", "batches", "verify", "format", "version"),
+}
 WORLD = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
 SAFE = sw.SafeAction(features=[0.0, 0.0])
 
@@ -67,9 +76,9 @@ def test_a_page_tells_of_an_assumption_that_was_not_so() -> None:
 def test_a_page_says_where_when_and_of_what(folder: Path) -> None:
     content = sw.Certificate.load(folder).content
     words = page(content)
-    assert f"Made on {content['made']['day']} (UTC)" in words
+    assert f"on {content['made']['day']} (UTC)" in words
     assert "0 rounds of 0 runs" not in words
-    assert "&quot;theta&quot;" in words  # the world that was played in
+    assert '"theta"' in words  # the world that was played in
     assert "not all that was assumed" not in words
 
 
@@ -78,3 +87,45 @@ def test_a_policy_that_assumes_nothing_has_a_page_too() -> None:
     certificate = sw.certify(policy, WORLD, rounds=20, runs=300, progress=False)
     assert certificate.holds
     assert "nothing but the safe action" in page(certificate.content)
+
+
+HOSTILE = """'"><script>alert(1)</script><img src=x onerror=alert(2)>$x^$&amp;"""
+
+
+class Outline(HTMLParser):
+    """What a page is made of, apart from its words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.parts: list[tuple[str, tuple[str, ...]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.parts.append((tag, tuple(name for name, _ in attrs)))
+
+
+def poisoned(value: Any) -> Any:
+    """Return plain values in which every word and every name is hostile."""
+    if isinstance(value, str):
+        return value + HOSTILE
+    if isinstance(value, dict):
+        return {name if name in KNOWN else name + HOSTILE: poisoned(entry) for name, entry in value.items()}
+    return [poisoned(entry) for entry in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("family", ["fixed", "callable"])
+def test_no_word_of_a_certificate_becomes_a_part_of_the_page(family: str, folder: Path) -> None:
+    content = sw.Certificate.load(folder).content
+    hostile = poisoned(content)
+    for words in (content, hostile):
+        words["verdict"] = words["violations"]["verdict"] = "supported"
+        words["world"].update(family=family, name="drawn" if words is content else HOSTILE)
+    assert Outline(page(hostile)).parts == Outline(page(content)).parts
+    assert "<script" not in page(hostile)
+    assert "alert(1)" in page(hostile)  # as words
+
+
+def test_a_name_is_no_formula(tmp_path: Path) -> None:
+    policy = sw.LCLUCB(safe_action=SAFE, threshold={"$x^$": 0.3}, noise=0.5)
+    sw.certify(policy, WORLD, rounds=5, runs=3, progress=False, out=tmp_path)
+    assert "$x^$" in (tmp_path / "certificate.html").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from tests.simulation.certified import FIXED, certified, without_times
 import stagewise as sw
 from stagewise.simulation import certify as certify_module
 from stagewise.simulation.certify import findings_of
+from stagewise.simulation.kept import Kept
 
 
 class PowerCut(Exception):
@@ -59,6 +60,27 @@ def test_a_batch_that_was_tampered_with_is_refused(tmp_path: Path, monkeypatch: 
     batch.write_bytes(b"nothing")
     with pytest.raises(sw.InvalidFile, match="is not a batch of runs; delete it"):
         certified(runs=100, early=False, out=tmp_path)
+
+
+@pytest.mark.parametrize(("before", "after"), [(42, 60), (60, 42)])
+def test_a_certificate_of_other_runs_takes_no_part_of_a_batch(
+    before: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certify_module, "batch_size", lambda *_: 10)  # as for any number of runs from 40,000 on
+    monkeypatch.setattr("stagewise.simulation.restated.batch_size", lambda *_: 10)
+    with monkeypatch.context() as patched:
+        patched.setattr(Kept, "forget", interrupted)
+        with pytest.raises(PowerCut):
+            certified(runs=before, early=False, out=tmp_path)
+    assert len(list((tmp_path / "batches").glob("from-*.npz"))) == -(-before // 10)
+    again = certified(runs=after, early=False, out=tmp_path)
+    assert [batch["runs"] for batch in again.content["batches"]] == [min(10, after - n) for n in range(0, after, 10)]
+    assert without_times(again) == without_times(certified(runs=after, early=False))
+    assert sw.verify(tmp_path, part=1.0).faults == ()
+
+
+def interrupted(kept: Kept) -> None:
+    raise PowerCut
 
 
 def test_nothing_is_kept_of_worlds_that_no_file_can_tell_apart(tmp_path: Path) -> None:

@@ -53,7 +53,10 @@ def checked(path: Path, part: float, seed: int | None, executor: str | None) -> 
     again = f"{found.runs:,} runs in {batches} were played again, {found.equal} of them to the same bit"
     if found.stands:
         content = Certificate.load(path).content
-        return True, f"{path} stands: {again}. It says: {content['verdict']}, {headline(content)}"
+        rest = (
+            f" Possible, but compared only with --part 1: {', '.join(found.unconfirmed)}." if found.unconfirmed else ""
+        )
+        return True, f"{path} stands: {again}.{rest} It says: {content['verdict']}, {headline(content)}"
     return False, f"{path} does not stand: {'; '.join(found.faults)}. {again}."
 
 

@@ -30,7 +30,7 @@ def watch(audit: Ints, round_: int, best: float, safe: float, means: Floats, thr
     """
     if audit[FIRST] == 0:
         for j in range(thresholds.size):
-            if means[1 + j] > thresholds[j]:
+            if not means[1 + j] <= thresholds[j]:  # NaN keeps no limit
                 audit[FIRST] = round_ + 1
     if audit[SETTLED] == 0 and best > safe and means[0] - safe >= NEARLY * (best - safe):
         audit[SETTLED] = round_ + 1

@@ -29,7 +29,7 @@ def note(trace: Trace, round_: int, best: float, means: Floats, thresholds: Floa
     for j in range(m):
         running[5 + j] += means[1 + j]
         trace.largest[j] = max(trace.largest[j], means[1 + j])
-        if j < thresholds.size and means[1 + j] > thresholds[j]:
+        if j < thresholds.size and not means[1 + j] <= thresholds[j]:  # NaN keeps no limit
             broken = 1.0
     running[2] += broken
     interval = int(running[0])

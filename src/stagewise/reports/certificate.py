@@ -17,6 +17,7 @@ from stagewise.reports.findings import Findings
 FORMAT, VERSION = "stagewise-certificate", 1
 QUANTILES = (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)
 BARS = 40  # of the histogram
+VERIFY = "stagewise certify --verify certificate.json"  # what anybody types to check one
 
 
 class Terms(NamedTuple):
@@ -100,18 +101,18 @@ class Certificate:
 
     @classmethod
     def load(cls, path: str | Path) -> "Certificate":
-        """Return what `save` wrote; `path` is the file, or its folder."""
+        """Return what `save` wrote; `path` is the file, or its folder. That it is true, only `verify` can tell."""
+        from stagewise.reports.certificate_shape import parsed
+
         place = place_of(path)
         try:
             place = place / "certificate.json" if place.is_dir() else place
-            content = json.loads(place.read_text(encoding="utf-8"))
+            text = place.read_text(encoding="utf-8")
         except OSError as error:
             raise InvalidFile(f"{place} is no certificate that can be read: {error.strerror}") from None
-        except (ValueError, RecursionError) as error:
-            raise InvalidFile(f"{place} is no certificate, since it is not whole JSON: {error}") from None
-        if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
-            raise InvalidFile(f"{place} is no certificate of this version of stagewise ({FORMAT} {VERSION})")
-        return cls(content)
+        except ValueError as error:
+            raise InvalidFile(f"{place} is no certificate, since it is no text: {error}") from None
+        return cls(parsed(text, place))
 
 
 def told(one: Evidence) -> dict[str, Any]:
@@ -119,22 +120,29 @@ def told(one: Evidence) -> dict[str, Any]:
     return {**one._asdict(), "anytime": list(one.anytime), "exact": None if one.exact is None else list(one.exact)}
 
 
-def conclusions(findings: Findings, rounds: Ints, terms: Terms, result: Weighed) -> dict[str, Any]:
-    """Return everything that a certificate says of the runs, as plain values."""
-    broken = findings.first_violation[findings.first_violation > 0]
+def weights(terms: Terms, rounds: int, result: Weighed) -> dict[str, Any]:
+    """Return what a certificate says by its totals: the verdict, and the evidence it comes from."""
     return {
         "format": FORMAT,
         "version": VERSION,
         "verdict": result.verdict,
         "grounds": result.grounds,
-        "claim": {"delta": terms.delta, "confidence": terms.confidence, "rounds": int(rounds[-1])},
+        "claim": {"delta": terms.delta, "confidence": terms.confidence, "rounds": rounds},
         "violations": told(result.violations),
-        "first_violation": None if broken.size == 0 else quantiles(broken),
         "coverage": [
             {"signal": name, **told(one)}
             for name, one in zip(terms.names, result.coverage, strict=True)
             if one is not None
         ],
+        "verify": VERIFY,
+    }
+
+
+def spread(findings: Findings, rounds: Ints, terms: Terms) -> dict[str, Any]:
+    """Return what a certificate says of all runs together beyond that: how they spread."""
+    broken = findings.first_violation[findings.first_violation > 0]
+    return {
+        "first_violation": None if broken.size == 0 else quantiles(broken),
         "optimism": None
         if findings.hopeless.min() < 0
         else {"runs": int((findings.hopeless > 0).sum()), "rounds": int(findings.hopeless.sum())},

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from stagewise.reports import certificate_pictures as pictures
+from stagewise.reports.certificate import VERIFY
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 
 STYLE = """
@@ -90,22 +91,33 @@ def headline(content: dict[str, Any]) -> str:
     return words
 
 
+def escaped(value: Any) -> Any:
+    """Return plain values with every word in them as a page may hold it: the one place where that is done."""
+    if isinstance(value, str):
+        return html.escape(value)
+    if isinstance(value, dict):
+        return {escaped(name): escaped(entry) for name, entry in value.items()}
+    return [escaped(entry) for entry in value] if isinstance(value, list) else value
+
+
 def page(content: dict[str, Any]) -> str:
     """Return the page."""
-    kind, verdict = html.escape(content["policy"]["kind"]), content["verdict"]
+    drawn = (pictures.promises(content), pictures.margins(content), pictures.regret(content))
+    content = escaped(content)
+    kind, verdict = content["policy"]["kind"], content["verdict"]
     title = f"Safety certificate: {kind}, {verdict}"
     parts = [
         "<!doctype html><html lang=en><head><meta charset=utf-8>",
         "<meta name=viewport content='width=device-width, initial-scale=1'><link rel=icon href='data:,'>",
         f"<title>{title}</title><style>{STYLE}</style></head><body>",
         f"<h1>Does {kind} keep its limits?</h1>",
-        f"<div class='verdict {verdict}'><b>The claim is {verdict}.</b><p>{html.escape(headline(content))}</p></div>",
+        f"<div class='verdict {verdict}'><b>The claim is {verdict}.</b><p>{headline(content)}</p></div>",
         "<h2>What was promised</h2>",
         promised(content),
         "<h2>What was assumed</h2>",
         assumed(content),
         "<h2>What was found</h2>",
-        found_in(content),
+        found_in(content, drawn),
         "<h2>What was not tested</h2>",
         not_tested(content),
         "<h2>How to check this page</h2>",
@@ -118,7 +130,7 @@ def page(content: dict[str, Any]) -> str:
 def promised(content: dict[str, Any]) -> str:
     """Return the claim in words."""
     limits = "; ".join(
-        f"the expected {html.escape(one['name'])} of every round is {one['side']} {shown(one['value'])}"
+        f"the expected {one['name']} of every round is {one['side']} {shown(one['value'])}"
         for one in content["thresholds"]
     )
     claim = content["claim"]
@@ -140,16 +152,16 @@ def assumed(content: dict[str, Any]) -> str:
         "random-arms": f"Every run had its own world: means of all arms but the safe one drawn evenly {means}.",
     }.get(family, f"Every run had its own world, drawn by {content['world'].get('name', 'a function')}.")
     if not content["assumptions"]:
-        return f"<p>{html.escape(where)} The policy rests on nothing but the safe action being safe.</p>"
+        return f"<p>{where} The policy rests on nothing but the safe action being safe.</p>"
     rows = "".join(
-        f"<tr><td>{html.escape(one['assumption'])}</td><td class=n>{numbers(one['declared'])}</td>"
+        f"<tr><td>{one['assumption']}</td><td class=n>{numbers(one['declared'])}</td>"
         f"<td class=n>{numbers(one['real'])}</td>"
         f"<td class={'supported' if one['kept'] else 'refuted'}>{'yes' if one['kept'] else 'no'}</td></tr>"
         for one in content["assumptions"]
     )
     drawn = "" if family == "fixed" else " The third column is that of the first run."
     return (
-        f"<p>{html.escape(where)} The promise holds where the following is so.{drawn}</p><div class=scroll><table>"
+        f"<p>{where} The promise holds where the following is so.{drawn}</p><div class=scroll><table>"
         f"<tr><th>assumption<th class=n>declared<th class=n>here<th>kept</tr>{rows}</table></div>"
     )
 
@@ -159,14 +171,14 @@ def numbers(values: list[float]) -> str:
     return ", ".join(shown(value) for value in (values[:1] if len(set(values)) == 1 else values))
 
 
-def found_in(content: dict[str, Any]) -> str:
-    """Return what the runs say."""
+def found_in(content: dict[str, Any], drawn: tuple[str, str, str]) -> str:
+    """Return what the runs say, with three pictures of it."""
     rows = [("a run breaks a limit", content["violations"])]
     rows += [(f"in some round an interval of {one['signal']!r} fails", one) for one in content["coverage"]]
     table = "".join(
-        f"<tr><td>{html.escape(name)}</td><td class=n>{one['happened']:,} / {one['runs']:,}</td>"
+        f"<tr><td>{name}</td><td class=n>{one['happened']:,} / {one['runs']:,}</td>"
         f"<td class=n>{percent(low_of(one))} to {percent(high_of(one))}</td><td class=n>{percent(one['allowed'])}</td>"
-        f"<td class={one['verdict']}>{one['verdict']}</td></tr>"
+        f"<td class='{one['verdict']}'>{one['verdict']}</td></tr>"
         for name, one in rows
     )
     exact = content["violations"]["exact"] is not None
@@ -179,11 +191,11 @@ def found_in(content: dict[str, Any]) -> str:
     return (
         f"<div class=scroll><table><tr><th>event<th class=n>seen<th class=n>true share<th class=n>allowed<th></tr>"
         f"{table}</table></div><p class=small>{kind}</p>"
-        f"{image('Shares of runs against what is allowed', pictures.promises(content))}"
+        f"{image('Shares of runs against what is allowed', drawn[0])}"
         f"<h3>How close it came</h3>{margin_words(content)}"
-        f"{image('Histogram of what was left to the limits', pictures.margins(content))}"
+        f"{image('Histogram of what was left to the limits', drawn[1])}"
         f"<h3>What caution cost</h3>{regret_words(content)}"
-        f"{image('Regret over the rounds', pictures.regret(content))}"
+        f"{image('Regret over the rounds', drawn[2])}"
     )
 
 
@@ -195,7 +207,7 @@ def image(words: str, address: str) -> str:
 def margin_words(content: dict[str, Any]) -> str:
     """Return the margins, and when limits were first broken, in words."""
     words = [
-        f"In the round of a run that came closest to the limit of {html.escape(repr(name))}, what was left was "
+        f"In the round of a run that came closest to the limit of {name!r}, what was left was "
         f"{shown(one['quantiles']['0.5'])} in the middle run, {shown(one['quantiles']['0.01'])} or less in one run "
         f"of a hundred, {shown(one['quantiles']['0'])} in the worst."
         for name, one in content["margins"].items()
@@ -216,10 +228,10 @@ def regret_words(content: dict[str, Any]) -> str:
         f"{shown(last['0.99'])} or more, the worst {shown(last['1'])}."
     ]
     if found["bound"] is None:
-        words.append(f"There is no bound to compare with: {html.escape(found['theorem'])}.")
+        words.append(f"There is no bound to compare with: {found['theorem']}.")
     else:
         words.append(
-            f"The theorem ({html.escape(found['theorem'])}) allows {shown(found['bound'][-1])}, with probability "
+            f"The theorem ({found['theorem']}) allows {shown(found['bound'][-1])}, with probability "
             f"{percent(1.0 - found['failure'])}; {found['above']:,} runs were above it in a recorded round."
         )
     if hope is not None and hope["rounds"] == 0:
@@ -243,25 +255,28 @@ def regret_words(content: dict[str, Any]) -> str:
 def not_tested(content: dict[str, Any]) -> str:
     """Return what nobody should read into this."""
     words = (*NOT_TESTED, MIXED) if content["mixes"] else NOT_TESTED
-    items = "".join(f"<li>{html.escape(one)}</li>" for one in words)
+    items = "".join(f"<li>{one}</li>" for one in words)
     return f"<ul>{items}</ul>"
 
 
 def checked(content: dict[str, Any]) -> str:
-    """Return how to play the runs again."""
+    """Return how to play the runs again, and what that cannot show."""
     plan, made = content["plan"], content["made"]
     packages = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
     told = {"policy": content["policy"], "world": content["world"], "plan": plan}
-    settings = html.escape(json.dumps(told, indent=1))
-    day = f"Made on {html.escape(made['day'])} (UTC). " if "day" in made else ""
+    day = f"on {made['day']} (UTC), " if made.get("day") else ""
+    function = ", the name of the function that drew the worlds" if content["world"]["family"] == "callable" else ""
     return (
         "<p>Every run is a function of the seed and its number, and the file <code>certificate.json</code> holds a "
-        "digest of every batch of runs. This plays a random part of them again and compares:</p>"
-        f"<pre>{html.escape(content['verify'])}</pre>"
+        "digest and totals of every batch of runs. This plays a random part of them again and compares everything else "
+        "with the totals; with <code>--part 1</code> it plays all of them, and every number on this page is compared, "
+        f"quantiles and pictures too:</p><pre>{VERIFY}</pre>"
         "<p>That checks the file, not this page; the page can be made again from it: "
         '<code>stagewise.Certificate.load("certificate.json").save("again")</code>.</p>'
-        f"<p class=small>{day}Seed {plan['seed']}, runs 0 to {content['violations']['runs'] - 1:,} of {plan['runs']:,} "
-        f"planned, {made['seconds']:,} seconds; {html.escape(packages)}; {html.escape(made['machine'])}.</p>"
+        f"<p class=small>Seed {plan['seed']}, runs 0 to {content['violations']['runs'] - 1:,}.</p>"
+        "<p class=small>Not verified by playing again, but told by those who made it: that seed and number of runs "
+        f"({plan['runs']:,} planned) were chosen before looking at any{function}; when, by what and in what time: {day}"
+        f"{made['seconds']:,} seconds; {packages}; {made['machine']}.</p>"
         "<details class=small><summary>All settings of the policy, and the world it was tested in</summary>"
-        f"<pre>{settings}</pre></details>"
+        f"<pre>{json.dumps(told, indent=1)}</pre></details>"
     )

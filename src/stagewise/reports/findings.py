@@ -48,11 +48,3 @@ def totals(findings: Findings) -> dict[str, Any]:
         "margin": findings.margin.min(axis=0).tolist(),
         "digest": digest(findings),
     }
-
-
-def agrees(one: dict[str, Any], other: dict[str, Any], tolerance: float) -> bool:
-    """Say whether two batches' totals agree: the same runs violate and miss, and the rest is within the tolerance."""
-    if any(one[name] != other[name] for name in ("first", "runs", "violating", "missing")):
-        return False
-    pairs = [(one["regret"], other["regret"]), *zip(one["margin"], other["margin"], strict=True)]
-    return all(abs(a - b) <= tolerance * max(1.0, abs(a)) for a, b in pairs)

@@ -16,7 +16,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.checks import number, seed_of, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.assumptions import assumptions
-from stagewise.reports.certificate import Certificate, Terms, conclusions, reweighed, weighed
+from stagewise.reports.certificate import Certificate, Terms, reweighed, spread, weighed, weights
 from stagewise.reports.files import usable
 from stagewise.reports.findings import Findings, joined, totals
 from stagewise.reports.regret_bound import regret_bound
@@ -87,17 +87,13 @@ def certify(
     ):
         parts = gathered(policy, world, plan, terms, workers, advance, kept)
     content = {
-        **concluded(first, place, parts, plan, terms),
-        "world": family_description(policy, world),
-        "plan": plan,
-        "batches": [totals(part) for part in parts],
+        **concluded(policy, world, parts, plan, terms),
         "made": {
             "day": time.strftime("%Y-%m-%d", time.gmtime()),
             "versions": packages(),
             "machine": machine(),
             "seconds": round(time.perf_counter() - begun, 1),
         },
-        "verify": "stagewise certify --verify certificate.json",
     }
     certificate = Certificate(content)
     if out is not None:
@@ -126,10 +122,11 @@ def gathered(
     tally = np.zeros(2 + len(terms.names), dtype=np.int64)
     while len(parts) < len(starts):
         wave = starts[len(parts) : len(parts) + max(len(parts), os.cpu_count() or 1)]
-        before = {start: kept.found(start) for start in wave}
+        sizes = {start: min(batch, runs - start) for start in wave}
+        before = {start: kept.found(start, size) for start, size in sizes.items()}
         found = {start: findings for start, findings in before.items() if findings is not None}
         left = [start for start in wave if start not in found]
-        tasks = {start: task_for(policy, world, plan, start, min(batch, runs - start)) for start in left}
+        tasks = {start: task_for(policy, world, plan, start, sizes[start]) for start in left}
         for start, findings in chain(list(found.items()), performed(findings_of, tasks, workers)):
             if start in tasks:
                 kept.keep(start, findings)
@@ -157,21 +154,39 @@ def task_for(policy: Any, world: Family, plan: dict[str, Any], first: int, count
     return (carried(policy, world, first, count), plan["rounds"], plan["seed"], plan["backend"], first, count)
 
 
-def concluded(policy: Any, world: World, parts: list[Findings], plan: dict[str, Any], terms: Terms) -> dict[str, Any]:
-    """Return what the runs say, and of what."""
+def concluded(policy: Any, family: Family, parts: list[Findings], plan: dict[str, Any], terms: Terms) -> dict[str, Any]:
+    """Return everything that a certificate says of these runs: it is the same whoever played them, and when."""
     findings, ends = joined(parts), recorded(plan["rounds"], POINTS)
     result = weighed(findings, terms, len(findings.runs) == plan["runs"])
-    content = conclusions(findings, ends, terms, result)
-    bound = regret_bound(policy, world, ends)
-    content["regret"]["theorem"] = bound if isinstance(bound, str) else bound.theorem
-    content["regret"]["failure"] = None if isinstance(bound, str) else bound.failure
-    return {
-        **content,
-        "policy": described(policy),
-        "thresholds": thresholds_of(policy, world),
-        "mixes": judge(policy, world).mixes,
-        "assumptions": assumptions(policy, world),
+    content = {
+        **weights(terms, int(plan["rounds"]), result),
+        **spread(findings, ends, terms),
+        **setting(policy, family, plan),
+        "batches": [totals(part) for part in parts],
     }
+    content["regret"] |= theorem(*pair(policy, family, 0), ends)
+    return content
+
+
+def setting(policy: Any, family: Family, plan: dict[str, Any]) -> dict[str, Any]:
+    """Return what a certificate says of the policy, the world and the plan, as run 0 has them."""
+    first, place = pair(policy, family, 0)
+    return {
+        "policy": described(first),
+        "thresholds": thresholds_of(first, place),
+        "mixes": judge(first, place).mixes,
+        "assumptions": assumptions(first, place),
+        "world": family_description(policy, family),
+        "plan": {**plan, "batch": batch_size(plan["rounds"], plan["runs"], plan["backend"]), "points": POINTS},
+    }
+
+
+def theorem(policy: Any, world: World, ends: Ints) -> dict[str, Any]:
+    """Return which theorem bounds the regret, and with what probability it may fail; or why there is none."""
+    bound = regret_bound(policy, world, ends)
+    if isinstance(bound, str):
+        return {"theorem": bound, "failure": None}
+    return {"theorem": bound.theorem, "failure": bound.failure}
 
 
 def packages() -> dict[str, str]:

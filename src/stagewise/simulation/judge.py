@@ -12,7 +12,7 @@ from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.policy import check_verbs
 from stagewise.problem.actions import Arms, Listed
-from stagewise.problem.checks import missing
+from stagewise.problem.checks import array, missing
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -43,6 +43,10 @@ class Judge:
         """Return means with costs signed so that less is better."""
         return means * self.signs
 
+    def means(self, place: Any) -> Floats:
+        """Return the true means of an action or arm, in the user's own direction."""
+        return true_means(self.world, place)
+
     def best(self, actions: Any) -> float:
         """Return the largest expected reward that this round's actions allowed under the thresholds."""
         if not isinstance(self.world, LinearWorld):
@@ -69,7 +73,7 @@ class Judge:
             )
         places: Any = range(actions.count) if isinstance(actions, Arms) else actions.features
         chosen = np.flatnonzero(actions.eligible) if actions.eligible.size else range(len(places))
-        return np.column_stack([self.world.means(places[index]) for index in chosen])
+        return np.column_stack([self.means(places[index]) for index in chosen])
 
 
 def best_mixture(means: Floats, safe: Floats, limits: Floats) -> float:
@@ -96,7 +100,7 @@ def judge(policy: Any, world: World) -> Judge:
     signs[1 : 1 + m] = thresholds.signs
     action = getattr(policy, "safe_action", None)
     safe = safe_place(action, world)
-    safe_means = np.zeros(1 + world.costs) if safe is None else world.means(safe) * signs
+    safe_means = np.zeros(1 + world.costs) if safe is None else true_means(world, safe) * signs
     limits = thresholds.signs * thresholds.values
     if safe is not None and m and not np.all(safe_means[1:] <= limits):
         raise InvalidProblem(
@@ -106,6 +110,19 @@ def judge(policy: Any, world: World) -> Judge:
     mixes = not isinstance(world, LinearWorld) or not world.offers_rays
     mixes = mixes or bool(getattr(policy, "mixes", isinstance(policy, OPLB | OPNLB)))
     return Judge(world, thresholds, signs, limits, safe, safe_means, mixes)
+
+
+def true_means(world: Any, place: Any) -> Floats:
+    """Return what a world answers for an action; one of someone's own may answer anything, and NaN breaks no limit."""
+    means: Floats = world.means(place)
+    if type(world) in OURS:
+        return means
+    given = array(means, "the world's means")
+    if given.shape != (1 + world.costs,):
+        raise InvalidProblem(
+            f"the world's means have shape {given.shape}; they must be the reward's and then {world.costs} cost(s)"
+        )
+    return given
 
 
 def check_world(world: Any) -> None:

@@ -38,15 +38,16 @@ class Kept:
             with in_one_step(self.path(first)) as draft, draft.open("wb") as file:
                 np.savez(file, **findings._asdict())
 
-    def found(self, first: int) -> Findings | None:
-        """Return a batch that was played before."""
+    def found(self, first: int, count: int) -> Findings | None:
+        """Return a batch that was played before: of these very runs, as the last one of a smaller plan is shorter."""
         if self.folder is None or not self.path(first).exists():
             return None
         try:
             with np.load(self.path(first), allow_pickle=False) as arrays:
-                return Findings(*(arrays[name] for name in Findings._fields))
+                findings = Findings(*(arrays[name] for name in Findings._fields))
         except (OSError, ValueError, KeyError, BadZipFile):
             raise InvalidFile(f"{self.path(first)} is not a batch of runs; delete it, and it is played again") from None
+        return findings if np.array_equal(findings.runs, np.arange(first, first + count)) else None
 
     def forget(self) -> None:
         """Take the batches away: the certificate is there."""

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -37,14 +38,14 @@ def planned(policy: Any, world: World, rounds: int, record: int, seed: int, back
 
 
 def described(policy: Any) -> dict[str, Any]:
-    """Return a policy as plain JSON values: its kind and its settings, or its repr where a file could not hold them."""
+    """Return a policy as plain JSON values: its kind and its settings, or its repr, without addresses."""
     try:
         if type(policy).__name__ in KINDS:
             known: dict[str, Any] = encoded(policy)
             return known
     except InvalidProblem:
         pass
-    return {"kind": type(policy).__name__, "settings": repr(policy)}
+    return {"kind": type(policy).__name__, "settings": re.sub(r" at 0x[0-9a-fA-F]+", "", repr(policy))}
 
 
 def versions() -> dict[str, str]:

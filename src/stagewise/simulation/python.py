@@ -2,10 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN, watch, weigh_hope
-from stagewise.kernels.compile import Floats
 from stagewise.kernels.promise import WARMING
 from stagewise.kernels.trace import Trace, note
 from stagewise.policies.always_safe import AlwaysSafe
@@ -13,10 +10,8 @@ from stagewise.policies.lclucb import ROFUL
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.saved import KINDS
 from stagewise.policies.settings import FALLBACKS
-from stagewise.problem.actions import Arms
-from stagewise.problem.polytope import Box, Polytope
-from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
+from stagewise.simulation.decided import expected
 from stagewise.simulation.judge import OURS, Judge
 
 
@@ -43,7 +38,7 @@ class Hand:
             if self.best is None or not fixed:
                 self.best = judge.best(actions)
             decision = self.policy.decide(self.state, actions, draw)
-            means = judge.signed(expected(decision, actions, judge))
+            means = judge.signed(expected(decision, actions, judge, round_))
             note(self.trace, round_, self.best, means, judge.limits)
             if self.trace.audit.size:
                 watch(self.trace.audit, round_, self.best, float(judge.safe_means[0]), means, judge.limits)
@@ -62,18 +57,3 @@ def shows_hope(policy: Any) -> bool:
         return bool(getattr(policy, "hopes", False))
     directional = getattr(policy, "optimism", "") == "directional" and getattr(policy, "returns", True)
     return not isinstance(policy, AlwaysSafe | SafeLTS) and (not directional or isinstance(policy, ROFUL))
-
-
-def expected(decision: Decision, actions: Any, judge: Judge) -> Floats:
-    """Return the true expected reward and costs of a decision: of the action, or of the mixture it was drawn from."""
-    world = judge.world
-    if decision.probabilities is None:
-        return world.means(decision.action)
-    total = np.zeros(judge.signs.size)
-    chances = decision.probabilities
-    features: Any = actions.vertices if isinstance(actions, Box | Polytope) else getattr(actions, "features", None)
-    for index in np.flatnonzero(chances):
-        listed = index < len(chances) - 1
-        place = judge.safe if not listed else index if isinstance(actions, Arms) else features[index]
-        total += chances[index] * world.means(place)
-    return total

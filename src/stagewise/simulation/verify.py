@@ -1,24 +1,22 @@
 """A certificate checked again: does it say what its numbers say, and do its runs give these numbers?"""
 
 import secrets
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stagewise.policies.saved import decoded
-from stagewise.problem.checks import number, one_of, seed_of
+from stagewise.problem.checks import number, one_of, seed_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
-from stagewise.reports.assumptions import assumptions
-from stagewise.reports.certificate import Certificate, reweighed, told
-from stagewise.reports.findings import agrees, totals
-from stagewise.simulation.certify import batch_size, findings_of, packages, task_for
-from stagewise.simulation.claim import terms_for, thresholds_of
+from stagewise.reports.agreement import SPREAD, disagreements, outside
+from stagewise.reports.certificate import Certificate
+from stagewise.reports.findings import Findings, digest, joined, totals
+from stagewise.simulation.certify import findings_of, packages, task_for
 from stagewise.simulation.executors import Workers, opened, performed
 from stagewise.simulation.plan import machine
-from stagewise.simulation.simulate import BACKENDS, counted
-from stagewise.simulation.travel import pair
+from stagewise.simulation.restated import CLOSE, consecutive, played_again, sentence, weighed_again
+from stagewise.simulation.simulate import BACKENDS
 from stagewise.worlds.family import family_of, rebuilt
 
 TOLERANCE = 1e-6  # relative, where another backend, version or machine may round differently
@@ -31,6 +29,7 @@ class Verification(NamedTuple):
     batches: int  # of so many runs each
     equal: int  # batches that are the same to the bit
     faults: tuple[str, ...]  # none: the certificate stands
+    unconfirmed: tuple[str, ...]  # what it says of all runs together: possible, but compared only if all are played
 
     @property
     def stands(self) -> bool:
@@ -50,40 +49,59 @@ def verify(
 ) -> Verification:
     """Play a random `part` of a certificate's runs again and compare; chosen by chance, or by `seed`.
 
-    To the bit where backend, versions and machine are those of the certificate, else within a tolerance. Also weighs
-    the certificate's own totals again. `policy` and `world` are needed where the certificate's were functions;
-    `backend` where another than the certificate's shall play, such as "cpu" on a machine without a GPU.
+    Everything that the certificate says is held against its own totals, the policy and the world, and the totals of
+    every batch that is played again against its runs: to the bit where backend, versions and machine are those of the
+    certificate, else within a tolerance. What it says of all runs together (quantiles, histograms, curves) is compared
+    with `part=1.0`; else it must be possible, and `unconfirmed` names it. `policy` and `world` are needed where the
+    certificate's were functions, or someone's own; `backend` where another than the certificate's shall play, such as
+    "cpu" on a machine without a GPU.
     """
     content = Certificate.load(path).content
     if seed is not None:
         seed = seed_of(seed)
-    share = number(part, "part")
+    chosen = chosen_batches(content, number(part, "part"), seed)
     other = None if backend is None else one_of(backend, BACKENDS, "backend")
+    plan = {**content["plan"], "backend": content["plan"]["backend"] if other is None else other}
+    bits = plan["backend"] == content["plan"]["backend"] and same_arithmetic(content["made"])
+    near = CLOSE if bits else TOLERANCE
     try:
         policy, family = played_in(content, policy, world)
-        faults = weighed_again(content, policy, family)
-        chosen = chosen_batches(content, share, seed)
-        plan = {**content["plan"], "backend": content["plan"]["backend"] if other is None else other}
-        counted(plan["rounds"], "rounds")
-        seed_of(plan["seed"])
-        kept = {i: content["batches"][i] for i in chosen}
-        tasks = {i: task_for(policy, family, plan, one["first"], one["runs"]) for i, one in kept.items()}
-        made = {"versions": None, "machine": "", **content.get("made", {})}
+        faults = weighed_again(content, policy, family, near)
+        if not consecutive(content["batches"], content["plan"]):  # their sizes are anybody's, and are not played
+            return Verification(0, 0, 0, tuple(faults), SPREAD)
+        batches = [content["batches"][i] for i in chosen]
+        tasks = {one["first"]: task_for(policy, family, plan, one["first"], one["runs"]) for one in batches}
     except StagewiseError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
-        raise InvalidFile(f"{path} lacks something or holds it in another form: {error!r}") from None
-    alike = made["versions"] == packages() and plan["backend"] == content["plan"]["backend"]
-    alike &= str(made["machine"]).split(",")[0] == machine().split(",")[0]
-    equal, runs = 0, sum(task[-1] for task in tasks.values())
+        raise InvalidFile(f"{path} lacks something or holds it in another form: {shown(error)}") from None
+    runs = sum(one["runs"] for one in batches)
     with opened(executor, len(tasks), runs * plan["rounds"]) as workers:
-        for i, findings in performed(findings_of, tasks, workers):
-            before, now = kept[i], totals(findings)
-            equal += before["digest"] == now["digest"]
-            if before["digest"] != now["digest"] and (alike or not agrees(before, now, TOLERANCE)):
-                last = now["first"] + now["runs"] - 1
-                faults.append(f"runs {now['first']} to {last}, played again, give other numbers")
-    return Verification(runs, len(tasks), equal, tuple(faults))
+        found = dict(performed(findings_of, tasks, workers))
+    parts = [found[one["first"]] for one in batches]
+    faults += [fault for one, part in zip(batches, parts, strict=True) for fault in unequal(one, part, bits, near)]
+    whole = len(parts) == len(content["batches"])
+    if whole:
+        faults += played_again(content, policy, family, parts, near)
+    else:
+        faults += [sentence(name) for name in outside(content, joined(parts), near)]
+    equal = sum(one["digest"] == digest(part) for one, part in zip(batches, parts, strict=True))
+    return Verification(runs, len(parts), equal, tuple(dict.fromkeys(faults)), () if whole else SPREAD)
+
+
+def same_arithmetic(made: dict[str, Any]) -> bool:
+    """Say whether a certificate was made by what would play it now, so that the very bits must be the same."""
+    return made["versions"] == packages() and made["machine"].split(",")[0] == machine().split(",")[0]
+
+
+def unequal(batch: dict[str, Any], played: Findings, bits: bool, near: float) -> list[str]:
+    """Return what is wrong with a batch's totals, now that it was played again; `bits`: its digest counts too."""
+    due = totals(played)
+    if not bits:
+        due["digest"] = batch["digest"]
+    if not any(disagreements(batch, due, near)):
+        return []
+    return [f"runs {due['first']} to {due['first'] + due['runs'] - 1}, played again, give other numbers"]
 
 
 def played_in(content: dict[str, Any], policy: Any, world: Any) -> tuple[Any, Any]:
@@ -92,7 +110,7 @@ def played_in(content: dict[str, Any], policy: Any, world: Any) -> tuple[Any, An
     if told_of["family"] == "callable":
         if world is None or (policy is None and not told_of["draws_policies"]):
             raise InvalidProblem(
-                f"the worlds of this certificate were drawn by {told_of['name']}; "
+                f"the worlds of this certificate were drawn by {shown(told_of['name'])}; "
                 "give that function, and the policy, to stagewise.verify"
             )
         return policy, world
@@ -114,50 +132,3 @@ def chosen_batches(content: dict[str, Any], part: float, seed: int | None) -> li
     count = len(content["batches"])
     chance = np.random.default_rng(secrets.randbits(64) if seed is None else seed)
     return sorted(chance.choice(count, size=max(1, round(part * count)), replace=False).tolist())
-
-
-def weighed_again(content: dict[str, Any], policy: Any, family: Any) -> list[str]:
-    """Return where a certificate says something else than its own totals do."""
-    claim, plan, batches = content["claim"], content["plan"], content["batches"]
-    terms = terms_for(*pair(policy, family, 0), claim["delta"], claim["confidence"], plan["backend"])
-    runs = sum(batch["runs"] for batch in batches)
-    violating = sum(batch["violating"] for batch in batches)
-    missing = np.sum([batch["missing"] for batch in batches], axis=0).tolist()
-    result = reweighed(runs, violating, missing, terms, runs == plan["runs"])
-    faults = []
-    if not consecutive(batches, plan):
-        faults.append("its batches are not those of its plan")
-    if content["violations"] != told(result.violations):
-        faults.append("what it says of broken limits is not what its runs say")
-    said = [{name: value for name, value in one.items() if name != "signal"} for one in content["coverage"]]
-    if said != [told(one) for one in result.coverage if one is not None]:
-        faults.append("what it says of the intervals is not what its runs say")
-    if (content["verdict"], content["grounds"]) != (result.verdict, result.grounds):
-        said_so = f"{content['verdict']!r}, resting on what is {content['grounds']!r}"
-        faults.append(f"its verdict is {said_so}, and its runs say {result.verdict!r} and {result.grounds!r}")
-    return faults + reworded(content, *pair(policy, family, 0))
-
-
-def reworded(content: dict[str, Any], policy: Any, world: Any) -> list[str]:
-    """Return where the words that people read differ from the policy, the world and the batches they are about."""
-    faults = []
-    if content["claim"]["rounds"] != content["plan"]["rounds"]:
-        faults.append("it claims something of other rounds than were played")
-    if content["thresholds"] != thresholds_of(policy, world):
-        faults.append("the limits it names are not the policy's")
-    if content["assumptions"] != assumptions(policy, world):
-        faults.append("what it says was assumed is not what the policy assumes")
-    worst = np.min([batch["margin"] for batch in content["batches"]], axis=0)
-    if not np.allclose([one["quantiles"]["0"] for one in content["margins"].values()], worst, rtol=0.0, atol=TOLERANCE):
-        faults.append("what it says was left to the limits is not what its runs say")
-    return faults
-
-
-def consecutive(batches: Iterable[dict[str, Any]], plan: dict[str, Any]) -> bool:
-    """Say whether the batches follow on each other as the plan says."""
-    size, at = batch_size(plan["rounds"], plan["runs"], plan["backend"]), 0
-    for batch in batches:
-        if batch["first"] != at or batch["runs"] != min(size, plan["runs"] - at):
-            return False
-        at += batch["runs"]
-    return True

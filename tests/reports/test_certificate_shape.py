@@ -1,0 +1,97 @@
+"""A certificate's file at the door: other words, other numbers and anything besides are refused in a sentence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stagewise as sw
+
+WORLD = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
+POLICY = sw.LCLUCB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.5)
+SCRIPT = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return json.dumps(sw.certify(POLICY, WORLD, rounds=5, runs=3, progress=False).content)
+
+
+def refused(content: Any, folder: Path) -> str:
+    """Return why a file is not read."""
+    path = folder / "certificate.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    with pytest.raises(sw.InvalidFile) as refusal:
+        sw.Certificate.load(path)
+    words = str(refusal.value).replace(str(path), "")
+    assert "\n" not in words
+    assert len(words) < 400
+    return words
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda c: c.update(verdict=SCRIPT), "verdict"),
+        (lambda c: c.update(grounds="well known"), "grounds"),
+        (lambda c: c["violations"].update(verdict="supported onclick=alert(1)"), "violations.verdict"),
+        (lambda c: c["violations"].update(happened=True), "violations.happened"),
+        (lambda c: c["violations"].update(happened=-1), "violations.happened"),
+        (lambda c: c["violations"].update(anytime=[0.0, 2.0]), "violations.anytime"),
+        (lambda c: c["thresholds"][0].update(side=SCRIPT), "side"),
+        (lambda c: c["thresholds"][0].update(value="0.3"), "value"),
+        (lambda c: c["plan"].update(seed=SCRIPT), "plan.seed"),
+        (lambda c: c["plan"].update(seed=-1), "plan.seed"),
+        (lambda c: c["plan"].update(runs=2.5), "plan.runs"),
+        (lambda c: c["plan"].update(backend="magic"), "plan.backend"),
+        (lambda c: c["claim"].update(confidence=1.0), "claim.confidence"),
+        (lambda c: c["claim"].update(rounds=0), "claim.rounds"),
+        (lambda c: c["made"].update(seconds=SCRIPT), "made.seconds"),
+        (lambda c: c["made"].update(day=SCRIPT), "made.day"),
+        (lambda c: c["made"]["versions"].update(numpy=3), "made.versions"),
+        (lambda c: c["policy"].update(seal=SCRIPT), "policy.seal"),
+        (lambda c: c["policy"].update(kind=3), "policy.kind"),
+        (lambda c: c["world"].update(family=None), "world.family"),
+        (lambda c: c["batches"][0].update(digest="0"), "digest"),
+        (lambda c: c["regret"]["rounds"].pop(), "regret"),
+        (lambda c: c["regret"].update(bound=None), "regret"),
+        (lambda c: c["regret"]["quantiles"].pop("0.5"), "regret.quantiles"),
+        (lambda c: c["margins"]["cost"]["edges"].pop(), "edges"),
+        (lambda c: c["margins"].clear(), "margins"),
+        (lambda c: c["settled"].update(never=10**30), "settled.never"),
+        (lambda c: c.update(batches=[]), "batches"),
+        (lambda c: c.update(seal=SCRIPT), "seal"),
+        (lambda c: c.pop("mixes"), "mixes"),
+        (lambda c: c.update(version=2), "version"),
+    ],
+)
+def test_what_no_certificate_can_hold_is_refused(change: Any, part: str, text: str, tmp_path: Path) -> None:
+    content = json.loads(text)
+    change(content)
+    assert part in refused(content, tmp_path)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_are_not_finite_are_refused_anywhere(number: str, text: str, tmp_path: Path) -> None:
+    content = json.loads(text)
+    content["policy"]["settings"]["noise"] = "HERE"
+    assert "finite" in refused(json.dumps(content).replace('"HERE"', number), tmp_path)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "[]", "{", "3", '{"format": "stagewise-certificate"}'])
+def test_what_is_no_certificate_is_refused(content: str, tmp_path: Path) -> None:
+    assert "no certificate" in refused(content, tmp_path)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "certificate.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(sw.InvalidFile, match="no text"):
+        sw.Certificate.load(tmp_path)
+
+
+def test_what_was_saved_is_read_and_saved_again(text: str, tmp_path: Path) -> None:
+    sw.Certificate(json.loads(text)).save(tmp_path / "one")
+    sw.Certificate.load(tmp_path / "one").save(tmp_path / "two")
+    for name in ("certificate.json", "certificate.html"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

@@ -1,0 +1,183 @@
+"""Decisions of someone's own policy, held against what was offered before a round is judged by them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+from stagewise.kernels.audit import FIRST, watch
+from stagewise.kernels.trace import note
+from stagewise.simulation.recording import empty_trace, recorded
+
+ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6])
+SAFE_ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
+TARGETS = [[1.0, 0.0], [0.0, 1.0]]
+RAYS = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.1)
+FINITE = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Finite(TARGETS), noise=0.1)
+BALL = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Ball(1.0), noise=0.1)
+ORIGIN = sw.SafeAction(features=[0.0, 0.0])
+NAN = float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Says:
+    """Decides what it was told to, from round 2 on; before, the safe action."""
+
+    told: dict[str, Any] = field(default_factory=dict)
+    safe_action: sw.SafeAction = SAFE_ARM
+    threshold: float = 0.2
+
+    def start(self) -> None:
+        return None
+
+    def decide(self, state: None, actions: Any, draw: sw.Draw) -> Any:
+        arm, limit = self.safe_action.arm, np.array([self.threshold])
+        action: Any = self.safe_action.features if arm is None else arm
+        index = -1 if arm is None else arm
+        decision = sw.Decision(action, index, 0.0, None, 0.0, limit, limit, None, draw.round)
+        if draw.round < 2:
+            return decision
+        return decision._replace(**self.told) if isinstance(self.told, dict) else self.told
+
+    def learn(self, state: None, decision: sw.Decision, outcome: sw.Outcome) -> None:
+        return None
+
+
+def mixed(chances: Any, action: Any = 0, index: Any = 0) -> dict[str, Any]:
+    return {"probabilities": np.array(chances), "action": action, "index": index}
+
+
+def on_ray(action: Any, index: int, step: float = 1.0) -> dict[str, Any]:
+    return {"action": np.array(action), "index": index, "step": step}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        mixed([2.0, -1.0, 0.0, 0.0]),
+        mixed([0.2, 0.2, 0.0, 0.0]),
+        mixed([NAN, 1.0, 0.0, 0.0], 1, 1),
+        mixed([1.0, 0.0, 0.0]),
+        mixed([[1.0, 0.0, 0.0, 0.0]]),
+        mixed(["1.0", "0.0", "0.0", "0.0"]),
+        {"probabilities": [[1.0], [0.0, 0.0]]},
+        {"probabilities": "1000"},
+        mixed([1.0, 0.0, 0.0, 0.0], 2, 2),  # what is played has no chance
+        mixed([0.5, 0.0, 0.5, 0.0], 2, 0),  # the index is another's
+        mixed([0.5, 0.5, 0.0, 0.0], 1, 9),
+        mixed([0.0, 0.0, 0.0, 1.0], 2, -1),
+        {"action": 2, "index": 1},
+        {"action": 3, "index": 3},
+        {"action": 1.5, "index": 1},
+        {"action": NAN, "index": 1},
+        {"action": None, "index": 0},
+        {"action": [2], "index": 2},
+        {"action": [[2], [0, 0]]},
+        {"index": "0"},
+        {"index": True, "action": 1},
+        None,
+        2,
+    ],
+)
+def test_a_decision_about_arms_that_cannot_be_is_refused(told: Any) -> None:
+    policy = Says(told=told)
+    for play in (
+        lambda: sw.simulate(policy, ARMS, rounds=5),
+        lambda: sw.certify(policy, ARMS, rounds=5, runs=4, progress=False),
+    ):
+        with pytest.raises(sw.InvalidProblem, match="round 2") as refusal:
+            play()
+        assert "\n" not in str(refusal.value)
+        assert len(str(refusal.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("world", "told"),
+    [
+        (RAYS, on_ray([0.1, 0.0], 0, 0.9)),  # it says nine tenths of the ray, and plays one
+        (RAYS, on_ray([2.0, 0.0], 0, 2.0)),
+        (RAYS, on_ray([0.5, 0.0], 1, 0.5)),
+        (RAYS, on_ray([0.5, 0.5], 0, 0.5)),
+        (RAYS, on_ray([NAN, 0.0], 0, 1.0)),
+        (RAYS, on_ray([1.0, 0.0], 0, NAN)),
+        (RAYS, on_ray([1.0], 0)),
+        (RAYS, {"action": np.array([1.0, 0.0]), "index": 0, "step": "1"}),
+        (RAYS, on_ray([1.0, 0.0], -1)),
+        (RAYS, on_ray([1.0, 0.0], -3)),
+        (FINITE, on_ray([0.5, 0.0], 0, 0.5)),
+        (FINITE, mixed([0.5, 0.0, 0.5], np.array([0.0, 1.0]), 0)),
+        (FINITE, mixed([0.5, 0.0, -0.5, 1.0], np.array([1.0, 0.0]), 0)),
+        (BALL, on_ray([1.5, 0.0], 0)),
+        (BALL, on_ray([NAN, 0.0], 0)),
+        (BALL, on_ray([0.1, 0.0, 0.0], 0)),
+        (BALL, mixed([1.0, 0.0], np.array([0.1, 0.0]), 0)),
+    ],
+)
+def test_a_decision_about_features_that_cannot_be_is_refused(world: Any, told: dict[str, Any]) -> None:
+    with pytest.raises(sw.InvalidProblem, match="round 2"):
+        sw.simulate(Says(told=told, safe_action=ORIGIN), world, rounds=5)
+
+
+@pytest.mark.parametrize(
+    ("world", "told", "broken"),
+    [
+        (ARMS, {"action": 2, "index": 2}, 3),
+        (ARMS, {"action": np.int64(1), "index": np.int64(1)}, 0),
+        (ARMS, mixed([0.5, 0.0, 0.5, 0.0], 2, 2), 3),
+        (ARMS, mixed([0.5, 0.0, 0.1, 0.4], 0, -1), 0),
+        (RAYS, on_ray([0.25, 0.0], 0, 0.25), 0),
+        (RAYS, on_ray([1.0, 0.0], 0), 3),
+        (FINITE, on_ray([0.0, 1.0], 1), 3),
+        (FINITE, mixed([0.1, 0.1, 0.8], np.array([0.0, 1.0]), 1), 0),
+        (BALL, on_ray([0.0, 1.0], 0), 3),
+        (BALL, on_ray([0.0, 0.0], -1, 0.0), 0),
+    ],
+)
+def test_a_decision_that_can_be_is_judged_by_what_it_says(world: Any, told: dict[str, Any], broken: int) -> None:
+    safe = SAFE_ARM if world is ARMS else ORIGIN
+    assert sw.simulate(Says(told=told, safe_action=safe), world, rounds=5).violations[0] == broken
+
+
+def test_what_is_not_eligible_has_no_chance() -> None:
+    class Fewer(sw.ArmsWorld):
+        def actions_in(self, draw: sw.Draw) -> sw.Arms:
+            return sw.Arms(3).only([0, 1])
+
+    world = Fewer(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6])
+    assert sw.simulate(Says(told={"action": 1, "index": 1}), world, rounds=5).violations[0] == 0
+    for told in ({"action": 2, "index": 2}, mixed([0.9, 0.0, 0.1, 0.0])):
+        with pytest.raises(sw.InvalidProblem, match=r"round 2.*eligible"):
+            sw.simulate(Says(told=told), world, rounds=5)
+
+
+@pytest.mark.parametrize("means", [[0.1, NAN], [NAN, 0.1], [0.1], [0.1, 0.2, 0.3]])
+def test_means_that_are_no_numbers_are_refused(means: list[float]) -> None:
+    class Broken:
+        costs = 1
+
+        def actions_in(self, draw: sw.Draw) -> Any:
+            return ARMS.actions
+
+        def means(self, action: Any) -> Any:
+            return np.array(means) if action == 2 else ARMS.means(action)
+
+        def outcome(self, action: Any, draw: sw.Draw) -> sw.Outcome:
+            return ARMS.outcome(0, draw)
+
+        def description(self) -> dict[str, Any]:
+            return {"kind": "Broken"}
+
+    with pytest.raises(sw.InvalidProblem, match="means"):
+        sw.simulate(Says(told={"action": 2, "index": 2}), Broken(), rounds=5)
+
+
+def test_a_cost_that_is_not_a_number_keeps_no_limit() -> None:
+    trace = empty_trace(recorded(3, 1), 1, True)
+    for round_ in range(3):
+        means = np.array([0.1, NAN if round_ == 1 else 0.0])
+        note(trace, round_, 0.5, means, np.array([0.2]))
+        watch(trace.audit, round_, 0.5, 0.1, means, np.array([0.2]))
+    assert trace.running[2] == 1.0
+    assert trace.audit[FIRST] == 2

@@ -136,5 +136,6 @@ def random_instance(random: np.random.Generator, case: Case) -> Instance:
         "ridge": ridge,
         "radius": case.radius,
         "cost_scale": case.cost_scale,
+        "cost_bound": 1.0,
     }
     return Instance(settings, signals, targets, thresholds, actions, observed, beliefs)

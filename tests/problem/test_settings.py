@@ -295,7 +295,7 @@ def test_the_papers_radius_needs_a_safe_action_within_its_bound() -> None:
     settings = {"safe_action": SafeAction(features=[3.0, 0.0]), "threshold": 0.5, "noise": 0.1, "radius": "paper"}
     with refused(InvalidProblem, "norm 3", "action_bound 1"):
         LCLUCB(**settings)
-    LCLUCB(**settings, action_bound=3.0)
+    LCLUCB(**settings, action_bound=3.0, cost_bound=None)
 
 
 @pytest.mark.parametrize("size", [1e-320, 1e-200, 1e-170, 1e-155])

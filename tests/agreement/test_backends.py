@@ -44,7 +44,7 @@ def baselines(m: int) -> dict[str, sw.SafeAction]:
 def policies(safe: sw.SafeAction, m: int) -> Iterator[Any]:
     threshold = 0.7 if m == 1 else [0.7, 0.6, sw.AtLeast(-0.8)]
     yield from (
-        kind(safe_action=safe, threshold=threshold, noise=0.1, **settings)
+        kind(safe_action=safe, threshold=threshold, **{"noise": 0.1, "cost_bound": 1.0, **settings})
         for kind, settings in [
             (sw.LCLUCB, {}),
             (sw.LCLUCB, {"radius": "paper", "cost_bound": None, "share_delta": False, "action_bound": 2.0}),

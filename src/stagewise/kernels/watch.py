@@ -21,10 +21,10 @@ def noise_by(share: float, squares: float, count: float, alarm: float) -> float:
 def least_noise(squares: float, count: float, alarm: float) -> float:
     """Return the least R for which n R-sub-Gaussian numbers may have squares that add up to Q, or to more.
 
-    R² ≥ s Q/(2 log(3/a) − n log(1 − s)) for s = ½, 1/10 and 1/50 and all n at once, but with probability a.
+    R² ≥ s Q/(2 log(3/a) − n log(1 − s)) for s = .9, .3 and .05 and all n at once, but with probability a.
     """
-    few, some = noise_by(0.5, squares, count, alarm), noise_by(0.1, squares, count, alarm)
-    return math.sqrt(max(few, some, noise_by(0.02, squares, count, alarm), 0.0))
+    few, some = noise_by(0.9, squares, count, alarm), noise_by(0.3, squares, count, alarm)
+    return math.sqrt(max(few, some, noise_by(0.05, squares, count, alarm), 0.0))
 
 
 @kernel

@@ -100,10 +100,10 @@ class OPNLB(Learning):
         """Draw an action from the best safe mixture."""
         offer, places = self.offered(actions)
         values = np.column_stack([self.functions.at(places), self.functions.safe])
-        doubt = self.contradiction(state.memory)
-        if doubt is not None:
+        believed, doubt = self.model.believed(state.memory, values), self.contradiction(state.memory)
+        if believed is not None and doubt is not None:
             return staying(offer, self.thresholds, draw.round, doubt)
-        return decided(offer, self.model.believed(state.memory, values), self.rule, draw)
+        return decided(offer, believed, self.rule, draw)
 
     def contradiction(self, memory: Floats) -> str | None:
         """Return in words what was declared of a cost and is contradicted: its noise, or its value at the safe action.

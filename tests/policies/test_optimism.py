@@ -165,6 +165,7 @@ def tightest(case: Case, cost_scale: float) -> tuple[dict[str, Any], Floats, Flo
         "ridge": 0.1,
         "cost_bound": None,
         "cost_scale": cost_scale,
+        "watch": False,  # the data are made up to be as unfavourable as the confidence sets allow
     }
     return settings, target[np.newaxis], actions, np.array(observed)
 

@@ -12,7 +12,7 @@ from stagewise.problem.thresholds import Thresholds
 class Evidence(NamedTuple):
     """What was seen of one cost, signed, beside what was declared of it."""
 
-    count: float  # outcomes
+    outcomes: float  # how many
     noise: float  # declared
     least: float  # what the residuals need at least
     safe_count: float  # outcomes at the safe action itself
@@ -46,7 +46,7 @@ def words_for(code: int, thresholds: Thresholds, ceilings: Floats, evidence: Evi
         why = f"what was seen puts a mean {name!r} {side} {sign * ceilings[j]:g}, the declared bound (cost_bound)"
     elif what == NOISE:
         why = (
-            f"the noise of {name!r} is declared {evidence.noise:g}, and the residuals of {evidence.count:.0f} outcomes "
+            f"the noise of {name!r} is declared {evidence.noise:g}, and the residuals of {evidence.outcomes:.0f} outcomes "
             f"need {evidence.least:.3g} or more; it, or another declared value, is not true"
         )
     elif what == BASELINE and thresholds.safe is not None:

@@ -145,8 +145,8 @@ class OPNLB(Learning):
         """Take in one outcome, in place."""
         place = np.asarray(played.action)[None]
         self.model.absorb(state.memory, self.functions.at(place)[:, 0], values)
-        safe = self.safe_action
-        if np.array_equal(played.action, safe.features if self.functions.table is None else safe.arm):
+        safe: Any = self.safe_action.features if self.functions.table is None else self.safe_action.arm
+        if np.array_equal(played.action, safe):
             at_safe = self.model.named(state.memory).at_safe
             at_safe[0] += 1.0
             at_safe[1:] += values

@@ -46,8 +46,8 @@ def words_for(code: int, thresholds: Thresholds, ceilings: Floats, evidence: Evi
         why = f"what was seen puts a mean {name!r} {side} {sign * ceilings[j]:g}, the declared bound (cost_bound)"
     elif what == NOISE:
         why = (
-            f"the noise of {name!r} is declared {evidence.noise:g}, and the residuals of {evidence.outcomes:.0f} outcomes "
-            f"need {evidence.least:.3g} or more; it, or another declared value, is not true"
+            f"the noise of {name!r} is declared {evidence.noise:g}, and the residuals of {evidence.outcomes:.0f} "
+            f"outcomes need {evidence.least:.3g} or more; it, or another declared value, is not true"
         )
     elif what == BASELINE and thresholds.safe is not None:
         why = (

@@ -16,7 +16,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import ACTIONS, uniform
 from stagewise.kernels.radius import MIXTURE, Belief
-from stagewise.kernels.ridge import ELSEWHERE, Anchor, Followed, Regression, Ridge, follow, learn
+from stagewise.kernels.ridge import ELSEWHERE, Anchor, Followed, Regression, Ridge, follow, learn, tally_size
 
 D = 10
 NOTHING = np.empty(0)
@@ -26,7 +26,9 @@ def model_of(ridge: float, probes: Floats) -> Regression:
     """Return a regression that has seen nothing and follows the probes."""
     anchor, belief = Anchor(NOTHING, 0.0, NOTHING, NOTHING), Belief(MIXTURE, ridge, 1.0, NOTHING, NOTHING, NOTHING)
     kept = Followed(np.zeros((D, len(probes))), np.zeros((0, len(probes))), np.zeros(len(probes)))
-    model = Regression(Ridge(np.eye(D) / math.sqrt(ridge), np.zeros((0, D)), np.zeros(2)), kept, anchor, belief)
+    model = Regression(
+        Ridge(np.eye(D) / math.sqrt(ridge), np.zeros((0, D)), np.zeros(tally_size(0))), kept, anchor, belief
+    )
     follow(probes, model, np.empty(D))
     return model
 

@@ -44,7 +44,7 @@ def baselines(m: int) -> dict[str, sw.SafeAction]:
 def policies(safe: sw.SafeAction, m: int) -> Iterator[Any]:
     threshold = 0.7 if m == 1 else [0.7, 0.6, sw.AtLeast(-0.8)]
     yield from (
-        kind(safe_action=safe, threshold=threshold, noise=0.1, **settings)
+        kind(safe_action=safe, threshold=threshold, **{"noise": 0.1, "cost_bound": 1.0, **settings})
         for kind, settings in [
             (sw.LCLUCB, {}),
             (sw.LCLUCB, {"radius": "paper", "cost_bound": None, "share_delta": False, "action_bound": 2.0}),
@@ -104,7 +104,7 @@ def test_by_hand_is_compiled_on_arms(outcomes: str, m: int, known: bool) -> None
 
 def test_an_agent_by_hand_plays_the_compiled_run() -> None:
     world = worlds(1)["rays, gaussian"]
-    policy = sw.ROFUL(safe_action=sw.SafeAction(features=np.zeros(D)), threshold=0.5, noise=0.1)
+    policy = sw.ROFUL(safe_action=sw.SafeAction(features=np.zeros(D)), threshold=0.5, noise=0.1, cost_bound=1.0)
     agent, rewards = sw.Agent(policy, seed=11), []
     for t in range(ROUNDS):
         decision = agent.decide(world.actions)
@@ -113,3 +113,20 @@ def test_an_agent_by_hand_plays_the_compiled_run() -> None:
         agent.learn(decision, reward=outcome.reward, cost=outcome.cost)
     result = sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=11, record=ROUNDS)
     assert np.array_equal(result.reward[0], rewards)
+
+
+MISTOLD = {
+    "LC-LUCB, noise": (sw.LCLUCB, {"noise": 0.02}),
+    "OPLB, noise": (sw.OPLB, {"noise": 0.02}),
+    "Safe-LTS, ceiling": (sw.SafeLTS, {"noise": 0.1, "cost_bound": 0.15, "threshold": 0.14, "ridge": 0.1}),
+}
+
+
+@pytest.mark.parametrize(("kind", "settings"), MISTOLD.values(), ids=MISTOLD)
+def test_contradictions_come_in_the_same_round_by_hand_and_compiled(kind: Any, settings: dict[str, Any]) -> None:
+    world, told = worlds(1)["rays, gaussian"], {"threshold": 0.5, "cost_bound": 1.0, **settings}
+    watched, blind = (kind(safe_action=sw.SafeAction(features=np.zeros(D)), **told, watch=w) for w in (True, False))
+    plan: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11}
+    one, other = (sw.simulate(watched, world, **plan, backend=backend) for backend in ("cpu", "python"))
+    assert same(one, other)
+    assert not same(one, sw.simulate(blind, world, **plan)), "something must have been contradicted"

@@ -64,7 +64,9 @@ def test_stretches_of_a_compiled_run_do_not_show(monkeypatch: pytest.MonkeyPatch
     means = table(1)
     world = sw.TableWorld(features=FEATURES, reward=means[0], cost=means[1], noise=0.1)
     safe = baseline(means[:, SAFE], "known")
-    policy = sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.5, noise=0.1, norm_bound=1.5)
+    policy = sw.KernelOPLB(
+        kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.5, noise=0.1, norm_bound=1.5, cost_bound=1.0
+    )
     whole = sw.simulate(policy, world, rounds=ROUNDS, seed=2, backend="cpu")
     monkeypatch.setattr("stagewise.simulation.run.STRETCH", 7)
     parts = sw.simulate(policy, world, rounds=ROUNDS, seed=2, backend="cpu")

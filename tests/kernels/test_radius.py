@@ -15,7 +15,7 @@ from stagewise import LCLUCB, InvalidProblem, SafeAction
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal
 from stagewise.kernels.radius import LOGDET, MIXTURE, PAPER, Belief, closed_form, fill_radii, log_determinant, mixture
-from stagewise.kernels.ridge import Ridge
+from stagewise.kernels.ridge import Ridge, tally_size
 
 RUNS = 2000
 ROUNDS = 300
@@ -40,7 +40,7 @@ def tempting_action(fit: Floats, seed: int, run: int, round_: int, action: Float
 def leaves(belief: Belief, truth: Floats, noise: float, rounds: int, run: int) -> bool:
     """Say whether ‖θ* − θ̂‖_V is ever above β in a run."""
     size, seed = truth.size, 20250727
-    ridge = Ridge(np.eye(size) / np.sqrt(belief.ridge), np.zeros((1, size)), np.zeros(2))
+    ridge = Ridge(np.eye(size) / np.sqrt(belief.ridge), np.zeros((1, size)), np.zeros(tally_size(1)))
     gram = belief.ridge * np.eye(size)
     action, value, radii = np.empty(size), np.empty(1), np.empty(1)
     work = np.empty(3 * size + 1)
@@ -103,7 +103,7 @@ class Design:
 
     def __init__(self, seed: int, dimension: int, rounds: int, ridge: float, action_bound: float) -> None:
         random = np.random.default_rng(seed)
-        memory = Ridge(np.eye(dimension) / np.sqrt(ridge), np.zeros((0, dimension)), np.zeros(2))
+        memory = Ridge(np.eye(dimension) / np.sqrt(ridge), np.zeros((0, dimension)), np.zeros(tally_size(0)))
         few = unit_rows(random, int(random.integers(1, 2 * dimension + 1)), dimension)
         for _ in range(rounds):
             action = few[random.integers(len(few))] * action_bound * random.choice([1.0, random.uniform()])

@@ -16,7 +16,7 @@ from stagewise.kernels.draw import ACTIONS, OUTCOME, normal, uniform
 from stagewise.kernels.linear import learn_from, memory_size, named_mind, start_memory, work_size
 from stagewise.kernels.look import View, look
 from stagewise.kernels.radius import MIXTURE, Belief
-from stagewise.kernels.ridge import ELSEWHERE, Anchor, Followed, Regression, Ridge, learn, multiply
+from stagewise.kernels.ridge import ELSEWHERE, Anchor, Followed, Regression, Ridge, learn, multiply, tally_size
 from stagewise.kernels.shape import named_shape
 from stagewise.models.linear import LinearModel
 
@@ -27,7 +27,7 @@ COUNTS = [1, 127, 128, 129, 300]
 
 
 def fresh(dimension: int, signals: int, ridge: float = 1.0) -> Ridge:
-    return Ridge(np.eye(dimension) / np.sqrt(ridge), np.zeros((signals, dimension)), np.zeros(2))
+    return Ridge(np.eye(dimension) / np.sqrt(ridge), np.zeros((signals, dimension)), np.zeros(tally_size(signals)))
 
 
 class Seen(NamedTuple):

@@ -149,6 +149,7 @@ def test_a_thousand_different_points_leave_the_recursions_accurate(lengthscale: 
         threshold=0.5,
         noise=0.1,
         norm_bound=2.0,
+        cost_bound=None,
         ridge=ridge,
     )
     actions, outcomes = random.uniform(size=(1000, 2)), random.normal(size=1000)

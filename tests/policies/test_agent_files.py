@@ -81,9 +81,10 @@ def without(key: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 SPOILED: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {
-    "newer version": (put("version", 2), ["version 2", "reads version 1"]),
-    "no version": (without("version"), ["version None", "reads version 1"]),
-    "version as text": (put("version", "1"), ["version '1'", "reads version 1"]),
+    "newer version": (put("version", 3), ["version 3", "reads version 2"]),
+    "older version": (put("version", 1), ["version 1", "reads version 2", "learn_log"]),
+    "no version": (without("version"), ["version None", "reads version 2"]),
+    "version as text": (put("version", "1"), ["version '1'", "reads version 2"]),
     "other format": (put("format", "pickle"), ["not a saved agent", "stagewise-agent"]),
     "no format": (without("format"), ["not a saved agent", "stagewise-agent"]),
     "a list": (lambda content: [content], ["not a saved agent"]),

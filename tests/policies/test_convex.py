@@ -121,7 +121,7 @@ def test_a_polytope_beside_rays_to_its_vertices_hopes_for_no_less() -> None:
 
 
 def test_sets_and_rays_may_alternate() -> None:
-    agent = Agent(LCLUCB(safe_action=AT_ZERO, threshold=0.5, noise=0.1))
+    agent = Agent(LCLUCB(safe_action=AT_ZERO, threshold=0.5, noise=0.1, cost_bound=1.0))
     rng = np.random.default_rng(0)
     for round_ in range(30):
         decision = agent.decide(
@@ -133,7 +133,7 @@ def test_sets_and_rays_may_alternate() -> None:
 
 def test_the_safe_action_on_the_edge_of_the_set_is_in_it() -> None:
     safe = SafeAction(features=[1.0, 0.0], reward=0.2, cost=0.1)
-    policy = LCLUCB(safe_action=safe, threshold=0.4, noise=0.1)
+    policy = LCLUCB(safe_action=safe, threshold=0.4, noise=0.1, cost_bound=1.0)
     for actions in (Ball(1.0), Box([0.0, 0.0], [1.0, 1.0]), Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])):
         decision = policy.decide(policy.start(), actions)
         assert decision.fallback is None
@@ -178,7 +178,7 @@ def test_explain_speaks_of_a_direction() -> None:
 
 @pytest.mark.parametrize("actions", [Box(-np.ones(3), np.ones(3)), Polytope(np.vstack([np.eye(3), -np.eye(3)]))])
 def test_mixtures_take_a_polytope_by_its_vertices(actions: Any) -> None:
-    for policy in (OPLB(safe_action=AT_ZERO, threshold=0.5, noise=0.1), LinUCB(noise=0.1)):
+    for policy in (OPLB(safe_action=AT_ZERO, threshold=0.5, noise=0.1, cost_bound=1.0), LinUCB(noise=0.1)):
         ours = policy.decide(policy.start(), actions)
         listed = policy.decide(policy.start(), Finite(actions.vertices))
         assert ours.hoped == listed.hoped

@@ -37,7 +37,7 @@ def learned(policy: object, rounds: int = 30) -> object:
 
 
 def test_it_chooses_what_roful_chooses_and_steps_no_less_far() -> None:
-    settings = {"safe_action": SafeAction(features=np.zeros(3)), "threshold": 0.3, "noise": 0.1}
+    settings = {"safe_action": SafeAction(features=np.zeros(3)), "threshold": 0.3, "noise": 0.1, "cost_bound": 1.0}
     bold, careful = DOSLB(**settings), ROFUL(**settings)
     state, random, farther = learned(careful), np.random.default_rng(2), 0
     for _ in range(50):
@@ -50,7 +50,7 @@ def test_it_chooses_what_roful_chooses_and_steps_no_less_far() -> None:
 
 
 def test_on_a_finite_set_it_is_the_directional_oplb_before_mixing_back() -> None:
-    settings = {"safe_action": SafeAction(features=np.zeros(3)), "threshold": 0.3, "noise": 0.1}
+    settings = {"safe_action": SafeAction(features=np.zeros(3)), "threshold": 0.3, "noise": 0.1, "cost_bound": 1.0}
     bold, careful = DOSLB(**settings), OPLB(**settings, optimism="directional")
     state, random, farther = learned(bold), np.random.default_rng(2), 0
     for _ in range(50):

@@ -30,7 +30,7 @@ class Believed:
 
     def __init__(self, instance: Instance, case: Case) -> None:
         self.instance, self.scale, self.thresholds = instance, case.cost_scale, instance.thresholds
-        self.rows = np.vstack([instance.targets, instance.safe])
+        self.rows, self.ceiling = np.vstack([instance.targets, instance.safe]), instance.settings["cost_bound"]
         reward, *costs = instance.beliefs
         self.rewards, self.costs = reward.estimates(self.rows), np.array([cost.estimates(self.rows) for cost in costs])
         self.wide = [belief.widths(self.rows) for belief in instance.beliefs]
@@ -46,7 +46,7 @@ class Believed:
 
     def of_each(self, shares: Floats) -> Floats:
         """Return the mean of the pessimistic costs of every action, at most their ceilings."""
-        return np.minimum(self.costs + self.scale * np.array(self.wide[1:]), 1.0) @ shares
+        return np.minimum(self.costs + self.scale * np.array(self.wide[1:]), self.ceiling) @ shares
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -151,7 +151,9 @@ def trained(rounds: int = 40, d: int = 3, m: int = 1, **settings: Any) -> tuple[
     truth = random.normal(size=(1 + m, d)) / np.sqrt(d)
     table = random.normal(size=(8, d)) / np.sqrt(d)
     safe = sw.SafeAction(features=np.zeros(d))
-    policy = sw.OPLB(**{"safe_action": safe, "threshold": [0.2] * m, "noise": 0.1, "ridge": 0.1, **settings})
+    policy = sw.OPLB(
+        **{"safe_action": safe, "threshold": [0.2] * m, "noise": 0.1, "ridge": 0.1, "cost_bound": 1.0, **settings}
+    )
     state = policy.start()
     for _ in range(rounds):
         action = table[random.integers(8)]
@@ -224,14 +226,14 @@ def test_an_early_end_of_the_search_is_told() -> None:
 
 
 @pytest.mark.parametrize("method", ["socp", "exact"])
-def test_where_no_constraint_binds_nothing_is_solved(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_everything_is_safe_nothing_is_solved(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stagewise.rules.kept_solver.solved", None)
     monkeypatch.setattr("stagewise.rules.cone.solved", None)
-    policy, state, table = trained(method=method, threshold=1.5)
+    policy, state, table = trained(method=method, threshold=15.0, cost_bound=16.0)
     decision = policy.decide(state, table)
-    assert decision.hoped == trained(threshold=1.5)[0].decide(state, table).hoped
+    assert decision.hoped == trained(threshold=15.0, cost_bound=16.0)[0].decide(state, table).hoped
     assert decision.gap == pytest.approx(0.0, abs=1e-8)
-    assert np.all(decision.dearest <= 1.5)
+    assert np.all(decision.dearest <= 15.0)
 
 
 @pytest.mark.parametrize("method", ["socp", "exact"])

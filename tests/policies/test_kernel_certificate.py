@@ -76,7 +76,7 @@ def test_the_price_of_neglect_cannot_be_lowered() -> None:
     policy = KernelOPLB(
         kernel=kernel,
         safe_action=SafeAction(features=safe, reward=0.0, cost=0.0),
-        threshold=1.0,
+        threshold=0.9,
         noise=SILENT,
         norm_bound=1.0,
         ridge=0.1,

@@ -36,6 +36,7 @@ def instance(random: np.random.Generator, known: tuple[bool, bool], m: int, **ch
                 "norm_bound": [0.5, *[0.8] * m],
                 "ridge": 0.05,
                 "cost_bound": None,
+                "watch": False,  # the data are made up
                 "tolerance": float(random.choice([1e-10, 0.01])),
                 **changed,
             }

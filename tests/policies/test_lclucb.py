@@ -104,7 +104,8 @@ def test_the_pessimistic_cost_is_within_its_limit_to_the_bit_at_every_size(
     seed: int, baseline: str, constraints: int, dimension: int, scale: float, kind: Any, clipped: bool
 ) -> None:
     problem = random_problem(seed, baseline, constraints, dimension, scale=scale)
-    decision = decided(kind, problem, cost_bound=0.85 * scale if clipped else None)
+    bound = max(0.85 * scale, 1.05 * float(np.max(problem.settings["threshold"])))
+    decision = decided(kind, problem, cost_bound=bound if clipped else None)
     assert decision.fallback != "nothing listed is safe"
     if decision.index >= 0:
         assert decision.step > 0.0

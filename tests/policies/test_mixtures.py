@@ -33,7 +33,12 @@ def test_oplb_is_worth_what_highs_finds(m: int, count: int, seen: int) -> None:
     rng = np.random.default_rng([m, count, seen])
     d = 6
     policy = sw.OPLB(
-        safe_action=sw.SafeAction(features=np.zeros(d)), threshold=rng.uniform(0.1, 0.6, m), noise=0.1, ridge=0.1
+        safe_action=sw.SafeAction(features=np.zeros(d)),
+        threshold=rng.uniform(0.1, 0.6, m),
+        noise=0.1,
+        ridge=0.1,
+        cost_bound=1.0,
+        watch=False,
     )
     agent = sw.Agent(policy, seed=1)
     truth = rng.normal(size=(1 + m, d)) / np.sqrt(d)
@@ -50,7 +55,7 @@ def test_oplb_is_worth_what_highs_finds(m: int, count: int, seen: int) -> None:
 def test_opb_is_worth_what_highs_finds(m: int, arms: int, seen: int) -> None:
     rng = np.random.default_rng([m, arms, seen])
     safe = sw.SafeAction(arm=0, reward=0.1, cost=[0.05] * m)
-    policy = sw.OPB(arms=arms, safe_action=safe, threshold=rng.uniform(0.1, 0.6, m))
+    policy = sw.OPB(arms=arms, safe_action=safe, threshold=rng.uniform(0.1, 0.6, m), watch=False)
     agent, means = sw.Agent(policy, seed=1), rng.uniform(size=(1 + m, arms))
     if seen:
         pulled = rng.integers(arms, size=seen)
@@ -62,7 +67,7 @@ def test_opb_is_worth_what_highs_finds(m: int, arms: int, seen: int) -> None:
 def test_only_eligible_actions_are_mixed() -> None:
     rng = np.random.default_rng(0)
     table: Any = sw.Finite(rng.normal(size=(20, 4)) / 2.0)
-    policy = sw.OPLB(safe_action=sw.SafeAction(features=np.zeros(4)), threshold=0.3, noise=0.1)
+    policy = sw.OPLB(safe_action=sw.SafeAction(features=np.zeros(4)), threshold=0.3, noise=0.1, cost_bound=1.0)
     mask = rng.uniform(size=20) < 0.3
     decision = sw.Agent(policy).decide(table.only(mask))
     assert not decision.probabilities[:-1][~mask].any()

@@ -58,7 +58,7 @@ def test_roful_compares_rays_at_their_longest_plausible_step_and_plays_the_safe_
 
 def test_roful_steps_no_farther_than_is_plausible_though_a_bound_on_mean_costs_would_let_it() -> None:
     safe = SafeAction(features=np.zeros(2))
-    policy = ROFUL(safe_action=safe, threshold=0.5, noise=0.01, cost_bound=0.6)
+    policy = ROFUL(safe_action=safe, threshold=0.5, noise=0.01, cost_bound=0.6, watch=False)
     state = policy.start()
     for _ in range(2000):  # costs above the bound that was promised
         state = policy.absorb(state, Played(np.array([1.0, 0.0])), np.array([0.9, 1.0]))

@@ -37,6 +37,11 @@ class Run(NamedTuple):
     held: bool  # whether the confidence sets contained the truth at the end
 
 
+def learns_safe(decision: Any) -> bool:
+    """Say whether the safe action is played because its own cost is uncertain, or certainly too high."""
+    return decision.fallback == WARMING or "the safe action's own 'cost' above" in str(decision.fallback)
+
+
 def linear_run(kind: Any, safe_cost: float, threshold: float, rounds: int, seed: int) -> Run:
     """Play on fresh actions around x₀ = (1, 0)."""
     random, safe = np.random.default_rng([SEED, seed]), np.array([1.0, 0.0])
@@ -47,7 +52,7 @@ def linear_run(kind: Any, safe_cost: float, threshold: float, rounds: int, seed:
     for _ in range(rounds):
         targets = np.array([direction(random, 2) for _ in range(3)])
         decision = agent.decide(targets)
-        warming.append(decision.fallback == WARMING)
+        warming.append(learns_safe(decision))
         if warming[-1]:
             np.testing.assert_array_equal(decision.action, safe)
         listed = np.append(targets @ cost, safe_cost)
@@ -69,7 +74,7 @@ def arm_run(threshold: float, rounds: int, seed: int, truth: Floats = ARMS) -> R
     for _ in range(rounds):
         decision = agent.decide(Arms(count))
         arm = decision.action
-        warming.append(decision.fallback == WARMING)
+        warming.append(learns_safe(decision))
         assert arm == 0 or not warming[-1]
         costs.append(decision.probabilities[:count] @ truth[1])
         seen = (random.uniform(size=2) < truth[:, arm]).astype(float)

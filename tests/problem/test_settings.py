@@ -266,10 +266,10 @@ def test_a_parameter_bound_must_allow_the_safe_action(what: str, value: float) -
 @pytest.mark.parametrize("cost", [1.2, -1.2])
 def test_a_cost_bound_must_allow_the_safe_action(cost: float) -> None:
     safe = SafeAction(features=[0.6, 0.8], reward=0.1, cost=cost)
-    settings = {"safe_action": safe, "threshold": 2.0, "noise": 0.1, "parameter_bound": 2.0}
+    settings = {"safe_action": safe, "threshold": 1.5, "noise": 0.1, "parameter_bound": 2.0}
     with refused(InvalidProblem, cost, "cost_bound 1.0"):
         LCLUCB(**settings)
-    LCLUCB(**settings, cost_bound=1.2)
+    LCLUCB(**settings, cost_bound=1.6)
     LCLUCB(**settings, cost_bound=None)
 
 
@@ -295,7 +295,7 @@ def test_the_papers_radius_needs_a_safe_action_within_its_bound() -> None:
     settings = {"safe_action": SafeAction(features=[3.0, 0.0]), "threshold": 0.5, "noise": 0.1, "radius": "paper"}
     with refused(InvalidProblem, "norm 3", "action_bound 1"):
         LCLUCB(**settings)
-    LCLUCB(**settings, action_bound=3.0)
+    LCLUCB(**settings, action_bound=3.0, cost_bound=None)
 
 
 @pytest.mark.parametrize("size", [1e-320, 1e-200, 1e-170, 1e-155])

@@ -16,6 +16,7 @@ THETA, MU = (row / np.linalg.norm(row) for row in np.abs(RNG.normal(size=(2, D))
 TARGETS = RNG.normal(size=(5, D)) / 2.0
 SAFE = sw.SafeAction(features=np.zeros(D))
 TOLD, NOISE = 0.02, 1.0  # far too little, so that there is something to count
+ALONE: dict[str, Any] = {"cost_bound": 1.0, "watch": False}  # and nothing that would stop it
 
 
 def linear_world(kind: str) -> sw.LinearWorld:
@@ -61,7 +62,7 @@ def missed_by_the_textbook(policy: Any, world: sw.LinearWorld) -> list[int]:
     ],
 )
 def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> None:
-    policy, world = kind(safe_action=SAFE, threshold=0.2, noise=TOLD, parameter_bound=0.3), linear_world(where)
+    policy, world = kind(safe_action=SAFE, threshold=0.2, noise=TOLD, parameter_bound=0.3, **ALONE), linear_world(where)
     audit = sw.simulate(policy, world, rounds=ROUNDS, runs=[RUN], seed=SEED, audit=True).audit
     assert audit is not None
     expected = missed_by_the_textbook(policy, world)
@@ -72,7 +73,7 @@ def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> 
 @pytest.mark.parametrize("told", [TOLD, NOISE])
 def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None:
     features = np.vstack([np.zeros(D), TARGETS])
-    settings: dict[str, Any] = {"safe_action": SAFE, "threshold": 0.2, "noise": told}
+    settings: dict[str, Any] = {"safe_action": SAFE, "threshold": 0.2, "noise": told, **ALONE}
     linear = sw.LinearWorld(theta=THETA, mu=MU, actions=sw.Finite(features), noise=NOISE)
     listed = sw.TableWorld(features=features, reward=features @ THETA, cost=features @ MU, noise=NOISE)
     kernel = sw.KernelOPLB(**settings, kernel=sw.LinearKernel(), norm_bound=0.3)
@@ -108,14 +109,16 @@ def test_the_intervals_of_pulled_arms_are_looked_at(radius: str) -> None:
 
 def cases() -> dict[str, tuple[Any, Any]]:
     rays, arms = linear_world("rays"), sw.ArmsWorld(reward=[0.1, 0.4, 0.7], cost=[0.0, 0.5, 0.2])
+    unknown = sw.SafeAction(features=[0.1] * D)
     at, arm = {"safe_action": SAFE, "threshold": 0.2}, {"safe_action": sw.SafeAction(arm=0), "threshold": 0.3}
     return {
-        "LC-LUCB": (sw.LCLUCB(**at, noise=TOLD), rays),
-        "LC-LUCB, fresh": (sw.LCLUCB(**at, noise=TOLD), linear_world("fresh rays")),
-        "LC-LUCB, unknown": (sw.LCLUCB(safe_action=sw.SafeAction(features=[0.1] * D), threshold=0.4, noise=0.1), rays),
-        "ROFUL": (sw.ROFUL(**at, noise=TOLD), rays),
-        "Safe-LTS": (sw.SafeLTS(**at, noise=TOLD), rays),
-        "OPLB": (sw.OPLB(**at, noise=TOLD), linear_world("finite")),
+        "LC-LUCB": (sw.LCLUCB(**at, noise=TOLD, **ALONE), rays),
+        "LC-LUCB, fresh": (sw.LCLUCB(**at, noise=TOLD, **ALONE), linear_world("fresh rays")),
+        "LC-LUCB, unknown": (sw.LCLUCB(safe_action=unknown, threshold=0.4, noise=0.1, **ALONE), rays),
+        "LC-LUCB, watched": (sw.LCLUCB(**at, noise=TOLD, cost_bound=1.0), rays),
+        "ROFUL": (sw.ROFUL(**at, noise=TOLD, **ALONE), rays),
+        "Safe-LTS": (sw.SafeLTS(**at, noise=TOLD, **ALONE), rays),
+        "OPLB": (sw.OPLB(**at, noise=TOLD, **ALONE), linear_world("finite")),
         "LinUCB": (sw.LinUCB(**at, noise=0.1), rays),
         "OPB, unknown": (sw.OPB(arms=3, **arm), arms),
         "UCB": (sw.UCB(arms=3, **arm), arms),

@@ -22,6 +22,9 @@ def test_an_honest_policy_is_supported_before_all_runs_are_played() -> None:
     assert certificate.content["optimism"] is not None
 
 
+ALONE: dict[str, Any] = {"cost_bound": None, "watch": False}  # the paper's algorithm, which nothing saves
+
+
 def test_the_runs_are_those_that_simulate_plays() -> None:
     certificate = certified(runs=60, early=False)
     result = sw.simulate(POLICY, FIXED, rounds=ROUNDS, runs=60, record=20, audit=True)
@@ -37,9 +40,9 @@ def test_the_runs_are_those_that_simulate_plays() -> None:
 @pytest.mark.parametrize(
     ("policy", "world"),
     [
-        (sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.05, parameter_bound=0.1, cost_bound=None), FIXED),
+        (sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.05, parameter_bound=0.1, **ALONE), FIXED),
         (
-            sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.5, cost_bound=None),
+            sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.5, **ALONE),
             sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=10.0),
         ),
         (sw.LinUCB(safe_action=SAFE, threshold=0.3, noise=0.5), FIXED),

@@ -98,7 +98,8 @@ def run_linear(
     kind: Any, world: LinearWorld, run: int, rounds: int, known: bool, declared: float = 1.0, **settings: Any
 ) -> Result:
     """Play a linear policy; `declared` is the noise it is told as a share of the true one."""
-    policy = linear_policy(kind, world, known, noise=declared * world.noise, **settings)
+    told = {"noise": declared * world.noise, "watch": declared == 1.0, **settings}  # the watch would save the others
+    policy = linear_policy(kind, world, known, **told)
     (count, d), m = world.features.shape, world.thresholds.size
     memory, scratch = policy.start().memory, np.empty(2 + 2 * m)
     sheet, work = np.empty(sheet_size(d, m, count)), np.empty(linear.work_size(d, m, 0))

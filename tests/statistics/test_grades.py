@@ -13,7 +13,8 @@ from stagewise import OPLB, Draw, Outcome
 
 def by_hand(world: LinearWorld, run: int, rounds: int, known: bool, declared: float, **settings: Any) -> Result:
     """Play OPLB; what counts is the true expected cost of every round's mixture."""
-    policy = linear_policy(OPLB, world, known, noise=declared * world.noise, **settings)
+    told = {"noise": declared * world.noise, "watch": declared == 1.0, **settings}
+    policy = linear_policy(OPLB, world, known, **told)
     state, excess, dared = policy.start(), -np.inf, 0
     costs = world.truth[1:] @ np.vstack([world.features, world.safe]).T
     random = np.random.default_rng([SEED, run, 2])

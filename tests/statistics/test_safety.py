@@ -63,11 +63,11 @@ OVERCONFIDENT = {
     "LC-LUCB told a tenth of the noise": among(linear_world, LCLUCB, declared=0.1),
     "ROFUL told a tenth of the noise": among(linear_world, ROFUL, declared=0.1),
     "OPLB told a tenth of the noise": among(linear_world, OPLB, declared=0.1),
-    "OPB told a tenth of the noise": among_arms(arm_world, noise=0.05),
+    "OPB told a tenth of the noise": among_arms(arm_world, noise=0.05, watch=False),
     "LC-LUCB told six tenths, tight": among(tight_world, LCLUCB, declared=0.6, **TIGHT),
     "Safe-LTS told six tenths, tight": among(tight_world, SafeLTS, declared=0.6, **TIGHT),
     "OPLB told six tenths, tight": among(tight_world, OPLB, declared=0.6, **TIGHT),
-    "OPB told four tenths, tight": among_arms(tight_arms, noise=0.2, share_delta=False),
+    "OPB told four tenths, tight": among_arms(tight_arms, noise=0.2, share_delta=False, watch=False),
 }
 
 

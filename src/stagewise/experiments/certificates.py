@@ -57,6 +57,8 @@ class Case:
 
 
 BY_HAND = (50, 1000)
+SMALL: dict[str, Any] = {**LIMIT, "noise": 0.1, "parameter_bound": 0.1, "watch": False}  # the watch would save it
+NOISY = shifted(D, noise=10.0)
 CASES = (
     Case("LC-LUCB", LCLUCB(**LIMIT, noise=1.0), RAYS),
     Case("ROFUL", ROFUL(**LIMIT, noise=1.0), RAYS),
@@ -76,8 +78,8 @@ CASES = (
     Case("LinUCB", LinUCB(**LIMIT, noise=1.0), RAYS, REFUTED),
     Case("UCB", UCB(**ARM), ARMS, REFUTED),
     Case("DOSLB", DOSLB(**LIMIT, noise=1.0), RAYS, REFUTED),
-    Case("LC-LUCB, radius ten times too small", LCLUCB(**LIMIT, noise=0.1, parameter_bound=0.1), RAYS, REFUTED),
-    Case("LC-LUCB, world ten times as noisy", LCLUCB(**LIMIT, noise=1.0), shifted(D, noise=10.0), REFUTED),
+    Case("LC-LUCB, radius ten times too small", LCLUCB(**SMALL), RAYS, REFUTED),
+    Case("LC-LUCB, world ten times as noisy", LCLUCB(**LIMIT, noise=1.0, watch=False), NOISY, REFUTED),
 )
 
 

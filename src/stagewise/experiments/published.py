@@ -12,7 +12,7 @@ from stagewise.experiments.cell import RECORD, SEED, Play
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.published import RIDGE, play_arms, play_linear
 from stagewise.kernels.radius import MIXTURE, Belief
-from stagewise.kernels.ridge import Anchor, Followed, Regression, Ridge, follow
+from stagewise.kernels.ridge import Anchor, Followed, Regression, Ridge, follow, tally_size
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.result import Result
 from stagewise.simulation.judge import judge
@@ -93,7 +93,7 @@ def regression(features: Floats) -> Regression:
     count, d = features.shape
     nothing = np.empty(0)
     model = Regression(
-        Ridge(np.eye(d) / math.sqrt(RIDGE), np.zeros((2, d)), np.zeros(2)),
+        Ridge(np.eye(d) / math.sqrt(RIDGE), np.zeros((2, d)), np.zeros(tally_size(2))),
         Followed(np.zeros((d, count)), np.zeros((2, count)), np.zeros(count)),
         Anchor(nothing, 0.0, np.zeros(2), nothing),
         Belief(MIXTURE, RIDGE, 1.0, np.ones(2), np.ones(2), np.ones(2)),

@@ -26,6 +26,7 @@ class Tally(NamedTuple):
     halves: Floats  # (1 + m, K) half the length of the interval,
     centres: Floats  # (1 + m, K) and its middle: the means themselves where it is symmetric
     squares: Floats  # (1 + m, K) summed squares of deviations from the mean; only BERNSTEIN has them
+    spread: Floats  # (2 + m,) pulls of all arms, and for each signal the summed squares of all deviations
 
 
 @kernel
@@ -39,7 +40,7 @@ def blocks(kind: int) -> int:
 @kernel
 def tally_size(kind: int, constraints: int, arms: int) -> int:
     """Return the length of the memory."""
-    return (1 + blocks(kind) * (1 + constraints)) * arms
+    return (1 + blocks(kind) * (1 + constraints)) * arms + 2 + constraints
 
 
 @kernel
@@ -60,17 +61,19 @@ def unit_radius(kind: int, pulls: float, confidence: float) -> float:
 
 @kernel
 def named_tally(kind: int, constraints: int, arms: int, memory: Floats) -> Tally:
-    """Name the memory: pulls | means | halves | centres | squares, the last two only where they are kept."""
+    """Name the memory: pulls | means | halves | centres | squares | spread; centres and squares where they are kept."""
     size, signals = (1 + constraints) * arms, 1 + constraints
-    tables = memory[arms:].reshape(blocks(kind) * signals, arms)
+    end = memory.size - 2 - constraints
+    tables = memory[arms:end].reshape(blocks(kind) * signals, arms)
     centres = 2 * signals if kind in (KL, BERNSTEIN) else 0
-    squares = memory[arms + 3 * size :] if kind == BERNSTEIN else memory[:0]
+    squares = memory[arms + 3 * size : end] if kind == BERNSTEIN else memory[:0]
     return Tally(
         memory[:arms],
         tables[:signals],
         tables[signals : 2 * signals],
         tables[centres : centres + signals],
         squares.reshape(squares.size // arms, arms),
+        memory[end:],
     )
 
 
@@ -92,12 +95,14 @@ def start_tally(radius: Radius, blind: float, constraints: int, arms: int, memor
 def count_pull(tally: Tally, arm: int, values: Floats, radius: Radius) -> None:
     """Take in the reward and the costs (1 + m,) of one pull."""
     tally.pulls[arm] += 1.0
+    tally.spread[0] += 1.0
     pulls, kind = tally.pulls[arm], radius.kind
     width = unit_radius(kind, pulls, radius.confidence) if kind < KL else 0.0
     for signal in range(values.size):
         before = tally.means[signal, arm]
         mean = before + (values[signal] - before) / pulls
         tally.means[signal, arm] = mean
+        tally.spread[1 + signal] += (values[signal] - before) * (values[signal] - mean)
         if kind < KL:
             tally.halves[signal, arm] = radius.noise[signal] * width
             continue

@@ -18,7 +18,8 @@ def copy_table(source: Floats, target: Floats) -> None:
 def copy_ridge(old: Ridge, new: Ridge) -> None:
     copy_table(old.root, new.root)
     copy_table(old.fits, new.fits)
-    new.tally[0], new.tally[1] = old.tally[0], old.tally[1]
+    for i in range(old.tally.size):
+        new.tally[i] = old.tally[i]
 
 
 @kernel

@@ -8,7 +8,7 @@ from stagewise.kernels.newton import Basis, Space
 from stagewise.kernels.promise import Promise, named_promise
 from stagewise.kernels.radius import Belief
 from stagewise.kernels.reproducing import Covariance, rank_of
-from stagewise.kernels.ridge import Followed, Ridge
+from stagewise.kernels.ridge import Followed, Ridge, tally_size
 from stagewise.kernels.shape import Shape, named_shape, together
 
 HEAD = 3  # numbers before the spaces: d, how many candidates are followed (or NEVER), and the room for basis points
@@ -30,7 +30,7 @@ class Mind(NamedTuple):
 def space_size(dimension: int, signals: int, room: int, followed: int) -> int:
     """Return how many numbers a space takes; `followed` counts the safe action too."""
     own = 2 + room * (dimension + 1 + room)
-    return own + room * (room + signals) + 2 + followed * (2 * room + signals + 2)
+    return own + room * (room + signals) + tally_size(signals) + followed * (2 * room + signals + 2)
 
 
 @kernel
@@ -68,7 +68,7 @@ def space_at(
     root = newton + room * room
     fits = root + room * room
     tally = fits + signals * room
-    places = tally + 2
+    places = tally + tally_size(signals)
     columns = places + room * count
     estimates = columns + room * count
     forms = estimates + signals * count

@@ -1,5 +1,7 @@
 """OPLB in a reproducing-kernel space: bounds for every action, then one linear program over mixtures."""
 
+import math
+
 from stagewise.kernels.blend import Odds, named_odds
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.following import recognised
@@ -9,6 +11,7 @@ from stagewise.kernels.newton import study
 from stagewise.kernels.oplb import draw_seen
 from stagewise.kernels.shape import together
 from stagewise.kernels.sight import NEWS, Sight, named_sight
+from stagewise.kernels.watch import contradiction, note_safe, same
 
 
 def learning_size(room: int, m: int, followed: int) -> int:
@@ -30,11 +33,16 @@ def learn_from(action: Floats, values: Floats, flags: Ints, numbers: Floats, mem
 @kernel
 def study_all(mind: Mind, action: Floats, lean: bool, values: Floats, work: Floats) -> None:
     """Take in the reward and the costs (1 + m,) of an action."""
+    at_safe = same(action, mind.safe)
     if together(mind.shape):
         study(mind.reward, action, lean, values, work)
+        if at_safe:
+            note_safe(mind.reward.ridge.tally, values, mind.reward.known)
     else:
         study(mind.reward, action, lean, values[:1], work)
         study(mind.costs, action, lean, values[1:], work)
+        if at_safe:
+            note_safe(mind.costs.ridge.tally, values[1:], mind.costs.known)
 
 
 @kernel
@@ -71,7 +79,14 @@ def take(
 ) -> int:
     """Decide; `known`: these are the followed actions."""
     see(features, known, mind, sight, work)
-    return draw_seen(features, eligible, mind.promise, mind.safe, sight, odds, lottery)
+    return draw_seen(features, eligible, mind.promise, mind.safe, sight, odds, lottery, mistold(mind))
+
+
+@kernel
+def mistold(mind: Mind) -> int:
+    """Return what of a cost was declared and is contradicted, or 0."""
+    costs = mind.costs
+    return contradiction(mind.promise, costs.belief, costs.ridge.tally, math.sqrt(costs.basis.size[1]))
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.following import copy_estimates, recognised
-from stagewise.kernels.linear import Mind, named_mind, named_promise_of, see
+from stagewise.kernels.linear import Mind, mistold, named_mind, named_promise_of, see
 from stagewise.kernels.ray import choose, pessimistic, settle
 from stagewise.kernels.shape import named_shape
 from stagewise.kernels.sight import Sight, named_sight
@@ -25,7 +25,7 @@ def decide(
 def take(features: Floats, known: bool, eligible: Flags, mind: Mind, sight: Sight, work: Floats) -> int:
     """Decide; `known`: these are the followed rays."""
     see(features, known, mind, sight, work)
-    ray = choose(sight, mind.promise, eligible)
+    ray = choose(sight, mind.promise, eligible, mistold(mind))
     settle(sight, mind.promise, features, mind.safe, ray)
     return ray
 

@@ -11,9 +11,10 @@ from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.look import BLOCK, look, recall
 from stagewise.kernels.promise import Promise, named_promise
 from stagewise.kernels.radius import Belief
-from stagewise.kernels.ridge import AT_SAFE, ELSEWHERE, Anchor, Followed, Regression, Ridge, learn
+from stagewise.kernels.ridge import AT_SAFE, ELSEWHERE, Anchor, Followed, Regression, Ridge, learn, tally_size
 from stagewise.kernels.shape import Shape, named_shape, together
 from stagewise.kernels.sight import NEWS, Sight
+from stagewise.kernels.watch import contradiction, note_safe, same
 
 HEAD = 2  # numbers before the regressions: d, and how many candidates are followed
 NEVER = -1.0  # in the place of the latter: the candidates changed, and none are followed any more
@@ -41,7 +42,8 @@ def learned_dimension(shape: Shape, known: bool) -> int:
 
 @kernel
 def regression_size(dimension: int, signals: int, followed: int) -> int:
-    return dimension * dimension + signals * dimension + 2 + followed * (dimension + signals + 1)
+    own = dimension * dimension + signals * dimension + tally_size(signals)
+    return own + followed * (dimension + signals + 1)
 
 
 @kernel
@@ -112,7 +114,7 @@ def regression_at(
     """Name a regression in the memory: T | fits | tally | columns | estimates | forms."""
     fits = offset + dimension * dimension
     tally = fits + signals * dimension
-    columns = tally + 2
+    columns = tally + tally_size(signals)
     estimates = columns + dimension * followed
     forms = estimates + signals * followed
     return Regression(
@@ -217,11 +219,22 @@ def learn_from(
 @kernel
 def study(mind: Mind, action: Floats, ray: int, step: float, lean: bool, values: Floats, work: Floats) -> None:
     """Take in the reward and the costs (1 + m,) of an action that lies where it is said to (see `ridge.learn`)."""
+    at_safe = same(action, mind.safe)
     if together(mind.shape):
         learn(mind.reward, action, ray, step, lean, values, work)
+        if at_safe:
+            note_safe(mind.reward.ridge.tally, values, mind.reward.anchor.known)
     else:
         learn(mind.reward, action, ray, step, lean, values[:1], work)
         learn(mind.costs, action, ray, step, lean, values[1:], work)
+        if at_safe:
+            note_safe(mind.costs.ridge.tally, values[1:], mind.costs.anchor.known)
+
+
+@kernel
+def mistold(mind: Mind) -> int:
+    """Return what of a cost was declared and is contradicted, or 0."""
+    return contradiction(mind.promise, mind.costs.belief, mind.costs.ridge.tally, 0.0)
 
 
 @kernel

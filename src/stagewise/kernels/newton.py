@@ -19,7 +19,7 @@ from stagewise.kernels.reproducing import (
     unknown,
     unknown_norm,
 )
-from stagewise.kernels.ridge import ELSEWHERE, Followed, Ridge, add_multiple, fill_image, move
+from stagewise.kernels.ridge import ELSEWHERE, Followed, Ridge, add_multiple, fill_image, move, note_square
 
 ROUNDING = 1e-14  # of k(x, x): a point this near to the span lies in it, as far as double precision can tell
 
@@ -198,6 +198,7 @@ def study(space: Space, action: Floats, lean: bool, values: Floats, work: Floats
     after = move(ridge.root, followed, image[:size], lean, gain, pulls)
     for signal in range(values.size):
         surprise = surprises[signal] / after
+        note_square(ridge, signal, surprises[signal], after)
         if not lean:
             add_multiple(surprise, gain, ridge.fits[signal, :size])
         add_multiple(surprise, pulls, followed.estimates[signal])

@@ -10,6 +10,7 @@ from stagewise.kernels.promise import (
     NOT_FINITE,
     WARMING,
     Promise,
+    capped,
     factor_of,
     named_promise,
     shortfall_of,
@@ -17,6 +18,7 @@ from stagewise.kernels.promise import (
     suffices,
 )
 from stagewise.kernels.tie import first_best
+from stagewise.kernels.watch_arms import mistold_arms
 
 
 class Terms(NamedTuple):
@@ -119,8 +121,8 @@ def fill_safe_odds(terms: Terms, home: Home, odds: Odds) -> None:
     promise, bonus = terms.promise, 0.0
     for j in range(home.factors.size):
         centre, half = home.centres[1 + j], home.halves[1 + j]
-        odds.safe_dearest[j] = min(centre + promise.cost_scale * half, promise.ceilings[j])
         odds.safe_cheapest[j] = centre - promise.cost_scale * half
+        odds.safe_dearest[j] = capped(centre + promise.cost_scale * half, odds.safe_cheapest[j], promise.ceilings[j])
         bonus = max(bonus, home.factors[j] * half)
     odds.safe_hoped[0] = home.centres[0] + home.halves[0] + bonus
 
@@ -162,9 +164,10 @@ def take(eligible: Flags, terms: Terms, tally: Tally, odds: Odds, home: Home, lo
     else:
         fill_odds(terms, tally, home, pulled, pulled + 1, odds)
     fill_safe_odds(terms, home, odds)
-    if not certified:
+    doubt = mistold_arms(terms.promise, terms.radius, tally, terms.safe, terms.known)
+    if doubt > 0 or not certified:
         stay(odds)
-        return -WARMING
+        return -doubt if doubt > 0 else -WARMING
     return choose(odds, terms.promise, eligible, lottery)
 
 

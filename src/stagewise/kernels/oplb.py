@@ -3,9 +3,10 @@
 from stagewise.kernels.blend import Odds, choose, named_odds, stay
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.following import copy_estimates, recognised
-from stagewise.kernels.linear import Mind, named_mind, see
-from stagewise.kernels.promise import WARMING, Promise, assess
+from stagewise.kernels.linear import Mind, mistold, named_mind, see
+from stagewise.kernels.promise import WARMING, Promise, assess, capped
 from stagewise.kernels.sight import Sight, named_sight
+from stagewise.kernels.watch import overrun
 
 
 @kernel
@@ -21,8 +22,8 @@ def fill_odds(sight: Sight, promise: Promise, lift: float, odds: Odds) -> None:
         costs, dearest, cheapest = sight.costs[j], odds.dearest[j], odds.cheapest[j]
         for action in range(costs.size):
             dearest[action] = min(costs[action] + reach * other[action], ceiling)
-        odds.safe_dearest[j] = min(start[1 + j] + reach * start[2 + m], ceiling)
         odds.safe_cheapest[j] = start[1 + j] - reach * start[2 + m]
+        odds.safe_dearest[j] = capped(start[1 + j] + reach * start[2 + m], odds.safe_cheapest[j], ceiling)
         if promise.directional:
             for action in range(costs.size):
                 cheapest[action] = costs[action] - reach * other[action]
@@ -63,17 +64,32 @@ def take(
 ) -> int:
     """Decide; `known`: these are the followed actions."""
     see(features, known, mind, sight, work)
-    return draw_seen(features, eligible, mind.promise, mind.safe, sight, odds, lottery)
+    return draw_seen(features, eligible, mind.promise, mind.safe, sight, odds, lottery, mistold(mind))
 
 
 @kernel
 def draw_seen(
-    features: Floats, eligible: Flags, promise: Promise, safe: Floats, sight: Sight, odds: Odds, lottery: float
+    features: Floats,
+    eligible: Flags,
+    promise: Promise,
+    safe: Floats,
+    sight: Sight,
+    odds: Odds,
+    lottery: float,
+    doubt: int,
 ) -> int:
-    """Return the action drawn from the best safe mixture of what was seen, or minus the reason for the safe one."""
+    """Return the action drawn from the best safe mixture of what was seen, or minus the reason for the safe one.
+
+    `doubt`: what was declared and is contradicted, or 0.
+    """
     start = assess(promise, sight.start, sight.radii)
     fill_odds(sight, promise, start.lift, odds)
-    if start.certified:
+    if doubt == 0:
+        doubt = overrun(promise, sight.costs, sight.cost_widths, sight.start, sight.radii)
+    if doubt > 0:
+        stay(odds)
+        action = -doubt
+    elif start.certified:
         action = choose(odds, promise, eligible, lottery)
     else:
         stay(odds)

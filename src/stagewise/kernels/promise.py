@@ -4,8 +4,23 @@ from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, kernel
 
-# Why the safe action is played; `Decision.fallback` puts all but the last into words.
-PREFERRED, WARMING, NOTHING_SAFE, NOT_FINITE, DRAWN = 1, 2, 3, 4, 5
+# Why the safe action is played; `Decision.fallback` puts all but DRAWN into words. From DISPUTED on the reason is what
+# the data contradict, and of which cost (see `disputed`).
+PREFERRED, WARMING, NOTHING_SAFE, NOT_FINITE, DRAWN, DISPUTED = 1, 2, 3, 4, 5, 16
+CEILING, BASELINE, NOISE, UNSAFE = 0, 1, 2, 3  # its bound, its value at the safe action, its noise, x₀ being safe
+KINDS = 4
+
+
+@kernel
+def disputed(what: int, constraint: int) -> int:
+    """Return the reason that CEILING, BASELINE, NOISE or UNSAFE of a constraint stands for."""
+    return DISPUTED + KINDS * constraint + what
+
+
+@kernel
+def capped(high: float, low: float, ceiling: float) -> float:
+    """Return an upper bound that no a-priori ceiling cuts below the lower one."""
+    return max(min(high, ceiling), low)
 
 
 class Promise(NamedTuple):
@@ -16,6 +31,7 @@ class Promise(NamedTuple):
     ceilings: Floats  # (m,) a-priori bounds on mean costs; infinite: none
     reward_scale: float  # α_r; 0: the theorem's own choice
     cost_scale: float  # α_c ≥ 1
+    alarm: float  # log 1/a: what was declared is held against the data at level a; infinite: it is not
     directional: bool  # choose with both bounds optimistic, then come back to what is safe
     inflated: bool  # let the costs' uncertainty raise the hoped reward
     reward_known: bool  # at the safe action
@@ -35,7 +51,7 @@ def named_promise(
     offers_safe: bool,
     returns: bool = True,
 ) -> Promise:
-    """Name the end of an array of settings: α_r, α_c | thresholds | limits | ceilings."""
+    """Name the end of an array of settings: log 1/a, α_r, α_c | thresholds | limits | ceilings."""
     first = numbers.size - 3 * m
     return Promise(
         numbers[first : first + m],
@@ -43,6 +59,7 @@ def named_promise(
         numbers[first + 2 * m :],
         numbers[first - 2],
         numbers[first - 1],
+        numbers[first - 3],
         directional,
         inflated,
         reward_known,

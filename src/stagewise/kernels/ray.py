@@ -4,9 +4,10 @@ import math
 
 from stagewise.kernels.compile import Flags, Floats, kernel
 from stagewise.kernels.curve import first_crossing, last_crossing, width_along
-from stagewise.kernels.promise import NOT_FINITE, NOTHING_SAFE, PREFERRED, WARMING, Promise, assess
+from stagewise.kernels.promise import NOT_FINITE, NOTHING_SAFE, PREFERRED, WARMING, Promise, assess, capped
 from stagewise.kernels.sight import Sight
 from stagewise.kernels.tie import first_best, tie_floor
+from stagewise.kernels.watch import overrun
 
 
 @kernel
@@ -128,21 +129,23 @@ def fill_hoped(sight: Sight, promise: Promise, lift: float, steps: Floats) -> No
 
 
 @kernel
-def choose(sight: Sight, promise: Promise, eligible: Flags) -> int:
+def choose(sight: Sight, promise: Promise, eligible: Flags, doubt: int) -> int:
     """Maximise the hoped reward over the safe action and the longest safe step on every ray; return the ray.
 
     Both bounds are convex along a ray, so no other step can be better (docs/theory/rays.md). Directional: rays are
     compared at their longest plausible step instead. An empty `eligible` means all. The safe action is returned as
-    minus the reason for it.
+    minus the reason for it; `doubt` is one: what was declared and is contradicted, or 0.
     """
     hoped, m = sight.hoped, promise.limits.size
     start = assess(promise, sight.start, sight.radii)
     safe = sight.start[0] + sight.radii[0] * sight.start[1 + m] + start.lift * sight.start[2 + m]
     sight.verdict[2 + m] = safe
+    if doubt == 0:
+        doubt = overrun(promise, sight.costs, sight.cost_widths, sight.start, sight.radii)
     if not start.certified:
         sight.steps[:] = 0.0
         hoped[:] = safe
-        return -WARMING
+        return -doubt if doubt > 0 else -WARMING
     fill_safe_steps(sight, promise)
     reaches = sight.steps
     if promise.directional:
@@ -152,6 +155,8 @@ def choose(sight: Sight, promise: Promise, eligible: Flags) -> int:
     for ray in range(eligible.size):
         if not eligible[ray]:
             hoped[ray] = -math.inf
+    if doubt > 0:
+        return -doubt
     best = first_best(hoped)
     if best < 0 or not math.isfinite(hoped[best]):
         return -NOT_FINITE
@@ -176,7 +181,7 @@ def settle(sight: Sight, promise: Promise, targets: Floats, safe: Floats, ray: i
         verdict[0], verdict[1] = 0.0, verdict[2 + m]
         for j in range(m):
             doubt = promise.cost_scale * sight.radii[1 + j] * start[2 + m]
-            verdict[2 + j] = min(start[1 + j] + doubt, promise.ceilings[j])
+            verdict[2 + j] = capped(start[1 + j] + doubt, start[1 + j] - doubt, promise.ceilings[j])
         for i in range(safe.size):
             action[i] = safe[i]
         return

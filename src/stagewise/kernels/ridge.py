@@ -16,7 +16,13 @@ class Ridge(NamedTuple):
 
     root: Floats  # (n, n)  T, lower triangular, with V⁻¹ = TᵀT,  V = λI + Σ zzᵀ
     fits: Floats  # (k, n)  V⁻¹ Σ y z, one row a signal
-    tally: Floats  # (2,)    log det V/λⁿ and the number of observations
+    tally: Floats  # (3 + 2k,)  log det V/λⁿ, the observations, those at x₀ | Σ e²/(1 + z'V⁻¹z) | Σ (y − known) at x₀
+
+
+@kernel
+def tally_size(signals: int) -> int:
+    """Return the length of a tally."""
+    return 3 + 2 * signals
 
 
 class Followed(NamedTuple):
@@ -140,6 +146,12 @@ def add_multiple(factor: float, vector: Floats, sum_: Floats) -> None:
 
 
 @kernel
+def note_square(ridge: Ridge, signal: int, surprise: float, spread: float) -> None:
+    """Add e²/(1 + z'V⁻¹z): the sum is min_θ Σ (y − <z, θ>)² + λ‖θ‖² (docs/theory/watch.md)."""
+    ridge.tally[3 + signal] += surprise * surprise / spread
+
+
+@kernel
 def learn(model: Regression, features: Floats, ray: int, step: float, lean: bool, values: Floats, work: Floats) -> None:
     """Take in what was seen (k,) when the action x was played; `work` is (3n + M + k,).
 
@@ -169,10 +181,13 @@ def learn(model: Regression, features: Floats, ray: int, step: float, lean: bool
             surprises[signal] = values[signal] - expected
     else:
         ridge.tally[1] += 1.0  # what is seen at x₀ says nothing new
+        for signal in range(values.size):
+            note_square(ridge, signal, values[signal] - anchor.known[signal], 1.0)
         return
     after = move(ridge.root, followed, image, lean, gain, pulls)
     for signal in range(values.size):
         surprise = surprises[signal] / after
+        note_square(ridge, signal, surprises[signal], after)
         if not lean:
             add_multiple(surprise, gain, ridge.fits[signal])
         add_multiple(surprise, pulls, followed.estimates[signal])

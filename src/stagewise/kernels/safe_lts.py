@@ -5,7 +5,7 @@ import math
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, fill_normal
 from stagewise.kernels.following import copy_estimates, recognised
-from stagewise.kernels.linear import Mind, named_mind, see
+from stagewise.kernels.linear import Mind, mistold, named_mind, see
 from stagewise.kernels.ray import choose, settle
 from stagewise.kernels.ridge import Regression, add_multiple, place
 from stagewise.kernels.sight import Sight, named_sight
@@ -101,6 +101,6 @@ def take(
     if not known:
         tilt(features, model, shift, coordinates, sight.rewards)
     sight.radii[0] = 0.0
-    ray = choose(sight, mind.promise, eligible)
+    ray = choose(sight, mind.promise, eligible, mistold(mind))
     settle(sight, mind.promise, features, mind.safe, ray)
     return ray

@@ -17,6 +17,7 @@ class Kept(NamedTuple):
     corrections: Floats  # (F,) what rounding added to them
     plausible: Floats  # (F,) 1, or 0 from the first round on that a function's set is without it
     distances: Floats  # Σ (f(X) − g(X))² for each pair of one signal's functions; only the paper's sets need them
+    at_safe: Floats  # (2 + m,) outcomes seen at the safe action itself, and the sum of each signal there
 
 
 class Believed(NamedTuple):
@@ -39,15 +40,20 @@ class FunctionsModel:
     def start(self) -> Floats:
         """Return the memory of nothing seen."""
         pairs = sum(size * size for size in self.sizes) if self.paper else 0
-        memory = np.zeros(1 + 3 * sum(self.sizes) + pairs)
+        memory = np.zeros(1 + 3 * sum(self.sizes) + pairs + 1 + len(self.sizes))
         self.named(memory).plausible[:] = 1.0
         return memory
 
     def named(self, memory: Floats) -> Kept:
-        """Name the memory: rounds | losses | corrections | plausible | distances."""
-        count = sum(self.sizes)
+        """Name the memory: rounds | losses | corrections | plausible | distances | at the safe action."""
+        count, end = sum(self.sizes), memory.size - 1 - len(self.sizes)
         losses, corrections, plausible = memory[1 : 1 + 3 * count].reshape(3, count)
-        return Kept(memory[:1], losses, corrections, plausible, memory[1 + 3 * count :])
+        return Kept(memory[:1], losses, corrections, plausible, memory[1 + 3 * count : end], memory[end:])
+
+    def least_losses(self, memory: Floats) -> Floats:
+        """Return the least squared error (1 + m,) of each signal's functions; that of the noise is no less."""
+        starts = np.cumsum((0, *self.sizes[:-1]))
+        return np.asarray(np.minimum.reduceat(self.named(memory).losses, starts))
 
     def absorb(self, memory: Floats, functions: Floats, values: Floats) -> None:
         """Take in an outcome (1 + m,) where the functions of all signals have these values (F,), in place."""

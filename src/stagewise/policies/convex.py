@@ -8,10 +8,11 @@ import numpy as np
 
 from stagewise.kernels import lc_lucb, linear
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.promise import NOT_FINITE, WARMING, Promise, assess
+from stagewise.kernels.promise import DISPUTED, NOT_FINITE, WARMING, Promise, assess
 from stagewise.kernels.shape import named_shape
 from stagewise.kernels.sight import Sight, named_sight, sheet_size
 from stagewise.models.forms import Forms, believed_forms
+from stagewise.policies.ceilings import beyond
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays
@@ -56,7 +57,7 @@ def decision_in_convex(
     forms = believed_forms(policy.flags, policy.numbers, state.memory)
     target, bound = placed.exits(safe, placed.support(forms.reward[np.newaxis]) - safe), -math.inf
     seen = look(target)
-    if seen.code not in (-WARMING, -NOT_FINITE):
+    if seen.code not in (-WARMING, -NOT_FINITE) and seen.code > -DISPUTED:
         regions = list(regions_of(policy, placed, forms, seen.sheet))
         relaxed = [part.relaxed() for part in regions] if certify else []
         bound = max((part.bound for part in relaxed), default=math.inf)
@@ -73,7 +74,8 @@ def decision_in_convex(
     decision = decision_on_rays(
         *seen, target, ALL, policy.flags, policy.numbers, policy.thresholds, draw.round, "direction"
     )
-    return decision._replace(offered=None, news=False, gap=max(bound - decision.hoped, 0.0))
+    decision = decision._replace(offered=None, news=False, gap=max(bound - decision.hoped, 0.0))
+    return policy.explained(seen.code, state, decision)
 
 
 def compared_step(policy: LinearPolicy, sheet: Floats) -> float:
@@ -97,6 +99,8 @@ def checked(policy: LinearPolicy, actions: Convex) -> Convex:
             f"{policy.action_bound:g}; the radius 'paper' holds only up to it, so raise action_bound or use "
             "radius='mixture', which needs none"
         )
+    if placed.longest > policy.span:
+        raise InvalidActions(beyond(f"an action of the {type(placed).__name__}", placed.longest, policy.span))
     return placed
 
 

@@ -43,5 +43,6 @@ class DOSLB(LCLUCB):
         """Choose a point on one of the rays, or draw from a mixture of a finite set."""
         if isinstance(actions, Finite):
             work = np.empty(linear.work_size(self.dimension, self.thresholds.values.size, 0))
-            return programmed(oplb.decide, self, state, self.fitting(actions), draw, work).decision(DARING)
+            program = programmed(oplb.decide, self, state, self.fitting(actions), draw, work)
+            return self.explained(program.code, state, program.decision(DARING))
         return super().decide(state, actions, draw)

@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels import kernel_look, kernel_oplb
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.models.kernel import Kernel, KernelModel, similarity
+from stagewise.kernels import kernel_look, kernel_mind, kernel_oplb
+from stagewise.kernels.compile import Floats, Ints, named
+from stagewise.kernels.promise import DISPUTED
+from stagewise.models.kernel import Kernel, KernelModel, LinearKernel, similarity
 from stagewise.policies.baseline import featured, vanishing
+from stagewise.policies.ceilings import UNIT, CostBound, beyond, ceilings_of, span_of
+from stagewise.policies.contradictions import regressed, subject, words_for
 from stagewise.policies.kernel_memory import FIRST_ROOM, fitting_memory, following, roomy, started
 from stagewise.policies.learning import Learning
-from stagewise.policies.linear import check_features
+from stagewise.policies.linear import check_features, check_span
 from stagewise.policies.listed import listed_of, programmed
 from stagewise.policies.policy import Played, State
-from stagewise.policies.settings import ceilings_of, keep, probability, promise_numbers
+from stagewise.policies.settings import keep, probability, promise_numbers
 from stagewise.problem.actions import Finite, Listed, Rays
 from stagewise.problem.checks import PerSignal, number, one_of, one_per, positive, shown, switch, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
@@ -55,11 +58,12 @@ class KernelOPLB(Learning):
     norm_bound: PerSignal  # B ≥ ‖f‖: one number, or one for the reward and one per cost
     delta: float = 0.05  # the whole statement holds with probability 1 − δ
     ridge: float = 1.0  # λ
-    cost_bound: float | None = 1.0  # a-priori bound on mean costs; None: none
+    cost_bound: CostBound = UNIT  # a-priori bound on mean costs, or one for each; "unit": 1, checked; None: none
     optimism: str = "inflated"  # or "directional"
     reward_scale: float | None = None  # α_r; None: the theorem's choice
     cost_scale: float = 1.0  # α_c
     share_delta: bool = True  # split δ over the reward and the constraints
+    watch: bool = True  # hold what was declared against the data (docs/theory/watch.md)
     tolerance: float = 1e-10  # of k(x, x): squared distance from the span that is not worth a basis point
     capacity: int = 1000  # basis points at most
 
@@ -67,6 +71,7 @@ class KernelOPLB(Learning):
     thresholds: Thresholds = field(init=False, repr=False)
     flags: Ints = field(init=False, repr=False)
     numbers: Floats = field(init=False, repr=False)
+    span: float = field(init=False, repr=False)  # the largest √k(x, x) that the default of cost_bound allows
 
     def __post_init__(self) -> None:
         keep(self)
@@ -78,9 +83,14 @@ class KernelOPLB(Learning):
         thresholds = resolved(self.threshold, stand_in(safe, self.kernel))
         directional = one_of(self.optimism, ("inflated", "directional"), "optimism") == "directional"
         model = self.model(safe, thresholds)
-        ceilings = ceilings_of(thresholds, self.cost_bound, None)
-        promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale)
+        ceilings = ceilings_of(thresholds, self.cost_bound)
+        promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
+        span = span_of(self.cost_bound, ceilings, model.norm_bound[1:])
+        size = math.sqrt(similarity(self.kernel, safe.features, safe.features))
+        if size > span and not (isinstance(self.kernel, LinearKernel) and thresholds.safe is not None):
+            raise InvalidProblem(beyond("the safe action", size, span))
         object.__setattr__(self, "dimension", safe.dimension)
+        object.__setattr__(self, "span", span)
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "flags", model.flags(directional=directional, inflated=not directional))
         object.__setattr__(self, "numbers", np.concatenate([model.numbers(), promise]))
@@ -120,7 +130,18 @@ class KernelOPLB(Learning):
                 "that can be played as a Finite set"
             )
         work = np.empty(kernel_look.look_size(int(state.memory[2])))
-        return programmed(kernel_oplb.decide, self, state, self.fitting(listed_of(actions)), draw, work).decision()
+        program = programmed(kernel_oplb.decide, self, state, self.fitting(listed_of(actions)), draw, work)
+        return self.explained(program.code, state, program.decision())
+
+    def explained(self, code: int, state: State, decision: Decision) -> Decision:
+        """Return the decision; where its kernel's code disputes what was declared, with the fallback in words."""
+        if code > -DISPUTED:
+            return decision
+        mind = named(kernel_mind.named_mind)(self.flags, self.numbers, state.memory)
+        costs, promise, constraint = mind.costs, mind.promise, subject(code)[1]
+        neglected = math.sqrt(costs.basis.size[1])
+        seen = regressed(constraint, promise, costs.belief, costs.ridge.tally, costs.known, neglected)
+        return decision._replace(fallback=words_for(code, self.thresholds, promise.ceilings, seen))
 
     def follow(self, state: State, decision: Decision) -> State:
         """Follow the first candidates that are ever offered, until others are."""
@@ -146,6 +167,8 @@ class KernelOPLB(Learning):
     def fitting(self, listed: Listed) -> Listed:
         """Return the action set if this policy can choose from it."""
         check_features(listed.features, self.dimension, math.inf)
+        if isinstance(self.kernel, LinearKernel):
+            check_span(listed.features, self.span)
         return listed
 
 

@@ -55,7 +55,8 @@ class LCLUCB(LinearPolicy):
         sheet = np.empty(sheet_size(d, m, len(rays.features)))
         work = np.empty(linear.work_size(d, m, 0))
         code = lc_lucb.decide(rays.features, rays.eligible, flags, numbers, state.memory, sheet, work)
-        return decision_on_rays(code, sheet, rays.features, rays.eligible, flags, numbers, self.thresholds, draw.round)
+        told = (rays.features, rays.eligible, flags, numbers, self.thresholds, draw.round)
+        return self.explained(code, state, decision_on_rays(code, sheet, *told))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,14 +7,18 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels import linear
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.following import change_followed
+from stagewise.kernels.promise import DISPUTED
 from stagewise.kernels.shape import named_shape
+from stagewise.kernels.watch import longest
 from stagewise.models.linear import RADII, LinearModel
 from stagewise.policies.baseline import featured, vanishing
+from stagewise.policies.ceilings import UNIT, CostBound, beyond, ceilings_of, span_of
+from stagewise.policies.contradictions import regressed, subject, words_for
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
-from stagewise.policies.settings import ceilings_of, keep, probability, promise_numbers
+from stagewise.policies.settings import keep, probability, promise_numbers
 from stagewise.problem.actions import Finite, Listed
 from stagewise.problem.checks import PerSignal, one_of, one_per, positive, switch
 from stagewise.problem.errors import InvalidActions, InvalidProblem
@@ -35,16 +39,18 @@ class LinearPolicy(Learning):
     action_bound: float = 1.0  # L ≥ ‖x‖; only radius="paper" rests on it
     ridge: float = 1.0  # λ
     radius: str = "mixture"  # or "logdet", "paper"
-    cost_bound: float | None = 1.0  # a-priori bound on mean costs; None: none
+    cost_bound: CostBound = UNIT  # a-priori bound on mean costs, or one for each; "unit": 1, checked; None: none
     optimism: str = "inflated"  # or "directional"
     reward_scale: float | None = None  # α_r; None: the theorem's choice
     cost_scale: float = 1.0  # α_c
     share_delta: bool = True  # split δ over the reward and the constraints
+    watch: bool = True  # hold what was declared against the data (docs/theory/watch.md)
 
     dimension: int = field(init=False, repr=False)  # d
     thresholds: Thresholds = field(init=False, repr=False)
     flags: Ints = field(init=False, repr=False)
     numbers: Floats = field(init=False, repr=False)
+    span: float = field(init=False, repr=False)  # the longest action that the default of cost_bound allows
 
     def __post_init__(self) -> None:
         keep(self)
@@ -53,8 +59,11 @@ class LinearPolicy(Learning):
         thresholds = resolved(self.threshold, self.safe_action)
         optimism = one_of(self.optimism, ("inflated", "directional"), "optimism")
         model = self.model(safe, thresholds)
-        ceilings = ceilings_of(thresholds, self.cost_bound, None)
-        promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale)
+        ceilings = ceilings_of(thresholds, self.cost_bound)
+        promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
+        span, size = span_of(self.cost_bound, ceilings, model.parameter_bound[1:]), longest(safe.features[np.newaxis])
+        if thresholds.safe is None and size > span:
+            raise InvalidProblem(beyond("the safe action", size, span))
         directional = optimism == "directional"
         flags = model.flags(
             directional=directional,
@@ -63,6 +72,7 @@ class LinearPolicy(Learning):
             returns=self.returns,
         )
         object.__setattr__(self, "dimension", safe.dimension)
+        object.__setattr__(self, "span", span)
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "flags", flags)
         object.__setattr__(self, "numbers", np.concatenate([model.numbers(), promise]))
@@ -129,7 +139,17 @@ class LinearPolicy(Learning):
     def fitting(self, listed: Listed) -> Listed:
         """Return the action set if this policy can choose from it."""
         check_features(listed.features, self.dimension, self.action_bound if self.radius == "paper" else math.inf)
+        check_span(listed.features, self.span)
         return listed
+
+    def explained(self, code: int, state: State, decision: Decision) -> Decision:
+        """Return the decision; where its kernel's code disputes what was declared, with the fallback in words."""
+        if code > -DISPUTED:
+            return decision
+        mind = named(linear.named_mind)(self.flags, self.numbers, state.memory)
+        costs, promise, constraint = mind.costs, mind.promise, subject(code)[1]
+        seen = regressed(constraint, promise, costs.belief, costs.ridge.tally, costs.anchor.known, 0.0)
+        return decision._replace(fallback=words_for(code, self.thresholds, promise.ceilings, seen))
 
 
 def absorbed(played: Played, values: Floats, flags: Ints, numbers: Floats, memory: Floats) -> None:
@@ -157,6 +177,14 @@ def fitting_memory(memory: Floats, flags: Ints) -> bool:
         return False
     count = int(memory[1])
     return bool(count == memory[1] >= linear.NEVER) and memory.size == linear.memory_size(shape, max(count, 0))
+
+
+def check_span(features: Floats, span: float) -> None:
+    """Refuse actions whose mean cost may be beyond the default of `cost_bound`."""
+    if span < math.inf:
+        size = longest(features)
+        if size > span:
+            raise InvalidActions(beyond("an action", size, span))
 
 
 def check_features(features: Floats, dimension: int, action_bound: float) -> None:

@@ -83,7 +83,7 @@ def decision_from(
         played.hoped,
         thresholds.in_units(played.dearest),
         thresholds.values,
-        None if code >= 0 or code == -DRAWN else FALLBACKS[-code],
+        None if code >= 0 or code == -DRAWN else FALLBACKS.get(-code),
         round_,
         partial(table, code, written, played.probabilities, eligible, thresholds, why),
         offered,

@@ -5,16 +5,20 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels import opb
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels import counts, opb
+from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.promise import DISPUTED
+from stagewise.kernels.watch import least_noise
 from stagewise.models.arms import ArmsModel
 from stagewise.policies.arms import arms_model, eligible_arms, logged_arms, ranged
 from stagewise.policies.baseline import armed
+from stagewise.policies.ceilings import UNIT, CostBound, bounds_of, ceilings_of
+from stagewise.policies.contradictions import Evidence, subject, words_for
 from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.mixtures import Written, decision_from
 from stagewise.policies.policy import Played, State
-from stagewise.policies.settings import FALLBACKS, OVER, ceilings_of, keep, promise_numbers
+from stagewise.policies.settings import FALLBACKS, OVER, keep, promise_numbers
 from stagewise.problem.checks import PerSignal, one_of, size_of, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -45,11 +49,12 @@ class OPB(Learning):
     noise: PerSignal | None = None  # None: outcomes lie in [0, 1]
     delta: float = 0.05
     radius: str = "hoeffding"  # or "kl", "bernstein", "paper"
-    cost_bound: float = 1.0
+    cost_bound: CostBound = UNIT  # on mean costs, or one for each; "unit": 1
     optimism: str = "inflated"  # or "directional"
     reward_scale: float | None = None
     cost_scale: float = 1.0
     share_delta: bool = True
+    watch: bool = True  # hold what was declared against the data (docs/theory/watch.md)
 
     thresholds: Thresholds = field(init=False, repr=False)
     model: ArmsModel = field(init=False, repr=False)
@@ -61,21 +66,21 @@ class OPB(Learning):
         safe = armed(self.safe_action, size_of(self.arms, "arms"))
         thresholds = resolved(self.threshold, safe)
         one_of(self.optimism, ("inflated", "directional"), "optimism")
-        if self.cost_bound is None:
+        ceilings = ceilings_of(thresholds, self.cost_bound, 0.0 if self.bounded else None)
+        bounds = bounds_of(self.cost_bound, thresholds.names)
+        if not np.isfinite(bounds).all():
             raise InvalidProblem("cost_bound is None; an arm never pulled could then cost anything, and never be tried")
-        lowest = 0.0 if self.bounded else None
-        ceilings = ceilings_of(thresholds, self.cost_bound, lowest)
         if self.bounded:
             check_safe_range(safe, thresholds)
         known = np.zeros(1 + ceilings.size)
         known[0] = safe.reward or 0.0
         known[1:] = 0.0 if thresholds.safe is None else thresholds.signs * thresholds.safe
-        promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale)
+        promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
         directional = self.optimism == "directional"
         switches = [safe.reward is not None, thresholds.safe is not None, directional, not directional]
         names = ("reward", *thresholds.names)
         signals = len(names) if switch(self.share_delta, "share_delta") else 2
-        blind = max(1.0, self.cost_bound)
+        blind = max(1.0, *bounds)
         signs = thresholds.signs
         model = arms_model(self.arms, names, self.noise, self.radius, self.delta, self.horizon, signals, blind, signs)
         object.__setattr__(self, "thresholds", thresholds)
@@ -104,7 +109,18 @@ class OPB(Learning):
         told = (self.flags, self.numbers, state.memory)
         code = int(opb.decide(eligible, *told, work, written.flat, written.support, lottery))
         arm = code if code >= 0 else home
-        return decision_from(code, arm, written, eligible, self.thresholds, draw.round)
+        decision = decision_from(code, arm, written, eligible, self.thresholds, draw.round)
+        return decision if code > -DISPUTED else decision._replace(fallback=self.contradiction(code, state))
+
+    def contradiction(self, code: int, state: State) -> str:
+        """Return in words what was declared and is contradicted."""
+        terms = named(opb.named_terms)(self.flags, self.numbers)
+        tally = named(counts.named_tally)(terms.radius.kind, self.thresholds.values.size, self.arms, state.memory)
+        signal, count = 1 + subject(code)[1], float(tally.spread[0])
+        least = least_noise(tally.spread[1 + signal], count, terms.promise.alarm)
+        safe_count, safe_mean = float(tally.pulls[terms.safe]), float(tally.means[signal, terms.safe])
+        seen = Evidence(count, float(terms.radius.noise[signal]), least, safe_count, safe_mean)
+        return words_for(code, self.thresholds, terms.promise.ceilings, seen)
 
     def absorb(self, state: State, played: Played, values: Floats) -> State:
         """Take in one pull, in place."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels import linear, oplb
-from stagewise.kernels.promise import NOT_FINITE, NOTHING_SAFE, WARMING
+from stagewise.kernels.promise import DISPUTED, NOT_FINITE, NOTHING_SAFE, WARMING
 from stagewise.policies.grades import graded, listing_of
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.listed import listed_of, programmed
@@ -61,6 +61,8 @@ class OPLB(LinearPolicy):
             linear.work_size(self.dimension, self.thresholds.values.size, 0),
         )
         program = programmed(oplb.decide, self, state, listed, draw, np.empty(work))
+        if program.code <= -DISPUTED:
+            return self.explained(program.code, state, program.decision())
         if self.method == "lp" or -program.code in (WARMING, NOTHING_SAFE, NOT_FINITE):
             return program.decision()
         told, written = (self.flags, self.numbers, state.memory), program.written

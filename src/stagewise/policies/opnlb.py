@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.promise import named_promise
+from stagewise.kernels.promise import BASELINE, NOISE, disputed, named_promise
+from stagewise.kernels.watch import farthest, least_noise
 from stagewise.models.functions import FunctionsModel
 from stagewise.policies.arms import eligible_arms, logged_arms
 from stagewise.policies.baseline import baseline_of
 from stagewise.policies.classes import Functions, fitting
+from stagewise.policies.contradictions import Evidence, words_for
 from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.listed import listed_of
 from stagewise.policies.policy import Played, State
-from stagewise.policies.safe_mixture import Offer, Rule, decided
+from stagewise.policies.safe_mixture import Offer, Rule, decided, staying
 from stagewise.policies.settings import keep, probability, promise_numbers
 from stagewise.problem.actions import checked
 from stagewise.problem.checks import PerSignal, number, one_of, one_per, shown, whole_at_least
@@ -58,6 +60,7 @@ class OPNLB(Learning):
     optimism: str = "inflated"  # or "directional"
     reward_scale: float | None = None  # α_r, what a unit of the costs' whole width adds; None: (1 − r₀)/(τ − c₀)
     search: int = 10_000  # linear programs that "exact" may solve in a round
+    watch: bool = True  # hold what was declared against the data (docs/theory/watch.md)
 
     thresholds: Thresholds = field(init=False, repr=False)
     functions: Functions = field(init=False, repr=False)
@@ -80,7 +83,7 @@ class OPNLB(Learning):
             paper=self.sets == "paper",
         )
         m, directional = thresholds.values.size, self.optimism == "directional"
-        numbers = promise_numbers(thresholds, np.full(m, math.inf), None, 1.0)
+        numbers = promise_numbers(thresholds, np.full(m, math.inf), None, 1.0, self.watch)
         switches = (directional, not directional, self.safe_action.reward is not None, thresholds.safe is not None)
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "functions", functions)
@@ -96,7 +99,28 @@ class OPNLB(Learning):
         """Draw an action from the best safe mixture."""
         offer, places = self.offered(actions)
         values = np.column_stack([self.functions.at(places), self.functions.safe])
-        return decided(offer, self.model.believed(state.memory, values), self.rule, draw)
+        believed, doubt = self.model.believed(state.memory, values), self.contradiction(state.memory)
+        if believed is not None and doubt is not None:
+            return staying(offer, self.thresholds, draw.round, doubt)
+        return decided(offer, believed, self.rule, draw)
+
+    def contradiction(self, memory: Floats) -> str | None:
+        """Return in words what was declared of a cost and is contradicted: its noise, or its value at the safe action.
+
+        Outcomes that were refused unless they lie in [0, 1] have the noise that follows from it.
+        """
+        kept, least, safe = self.model.named(memory), self.model.least_losses(memory), self.thresholds.safe
+        rounds, times, alarm = float(kept.rounds[0]), float(kept.at_safe[0]), self.rule.promise.alarm
+        for j, sign in enumerate(self.thresholds.signs):
+            noise = float(self.model.noise[1 + j])
+            needed = least_noise(float(least[1 + j]), rounds, alarm) if self.noise is not None else 0.0
+            total = float(kept.at_safe[2 + j])
+            strays = safe is not None and abs(total - times * sign * safe[j]) > farthest(times, noise, alarm)
+            if needed > noise or strays:
+                code = -disputed(NOISE if needed > noise else BASELINE, j)
+                seen = Evidence(rounds, noise, needed, times, total / max(times, 1.0))
+                return words_for(code, self.thresholds, self.rule.promise.ceilings, seen)
+        return None
 
     def offered(self, actions: Any) -> tuple[Offer, Any]:
         """Return a round's actions, and where their values are to be looked up: arms, or features of rays' ends too."""
@@ -120,6 +144,11 @@ class OPNLB(Learning):
         """Take in one outcome, in place."""
         place = np.asarray(played.action)[None]
         self.model.absorb(state.memory, self.functions.at(place)[:, 0], values)
+        safe: Any = self.safe_action.features if self.functions.table is None else self.safe_action.arm
+        if np.array_equal(played.action, safe):
+            at_safe = self.model.named(state.memory).at_safe
+            at_safe[0] += 1.0
+            at_safe[1:] += values
         return state
 
     def logged(self, actions: Any) -> Floats | Ints:

@@ -70,7 +70,7 @@ def decision_on_rays(
         hoped,
         thresholds.in_units(sheet[first + 2 : action - 2]),
         thresholds.values,
-        None if code >= 0 else FALLBACKS[-code],
+        None if code >= 0 else FALLBACKS.get(-code),
         round_,
         partial(table, code, sheet, eligible, flags, numbers, thresholds, word),
         features,
@@ -96,7 +96,8 @@ def table(
     if shape.offers_safe:
         promise = named(linear.named_promise_of)(shape, numbers)
         doubt = promise.cost_scale * sight.radii[1:] * sight.start[-1]
-        dear = np.minimum(sight.start[1 : 1 + shape.constraints] + doubt, promise.ceilings)
+        centre = sight.start[1 : 1 + shape.constraints]
+        dear = np.maximum(np.minimum(centre + doubt, promise.ceilings), centre - doubt)
         rows.append(
             Row(
                 "safe action",

@@ -59,4 +59,5 @@ class SafeLTS(LinearPolicy):
         work = np.empty(linear.work_size(d, m, 0))
         kind = INFLATIONS[self.inflation]
         code = safe_lts.decide(rays.features, rays.eligible, flags, numbers, state.memory, sheet, work, kind, *draw)
-        return decision_on_rays(code, sheet, rays.features, rays.eligible, flags, numbers, self.thresholds, draw.round)
+        told = (rays.features, rays.eligible, flags, numbers, self.thresholds, draw.round)
+        return self.explained(code, state, decision_on_rays(code, sheet, *told))

@@ -57,7 +57,7 @@ class Mixed(NamedTuple):
 def decided(offer: Offer, believed: Believed | None, rule: Rule, draw: Draw) -> Decision:
     """Return the decision for a round; None is believed where a class has no plausible function left."""
     if believed is None:
-        return unexplained(offer, rule.thresholds, draw.round)
+        return staying(offer, rule.thresholds, draw.round, FALLBACKS[UNEXPLAINED])
     m = rule.thresholds.values.size
     written, scales = Written.room(m, offer.listed, offer.home), scales_of(believed, rule)
     odds, lottery = written.odds, uniform(draw.seed, draw.run, draw.round, POLICY, 0)
@@ -138,12 +138,10 @@ def best_mixed(worth: Floats, tables: tuple[Floats, ...], scales: Floats, rule: 
     return mixed
 
 
-def unexplained(offer: Offer, thresholds: Thresholds, round_: int) -> Decision:
-    """Return the safe action: without a plausible function there are no bounds."""
+def staying(offer: Offer, thresholds: Thresholds, round_: int, why: str) -> Decision:
+    """Return the safe action: without a plausible function, or with one that was mistold, there are no bounds."""
     probabilities = np.zeros(offer.listed + 1)
     probabilities[offer.home] = 1.0
     dearest = thresholds.values if thresholds.safe is None else thresholds.safe
-    why, where = FALLBACKS[UNEXPLAINED], offer.home
-    return Decision(
-        offer.action(-1), where, 1.0, probabilities, 1.0, dearest, thresholds.values, why, round_, None, offer.features
-    )
+    told = (probabilities, 1.0, dearest, thresholds.values, why, round_, None, offer.features)
+    return Decision(offer.action(-1), offer.home, 1.0, *told)

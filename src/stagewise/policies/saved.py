@@ -30,7 +30,7 @@ from stagewise.problem.functions import FunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
-FORMAT, VERSION = "stagewise-agent", 1
+FORMAT, VERSION = "stagewise-agent", 2
 KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
@@ -84,7 +84,10 @@ def encoded(value: Any) -> Any:
 def decoded(value: Any) -> Any:
     """Return what `encoded` was given."""
     if isinstance(value, dict) and "kind" in value:
-        return KINDS[value["kind"]](**{name: decoded(entry) for name, entry in value["settings"].items()})
+        settings = {name: decoded(entry) for name, entry in value["settings"].items()}
+        if "watch" in getattr(KINDS[value["kind"]], "__dataclass_fields__", {}):
+            settings.setdefault("watch", False)  # written when there was none
+        return KINDS[value["kind"]](**settings)
     if isinstance(value, dict):
         return {name: decoded(entry) for name, entry in value["mapping"].items()}
     if isinstance(value, list):
@@ -159,7 +162,7 @@ def read(path: Path) -> Saved:
     if content.get("version") != VERSION:
         raise InvalidFile(
             f"{path} has version {content.get('version')!r}; this stagewise reads version {VERSION}, "
-            "so use the one that wrote it"
+            "so use the one that wrote it, or start a new agent and give it the log (learn_log)"
         )
     try:
         policy = decoded(content["policy"])

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.problem.checks import kept, number, positive
+from stagewise.problem.checks import kept, number, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
 RAREST = 1e-100  # a probability of failure below it could not be divided among signals and arms
+FALSE_ALARMS = 1e-6  # the level of every test that holds a declared value against the data; no part of δ
 OVER, UNEXPLAINED, UNSOLVED = 6, 11, 12
 FALLBACKS = {
     1: "the safe action promises more than any listed one",
@@ -43,8 +44,10 @@ def probability(value: Any, name: str) -> float:
     return result
 
 
-def promise_numbers(thresholds: Thresholds, ceilings: Floats, reward_scale: float | None, cost_scale: float) -> Floats:
-    """Return the end of the array of settings: α_r, α_c | thresholds | limits | ceilings, all signed."""
+def promise_numbers(
+    thresholds: Thresholds, ceilings: Floats, reward_scale: float | None, cost_scale: float, watch: Any = False
+) -> Floats:
+    """Return the end of the array of settings: log 1/a, α_r, α_c | thresholds | limits | ceilings, all signed."""
     if reward_scale is not None and not number(reward_scale, "reward_scale") >= 1.0:
         raise InvalidProblem(
             f"reward_scale is {reward_scale}; it must be at least 1, or hoped rewards are not optimistic"
@@ -52,22 +55,6 @@ def promise_numbers(thresholds: Thresholds, ceilings: Floats, reward_scale: floa
     if not number(cost_scale, "cost_scale") >= 1.0:
         raise InvalidProblem(f"cost_scale is {cost_scale}; it must be at least 1, or costs could exceed their bounds")
     signed = thresholds.signs * thresholds.values
-    scales = np.array([0.0 if reward_scale is None else float(reward_scale), float(cost_scale)])
+    alarm = math.log(1.0 / FALSE_ALARMS) if switch(watch, "watch") else math.inf
+    scales = np.array([alarm, 0.0 if reward_scale is None else float(reward_scale), float(cost_scale)])
     return np.concatenate([scales, signed, thresholds.limits, ceilings])
-
-
-def ceilings_of(thresholds: Thresholds, cost_bound: float | None, lowest: float | None) -> Floats:
-    """Return the a-priori bound on every signed mean cost; `lowest` is what costs cannot fall below."""
-    if cost_bound is None:
-        return np.full(len(thresholds.names), math.inf)
-    bound = positive(cost_bound, "cost_bound")
-    below = bound if lowest is None else -lowest
-    ceilings = np.where(thresholds.signs > 0, bound, below)
-    if thresholds.safe is not None:
-        for name, cost in zip(thresholds.names, thresholds.safe, strict=True):
-            if abs(cost) > bound:
-                raise InvalidProblem(
-                    f"the safe action's {name!r} is {cost}, beyond cost_bound {bound}; "
-                    "raise cost_bound to a true bound on mean costs, or set it to None"
-                )
-    return ceilings

@@ -155,4 +155,4 @@ def one_value(entry: Any, name: str, costs: Floats, index: int) -> float:
         raise InvalidProblem(
             f"the threshold of {name!r} is relative to the safe action, whose cost is unknown; give that cost"
         )
-    return factor * float(costs[index])
+    return number(factor * float(costs[index]), f"the threshold of {name!r}, {factor:g} times the safe action's,")

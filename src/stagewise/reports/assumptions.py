@@ -7,6 +7,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.ceilings import bounds_of
 from stagewise.problem.checks import one_per
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import StagewiseError
@@ -68,10 +69,10 @@ def size_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
         rows.append(row(words, told, real, np.all(real <= told + SLIGHT)))
     largest = largest_means(world)[: len(names)]
     rows.append(row("mean rewards are at most 1", np.array([1.0]), largest[:1], largest[0] <= 1.0 + SLIGHT))
-    bound = getattr(policy, "cost_bound", None)
-    if bound is not None and largest.size > 1:
-        told = np.full(largest.size - 1, float(bound))
-        rows.append(row("mean costs are at most this", told, largest[1:], np.all(largest[1:] <= told + SLIGHT)))
+    bounds = bounds_of(getattr(policy, "cost_bound", None), names[1:])
+    if largest.size > 1 and np.isfinite(bounds).any():
+        told, real = bounds[np.isfinite(bounds)], largest[1:][np.isfinite(bounds)]
+        rows.append(row("mean costs are at most this", told, real, np.all(real <= told + SLIGHT)))
     return rows
 
 

@@ -21,6 +21,7 @@ from stagewise.kernels.world import noisy
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
+from stagewise.reports.assumptions import assumptions
 from stagewise.simulation import unrolled_arms, unrolled_rays
 from stagewise.simulation.compiled import bandit_for, player_for, stage_for
 from stagewise.simulation.judge import Judge
@@ -46,8 +47,13 @@ class Call(NamedTuple):
 
 
 def call_for(policy: Any, judge: Judge, audited: bool = False) -> Call | None:
-    """Return the unrolled loop that plays this policy in this world, if there is one."""
+    """Return the unrolled loop that plays this policy in this world, if there is one.
+
+    These loops hold nothing that was declared against the data, so they play only in worlds where all of it is true.
+    """
     world = judge.world
+    if getattr(policy, "watch", False) and not all(row["kept"] for row in assumptions(policy, world)):
+        return None
     if type(policy) in (LCLUCB, ROFUL, LinUCB) and isinstance(world, LinearWorld):
         return rays_call(policy, judge, world, audited)
     if type(policy) is OPB and isinstance(world, ArmsWorld):
@@ -116,8 +122,9 @@ def arms_call(policy: OPB, judge: Judge, world: ArmsWorld, audited: bool) -> Cal
     fits = promise.limits.size == 1 and radius.kind < counts.KL and promise.reward_known and promise.cost_known
     if not fits or promise.directional or not 2 <= count <= MOST_ARMS:
         return None
-    width = policy.start().memory[3 * count] / radius.noise[0]  # of an arm never pulled, for the noisier half too
-    if not np.allclose(policy.start().memory[3 * count :] / np.repeat(radius.noise, count), width, rtol=1e-15):
+    halves = named(counts.named_tally)(radius.kind, 1, count, policy.start().memory).halves
+    width = halves[0, 0] / radius.noise[0]  # of an arm never pulled, for the noisier half too
+    if not np.allclose(halves / radius.noise[:, np.newaxis], width, rtol=1e-15):
         return None
     reward, cost = terms.known
     _, ceiling, factor = limit_scalars(promise, 0, reward, cost)

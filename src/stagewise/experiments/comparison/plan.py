@@ -160,7 +160,11 @@ def on_smooth(size: str) -> dict[str, Make]:
         "KernelOPLB, RBF": {"kernel": RBF(lengthscale=0.3)},
         "KernelOPLB, RBF, directional": {"kernel": RBF(lengthscale=0.3), "optimism": "directional"},
         "KernelOPLB, RBF, capacity 5": {"kernel": RBF(lengthscale=0.3), "capacity": 5},
-        "KernelOPLB, Matern 5/2": {"kernel": Matern(smoothness=2.5, lengthscale=0.3), "norm_bound": 2.0},
+        "KernelOPLB, Matern 5/2": {
+            "kernel": Matern(smoothness=2.5, lengthscale=0.3),
+            "norm_bound": 2.0,
+            "cost_bound": 1.0,
+        },
     }
 
     def make(more: dict[str, Any] | None, run: int) -> tuple[Any, Any]:

@@ -1,0 +1,201 @@
+"""What was declared, held against the data: a contradiction is the fallback of every decision, and names itself."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+from stagewise.kernels.compile import named
+from stagewise.kernels.linear import named_mind
+from stagewise.kernels.watch import SQUARES
+
+ZERO = sw.SafeAction(features=[0.0, 0.0])
+OFF = sw.SafeAction(features=[0.4, 0.3], reward=0.1, cost=0.1)
+ENDS = np.array([[1.0, 0.0], [0.0, 1.0]])
+KINDS = {"LCLUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "SafeLTS": sw.SafeLTS, "OPLB": sw.OPLB}
+linear = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+radii = pytest.mark.parametrize("radius", ["hoeffding", "kl", "bernstein"])
+
+
+def assert_stays(agent: sw.Agent, actions: Any, *parts: str) -> None:
+    """Assert that the safe action is played, and that the fallback is one sentence with these parts."""
+    decision = agent.decide(actions)
+    text = str(decision.fallback)
+    assert all(part in text for part in parts), text
+    assert "\n" not in text
+    assert len(text) < 400
+    safe = agent.policy.safe_action
+    assert np.array_equal(decision.action, safe.features if safe.arm is None else safe.arm)
+    if decision.probabilities is not None:
+        assert decision.probabilities[-1 if safe.arm is None else safe.arm] == 1.0
+
+
+def coins(share: float, count: int) -> np.ndarray:
+    return (np.arange(count) % round(1 / share) == 0).astype(float)
+
+
+# The safe action's declared cost
+
+
+@radii
+def test_a_safe_arm_dearer_than_declared_is_told(radius: str) -> None:
+    """The issue's own: declared .001, 20,000 logged sends at .05, limit .02."""
+    settings: dict[str, Any] = {"arms": 3, "threshold": {"opt_out": 0.02}, "radius": radius}
+    safe = sw.SafeAction(arm=1, reward=0.0, cost=0.001)
+    watched = sw.Agent(sw.OPB(safe_action=safe, **settings))
+    blind = sw.Agent(sw.OPB(safe_action=safe, **settings, watch=False))
+    for agent in (watched, blind):
+        agent.learn_log(np.ones(20_000, dtype=int), np.zeros(20_000), coins(0.05, 20_000))
+    assert_stays(watched, sw.Arms(3), "'opt_out'", "declared 0.001", "20000 outcomes", "average 0.05")
+    assert blind.decide(sw.Arms(3)).fallback is None
+    for _ in range(3):
+        decision = watched.decide(sw.Arms(3))
+        assert decision.action == 1
+        watched.learn(decision, reward=0.0, cost=0.0)
+
+
+@radii
+def test_a_safe_arm_as_declared_or_cheaper_is_not(radius: str) -> None:
+    for share in (0.05, 0.01):
+        safe = sw.SafeAction(arm=0, reward=0.0, cost=0.05)
+        agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.1, radius=radius))
+        agent.learn_log(np.zeros(20_000, dtype=int), np.zeros(20_000), coins(share, 20_000))
+        assert agent.decide(sw.Arms(2)).fallback is None
+
+
+@pytest.mark.parametrize("cost", [0.3, -0.1], ids=["dearer", "cheaper"])
+@linear
+def test_a_safe_action_that_is_not_as_declared_is_told(kind: Any, cost: float) -> None:
+    """Both ways: a value that is too high passes its error on to the directions that are learned."""
+    agent = sw.Agent(kind(safe_action=OFF, threshold=0.2, noise=0.1))
+    agent.learn_log(np.tile(OFF.features, (40, 1)), np.full(40, 0.1), np.full(40, cost))
+    assert_stays(agent, ENDS, "the safe action's 'cost'", "declared 0.1", "40 outcomes", f"average {cost:g}")
+
+
+def test_decisions_at_the_safe_action_count_as_well_as_logs() -> None:
+    policy = sw.LCLUCB(safe_action=ZERO, threshold=0.2, noise=0.1)
+    agent = sw.Agent(policy)
+    decision = agent.decide(ENDS)
+    at_safe = decision._replace(action=np.zeros(2), index=-1, step=0.0, news=False)
+    state = policy.follow(policy.start(), decision)
+    for _ in range(40):
+        state = policy.learn(state, at_safe, sw.Outcome(0.0, 0.3))
+    assert "40 outcomes" in str(policy.decide(state, ENDS).fallback)
+
+
+def test_a_kernel_and_a_class_hold_the_safe_action_to_its_word() -> None:
+    safe = sw.SafeAction(features=[0.0], reward=0.1, cost=0.1)
+    kernel = sw.Agent(
+        sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.2, noise=0.1, norm_bound=1.0)
+    )
+    kernel.learn_log(np.zeros((40, 1)), np.full(40, 0.1), np.full(40, 0.3))
+    assert_stays(kernel, [[0.5]], "declared 0.1", "40 outcomes", "average 0.3")
+    arm = sw.SafeAction(arm=0, reward=0.1, cost=0.1)
+    table = [[0.1, 0.6], [0.1, 0.2]]
+    classes = sw.Agent(sw.OPNLB(reward_class=table, cost_class=table, safe_action=arm, threshold=0.4))
+    classes.learn_log(np.zeros(2000, dtype=int), np.full(2000, 0.1), np.full(2000, 0.5))
+    assert_stays(classes, sw.Arms(2), "declared 0.1", "2000 outcomes", "average 0.5")
+
+
+# The declared noise
+
+
+@linear
+def test_coins_do_not_have_a_noise_of_a_hundredth(kind: Any) -> None:
+    agent = sw.Agent(kind(safe_action=ZERO, threshold=0.5, noise=0.01))
+    agent.learn_log(np.tile(ENDS[0], (20, 1)), np.zeros(20), coins(0.5, 20))
+    assert_stays(agent, ENDS, "the noise of 'cost'", "declared 0.01", "20 outcomes")
+
+
+@pytest.mark.parametrize("dared", [True, False], ids=["dearer arms", "the safe arm"])
+def test_nor_do_those_of_arms(dared: bool) -> None:
+    agent = sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.5), threshold=0.9, noise=0.01))
+    agent.learn_log(np.full(20, int(dared)), np.zeros(20), coins(0.5, 20))
+    assert_stays(agent, sw.Arms(2), "the noise of 'cost'", "declared 0.01", "20 outcomes")
+
+
+def test_nor_do_those_of_a_kernel_or_a_class() -> None:
+    safe = sw.SafeAction(features=[0.0], reward=0.0, cost=0.5)
+    kernel = sw.KernelOPLB(kernel=sw.RBF(lengthscale=1.0), safe_action=safe, threshold=0.9, noise=0.01, norm_bound=1.0)
+    agent = sw.Agent(kernel)
+    agent.learn_log(np.full((40, 1), 0.2), np.zeros(40), coins(0.5, 40))
+    assert_stays(agent, [[0.5]], "the noise of 'cost'", "declared 0.01", "40 outcomes")
+    table = [[0.1, 0.6], [0.1, 0.2]]
+    arm = sw.SafeAction(arm=0, reward=0.1, cost=0.1)
+    classes = sw.Agent(sw.OPNLB(reward_class=table, cost_class=table, safe_action=arm, threshold=0.4, noise=0.01))
+    classes.learn_log(np.ones(40, dtype=int), np.zeros(40), coins(0.5, 40))
+    assert_stays(classes, sw.Arms(2), "the noise of 'cost'", "declared 0.01", "40 outcomes")
+
+
+@linear
+def test_a_reward_that_is_noisier_than_declared_stops_nobody(kind: Any) -> None:
+    agent = sw.Agent(kind(safe_action=ZERO, threshold=0.5, noise=0.01))
+    agent.learn_log(np.tile(ENDS[0], (20, 1)), coins(0.5, 20), np.zeros(20))
+    assert agent.decide(ENDS).fallback is None
+
+
+@pytest.mark.parametrize("safe", [ZERO, OFF, sw.SafeAction(features=OFF.features)], ids=["zero", "known", "unknown"])
+def test_the_running_sum_is_the_least_regularised_sum_of_squares(safe: sw.SafeAction) -> None:
+    """Σ e²/(1 + w²) = min_θ Σ (y − <z, θ>)² + λ‖θ‖², solved for afresh."""
+    random, ridge = np.random.default_rng(1), 0.3
+    actions, costs = random.uniform(-0.6, 0.6, (50, 2)), random.normal(size=50)
+    policy = sw.LCLUCB(safe_action=safe, threshold=0.5, noise=0.1, ridge=ridge)
+    agent = sw.Agent(policy)
+    agent.learn_log(actions, np.zeros(50), costs)
+    mind = named(named_mind)(policy.flags, policy.numbers, agent.state.memory)
+    learned, rest = actions, costs
+    if safe is OFF:
+        unit = OFF.features / np.linalg.norm(OFF.features)
+        rest = costs - 0.1 * (actions @ unit) / np.linalg.norm(OFF.features)
+        learned = actions @ np.array([-unit[1], unit[0]])[:, np.newaxis]
+    weights = np.linalg.solve(ridge * np.eye(learned.shape[1]) + learned.T @ learned, learned.T @ rest)
+    least = np.sum((rest - learned @ weights) ** 2) + ridge * weights @ weights
+    tally = mind.costs.ridge.tally
+    assert tally[SQUARES + mind.costs.belief.noise.size - 1] == pytest.approx(least, rel=1e-12)
+
+
+# The declared bound on mean costs
+
+
+@linear
+def test_data_contradict_a_ceiling(kind: Any) -> None:
+    """A true cost of 8 against a promise of 4: the first lower bound above it ends the play."""
+    policy = kind(safe_action=ZERO, threshold=3.0, noise=0.1, parameter_bound=12.0, cost_bound=4.0)
+    agent = sw.Agent(policy)
+    agent.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
+    assert_stays(agent, ENDS, "a mean 'cost' above 4", "cost_bound")
+    if kind is not sw.SafeLTS and kind is not sw.OPLB:
+        assert_stays(agent, sw.Ball(1.0), "a mean 'cost' above 4")
+    ignorant = sw.Agent(
+        kind(safe_action=ZERO, threshold=3.0, noise=0.1, parameter_bound=12.0, cost_bound=4.0, watch=False)
+    )
+    ignorant.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
+    assert ignorant.decide(ENDS).fallback is None
+
+
+@pytest.mark.parametrize("method", ["socp", "exact"])
+def test_the_solvers_stop_as_well(method: str) -> None:
+    settings: dict[str, Any] = {"threshold": 3.0, "noise": 0.1, "parameter_bound": 12.0, "cost_bound": 4.0}
+    agent = sw.Agent(sw.OPLB(safe_action=ZERO, method=method, **settings))
+    agent.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
+    assert_stays(agent, ENDS, "a mean 'cost' above 4")
+
+
+def test_the_ceiling_of_an_arm_is_contradicted_in_its_own_direction() -> None:
+    safe = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
+    agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"loss": 0.5}, noise=1.0))
+    agent.learn_log(np.ones(100, dtype=int), np.zeros(100), np.full(100, 8.0))
+    assert_stays(agent, sw.Arms(2), "a mean 'loss' above 1")
+    gains = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"gain": sw.AtLeast(-0.5)}, noise=1.0))
+    gains.learn_log(np.ones(100, dtype=int), np.zeros(100), np.full(100, -8.0))
+    assert_stays(gains, sw.Arms(2), "a mean 'gain' below -1")
+
+
+def test_a_safe_action_of_unknown_cost_that_is_not_safe_is_told() -> None:
+    arms = sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0), threshold=0.1))
+    arms.learn_log(np.zeros(2000, dtype=int), np.zeros(2000), coins(0.5, 2000))
+    assert_stays(arms, sw.Arms(2), "the safe action's own 'cost' above its threshold 0.1")
+    rays = sw.Agent(sw.LCLUCB(safe_action=sw.SafeAction(features=OFF.features), threshold=0.1, noise=0.1))
+    rays.learn_log(np.tile(OFF.features, (2000, 1)), np.zeros(2000), np.full(2000, 0.4))
+    assert_stays(rays, ENDS, "the safe action's own 'cost' above its threshold 0.1")

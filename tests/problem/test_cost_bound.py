@@ -1,0 +1,95 @@
+"""The bound on mean costs: given or left out, it can neither switch a limit off nor pass for a promise nobody made."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+import stagewise as sw
+from stagewise import InvalidActions, InvalidProblem
+
+ZERO = sw.SafeAction(features=[0.0, 0.0])
+ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.05)
+RBF = {"kernel": sw.RBF(lengthscale=0.5), "noise": 0.1}
+POINT = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
+
+EVERYBODY: dict[str, Any] = {
+    "LCLUCB": lambda **more: sw.LCLUCB(safe_action=ZERO, noise=0.1, **more),
+    "ROFUL": lambda **more: sw.ROFUL(safe_action=ZERO, noise=0.1, **more),
+    "SafeLTS": lambda **more: sw.SafeLTS(safe_action=ZERO, noise=0.1, **more),
+    "OPLB": lambda **more: sw.OPLB(safe_action=ZERO, noise=0.1, **more),
+    "KernelOPLB": lambda **more: sw.KernelOPLB(**RBF, safe_action=POINT, **{"norm_bound": 1.0, **more}),
+    "OPB": lambda **more: sw.OPB(arms=3, safe_action=ARM, **more),
+    "OPB with noise": lambda **more: sw.OPB(arms=3, safe_action=ARM, noise=1.0, **more),
+}
+each = pytest.mark.parametrize("make", EVERYBODY.values(), ids=EVERYBODY)
+
+
+@each
+@pytest.mark.parametrize("settings", [{}, {"cost_bound": 1.0}, {"cost_bound": 3.0}, {"cost_bound": [3.0]}], ids=repr)
+def test_a_limit_that_can_never_bind_is_refused(make: Any, settings: dict[str, Any]) -> None:
+    with refused(InvalidProblem, "'cost' is 3", "never bind", "cost_bound"):
+        make(threshold=3.0, **settings)
+    assert make(threshold=3.0, cost_bound=3.5).thresholds.values.tolist() == [3.0]
+
+
+def test_percents_are_refused_by_name() -> None:
+    safe = sw.SafeAction(arm=0, reward=0.1, cost={"opt_out": 0.01, "complaint": 0.001})
+    with refused(InvalidProblem, "'opt_out' is 2", "two percent are 0.02"):
+        sw.OPB(arms=3, safe_action=safe, threshold={"opt_out": 2, "complaint": 0.5})
+
+
+@pytest.mark.parametrize(("settings", "least"), [({}, 0), ({"noise": 1.0}, -1), ({"noise": 1.0, "cost_bound": 4}, -4)])
+def test_a_limit_from_below_that_can_never_bind_is_refused(settings: dict[str, Any], least: float) -> None:
+    with refused(InvalidProblem, "'cost'", f"at least {least}", "never bind"):
+        sw.OPB(arms=3, safe_action=ARM, threshold=sw.AtLeast(least), **settings)
+
+
+def test_an_endless_limit_is_refused() -> None:
+    safe = sw.SafeAction(arm=0, cost=10.0)
+    with refused(InvalidProblem, "the threshold of 'cost'", "inf", "finite"):
+        sw.OPB(arms=2, safe_action=safe, noise=1.0, cost_bound=1e307, threshold=sw.RelativeToSafe(1e308))
+
+
+LENGTHY: dict[str, Any] = {name: EVERYBODY[name] for name in ("LCLUCB", "ROFUL", "SafeLTS", "OPLB")}
+
+
+@pytest.mark.parametrize("make", LENGTHY.values(), ids=LENGTHY)
+def test_actions_that_may_cost_more_than_the_default_are_refused(make: Any) -> None:
+    """The issue's own: S = 1, ‖x‖ = 3, τ = .5, where the first round cost 1.5."""
+    agent = sw.Agent(make(threshold=0.5))
+    for door in (lambda: agent.decide([[3.0, 0.0]]), lambda: agent.learn_log([[0.0, 3.0]], [0.0], [0.0])):
+        with refused(InvalidActions, "norm 3", "left out", "cost_bound"):
+            door()
+    agent.decide([[1.0, 0.0]])
+    for bound in (1.0, 3.0, None, [3.0], {"cost": 3.0}):
+        sw.Agent(make(threshold=0.5, cost_bound=bound)).decide([[3.0, 0.0]])
+
+
+def test_a_convex_set_and_a_simulated_world_pass_the_same_door() -> None:
+    policy = EVERYBODY["LCLUCB"](threshold=0.5)
+    with refused(InvalidActions, "Ball", "norm 2", "cost_bound"):
+        policy.decide(policy.start(), sw.Ball(2.0))
+    world = sw.LinearWorld(theta=[0.1, 0.1], mu=[0.1, 0.1], actions=sw.Rays([[2.0, 0.0]]), noise=0.1)
+    with refused(InvalidActions, "norm 2", "cost_bound"):
+        sw.simulate(policy, world, rounds=1, backend="cpu")
+
+
+def test_a_safe_action_of_unknown_cost_and_a_kernel_pass_it_too() -> None:
+    with refused(InvalidProblem, "the safe action has norm 2", "cost_bound"):
+        sw.LCLUCB(safe_action=sw.SafeAction(features=[2.0, 0.0]), threshold=0.5, noise=0.1)
+    with refused(InvalidProblem, "cost_bound", "norm 0.5"):
+        EVERYBODY["KernelOPLB"](threshold=0.5, norm_bound=2.0)
+    EVERYBODY["KernelOPLB"](threshold=0.5, norm_bound=2.0, cost_bound=1.0)
+
+
+def test_each_cost_may_have_a_bound_of_its_own() -> None:
+    limits = {"a": 3.0, "b": 0.5}
+    by_name = sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, cost_bound={"b": None, "a": 4.0})
+    by_place = sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, cost_bound=[4.0, None])
+    assert np.array_equal(by_name.numbers, by_place.numbers)
+    assert by_name.numbers[-2:].tolist() == [4.0, np.inf]
+    for bad, part in (({"a": 4.0}, "names ['a']"), ([4.0], "1 entries"), ("units", "'units'"), ([4.0, -1.0], "-1.0")):
+        with refused(InvalidProblem, "cost_bound", part):
+            sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, cost_bound=bad)

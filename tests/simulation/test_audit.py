@@ -162,7 +162,7 @@ def test_first_violation_and_settled_are_read_off_the_rounds() -> None:
 
 def test_a_directional_mixture_is_weighed_before_it_comes_back() -> None:
     world, settings = linear_world("finite"), {"safe_action": SAFE, "threshold": 0.2, "optimism": "directional"}
-    honest = sw.simulate(sw.OPLB(**settings, noise=NOISE), world, rounds=ROUNDS, runs=3, audit=True)
+    honest = sw.simulate(sw.OPLB(**settings, noise=NOISE, cost_bound=1.0), world, rounds=ROUNDS, runs=3, audit=True)
     assert honest.audit is not None
     assert honest.audit["hopeless"].tolist() == [0, 0, 0]
 

@@ -52,7 +52,7 @@ def assembled(compiler: Any, play: Any, shared: tuple[Any, ...], costs: int) -> 
     ("policy", "world"),
     [
         (sw.LCLUCB(**SETTINGS), RAYS),
-        (sw.ROFUL(**{**SETTINGS, "safe_action": sw.SafeAction(features=[0.1, 0.2, 0.1], reward=0.2, cost=0.2)}), RAYS),
+        (sw.ROFUL(**{**SETTINGS, "safe_action": sw.SafeAction(features=[0.1, 0.2, 0.1], reward=0.22, cost=0.2)}), RAYS),
         (sw.LinUCB(noise=0.1), RAYS),
         (sw.OPB(arms=3, safe_action=SAFE_ARM, threshold=0.3), ARMS),
     ],
@@ -152,3 +152,10 @@ def test_what_a_thread_has_no_room_for_is_refused_and_the_cpu_offered() -> None:
 )
 def test_only_a_known_baseline_on_rays_is_unrolled(policy: Any) -> None:
     assert registers.call_for(policy, judge(policy, RAYS)) is None
+
+
+def test_where_the_world_is_not_as_declared_the_loops_that_watch_are_used() -> None:
+    noisy = sw.LinearWorld(theta=[0.6, 0.8, 0.0], mu=[0.0, 0.6, 0.8], actions=RAYS.actions, noise=1.0)
+    watched, blind = sw.LCLUCB(**SETTINGS), sw.LCLUCB(**SETTINGS, watch=False)
+    assert registers.call_for(watched, judge(watched, noisy)) is None
+    assert registers.call_for(blind, judge(blind, noisy)) is not None

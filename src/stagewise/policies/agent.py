@@ -1,6 +1,6 @@
 """An agent: a policy with its memory and its seed, for use by hand."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -26,8 +26,8 @@ class Agent:
 
     Outcomes may come late, in any order or never, where that does not depend on what they are: the confidence sets hold
     for all rounds at once, so deciding on older knowledge is only more cautious. They are learned in the order of the
-    decisions: an outcome is held until every earlier decision is answered or forgotten. `order="arrival"` learns each at
-    once, which is valid only under one more promise: nothing that is offered depends on outcomes that exist but were
+    decisions: an outcome is held until every earlier decision is answered or forgotten. `order="arrival"` learns each
+    at once, which is valid only under one more promise: nothing that is offered depends on outcomes that exist but were
     not learned yet (docs/guide.md). An outcome belongs to one decision and can be given once. Threads may share an
     agent: one call at a time has its memory, the others wait.
 
@@ -52,6 +52,7 @@ class Agent:
         self._oldest = 0  # every decision before it is answered or forgotten
         self._in_place, self._follows = hasattr(policy, "absorb"), hasattr(policy, "follow")
         self._choose, self._take = trusting(policy)
+        self._values: Callable[[Any, Any], Any] = policy.values if self._in_place else own_outcome
         self._alone = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -92,7 +93,7 @@ class Agent:
         """Take in the outcome of a decision, given as itself or by its round; a bad one is refused at once."""
         with self._alone:
             round_ = decision.round if isinstance(decision, Decision) else decision
-            counted = isinstance(round_, WHOLE) and not isinstance(round_, bool)
+            counted = type(round_) is int or (isinstance(round_, WHOLE) and not isinstance(round_, bool))
             waiting = self._open.get(round_) if counted else None
             if waiting is None:
                 known = counted and 0 <= round_ < self.round
@@ -110,7 +111,7 @@ class Agent:
                 raise InvalidOutcome(
                     f"the decision of round {round_} is not the one this agent made; it played another action"
                 )
-            values = self.policy.values(reward, cost) if self._in_place else Outcome(kept(reward), kept(cost))
+            values = self._values(reward, cost)
             if round_ == self._oldest or self._is_due(round_):
                 self._state = self._take(self._state, waiting, values)
                 self._oldest = round_ + 1
@@ -159,8 +160,8 @@ class Agent:
         """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
 
         The bounds stay valid as long as each logged action was chosen without looking at its own outcome or later ones.
-        A log is one batch, in whatever order its rows stand, and is learned at once, also while decisions are open: give
-        it before anything is offered that depends on its outcomes.
+        A log is one batch, in whatever order its rows stand, and is learned at once, also while decisions are open:
+        then nothing offered so far may depend on its outcomes, nor its actions on the outcomes that are still open.
         """
         if not self._in_place:
             raise InvalidProblem(
@@ -202,6 +203,11 @@ class Agent:
         agent._open, agent._held = saved.waiting, saved.held
         agent._oldest = min(agent._open, default=agent.round)
         return agent
+
+
+def own_outcome(reward: Any, cost: Any) -> Outcome:
+    """Return an outcome that stays as it is whatever its giver does with a list of costs."""
+    return Outcome(kept(reward), kept(cost))
 
 
 def logged_row(policy: Policy, row: int, reward: float, cost: Any) -> Floats:

@@ -78,15 +78,12 @@ class Learning:
 
     def own(self, state: State) -> State:
         """Return a state that can be this policy's, or refuse it."""
-        memory = getattr(state, "memory", None)
-        kind, whole = type(self).__name__, isinstance(memory, np.ndarray) and memory.dtype == np.float64
-        if memory is None or not whole or not memory.flags.c_contiguous:
+        memory: Any = getattr(state, "memory", None)
+        plain = isinstance(memory, np.ndarray) and memory.dtype == np.float64 and memory.flags.c_contiguous
+        if not plain or not self.fits(memory):
+            what = f"a memory of shape {memory.shape}" if plain else f"{type(state).__name__} without a plain memory"
             raise InvalidProblem(
-                f"the state is a {type(state).__name__} without a memory that {kind} could have written"
-            )
-        if not self.fits(memory):
-            raise InvalidProblem(
-                f"the state has a memory of shape {memory.shape} that is not this {kind}'s; "
+                f"the state is {what}, which is not this {type(self).__name__}'s; "
                 "give one that its own start or learn returned"
             )
         return state

@@ -220,5 +220,5 @@ def entry_of(played: Played) -> list[Any]:
 
 
 def held_entry(policy: Policy, played: Played, values: Floats) -> list[Any]:
-    """Return what was played and its outcome in the user's own direction, so that it is checked again when it is read."""
+    """Return what was played and its outcome in the user's own direction, so that reading can check it again."""
     return [*entry_of(played), float(values[0]), policy.thresholds.in_units(values[1:]).tolist()]

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.problem.checks import Floats, array, frozen, whole_at_least
+from stagewise.problem.checks import Floats, array, frozen, table, whole_at_least
 from stagewise.problem.errors import InvalidActions
 
 Flags = npt.NDArray[np.bool_]
@@ -16,12 +16,9 @@ ALL.flags.writeable = False
 
 def mask_of(chosen: Any, count: int) -> Flags:
     """Return a mask over `count` actions from indices or a mask; at least one action must remain."""
-    try:
-        given = np.asarray(chosen)
-    except ValueError:
-        raise InvalidActions(
-            "the eligible actions must be one list of indices or one mask; their rows differ"
-        ) from None
+    given = table(chosen)
+    if given is None:
+        raise InvalidActions("the eligible actions must be one list of indices or one mask; their rows differ")
     if given.dtype.kind == "b":
         if given.shape != (count,):
             raise InvalidActions(

@@ -14,6 +14,7 @@ Floats = npt.NDArray[np.float64]
 PerSignal = float | Sequence[float] | Floats  # one number for all signals, or one for each
 
 LARGEST = 1e100  # beyond it a square cannot be told from infinity
+DEEPEST = 16  # levels of lists in lists: no table has as many
 
 
 def shown(value: Any) -> str:
@@ -89,10 +90,9 @@ def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -
     >>> array([[1, 2]], "targets")
     array([[1., 2.]])
     """
-    try:
-        given = np.asarray(value)
-    except ValueError:
-        raise error(f"{name} must be a rectangular array of numbers; its rows differ in length") from None
+    given = table(value)
+    if given is None:
+        raise error(f"{name} must be a rectangular array of numbers; its rows differ in length")
     if given.dtype.kind not in "fiu":
         raise error(f"values of type {given.dtype} stand in {name}, where only real numbers may")
     if given.dtype == np.float64:
@@ -104,6 +104,30 @@ def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -
         place = tuple(int(i) for i in np.argwhere(~(np.abs(result) < LARGEST))[0])
         raise error(f"there is {result[place]} in {name} at {place}; every entry must be finite and below {LARGEST:g}")
     return result.reshape(given.shape)
+
+
+def table(value: Any) -> Any:
+    """Return an array of any type, or None where there is none: rows that differ in length, or that hold themselves.
+
+    NumPy follows a list that holds itself twice down 2⁶⁴ paths, until the memory is full; where the first entries end
+    it refuses such a list at once.
+
+    >>> loop = []
+    >>> loop.extend([loop, loop])
+    >>> table(loop) is None
+    True
+    """
+    inner = value
+    for _ in range(DEEPEST):
+        if not isinstance(inner, list | tuple) or not inner:
+            break
+        inner = inner[0]
+    else:
+        return None
+    try:
+        return np.asarray(value)
+    except ValueError:
+        return None
 
 
 def frozen(values: Floats) -> Floats:

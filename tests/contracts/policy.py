@@ -276,7 +276,7 @@ class PolicyContract:
             if case.learns_nothing:
                 continue
             other = one.decision._replace(action=action)
-            with pytest.raises((InvalidOutcome, InvalidActions), match="was played|must agree"):
+            with pytest.raises((InvalidOutcome, InvalidActions), match=r"was played|must agree"):
                 case.policy.learn(one.state, other, one.outcome)
         for wrong in (None, one.outcome, 3):
             with refused(InvalidOutcome, "the decision is"):

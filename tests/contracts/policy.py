@@ -13,8 +13,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.problem.refusal import refused
 
-from stagewise import Agent, Arms, Decision, Draw, Finite, Outcome, Rays, State
+from stagewise import (
+    Agent,
+    AlwaysSafe,
+    Arms,
+    Decision,
+    Draw,
+    Finite,
+    InvalidActions,
+    InvalidOutcome,
+    InvalidProblem,
+    Outcome,
+    Rays,
+    State,
+)
+from stagewise.policies.learning import Learning
+from stagewise.policies.policy import Played
 
 SEED, ROUNDS, PAUSE, STOP = 7, 200, 60, 120
 
@@ -123,6 +139,10 @@ class Case:
         return rounds
 
     @property
+    def learns_nothing(self) -> bool:
+        return isinstance(self.policy, AlwaysSafe)
+
+    @property
     def signs(self) -> np.ndarray:
         return self.policy.thresholds.signs
 
@@ -223,7 +243,7 @@ class PolicyContract:
                 for agent in (steady, stopped):
                     agent.learn(kept[late], reward=outcome.reward, cost=outcome.cost)
             assert stopped.state.memory.tobytes() == steady.state.memory.tobytes()
-            assert stopped.waiting == steady.waiting
+            assert (stopped.waiting, stopped.held) == (steady.waiting, steady.held)
         assert stopped.round == steady.round == STOP
 
     def test_the_seed_matters_where_the_policy_draws_and_nowhere_else(self, case: Case) -> None:
@@ -234,6 +254,55 @@ class PolicyContract:
             ]
             seen.append([(d.index, d.step, d.hoped) for d in decisions])
         assert (seen[0] != seen[1]) == case.is_random
+
+    def test_another_policys_state_is_refused(self, case: Case) -> None:
+        """Kernels do not check bounds: with a memory of another size they would read and write where nothing is."""
+        one = case.rounds[PAUSE]
+        memory, kind = one.state.memory, type(case.policy).__name__
+        strange = [memory[:-1], np.append(memory, 0.0), memory.reshape(1, -1), np.repeat(memory, 2)[::2]]
+        strange += [np.arange(7.0), np.full(memory.size + 3, np.nan), memory.astype(np.float32), memory.tolist(), None]
+        for other in [*map(State, strange), None, memory, Draw()]:
+            if isinstance(other, State) and isinstance(other.memory, np.ndarray) and other.memory.tobytes() == b"":
+                continue  # a policy without memory
+            with refused(InvalidProblem, "the state is", kind):
+                case.policy.decide(other, one.actions, one.draw)
+            with refused(InvalidProblem, "the state is", kind):
+                case.policy.learn(other, one.decision, one.outcome)
+
+    def test_another_policys_decision_is_refused(self, case: Case) -> None:
+        """The decision of a policy with other arms, or of another dimension."""
+        one = case.rounds[PAUSE]
+        for action in (999_999, -1, np.full(300, 0.1), np.full(2, 0.1), np.full((2, 3), 0.1), "arm", None, [[0]]):
+            if case.learns_nothing:
+                continue
+            other = one.decision._replace(action=action)
+            with pytest.raises((InvalidOutcome, InvalidActions), match=r"was played|must agree"):
+                case.policy.learn(one.state, other, one.outcome)
+        for wrong in (None, one.outcome, 3):
+            with refused(InvalidOutcome, "the decision is"):
+                case.policy.learn(one.state, wrong, one.outcome)
+        for changed in ({"index": -7}, {"index": 0.5}, {"step": np.nan}, {"step": None}):
+            with pytest.raises(InvalidOutcome):
+                case.policy.learn(one.state, one.decision._replace(news=False, **changed), one.outcome)
+        with refused(InvalidOutcome, "the outcome is"):
+            case.policy.learn(one.state, one.decision, (0.5, 0.1))
+        assert one.state.memory.tobytes() == one.memory
+
+    def test_candidates_of_another_dimension_are_refused(self, case: Case) -> None:
+        one = case.rounds[0]
+        if one.decision.offered is None or type(case.policy).follow is Learning.follow:
+            return
+        for offered in (np.ones((4, 300)), np.ones((4, 2)), np.ones(4), "rays"):
+            with pytest.raises(InvalidActions):
+                case.policy.learn(one.state, one.decision._replace(offered=offered), one.outcome)
+        assert one.state.memory.tobytes() == one.memory
+
+    def test_values_that_do_not_fit_are_refused(self, case: Case) -> None:
+        one = case.rounds[PAUSE]
+        size = 1 + case.policy.thresholds.signs.size
+        for values in (np.zeros(size + 1), np.zeros((size, 1)), np.full(size, np.nan), None):
+            with pytest.raises(InvalidOutcome):
+                case.policy.absorb(State(one.state.memory.copy()), Played.by(one.decision), values)
 
     def test_settings_cannot_be_changed(self, case: Case) -> None:
         with pytest.raises(AttributeError):

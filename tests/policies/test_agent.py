@@ -40,7 +40,7 @@ from stagewise import (
 @pytest.mark.parametrize("policy", [ONE, PULLS, WITH_ONE_COST["SafeLTS"]], ids=["LCLUCB", "OPB", "SafeLTS"])
 @pytest.mark.parametrize("by_number", [False, True])
 def test_outcomes_may_come_late_in_any_order_or_never(policy: Any, by_number: bool) -> None:
-    agent, state = Agent(policy, seed=5), policy.start()
+    agent, state = Agent(policy, seed=5, order="arrival"), policy.start()
     decisions = [agent.decide(choices(policy)) for _ in range(10)]
     order = [7, 2, 9, 0, 4, 3]
     for count, round_ in enumerate(order):
@@ -54,7 +54,7 @@ def test_outcomes_may_come_late_in_any_order_or_never(policy: Any, by_number: bo
 
 
 def test_a_decision_uses_all_that_was_learned_and_nothing_else() -> None:
-    agent, state = Agent(ONE, seed=5), ONE.start()
+    agent, state = Agent(ONE, seed=5, order="arrival"), ONE.start()
     first, second = agent.decide(np.eye(2)), agent.decide(np.eye(2))
     assert np.array_equal(first.action, second.action)
     agent.learn(second, reward=1.0, cost=0.0)
@@ -70,7 +70,7 @@ def test_an_outcome_counts_once() -> None:
     agent.learn(decision, reward=0.5, cost=0.1)
     before = remembered(agent)
     for again in (decision, 0):
-        with refused(InvalidOutcome, "round 0", "learned already"):
+        with refused(InvalidOutcome, "round 0", "given already"):
             agent.learn(again, reward=0.5, cost=0.1)
     assert remembered(agent) == before
 
@@ -78,13 +78,13 @@ def test_an_outcome_counts_once() -> None:
 def test_outcomes_that_never_come_can_be_given_up() -> None:
     agent = Agent(ONE)
     decisions = [agent.decide(np.eye(2)) for _ in range(4)]
-    agent.learn(decisions[1], reward=0.5, cost=0.1)
+    agent.learn(decisions[0], reward=0.5, cost=0.1)
     before = remembered(agent)[0]
     assert agent.forget(before=3) == 2
     assert agent.waiting == 1
     assert remembered(agent)[0] == before
-    with refused(InvalidOutcome, "round 0", "forgotten"):
-        agent.learn(decisions[0], reward=0.5, cost=0.1)
+    with refused(InvalidOutcome, "round 1", "forgotten"):
+        agent.learn(decisions[1], reward=0.5, cost=0.1)
     agent.learn(3, reward=0.5, cost=0.1)
     assert agent.forget(agent.round) == 0
 

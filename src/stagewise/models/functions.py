@@ -1,6 +1,7 @@
 """A finite class of functions: the squared error of every one, and which of them what was seen leaves plausible."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -57,21 +58,39 @@ class FunctionsModel:
 
     def absorb(self, memory: Floats, functions: Floats, values: Floats) -> None:
         """Take in an outcome (1 + m,) where the functions of all signals have these values (F,), in place."""
+        self.add(memory, functions, values)
+        self.judge(memory)
+
+    def add(self, memory: Floats, functions: Floats, values: Floats) -> None:
+        """Add an outcome to the sums; no function is given up yet. The order of outcomes makes no difference here."""
         kept = self.named(memory)
         kept.rounds[0] += 1.0
         add((functions - np.repeat(values, self.sizes)) ** 2, kept.losses, kept.corrections)
-        first = 0
-        pair = 0
-        for signal, size in enumerate(self.sizes):
-            part = slice(first, first + size)
-            if self.paper:
-                distances = kept.distances[pair : pair + size * size].reshape(size, size)
+        if self.paper:
+            for part, distances in self.parts(kept):
                 distances += (functions[part, None] - functions[part]) ** 2
+
+    def judge(self, memory: Floats) -> None:
+        """Give up, for good, the functions that all that was added speaks against.
+
+        Valid after any outcome in the order of the decisions; of a log only after its last row, since its rows may have
+        been sorted by what they say (docs/theory/function-classes.md).
+        """
+        kept = self.named(memory)
+        for signal, (part, distances) in enumerate(self.parts(kept)):
+            if self.paper:
                 inside = in_ball(kept.losses[part], distances, float(kept.rounds[0]), self.confidence)
             else:
                 inside = likely(kept.losses[part], float(self.noise[signal]), self.confidence)
             kept.plausible[part] *= inside
-            first, pair = first + size, pair + size * size
+
+    def parts(self, kept: Kept) -> Iterator[tuple[slice, Floats]]:
+        """Yield where each signal's functions stand, and their distances (F, F) where they are kept."""
+        first, pair = 0, 0
+        for size in self.sizes:
+            pairs = size * size if self.paper else 0
+            yield slice(first, first + size), kept.distances[pair : pair + pairs].reshape(-1, size)
+            first, pair = first + size, pair + pairs
 
     def believed(self, memory: Floats, functions: Floats) -> Believed | None:
         """Return what is plausible of functions with these values (F, n + 1); None: of a signal no function is."""

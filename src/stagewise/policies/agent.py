@@ -1,5 +1,6 @@
 """An agent: a policy with its memory and its seed, for use by hand."""
 
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -8,9 +9,10 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
+from stagewise.policies.learning import absorbed_log, trusting
 from stagewise.policies.policy import Played, Policy, State, check_verbs
-from stagewise.policies.saved import check_kind, check_same, read, written
-from stagewise.problem.checks import as_array, entries_of, is_listing, outcomes, seed_of, shown
+from stagewise.policies.saved import ORDERS, check_kind, check_same, entry_of, held_entry, read, written
+from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.places import place_of
 from stagewise.problem.tables import named
@@ -19,32 +21,41 @@ from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
 
 WHOLE = (int, np.integer)  # a union would be built again in every round
+NO_ROUND = (bool, np.timedelta64)
 
 
 class Agent:
     """Decide, learn, save, load.
 
     Outcomes may come late, in any order or never, where that does not depend on what they are: the confidence sets hold
-    for all rounds at once, so deciding on older knowledge is only more cautious. An outcome belongs to one decision
-    and can be learned once. Threads may share an agent: one call at a time has its memory, the others wait.
+    for all rounds at once, so deciding on older knowledge is only more cautious. They are learned in the order of the
+    decisions: an outcome is held until every earlier decision is answered or forgotten. `order="arrival"` learns each
+    at once, which is valid only under one more promise: nothing that is offered depends on outcomes that exist but were
+    not learned yet (docs/guide.md). An outcome belongs to one decision and can be given once. Threads may share an
+    agent: one call at a time has its memory, the others wait.
 
     >>> import stagewise as sw
     >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5), seed=1)
     >>> decision = agent.decide(sw.Arms(2))
     >>> agent.learn(decision, reward=0.7, cost=0.1)
-    >>> agent.round, agent.waiting
-    (1, 0)
+    >>> agent.round, agent.waiting, agent.held
+    (1, 0, 0)
     """
 
-    def __init__(self, policy: Policy, seed: int | np.random.Generator = 0) -> None:
+    def __init__(self, policy: Policy, seed: int | np.random.Generator = 0, order: str = "decision") -> None:
         check_verbs(policy)
         self.policy = policy
+        self.order = one_of(order, ORDERS, "order")
         self.seed = seed_of(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
         self.round = 0
         self._key = signed(self.seed)
         self._state: State = policy.start()
         self._open: dict[int, Any] = {}  # by round: what was played, or the decision where only three verbs are known
+        self._held: dict[int, tuple[Any, Any]] = {}  # by round: the same, and its outcome as it is learned from
+        self._oldest = 0  # every decision before it is answered or forgotten
         self._in_place, self._follows = hasattr(policy, "absorb"), hasattr(policy, "follow")
+        self._choose, self._take = trusting(policy)
+        self._values: Callable[[Any, Any], Any] = policy.values if self._in_place else own_outcome
         self._alone = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -65,11 +76,16 @@ class Agent:
         """How many decisions have no outcome yet."""
         return len(self._open)
 
+    @property
+    def held(self) -> int:
+        """How many outcomes are held back until earlier decisions are answered or forgotten."""
+        return len(self._held)
+
     def decide(self, actions: Any) -> Decision:
         """Choose among the actions: an action set, or a table of features."""
         with self._alone:
             round_ = self.round
-            decision = self.policy.decide(self._state, actions, Draw(self._key, 0, round_))
+            decision = self._choose(self._state, actions, Draw(self._key, 0, round_))
             self._open[round_] = Played.by(decision) if self._in_place else decision
             if self._follows and decision.news:
                 self._state = self.policy.follow(self._state, decision)
@@ -77,23 +93,19 @@ class Agent:
             return decision
 
     def learn(self, decision: Decision | int, reward: Any, cost: Any = None) -> None:
-        """Take in the outcome of a decision, given as itself or by its round."""
+        """Take in the outcome of a decision, given as itself or by its round; a bad one is refused at once."""
         with self._alone:
             round_ = decision.round if isinstance(decision, Decision) else decision
-            counted = isinstance(round_, WHOLE) and not isinstance(round_, bool | np.timedelta64)
+            counted = type(round_) is int or (isinstance(round_, WHOLE) and not isinstance(round_, NO_ROUND))
             waiting = self._open.get(round_) if counted else None
             if waiting is None:
                 known = counted and 0 <= round_ < self.round
                 why = (
-                    "its outcome was learned already, and once is all it counts, or it was forgotten"
+                    "its outcome was given already, and once is all it counts, or it was forgotten"
                     if known
                     else "this agent did not make it"
                 )
                 raise InvalidOutcome(f"the outcome is for round {shown(round_)}; {why}")
-            if not self._in_place:
-                self._state = self.policy.learn(self._state, waiting, Outcome(reward, cost))
-                del self._open[round_]
-                return
             if (
                 isinstance(decision, Decision)
                 and decision.action is not waiting.action
@@ -102,14 +114,39 @@ class Agent:
                 raise InvalidOutcome(
                     f"the decision of round {round_} is not the one this agent made; it played another action"
                 )
-            values = self.policy.values(reward, cost)
-            self._state = self.policy.absorb(self._state, waiting, values)
+            values = self._values(reward, cost)
+            if round_ == self._oldest or self._is_due(round_):
+                self._state = self._take(self._state, waiting, values)
+                self._oldest = round_ + 1
+            else:
+                if not self._in_place:
+                    self._take(self._state, waiting, values)  # a rehearsal: what is refused is refused now
+                self._held[int(round_)] = waiting, values
             del self._open[round_]
+            if self._held:
+                self._release()
+
+    def _is_due(self, round_: int) -> bool:
+        """Say whether an outcome may be learned now."""
+        if self.order == "arrival":
+            return True
+        while self._oldest < round_ and self._oldest not in self._open:
+            self._oldest += 1
+        return self._oldest == round_
+
+    def _release(self) -> None:
+        """Learn what is held behind no open decision any more, in the order of the decisions."""
+        while self._held and self._oldest not in self._open:
+            if self._oldest in self._held:
+                self._state = self._take(self._state, *self._held[self._oldest])
+                del self._held[self._oldest]
+            self._oldest += 1
 
     def forget(self, before: int) -> int:
         """Give up waiting for the outcomes of all rounds below `before`, and return how many there were.
 
-        That leaves the bounds valid only where it does not depend on the outcome whether it was seen.
+        What was held behind them is learned. That leaves the bounds valid only where neither the outcome nor later ones
+        decide whether it is given up: go by age.
         """
         if isinstance(before, bool) or not isinstance(before, int | np.integer) or not 0 <= before <= self.round:
             raise InvalidOutcome(
@@ -119,12 +156,15 @@ class Agent:
             given_up = [round_ for round_ in self._open if round_ < before]
             for round_ in given_up:
                 del self._open[round_]
+            self._release()
         return len(given_up)
 
     def learn_log(self, features: Any, rewards: Any, costs: Any = None) -> None:
         """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
 
         The bounds stay valid as long as each logged action was chosen without looking at its own outcome or later ones.
+        A log is one batch, in whatever order its rows stand, and is learned at once, also while decisions are open:
+        then nothing offered so far may depend on its outcomes, nor its actions on the outcomes that are still open.
         """
         if not self._in_place:
             raise InvalidProblem(
@@ -141,18 +181,15 @@ class Agent:
             raise InvalidOutcome(f"there are {len(rows)} logged costs; they must be one row for each of {len(actions)}")
         values = [logged_row(self.policy, i, float(r), c) for i, (r, c) in enumerate(zip(seen, rows, strict=True))]
         with self._alone:
-            for action, value in zip(actions, values, strict=True):
-                self._state = self.policy.absorb(self._state, Played(action), value)
+            self._state = absorbed_log(self.policy, self._state, actions, values)
 
     def save(self, path: str | Path) -> None:
         """Write policy, memory, seed and open decisions to a JSON file, all or nothing."""
         check_kind(self.policy)
         with self._alone:
-            waiting = {
-                str(round_): [np.asarray(played.action).tolist(), played.ray, played.step]
-                for round_, played in self._open.items()
-            }
-            written(place_of(path), self.policy, self._state.memory, self.seed, self.round, waiting)
+            waiting = {str(round_): entry_of(played) for round_, played in self._open.items()}
+            held = {str(round_): held_entry(self.policy, *entry) for round_, entry in self._held.items()}
+            written(place_of(path), self.policy, self._state.memory, self.seed, self.round, waiting, self.order, held)
 
     @classmethod
     def load(cls, path: str | Path, policy: Policy | None = None) -> "Agent":
@@ -164,11 +201,17 @@ class Agent:
         saved = read(place)
         if policy is not None:
             check_same(place, saved.policy, policy)
-        agent = cls(saved.policy, saved.seed)
+        agent = cls(saved.policy, saved.seed, saved.order)
         agent.round = saved.round
         agent._state = State(saved.memory)
-        agent._open = saved.waiting
+        agent._open, agent._held = saved.waiting, saved.held
+        agent._oldest = min(agent._open, default=agent.round)
         return agent
+
+
+def own_outcome(reward: Any, cost: Any) -> Outcome:
+    """Return an outcome that stays as it is whatever its giver does with a list of costs."""
+    return Outcome(kept(reward), kept(cost))
 
 
 def logged_row(policy: Policy, row: int, reward: float, cost: Any) -> Floats:

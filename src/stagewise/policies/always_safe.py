@@ -15,7 +15,7 @@ from stagewise.problem.errors import InvalidActions
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
-from stagewise.records.draw import FIRST, Draw
+from stagewise.records.draw import Draw
 from stagewise.records.explanation import Row, Table
 
 
@@ -41,7 +41,7 @@ class AlwaysSafe(Learning):
         """Return an empty memory."""
         return State(np.empty(0))
 
-    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Play the safe action."""
         safe, values = self.safe_action, self.thresholds.values
         costs = self.thresholds.safe
@@ -74,6 +74,6 @@ class AlwaysSafe(Learning):
             raise InvalidActions(f"the logged actions are {rows}; they must be a list, one action a row")
         return rows
 
-    def absorb(self, state: State, played: Played, values: Floats) -> State:
+    def take(self, state: State, played: Played, values: Floats) -> State:
         """Learn nothing."""
         return state

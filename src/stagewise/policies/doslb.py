@@ -12,7 +12,7 @@ from stagewise.policies.mixtures import DARING
 from stagewise.policies.policy import State
 from stagewise.problem.actions import Finite
 from stagewise.records.decision import Decision
-from stagewise.records.draw import FIRST, Draw
+from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,10 +39,10 @@ class DOSLB(LCLUCB):
         """Whether a directional choice comes back to what is safe: not here."""
         return False
 
-    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture of a finite set."""
         if isinstance(actions, Finite):
             work = np.empty(linear.work_size(self.dimension, self.thresholds.values.size, 0))
             program = programmed(oplb.decide, self, state, self.fitting(actions), draw, work)
             return self.explained(program.code, state, program.decision(DARING))
-        return super().decide(state, actions, draw)
+        return super().choose(state, actions, draw)

@@ -42,8 +42,10 @@ def fitting_memory(memory: Floats, flags: Ints, capacity: int) -> bool:
     """Say whether a memory can belong to a policy with these settings."""
     if memory.ndim != 1 or memory.size < kernel_mind.HEAD or memory[0] != flags[0]:
         return False
+    if not (linear.NEVER <= memory[1] <= memory.size and 1 <= memory[2] <= capacity):  # false for NaN too
+        return False
     count, room = int(memory[1]), int(memory[2])
-    if count != memory[1] or room != memory[2] or count < linear.NEVER or not 1 <= room <= capacity:
+    if count != memory[1] or room != memory[2]:
         return False
     if memory.size != kernel_mind.memory_size(flags, room, max(count, 0)):
         return False

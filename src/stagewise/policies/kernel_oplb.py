@@ -25,7 +25,7 @@ from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
-from stagewise.records.draw import FIRST, Draw
+from stagewise.records.draw import Draw
 
 SMALLEST_TOLERANCE = 1e-12
 
@@ -122,7 +122,7 @@ class KernelOPLB(Learning):
         """Return the memory of a policy that has seen nothing."""
         return State(started(self.flags, self.numbers, min(FIRST_ROOM, self.capacity)))
 
-    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from the best safe mixture."""
         if isinstance(actions, Rays):
             raise InvalidActions(
@@ -147,9 +147,9 @@ class KernelOPLB(Learning):
         """Follow the first candidates that are ever offered, until others are."""
         if decision.offered is None:
             return state
-        return State(following(decision.offered, self.flags, self.numbers, state.memory))
+        return State(following(self.logged(decision.offered), self.flags, self.numbers, self.own(state).memory))
 
-    def absorb(self, state: State, played: Played, values: Floats) -> State:
+    def take(self, state: State, played: Played, values: Floats) -> State:
         """Take in what was seen with an action, in place while there is room for another basis point."""
         memory, m = roomy(self.flags, self.numbers, state.memory, self.capacity), self.thresholds.values.size
         work = np.empty(kernel_oplb.learning_size(int(memory[2]), m, max(int(memory[1]), 0)))

@@ -15,7 +15,7 @@ from stagewise.problem.actions import Rays
 from stagewise.problem.checks import switch, whole_at_least
 from stagewise.problem.convex import Convex
 from stagewise.records.decision import Decision
-from stagewise.records.draw import FIRST, Draw
+from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,7 +45,7 @@ class LCLUCB(LinearPolicy):
         whole_at_least(self.starts, "starts", 1)
         switch(self.certify, "certify")
 
-    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or of a convex set."""
         if not isinstance(actions, Rays) and isinstance(actions, Convex):  # the second question takes longer
             return decision_in_convex(self, actions, self.starts, self.certify, state, draw)

@@ -1,36 +1,103 @@
-"""What all policies do with an outcome: check it, sign it, take it in."""
+"""The verbs that all policies share, and what they are given: a state, a decision, an outcome, each checked once."""
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.ridge import ELSEWHERE
 from stagewise.policies.policy import Played, State
-from stagewise.problem.checks import LARGEST, observed
-from stagewise.problem.errors import InvalidOutcome
+from stagewise.problem.checks import LARGEST, array, number, observed, shown, whole_at_least
+from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
+from stagewise.records.draw import FIRST, Draw
 from stagewise.records.outcome import Outcome
 
 
 class Learning:
-    """The verb `learn`, from the policy's `absorb`."""
+    """The verbs `decide`, `learn` and `absorb` check what they are given; `choose` and `take` trust it.
+
+    Kernels do not check bounds: another policy's state or decision would make them read and write where nothing is.
+    """
 
     thresholds: Thresholds
 
     @abstractmethod
-    def absorb(self, state: State, played: Played, values: Floats) -> State:
-        """Take in the reward and the signed costs (1 + m,) seen with an action, in place where possible."""
+    def start(self) -> State:
+        """Return the memory of a policy that has seen nothing."""
+
+    @abstractmethod
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
+        """Choose among the actions, from a state of this policy's own."""
+
+    @abstractmethod
+    def take(self, state: State, played: Played, values: Floats) -> State:
+        """Take in the reward and the signed costs (1 + m,) seen with an action of its own, in place where possible."""
+
+    @abstractmethod
+    def logged(self, actions: Any) -> Floats | Ints:
+        """Return logged actions, one a row, or refuse them."""
+
+    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+        """Choose among the actions; equal arguments give equal decisions."""
+        return self.choose(self.own(state), actions, draw)
 
     def learn(self, state: State, decision: Decision, outcome: Outcome) -> State:
         """Return the memory after the decision's outcome was seen; the old one stays as it was."""
-        values = self.values(outcome.reward, outcome.cost)
-        return self.absorb(self.follow(State(state.memory.copy()), decision), Played.by(decision), values)
+        before = State(self.own(state).memory.copy())
+        if not isinstance(decision, Decision):
+            raise InvalidOutcome(
+                f"the decision is {shown(decision)}; it must be one that this policy's decide returned"
+            )
+        if not isinstance(outcome, Outcome):
+            raise InvalidOutcome(f"the outcome is {shown(outcome)}; it must be an Outcome, with a reward and a cost")
+        played, values = self.made(Played.by(decision)), self.values(outcome.reward, outcome.cost)
+        return self.take(self.follow(before, decision), played, values)
+
+    def absorb(self, state: State, played: Played, values: Floats) -> State:
+        """Take in the reward and the signed costs (1 + m,) seen with an action, in place where possible."""
+        seen = array(values, "the values", InvalidOutcome)
+        if seen.shape != (1 + self.thresholds.signs.size,):
+            raise InvalidOutcome(
+                f"the values have shape {seen.shape}; they must be the reward and {self.thresholds.signs.size} costs"
+            )
+        return self.take(self.own(state), self.made(played), seen)
+
+    def absorb_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats]) -> State:
+        """Take in a log as one batch: actions as `logged` returns them, and for each the values (1 + m,)."""
+        for action, seen in zip(actions, values, strict=True):
+            state = self.take(state, Played(action), seen)
+        return state
 
     def follow(self, state: State, decision: Decision) -> State:
         """Return a memory that is prepared to see a decision's candidates again, in place where possible."""
         return state
+
+    def own(self, state: State) -> State:
+        """Return a state that can be this policy's, or refuse it."""
+        memory: Any = getattr(state, "memory", None)
+        plain = isinstance(memory, np.ndarray) and memory.dtype == np.float64 and memory.flags.c_contiguous
+        if not plain or not self.fits(memory):
+            what = f"a memory of shape {memory.shape}" if plain else f"{type(state).__name__} without a plain memory"
+            raise InvalidProblem(
+                f"the state is {what}, which is not this {type(self).__name__}'s; "
+                "give one that its own start or learn returned"
+            )
+        return state
+
+    def made(self, played: Played) -> Played:
+        """Return what this policy can have played, or refuse it."""
+        action = played.action.tolist() if isinstance(played.action, np.ndarray) else played.action
+        try:
+            row = self.logged([played.action])[0]
+        except InvalidActions as error:
+            kind = type(self).__name__
+            raise InvalidOutcome(f"{shown(action)} was played, which is no action of this {kind}: {error}") from None
+        ray = whole_at_least(played.ray, "the index", ELSEWHERE, InvalidOutcome)
+        return Played(row, min(ray, 2**62), number(played.step, "the step", InvalidOutcome))
 
     def values(self, reward: Any, cost: Any) -> Floats:
         """Return the reward and the costs (1 + m,) as they are learned from: finite, signed so that less is better."""
@@ -52,9 +119,24 @@ class Learning:
         """Say whether a memory can be this policy's."""
         return memory.shape == self.start().memory.shape
 
-    @abstractmethod
-    def start(self) -> State:
-        """Return the memory of a policy that has seen nothing."""
+
+def trusting(policy: Any) -> tuple[Callable[..., Decision], Callable[..., State]]:
+    """Return how an agent decides and learns: without the checks of what it has kept itself, where they are ours."""
+    ours = isinstance(policy, Learning)
+    choose = policy.choose if ours and type(policy).decide is Learning.decide else policy.decide
+    if not hasattr(policy, "absorb"):
+        return choose, policy.learn
+    return choose, policy.take if ours and type(policy).absorb is Learning.absorb else policy.absorb
+
+
+def absorbed_log(policy: Any, state: State, actions: Any, values: Sequence[Floats]) -> State:
+    """Return the memory after a log; a policy of someone's own that has no verb for logs learns it row by row."""
+    if hasattr(policy, "absorb_log"):
+        together: State = policy.absorb_log(state, actions, values)
+        return together
+    for action, seen in zip(actions, values, strict=True):
+        state = policy.absorb(state, Played(action), seen)
+    return state
 
 
 def check_unit_range(values: Floats, thresholds: Thresholds, why: str) -> None:

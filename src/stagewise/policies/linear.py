@@ -121,13 +121,13 @@ class LinearPolicy(Learning):
         """Follow the first candidates that are ever offered, until others are."""
         if decision.offered is None:
             return state
-        return State(following(decision.offered, self.flags, self.numbers, state.memory))
+        return State(following(self.logged(decision.offered), self.flags, self.numbers, self.own(state).memory))
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's."""
         return fitting_memory(memory, self.flags)
 
-    def absorb(self, state: State, played: Played, values: Floats) -> State:
+    def take(self, state: State, played: Played, values: Floats) -> State:
         """Take in what was seen with an action, in place."""
         absorbed(played, values, self.flags, self.numbers, state.memory)
         return state
@@ -175,8 +175,10 @@ def fitting_memory(memory: Floats, flags: Ints) -> bool:
     shape = named_shape(flags)
     if memory.ndim != 1 or memory.size < linear.HEAD or memory[0] != shape.dimension:
         return False
+    if not linear.NEVER <= memory[1] <= memory.size:  # false for NaN too
+        return False
     count = int(memory[1])
-    return bool(count == memory[1] >= linear.NEVER) and memory.size == linear.memory_size(shape, max(count, 0))
+    return bool(count == memory[1]) and memory.size == linear.memory_size(shape, max(count, 0))
 
 
 def check_span(features: Floats, span: float) -> None:

@@ -25,7 +25,7 @@ from stagewise.problem.errors import InvalidActions
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds
 from stagewise.records.decision import Decision
-from stagewise.records.draw import FIRST, Draw
+from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,7 +106,7 @@ class LinUCB(Learning):
         linear.start_memory(flags, numbers, memory)
         return memory
 
-    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful of the actions."""
         listed = self.fitting(listed_of(actions))
         count, d = listed.features.shape
@@ -135,7 +135,7 @@ class LinUCB(Learning):
         sized = memory.ndim == 1 and memory.size > linear.HEAD and 1.0 <= memory[0] <= memory.size
         return sized and fitting_memory(memory, self.settings(int(memory[0]))[0])
 
-    def absorb(self, state: State, played: Played, values: Floats) -> State:
+    def take(self, state: State, played: Played, values: Floats) -> State:
         """Take in the reward seen with an action."""
         flags, numbers = self.settings(played.action.size)
         memory = self.memory(state, flags, numbers)
@@ -146,5 +146,6 @@ class LinUCB(Learning):
         """Follow the first candidates that are ever offered, until others are."""
         if decision.offered is None:
             return state
-        flags, numbers = self.settings(decision.offered.shape[1])
-        return State(following(decision.offered, flags, numbers, self.memory(state, flags, numbers)))
+        offered = self.logged(decision.offered)
+        flags, numbers = self.settings(offered.shape[1])
+        return State(following(offered, flags, numbers, self.memory(self.own(state), flags, numbers)))

@@ -24,7 +24,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
-from stagewise.records.draw import FIRST, Draw
+from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,7 +98,7 @@ class OPB(Learning):
         """Return the memory of a policy that has seen nothing."""
         return State(self.model.start())
 
-    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an arm from the best safe mixture."""
         eligible = eligible_arms(actions, self.arms)
         m, home = self.thresholds.values.size, int(self.flags[2])
@@ -122,7 +122,7 @@ class OPB(Learning):
         seen = Evidence(count, float(terms.radius.noise[signal]), least, safe_count, safe_mean)
         return words_for(code, self.thresholds, terms.promise.ceilings, seen)
 
-    def absorb(self, state: State, played: Played, values: Floats) -> State:
+    def take(self, state: State, played: Played, values: Floats) -> State:
         """Take in one pull, in place."""
         opb.absorb(int(played.action), values, self.flags, self.numbers, state.memory)
         return state

@@ -15,7 +15,7 @@ from stagewise.policies.policy import State
 from stagewise.problem.checks import one_of, positive, whole_at_least
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
-from stagewise.records.draw import FIRST, Draw
+from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,7 +54,7 @@ class OPLB(LinearPolicy):
                 "and those of a mean action leave no convex set to choose from, so only method 'lp' plays them"
             )
 
-    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from the best safe mixture."""
         listed, work = (
             self.fitting(listed_of(actions)),

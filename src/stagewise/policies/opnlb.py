@@ -1,6 +1,7 @@
 """OPNLB: optimistic in the reward, pessimistic in the costs, for means that are functions of finite classes."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +27,7 @@ from stagewise.problem.functions import class_of, classes_of
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
-from stagewise.records.draw import FIRST, Draw
+from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,7 +96,7 @@ class OPNLB(Learning):
         """Return the memory of a policy that has seen nothing."""
         return State(self.model.start())
 
-    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from the best safe mixture."""
         offer, places = self.offered(actions)
         values = np.column_stack([self.functions.at(places), self.functions.safe])
@@ -140,7 +141,7 @@ class OPNLB(Learning):
                 "they must agree"
             )
 
-    def absorb(self, state: State, played: Played, values: Floats) -> State:
+    def take(self, state: State, played: Played, values: Floats) -> State:
         """Take in one outcome, in place."""
         place = np.asarray(played.action)[None]
         self.model.absorb(state.memory, self.functions.at(place)[:, 0], values)
@@ -149,6 +150,13 @@ class OPNLB(Learning):
             at_safe = self.model.named(state.memory).at_safe
             at_safe[0] += 1.0
             at_safe[1:] += values
+        return state
+
+    def absorb_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats]) -> State:
+        """Take in a log: what is plausible is judged once, after its last row, so that their order does not matter."""
+        for place, seen in zip(actions, values, strict=True):
+            self.model.add(state.memory, self.functions.at(place[None])[:, 0], seen)
+        self.model.judge(state.memory)
         return state
 
     def logged(self, actions: Any) -> Floats | Ints:

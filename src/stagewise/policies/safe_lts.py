@@ -13,7 +13,7 @@ from stagewise.policies.rays import decision_on_rays, rays_of
 from stagewise.problem.checks import one_of
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
-from stagewise.records.draw import FIRST, Draw
+from stagewise.records.draw import Draw
 
 INFLATIONS = {"theory": safe_lts.THEORY, "none": safe_lts.NONE, "authors": safe_lts.AUTHORS}
 
@@ -50,7 +50,7 @@ class SafeLTS(LinearPolicy):
         """A sampled reward is not raised by the costs' uncertainty."""
         return False
 
-    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays."""
         rays = self.fitting(rays_of(actions))
         flags, numbers = self.flags, self.numbers

@@ -24,13 +24,14 @@ from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.policy import Played, Policy
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.ucb import UCB
-from stagewise.problem.checks import number, shown
+from stagewise.problem.checks import number, one_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.functions import FunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
 FORMAT, VERSION = "stagewise-agent", 2
+ORDERS = ("decision", "arrival")
 KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
@@ -51,6 +52,8 @@ class Saved(NamedTuple):
     seed: int
     round: int
     waiting: dict[int, Played]  # by round
+    order: str
+    held: dict[int, tuple[Played, Floats]]  # by round
 
 
 def check_kind(value: Any) -> None:
@@ -95,7 +98,16 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def written(path: Path, policy: Policy, memory: Floats, seed: int, round_: int, waiting: dict[str, Any]) -> None:
+def written(
+    path: Path,
+    policy: Policy,
+    memory: Floats,
+    seed: int,
+    round_: int,
+    waiting: dict[str, Any],
+    order: str,
+    held: dict[str, Any],
+) -> None:
     """Write the file beside its place, then move it there in one step."""
     content = {
         "format": FORMAT,
@@ -105,6 +117,8 @@ def written(path: Path, policy: Policy, memory: Floats, seed: int, round_: int, 
         "round": round_,
         "memory": memory.tolist(),
         "waiting": waiting,
+        "order": order,
+        "held": held,
     }
     if path.is_dir() or not path.parent.is_dir():
         wrong = f"{path} is a folder" if path.is_dir() else f"there is no folder {path.parent}"
@@ -171,6 +185,13 @@ def read(path: Path) -> Saved:
         memory = np.array(content["memory"], dtype=np.float64)
         seed, round_ = whole(content["seed"], "seed", 2**64), whole(content["round"], "round", 2**62)
         waiting = {whole(int(r), "round", round_): played(policy, *entry) for r, entry in content["waiting"].items()}
+        order = one_of(content.get("order", ORDERS[0]), ORDERS, "order")
+        held = {
+            whole(int(r), "round", round_): (played(policy, *entry[:3]), policy.values(*entry[3:]))
+            for r, entry in content.get("held", {}).items()
+        }
+        if any(r in waiting or r < min(waiting, default=round_) for r in held):
+            raise InvalidProblem("an outcome in it is held that waits for nothing")
     except StagewiseError as error:
         raise InvalidFile(f"{path} holds settings that are refused: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -179,7 +200,7 @@ def read(path: Path) -> Saved:
         raise InvalidFile(f"{path} holds a memory that does not fit its policy")
     if content.pop("digest", None) not in (None, digest(content)):  # files of old have none
         raise InvalidFile(f"{path} was changed after it was saved, so that its digest is another; restore a backup")
-    return Saved(policy, memory, seed, round_, waiting)
+    return Saved(policy, memory, seed, round_, waiting, order, held)
 
 
 def whole(value: Any, name: str, end: int) -> int:
@@ -194,3 +215,13 @@ def played(policy: Policy, action: Any, index: Any, step: Any) -> Played:
     row = policy.logged([action])[0]
     place = whole(index - ELSEWHERE, "index", 2**62) + ELSEWHERE
     return Played(row if isinstance(action, list) else int(row), place, number(step, "step", InvalidProblem))
+
+
+def entry_of(played: Played) -> list[Any]:
+    """Return what was played as `played` reads it."""
+    return [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]
+
+
+def held_entry(policy: Policy, played: Played, values: Floats) -> list[Any]:
+    """Return what was played and its outcome in the user's own direction, so that reading can check it again."""
+    return [*entry_of(played), float(values[0]), policy.thresholds.in_units(values[1:]).tolist()]

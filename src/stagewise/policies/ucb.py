@@ -20,7 +20,7 @@ from stagewise.problem.checks import size_of
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds
 from stagewise.records.decision import Decision
-from stagewise.records.draw import FIRST, Draw
+from stagewise.records.draw import Draw
 from stagewise.records.explanation import Row, Table
 
 
@@ -81,7 +81,7 @@ class UCB(Learning):
         """Return the memory of a policy that has seen nothing."""
         return State(self.model.start())
 
-    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful arm."""
         eligible = eligible_arms(actions, self.arms)
         hoped = np.empty(self.arms)
@@ -101,7 +101,7 @@ class UCB(Learning):
             check_unit_range(values, NO_THRESHOLDS, ranged(self.radius))
         return values
 
-    def absorb(self, state: State, played: Played, values: Floats) -> State:
+    def take(self, state: State, played: Played, values: Floats) -> State:
         """Take in one pull, in place."""
         opb.absorb(int(played.action), values, self.flags, self.numbers, state.memory)
         return state

@@ -18,6 +18,7 @@ PerSignal = float | Sequence[float] | Floats  # one number for all signals, or o
 LARGEST = 1e100  # beyond it a square cannot be told from infinity
 MANY = 2**62  # what is counted stays below it
 MOST = 10_000_000  # actions, or features: more would not fit into memory
+DEEPEST = 16  # levels of lists in lists: no table has as many
 TRUTHS = (bool, np.bool_)
 NO_NUMBERS = (str, bytes, bytearray, complex, np.complexfloating, np.timedelta64, np.datetime64, type(None))
 
@@ -137,7 +138,15 @@ def missing(value: Any, names: Sequence[str]) -> list[str]:
 def as_array(
     value: Any, name: str, error: type[StagewiseError] = InvalidProblem, rule: str = "a rectangular array of numbers"
 ) -> npt.NDArray[Any]:
-    """Return what NumPy makes of a value, whatever its type."""
+    """Return what NumPy makes of a value, whatever its type.
+
+    NumPy follows a list that holds itself twice down 2⁶⁴ paths, until the memory is full; so depth is looked at first.
+    """
+    inner, depth = value, 0
+    while isinstance(inner, list | tuple) and inner and depth < DEEPEST:
+        inner, depth = inner[0], depth + 1
+    if depth == DEEPEST:
+        raise error(f"{name} must be {rule}; there are lists in lists more than {DEEPEST} levels deep")
     try:
         return np.asarray(value)
     except ValueError:

@@ -1,0 +1,214 @@
+"""In which order an agent learns: that of its decisions, whatever order their outcomes come in."""
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.policies.agents import NAN, ONE, PULLS, WITH_ONE_COST, choices, remembered
+from tests.policies.test_agent import ThreeVerbs
+from tests.problem.refusal import refused
+
+from stagewise import Agent, InvalidFile, InvalidOutcome, InvalidProblem, Outcome, State
+
+SEVERAL = {"LCLUCB": ONE, "OPB": PULLS, "SafeLTS": WITH_ONE_COST["SafeLTS"], "three verbs": ThreeVerbs()}
+several = pytest.mark.parametrize("policy", SEVERAL.values(), ids=SEVERAL)
+
+
+def outcome_of(round_: int) -> Outcome:
+    return Outcome(0.1 * round_, 0.05 * round_)
+
+
+def open_agent(policy: Any, count: int = 6, **settings: Any) -> tuple[Agent, list[Any]]:
+    agent = Agent(policy, seed=5, **settings)
+    return agent, [agent.decide(choices(policy)) for _ in range(count)]
+
+
+def tell(agent: Agent, round_: int) -> None:
+    agent.learn(round_, *outcome_of(round_))
+
+
+def state_after(policy: Any, decisions: list[Any], rounds: list[int]) -> bytes:
+    state: State = policy.start()
+    if hasattr(policy, "follow"):
+        state = policy.follow(state, decisions[0])
+    for round_ in rounds:
+        state = policy.learn(state, decisions[round_], outcome_of(round_))
+    return state.memory.tobytes()
+
+
+@several
+def test_an_outcome_waits_until_every_earlier_decision_is_answered(policy: Any) -> None:
+    agent, decisions = open_agent(policy)
+    learned = {4: [], 1: [], 0: [0, 1], 3: [0, 1], 2: [0, 1, 2, 3, 4], 5: [0, 1, 2, 3, 4, 5]}
+    for count, (round_, known) in enumerate(learned.items(), start=1):
+        tell(agent, round_)
+        assert agent.state.memory.tobytes() == state_after(policy, decisions, known)
+        assert (agent.waiting, agent.held) == (6 - count, count - len(known))
+
+
+@several
+def test_by_arrival_an_outcome_is_learned_at_once(policy: Any) -> None:
+    agent, decisions = open_agent(policy, order="arrival")
+    rounds = [4, 1, 0, 3]
+    for count, round_ in enumerate(rounds, start=1):
+        tell(agent, round_)
+        assert agent.state.memory.tobytes() == state_after(policy, decisions, rounds[:count])
+        assert (agent.waiting, agent.held) == (6 - count, 0)
+
+
+@several
+def test_giving_up_releases_what_was_held_behind(policy: Any) -> None:
+    agent, decisions = open_agent(policy)
+    for round_ in (5, 3, 1):
+        tell(agent, round_)
+    assert agent.forget(before=2) == 1
+    assert (agent.waiting, agent.held) == (2, 2)
+    assert agent.state.memory.tobytes() == state_after(policy, decisions, [1])
+    assert agent.forget(before=5) == 2
+    assert (agent.waiting, agent.held) == (0, 0)
+    assert agent.state.memory.tobytes() == state_after(policy, decisions, [1, 3, 5])
+
+
+def test_after_a_gap_that_was_given_up_the_oldest_open_decision_is_learned_at_once() -> None:
+    agent, decisions = open_agent(ONE)
+    agent.forget(before=3)
+    tell(agent, 3)
+    assert agent.held == 0
+    assert agent.state.memory.tobytes() == state_after(ONE, decisions, [3])
+
+
+def test_an_outcome_counts_once_while_it_is_held() -> None:
+    agent, decisions = open_agent(ONE)
+    tell(agent, 2)
+    before = remembered(agent)
+    for again in (2, decisions[2]):
+        with refused(InvalidOutcome, "round 2", "given already"):
+            agent.learn(again, 0.9, 0.9)
+    assert (remembered(agent), agent.held) == (before, 1)
+
+
+@several
+def test_a_bad_outcome_is_refused_when_it_is_given(policy: Any) -> None:
+    agent, _ = open_agent(policy)
+    kind = InvalidOutcome if policy is not SEVERAL["three verbs"] else TypeError
+    for reward in (None, "much"):
+        with pytest.raises(kind):
+            agent.learn(3, reward, 0.1)
+    assert (agent.waiting, agent.held) == (6, 0)
+    tell(agent, 3)
+    for round_ in (0, 1, 2):
+        tell(agent, round_)
+    assert agent.held == 0
+
+
+def test_a_held_outcome_stays_what_it_was() -> None:
+    """A list that the caller goes on using must not change what is learned later."""
+
+    class Costs(ThreeVerbs):
+        def learn(self, state: State, decision: Any, outcome: Outcome) -> State:
+            return State(state.memory + outcome.cost[0])
+
+    for policy in (ONE, Costs()):
+        agent, _ = open_agent(policy, 2)
+        other, _ = open_agent(policy, 2)
+        costs = [0.25]
+        agent.learn(1, 0.5, costs)
+        costs[0] = 0.75
+        other.learn(1, 0.5, [0.25])
+        for one in (agent, other):
+            one.learn(0, 0.5, [0.1])
+        assert agent.state.memory.tobytes() == other.state.memory.tobytes()
+
+
+@pytest.mark.parametrize("order", ["", "Decision", None, True, 0, ["decision"], NAN], ids=repr)
+def test_an_order_that_is_none_is_refused(order: Any) -> None:
+    with refused(InvalidProblem, "order is", "'decision'", "'arrival'"):
+        Agent(ONE, order=order)
+
+
+@pytest.mark.parametrize("again", [lambda a: pickle.loads(pickle.dumps(a)), copy.deepcopy], ids=["pickle", "copy"])
+@several
+def test_a_copy_holds_what_was_held(again: Any, policy: Any) -> None:
+    agent, decisions = open_agent(policy)
+    tell(agent, 1)
+    other = again(agent)
+    tell(other, 0)
+    assert (agent.held, other.held) == (1, 0)
+    assert other.state.memory.tobytes() == state_after(policy, decisions, [0, 1])
+
+
+@pytest.mark.parametrize("policy", list(WITH_ONE_COST.values()), ids=WITH_ONE_COST)
+@pytest.mark.parametrize("order", ["decision", "arrival"])
+def test_a_saved_agent_keeps_its_order_and_what_it_holds(policy: Any, order: str, tmp_path: Path) -> None:
+    agent, _ = open_agent(policy, order=order)
+    for round_ in (4, 2, 0):
+        tell(agent, round_)
+    agent.save(tmp_path / "agent.json")
+    other = Agent.load(tmp_path / "agent.json")
+    assert (other.order, other.waiting, other.held) == (order, 3, 2 if order == "decision" else 0)
+    with refused(InvalidOutcome, "round 4", "given already"):
+        tell(other, 4)
+    for one in (agent, other):
+        tell(one, 1)
+        one.forget(before=4)
+    assert remembered(other) == remembered(agent)
+    assert (other.held, agent.held) == (0, 0)
+
+
+def rewritten(path: Path, **changes: Any) -> Path:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content.update(changes)
+    kept = {name: value for name, value in content.items() if value is not None and name != "digest"}
+    path.write_text(json.dumps(kept), encoding="utf-8")
+    return path
+
+
+def saved_with_one_held(folder: Path) -> Path:
+    agent, _ = open_agent(ONE, 3)
+    tell(agent, 1)
+    agent.save(folder / "agent.json")
+    return folder / "agent.json"
+
+
+def test_a_file_of_old_is_in_the_order_of_decisions_and_holds_nothing(tmp_path: Path) -> None:
+    path = rewritten(saved_with_one_held(tmp_path), order=None, held=None)
+    agent = Agent.load(path)
+    assert (agent.order, agent.waiting, agent.held) == ("decision", 2, 0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"order": "any"},
+        {"order": 3},
+        {"held": [1]},
+        {"held": {"1": None}},
+        {"held": {"x": [[0.1, 0.1], 0, 0.5, 0.1, [0.1]]}},
+        {"held": {"3": [[0.1, 0.1], 0, 0.5, 0.1, [0.1]]}},
+        {"held": {"0": [[0.1, 0.1], 0, 0.5, 0.1, [0.1]]}},
+        {"held": {"1": [[0.1], 0, 0.5, 0.1, [0.1]]}},
+        {"held": {"1": [[0.1, 0.1], 0, 0.5, "x", [0.1]]}},
+        {"held": {"1": [[0.1, 0.1], 0, 0.5, 0.1, [0.1, 0.2]]}},
+        {"held": {"1": [[0.1, 0.1], 0, 0.5, 0.1]}},
+    ],
+    ids=str,
+)
+def test_a_file_that_holds_what_cannot_be_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
+    path = rewritten(saved_with_one_held(tmp_path), **changes)
+    with refused(InvalidFile, path):
+        Agent.load(path)
+
+
+def test_many_open_decisions_answered_from_both_ends_are_all_learned() -> None:
+    agent = Agent(ThreeVerbs())
+    for _ in range(20_000):
+        agent.decide(None)
+    for round_ in range(19_999, 9_999, -1):
+        agent.learn(round_, 1.0)
+    assert agent.held == 10_000
+    for round_ in range(10_000):
+        agent.learn(round_, 1.0)
+    assert (agent.held, agent.state.memory.tolist()) == (0, [20_000.0])

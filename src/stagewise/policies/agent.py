@@ -124,6 +124,9 @@ class Agent:
     def learn_log(self, features: Any, rewards: Any, costs: Any = None) -> None:
         """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
 
+        Costs may also be a mapping of columns by name, or a data frame whose columns have the limits' names. True and
+        False count as 1 and 0.
+
         The bounds stay valid as long as each logged action was chosen without looking at its own outcome or later ones.
         """
         if not self._in_place:

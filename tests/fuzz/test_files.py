@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.fuzz.agents import POLICIES, working
 from tests.fuzz.attack import Fault, faults, pairs, refused, singles
@@ -127,3 +128,12 @@ def test_hostile_settings_in_a_file_are_refused_in_a_sentence() -> None:
             except Fault as fault:
                 found.append(f"{line} replaced by {value[:50]}: {fault}")
     assert found == []
+
+
+def test_counts_of_numpy_are_written_as_numbers(tmp_path: Path) -> None:
+    three = np.int64(3)
+    settings = {"rounds": three, "runs": three, "seed": np.uint64(1), "backend": "python", "progress": False}
+    certificate = sw.certify(PULLS, ARMS, out=tmp_path / "certificate", **settings)
+    assert sw.Certificate.load(tmp_path / "certificate").content == certificate.content
+    sw.simulate(PULLS, ARMS, out=tmp_path / "result", record=np.array(2), **settings)
+    assert sw.Result.load(tmp_path / "result").manifest["seed"] == 1

@@ -273,8 +273,8 @@ def built_kernel(name: str, table: Any) -> Any:
     keys = [field.name for field in dataclasses.fields(kind)] if kind else []
     if kind is None or set(settings) - set(keys) or ("lengthscale" in keys and "lengthscale" not in settings):
         raise InvalidFile(
-            f"{name} is {shown(table)}; it must be a table with kind = 'rbf' or 'matern' and a lengthscale, the "
-            "latter with smoothness = 0.5, 1.5 or 2.5 if not 2.5, or kind = 'linear' alone"
+            f"{name} is {shown(table)}; it must be a table with kind = 'rbf' or 'matern' and a lengthscale, the latter "
+            "with smoothness = 0.5, 1.5 or 2.5 if not 2.5, or kind = 'linear' alone"
         )
     return kind(**settings)
 

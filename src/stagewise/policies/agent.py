@@ -162,6 +162,9 @@ class Agent:
     def learn_log(self, features: Any, rewards: Any, costs: Any = None) -> None:
         """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
 
+        Costs may also be a mapping of columns by name, or a data frame whose columns have the limits' names. True and
+        False count as 1 and 0.
+
         The bounds stay valid as long as each logged action was chosen without looking at its own outcome or later ones.
         A log is one batch, in whatever order its rows stand, and is learned at once, also while decisions are open:
         then nothing offered so far may depend on its outcomes, nor its actions on the outcomes that are still open.

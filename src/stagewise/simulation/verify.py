@@ -89,7 +89,7 @@ def verify(
 
 def same_arithmetic(made: dict[str, Any]) -> bool:
     """Say whether a certificate was made by what would play it now, so that the very bits must be the same."""
-    return made["versions"] == packages() and made["machine"].split(",")[0] == machine().split(",")[0]
+    return bool(made["versions"] == packages() and made["machine"].split(",")[0] == machine().split(",")[0])
 
 
 def unequal(batch: dict[str, Any], played: Findings, bits: bool, near: float) -> list[str]:

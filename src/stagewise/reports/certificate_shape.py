@@ -202,7 +202,8 @@ def parsed(text: str, place: Any) -> dict[str, Any]:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))[:80]
-        wrong = f"{where} is {shown(first['input'])}: {first['msg'][0].lower()}{first['msg'][1:160]}"
+        given = "" if isinstance(first["input"], dict | list) else f" is {shown(first['input'])}"
+        wrong = f"{where}{given}: {first['msg'][0].lower()}{first['msg'][1:160]}"
         raise InvalidFile(f"{place} is no certificate that can be read: {wrong}") from None
     return content
 

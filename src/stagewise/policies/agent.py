@@ -1,17 +1,21 @@
 """An agent: a policy with its memory and its seed, for use by hand."""
 
 from collections.abc import Mapping
+from copy import copy, deepcopy
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from stagewise.files.paths import content_of, path_of
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
+from stagewise.policies.ownership import Ownership
 from stagewise.policies.policy import Played, Policy, State, check_verbs
-from stagewise.policies.saved import check_kind, check_same, read, written
-from stagewise.problem.checks import array, is_listing, seed_of, shown
+from stagewise.policies.same import check_same
+from stagewise.policies.saved import check_kind, read, written
+from stagewise.problem.checks import array, is_listing, seed_of, shown, switch
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
@@ -44,14 +48,23 @@ class Agent:
         self._state: State = policy.start()
         self._open: dict[int, Any] = {}  # by round: what was played, or the decision where only three verbs are known
         self._in_place, self._follows = hasattr(policy, "absorb"), hasattr(policy, "follow")
-        self._alone = Lock()
+        self._files = Ownership()
+        self._alone, self._saving = Lock(), Lock()  # the second is taken first
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return a moment of the agent that nobody shares, for a copy or a pickle, whatever other threads do."""
         with self._alone:
-            return {name: value for name, value in vars(self).items() if name != "_alone"}
+            kept = {name: value for name, value in vars(self).items() if name not in ("_alone", "_saving")}
+            state = State(self._state.memory.copy()) if self._in_place else deepcopy(self._state)
+            # the policy too, since it works out some of its numbers when they are first asked for
+            return (
+                kept
+                | {"policy": copy(self.policy), "_state": state, "_open": dict(self._open)}
+                | {"_files": self._files.copied()}
+            )
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept, _alone=Lock())
+        vars(self).update(kept, _alone=Lock(), _saving=Lock())
 
     @property
     def state(self) -> State:
@@ -143,30 +156,56 @@ class Agent:
             for action, value in zip(actions, values, strict=True):
                 self._state = self.policy.absorb(self._state, Played(action), value)
 
-    def save(self, path: str | Path) -> None:
-        """Write policy, memory, seed and open decisions to a JSON file, all or nothing."""
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write policy, memory, seed and open decisions to a JSON file, all or nothing; others decide meanwhile.
+
+        The path must be new, or hold what this agent loaded or saved there last: then nobody else went on from it.
+        `overwrite` replaces any plain file.
+        """
+        place, replaces = path_of(path), switch(overwrite, "overwrite")
         check_kind(self.policy)
-        with self._alone:
-            waiting = {
-                str(round_): [np.asarray(played.action).tolist(), played.ray, played.step]
-                for round_, played in self._open.items()
-            }
-            written(Path(path), self.policy, self._state.memory, self.seed, self.round, waiting)
+        with self._saving:
+            with self._alone:
+                memory, round_, waiting = self._state.memory.copy(), self.round, dict(self._open)
+
+            def encode(stamp: dict[str, Any]) -> bytes:
+                return written(
+                    self.policy,
+                    {
+                        **stamp,
+                        "seed": self.seed,
+                        "round": round_,
+                        "memory": memory.tolist(),
+                        "waiting": {str(r): listed(played) for r, played in waiting.items()},
+                    },
+                )
+
+            self._files.write(place, encode, round_, replaces)
 
     @classmethod
     def load(cls, path: str | Path, policy: Policy | None = None) -> "Agent":
         """Return the saved agent; it goes on as if it had never stopped, to the bit.
 
         It has the policy of the file. With `policy` a file of another policy, or of other settings, is refused.
+        Of several that load one file the first to save keeps it, and the others are refused.
         """
-        saved = read(Path(path))
+        place = path_of(path)
+        content = content_of(place)
+        saved = read(place, content)
         if policy is not None:
-            check_same(Path(path), saved.policy, policy)
+            check_same(place, saved.policy, policy)
         agent = cls(saved.policy, saved.seed)
         agent.round = saved.round
         agent._state = State(saved.memory)
         agent._open = saved.waiting
+        agent._files = Ownership(saved.generation)
+        agent._files.learn(place, content, saved.round)
         return agent
+
+
+def listed(played: Played) -> list[Any]:
+    """Return what was played as a file holds it."""
+    return [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]
 
 
 def logged_row(policy: Policy, row: int, reward: float, cost: Any) -> Floats:

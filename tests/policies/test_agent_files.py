@@ -25,6 +25,7 @@ from stagewise import (
     Arms,
     AtLeast,
     InvalidFile,
+    InvalidProblem,
     LinUCB,
     RelativeToSafe,
     SafeAction,
@@ -192,6 +193,13 @@ def test_an_action_that_was_never_played_is_refused(policy: Any, action: Any, pa
     """Kernels do not check bounds: an arm or a vector that does not fit would write where nothing is."""
     path = rewritten(written(tmp_path, policy), entry(0, action))
     with refused(InvalidFile, path, REFUSED, part):
+        Agent.load(path)
+
+
+@pytest.mark.parametrize("arms", [10**15, 10**400, 4], ids=["too many", "400 digits", "one more"])
+def test_arms_beyond_those_of_the_memory_are_refused(arms: int, tmp_path: Path) -> None:
+    path = rewritten(written(tmp_path, PULLS), setting("arms", arms))
+    with refused(InvalidFile, path):
         Agent.load(path)
 
 
@@ -403,6 +411,14 @@ def test_a_write_that_fails_leaves_the_old_file(step: str, tmp_path: Path, monke
     assert Agent.load(path).round == 6
     agent.save(path)
     assert Agent.load(path).round == 7
+
+
+def test_a_memory_that_no_file_can_hold_is_refused_when_it_is_saved(tmp_path: Path) -> None:
+    agent = Agent(LINEAR)
+    agent._state.memory[-1] = np.inf
+    with refused(InvalidProblem, "cannot be saved", "not finite"):
+        agent.save(tmp_path / "agent.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 class Unknown:

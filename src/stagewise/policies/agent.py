@@ -14,7 +14,7 @@ from stagewise.kernels.draw import signed
 from stagewise.policies.ownership import Ownership
 from stagewise.policies.policy import Played, Policy, State, check_verbs
 from stagewise.policies.same import check_same
-from stagewise.policies.saved import check_kind, read, written
+from stagewise.policies.saved import check_kind, entry_of, read, written
 from stagewise.problem.checks import array, is_listing, seed_of, shown, switch
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.records.decision import Decision
@@ -55,13 +55,11 @@ class Agent:
         """Return a moment of the agent that nobody shares, for a copy or a pickle, whatever other threads do."""
         with self._alone:
             kept = {name: value for name, value in vars(self).items() if name not in ("_alone", "_saving")}
-            state = State(self._state.memory.copy()) if self._in_place else deepcopy(self._state)
-            # the policy too, since it works out some of its numbers when they are first asked for
-            return (
-                kept
-                | {"policy": copy(self.policy), "_state": state, "_open": dict(self._open)}
-                | {"_files": self._files.copied()}
-            )
+            kept |= {name: dict(value) for name, value in kept.items() if isinstance(value, dict)}
+            kept["policy"] = copy(self.policy)  # it works out some of its numbers when they are first asked for
+            kept["_state"] = State(self._state.memory.copy()) if self._in_place else deepcopy(self._state)
+            kept["_files"] = self._files.copied()
+            return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept, _alone=Lock(), _saving=Lock())
@@ -176,7 +174,7 @@ class Agent:
                         "seed": self.seed,
                         "round": round_,
                         "memory": memory.tolist(),
-                        "waiting": {str(r): listed(played) for r, played in waiting.items()},
+                        "waiting": {str(r): entry_of(played) for r, played in waiting.items()},
                     },
                 )
 
@@ -201,11 +199,6 @@ class Agent:
         agent._files = Ownership(saved.generation)
         agent._files.learn(place, content, saved.round)
         return agent
-
-
-def listed(played: Played) -> list[Any]:
-    """Return what was played as a file holds it."""
-    return [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]
 
 
 def logged_row(policy: Policy, row: int, reward: float, cost: Any) -> Floats:

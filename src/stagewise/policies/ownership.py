@@ -66,6 +66,7 @@ def strange(path: Path) -> str:
 def changed(path: Path, round_: int) -> str:
     """Say that a file was this agent's."""
     return (
-        f"{named(path)} was saved by another since this agent had it at round {round_}; if that one went on from there "
-        "too, both drew the same random numbers; nothing was written, so load it again, or save under another name"
+        f"{named(path)} was saved or changed by another since this agent had it at round {round_}; if that one went "
+        "on from there, both drew the same random numbers; nothing was written, so load it again, or save under "
+        "another name"
     )

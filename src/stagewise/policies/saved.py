@@ -108,7 +108,13 @@ def pieces(content: Mapping[str, Any]) -> Iterator[str]:
 def written(policy: Policy, content: Mapping[str, Any]) -> bytes:
     """Return a file: the policy and what its agent knows, closed by a digest of all that."""
     head = {"format": FORMAT, "version": VERSION, "policy": encoded(policy)}
-    told = "".join(pieces({**head, **content})).encode()
+    try:
+        told = "".join(pieces({**head, **content})).encode()
+    except ValueError:
+        raise InvalidProblem(
+            "the agent cannot be saved, since its memory holds numbers that are not finite; outcomes of too many sizes "
+            "were learned, so start a new agent with scaled rewards and costs"
+        ) from None
     return told[:-1] + f', "digest": "{fingerprint(told)}"}}'.encode()
 
 
@@ -142,7 +148,7 @@ def check_version(path: Path, content: Any) -> None:
     if type(version) is not int or version not in (FIRST_VERSION, VERSION):
         raise InvalidFile(
             f"{named(path)} has version {shown(version)}; this stagewise reads version {VERSION} and before, "
-            "so use the one that wrote it"
+            "so use the one that wrote it, or start a new agent and give it the log (learn_log)"
         )
 
 
@@ -156,11 +162,12 @@ def taken(path: Path, content: dict[str, Any]) -> Saved:
         seed, round_ = whole(content["seed"], "seed", 2**64), whole(content["round"], "round", 2**62)
         waiting = {whole(int(r), "round", round_): played(policy, *entry) for r, entry in content["waiting"].items()}
         generation = whole(content["generation"], "generation", 2**62) if content["version"] == VERSION else 0
+        fits = policy.fits(memory) and bool(np.isfinite(memory).all())
     except StagewiseError as error:
         raise InvalidFile(f"{named(path)} holds settings that are refused: {brief(error)}") from None
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         raise InvalidFile(f"{named(path)} lacks something or holds it in another form: {brief(error)}") from None
-    if not policy.fits(memory) or not np.isfinite(memory).all():
+    if not fits:
         raise InvalidFile(f"{named(path)} holds a memory that does not fit its policy")
     return Saved(policy, memory, seed, round_, waiting, generation)
 
@@ -201,3 +208,8 @@ def played(policy: Policy, action: Any, index: Any, step: Any) -> Played:
     row = policy.logged([action])[0]
     place = whole(index - ELSEWHERE, "index", 2**62) + ELSEWHERE
     return Played(row if isinstance(action, list) else int(row), place, number(step, "step", InvalidProblem))
+
+
+def entry_of(played: Played) -> list[Any]:
+    """Return what was played as `played` reads it."""
+    return [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]

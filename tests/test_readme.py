@@ -22,7 +22,7 @@ def test_the_production_page_prints_what_it_shows(
     monkeypatch.chdir(tmp_path)
     text = (README.parent / "docs" / "production.md").read_text(encoding="utf-8")
     snippets = re.findall(r"^ *```python\n(.*?)```(?:\s*```text\n(.*?)```)?", text, re.DOTALL | re.MULTILINE)
-    assert len(snippets) == 5
+    assert len(snippets) == 6
     known: dict[str, object] = {}
     for code, shown in snippets:
         exec(compile(textwrap.dedent(code), "production.md", "exec"), known)

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import stat
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -22,6 +24,7 @@ from stagewise import (
     Arms,
     AtLeast,
     InvalidFile,
+    InvalidProblem,
     LinUCB,
     RelativeToSafe,
     SafeAction,
@@ -32,6 +35,9 @@ from stagewise.policies import saved
 LINEAR = LCLUCB(safe_action=SafeAction(features=[0.3, 0.4], reward=0.1, cost=0.1), threshold=0.5, noise=0.1)
 PULLS = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.1), threshold=0.5)
 FREE = LinUCB(noise=0.1)
+NAMED = LCLUCB(
+    safe_action=SafeAction(features=[0.3, 0.4], cost={"a": 0.1, "b": 0.2}), threshold={"a": 0.5, "b": 0.4}, noise=0.1
+)
 
 
 def written(folder: Path, policy: Any = LINEAR) -> Path:
@@ -42,15 +48,18 @@ def written(folder: Path, policy: Any = LINEAR) -> Path:
         agent.learn(agent.decide(actions), reward=0.5, cost=0.1)
     agent.decide(actions)
     agent.decide(actions)
-    agent.save(folder / "agent.json")
+    agent.save(folder / "agent.json", overwrite=True)
     return folder / "agent.json"
 
 
-def rewritten(path: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
-    """Change the content of a file, or replace it by what `change` returns."""
+def rewritten(path: Path, change: Callable[[dict[str, Any]], Any], signed: bool = True) -> Path:
+    """Change the content of a file, or replace it by what `change` returns; signed: with a digest that fits."""
     content = json.loads(path.read_text(encoding="utf-8"))
     replaced = change(content)
-    path.write_text(json.dumps(content if replaced is None else replaced), encoding="utf-8")
+    content = content if replaced is None else replaced
+    if signed and isinstance(content, dict) and "digest" in content:
+        content["digest"] = saved.digest(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
     return path
 
 
@@ -80,90 +89,124 @@ def without(key: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda content: {name: value for name, value in content.items() if name != key}
 
 
+def entry(place: int, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Replace a part of every decision that waits: 0 is the action, 1 its place, 2 the step."""
+    return waiting(lambda entries: {r: [*e[:place], value, *e[place + 1 :]] for r, e in entries.items()})
+
+
+LACKS, REFUSED = "lacks something or holds it in another form", "holds settings that are refused"
+NO_FIT = "holds a memory that does not fit its policy"
+
 SPOILED: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {
     "newer version": (put("version", 3), ["version 3", "reads version 2"]),
     "older version": (put("version", 1), ["version 1", "reads version 2", "learn_log"]),
     "no version": (without("version"), ["version None", "reads version 2"]),
     "version as text": (put("version", "1"), ["version '1'", "reads version 2"]),
+    "version as a truth": (put("version", True), ["version True", "reads version 2"]),
+    "version in a list": (put("version", [1]), ["version [1]", "reads version 2"]),
     "other format": (put("format", "pickle"), ["not a saved agent", "stagewise-agent"]),
     "no format": (without("format"), ["not a saved agent", "stagewise-agent"]),
     "a list": (lambda content: [content], ["not a saved agent"]),
     "a number": (lambda content: 3, ["not a saved agent"]),
-    "no policy": (without("policy"), ["policy"]),
-    "no seed": (without("seed"), ["seed"]),
-    "no round": (without("round"), ["round"]),
-    "no memory": (without("memory"), ["memory"]),
-    "no waiting": (without("waiting"), ["waiting"]),
-    "a policy of text": (put("policy", "LCLUCB"), []),
-    "an unknown policy": (put("policy", {"kind": "Magic", "settings": {}}), ["Magic"]),
-    "a policy without settings": (put("policy", {"kind": "LCLUCB"}), ["settings"]),
-    "a policy that is none": (put("policy", {"kind": "AtLeast", "settings": {"value": 0.1}}), []),
-    "an unknown setting": (setting("magic", 1), ["magic"]),
-    "a refused setting": (setting("delta", 5), ["refused", "delta is 5.0", "between 0 and 1"]),
-    "a threshold without slack": (setting("threshold", 0.05), ["refused", "no slack"]),
-    "a memory cut short": (memory(lambda values: values[:-1]), ["memory", "fit"]),
-    "a memory too long": (memory(lambda values: [*values, 0.0]), ["memory", "fit"]),
-    "an empty memory": (memory(lambda values: []), ["memory", "fit"]),
-    "a nested memory": (memory(lambda values: [values]), ["memory", "fit"]),
-    "nan in the memory": (memory(lambda values: [float("nan"), *values[1:]]), ["memory", "fit"]),
-    "infinity in the memory": (memory(lambda values: [float("inf"), *values[1:]]), ["memory", "fit"]),
-    "null in the memory": (memory(lambda values: [None, *values[1:]]), ["memory"]),
-    "text in the memory": (memory(lambda values: ["x", *values[1:]]), []),
-    "a memory of text": (put("memory", "0.1"), []),
-    "a seed of text": (put("seed", "x"), []),
-    "a negative seed": (put("seed", -1), ["seed is -1"]),
-    "a seed too large": (put("seed", 2**64), ["seed"]),
-    "a fraction for a seed": (put("seed", 1.5), ["seed"]),
-    "a negative round": (put("round", -1), ["round"]),
-    "a round of text": (put("round", "x"), []),
-    "a round before those waiting": (put("round", 3), ["round"]),
-    "waiting in a list": (waiting(lambda entries: [1, 2]), []),
-    "waiting for a word": (waiting(lambda entries: {"x": next(iter(entries.values()))}), []),
-    "waiting for nothing": (waiting(lambda entries: dict.fromkeys(entries)), []),
+    "no policy": (without("policy"), [LACKS, "KeyError('policy')"]),
+    "no seed": (without("seed"), [LACKS, "KeyError('seed')"]),
+    "no round": (without("round"), [LACKS, "KeyError('round')"]),
+    "no memory": (without("memory"), [LACKS, "KeyError('memory')"]),
+    "no waiting": (without("waiting"), [LACKS, "KeyError('waiting')"]),
+    "no generation": (without("generation"), [LACKS, "KeyError('generation')"]),
+    "no digest": (without("digest"), ["has no digest"]),
+    "a policy of text": (put("policy", "LCLUCB"), [REFUSED, "the policy in it is none"]),
+    "an unknown policy": (put("policy", {"kind": "Magic", "settings": {}}), [LACKS, "KeyError('Magic')"]),
+    "a policy of many kinds": (put("policy", {"kind": ["LCLUCB"], "settings": {}}), [LACKS, "unhashable"]),
+    "a policy without settings": (put("policy", {"kind": "LCLUCB"}), [LACKS, "KeyError('settings')"]),
+    "a policy that is none": (
+        put("policy", {"kind": "AtLeast", "settings": {"value": 0.1}}),
+        [REFUSED, "the policy in it is none"],
+    ),
+    "an unknown setting": (setting("magic", 1), [LACKS, "magic"]),
+    "a refused setting": (setting("delta", 5), [REFUSED, "delta is 5.0", "between 0 and 1"]),
+    "a setting that is no number": (setting("noise", float("nan")), [REFUSED, "noise", "nan", "finite"]),
+    "a setting of 400 digits": (setting("noise", 10**400), [REFUSED, "noise", "a double can hold"]),
+    "a threshold without slack": (setting("threshold", 0.05), [REFUSED, "no slack"]),
+    "a memory cut short": (memory(lambda values: values[:-1]), [NO_FIT]),
+    "a memory too long": (memory(lambda values: [*values, 0.0]), [NO_FIT]),
+    "an empty memory": (memory(lambda values: []), [NO_FIT]),
+    "a nested memory": (memory(lambda values: [values]), [NO_FIT]),
+    "nan in the memory": (memory(lambda values: [float("nan"), *values[1:]]), [NO_FIT]),
+    "infinity in the memory": (memory(lambda values: [float("inf"), *values[1:]]), [NO_FIT]),
+    "400 digits in the memory": (memory(lambda values: [10**400, *values[1:]]), [REFUSED, "memory"]),
+    "null in the memory": (memory(lambda values: [None, *values[1:]]), [REFUSED, "memory"]),
+    "text in the memory": (memory(lambda values: ["0.5", *values[1:]]), [REFUSED, "memory"]),
+    "rows in the memory": (memory(lambda values: [values, values[:1]]), [REFUSED, "memory"]),
+    "a memory of text": (put("memory", "0.1"), [REFUSED, "memory"]),
+    "a seed of text": (put("seed", "x"), [REFUSED, "seed is 'x'"]),
+    "a negative seed": (put("seed", -1), [REFUSED, "seed is -1"]),
+    "a seed too large": (put("seed", 2**64), [REFUSED, "seed is 18446744073709551616"]),
+    "a fraction for a seed": (put("seed", 1.5), [REFUSED, "seed is 1.5"]),
+    "a negative round": (put("round", -1), [REFUSED, "round is -1"]),
+    "a round of text": (put("round", "x"), [REFUSED, "round is 'x'"]),
+    "a round that is no number": (put("round", float("nan")), [REFUSED, "round is nan"]),
+    "a round before those waiting": (put("round", 3), [REFUSED, "round is 4", "from 0 to 2"]),
+    "a generation of text": (put("generation", "x"), [REFUSED, "generation is 'x'"]),
+    "waiting in a list": (waiting(lambda entries: [1, 2]), [LACKS, "items"]),
+    "waiting for a word": (waiting(lambda entries: {"x": next(iter(entries.values()))}), [LACKS, "'x'"]),
+    "waiting for nothing": (waiting(lambda entries: dict.fromkeys(entries)), [LACKS, "NoneType"]),
+    "waiting for half": (waiting(lambda entries: {r: e[:2] for r, e in entries.items()}), [LACKS, "step"]),
+    "a place of text": (entry(1, "0"), [LACKS, "str"]),
+    "a place below all": (entry(1, -99), [REFUSED, "index"]),
+    "a step of text": (entry(2, "1"), [REFUSED, "step is '1'"]),
+    "a step that is no number": (entry(2, float("nan")), [REFUSED, "step is nan"]),
+    "a step of 400 digits": (entry(2, 10**400), [REFUSED, "step"]),
 }
 
 
 @pytest.mark.parametrize(("change", "parts"), SPOILED.values(), ids=SPOILED)
 def test_a_spoiled_file_is_refused_by_name(change: Any, parts: list[str], tmp_path: Path) -> None:
+    """Its digest fits, so that only the check in question can refuse it."""
     path = rewritten(written(tmp_path), change)
     with refused(InvalidFile, path, *parts):
         Agent.load(path)
 
 
-def replayed(path: Path, action: Any) -> Path:
-    """Replace what is said to have been played, and seal the file again: its digest is right."""
-
-    def change(content: dict[str, Any]) -> None:
-        content["waiting"] = {round_: [action, *place] for round_, (_, *place) in content["waiting"].items()}
-        content["digest"] = saved.digest(content)
-
-    return rewritten(path, change)
+def test_a_file_that_was_rewritten_with_a_digest_that_fits_is_read(tmp_path: Path) -> None:
+    """Else all the spoiled ones would be refused for their digest."""
+    assert Agent.load(rewritten(written(tmp_path), put("seed", 5))).seed == 5
 
 
 @pytest.mark.parametrize(
     ("policy", "action", "part"),
     [
         (LINEAR, [0.1], "1 features"),
-        (LINEAR, [0.1, float("nan")], ""),
-        (LINEAR, None, "the actions"),
-        (LINEAR, 0.5, "the actions"),
-        (PULLS, 3, "0 to 2"),
-        (PULLS, -1, "0 to 2"),
-        (PULLS, 0.5, "0 to 2"),
+        (LINEAR, [0.1, float("nan")], "nan"),
+        (LINEAR, [0.1, 10**400], "actions"),
+        (LINEAR, None, "actions"),
+        (LINEAR, 1, "actions"),
+        (PULLS, 3, "arm"),
+        (PULLS, -1, "arm"),
+        (PULLS, 0.5, "arm"),
+        (PULLS, [1], "arm"),
+        (PULLS, 10**400, "arm"),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, LCLUCB | OPB) else repr(value),
+    ids=lambda value: type(value).__name__ if isinstance(value, LCLUCB | OPB) else repr(value)[:20],
 )
 def test_an_action_that_was_never_played_is_refused(policy: Any, action: Any, part: str, tmp_path: Path) -> None:
     """Kernels do not check bounds: an arm or a vector that does not fit would write where nothing is."""
-    path = replayed(written(tmp_path, policy), action)
-    with refused(InvalidFile, path, part):
+    path = rewritten(written(tmp_path, policy), entry(0, action))
+    with refused(InvalidFile, path, REFUSED, part):
+        Agent.load(path)
+
+
+@pytest.mark.parametrize("arms", [10**15, 10**400, 4], ids=["too many", "400 digits", "one more"])
+def test_arms_beyond_those_of_the_memory_are_refused(arms: int, tmp_path: Path) -> None:
+    path = rewritten(written(tmp_path, PULLS), setting("arms", arms))
+    with refused(InvalidFile, path):
         Agent.load(path)
 
 
 @pytest.mark.parametrize(("policy", "action"), [(LINEAR, [0.1, 0.2]), (PULLS, 2)], ids=["LCLUCB", "OPB"])
 def test_another_action_that_may_have_been_played_is_taken(policy: Any, action: Any, tmp_path: Path) -> None:
     """What is refused above is refused for its action, and for nothing else that was rewritten."""
-    assert Agent.load(replayed(written(tmp_path, policy), action)).waiting == 2
+    assert Agent.load(rewritten(written(tmp_path, policy), entry(0, action))).waiting == 2
 
 
 @pytest.mark.parametrize(
@@ -195,23 +238,64 @@ def test_what_is_not_json_is_refused(content: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize("policy", [LINEAR, PULLS, FREE], ids=["LCLUCB", "OPB", "LinUCB"])
 def test_a_number_that_was_damaged_is_noticed(policy: Any, tmp_path: Path) -> None:
     """A memory of the right size with another number in it would decide on outcomes that never were."""
-    path = rewritten(written(tmp_path, policy), memory(lambda values: [*values[:-1], values[-1] + 0.25]))
+    more = memory(lambda values: [*values[:-1], values[-1] + 0.25])
+    for change in (more, put("round", 7), put("writer", "somebody"), put("digest", 7)):
+        path = rewritten(written(tmp_path, policy), change, signed=False)
+        with refused(InvalidFile, path, "changed", "digest"):
+            Agent.load(path)
+
+
+def test_limits_that_changed_places_are_noticed(tmp_path: Path) -> None:
+    Agent(NAMED).save(tmp_path / "agent.json")
+    turned = setting("threshold", {"mapping": {"b": 0.4, "a": 0.5}})
+    path = rewritten(tmp_path / "agent.json", turned, signed=False)
     with refused(InvalidFile, path, "changed", "digest"):
         Agent.load(path)
-    path = rewritten(written(tmp_path, policy), put("round", 7))
-    with refused(InvalidFile, path, "changed", "digest"):
-        Agent.load(path)
 
 
-def test_a_file_without_a_digest_is_read(tmp_path: Path) -> None:
-    path = rewritten(written(tmp_path), without("digest"))
-    assert Agent.load(path).round == 6
-
-
-def test_a_file_nested_too_deep_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "agent.json").write_text("[" * 100_000, encoding="utf-8")
-    with refused(InvalidFile, "not whole"):
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        '{"format": "stagewise-agent", "version": 2, "policy": ' + "[" * 900 + "]" * 900 + "}",
+        '{"format": "stagewise-agent", "version": 2, "policy": ' + '{"mapping": {"a": ' * 450 + "1" + "}}" * 450 + "}",
+    ],
+    ids=["lists", "mappings", "in its place", "mappings in their place"],
+)
+def test_a_file_nested_too_deep_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "agent.json").write_text(text, encoding="utf-8")
+    with refused(InvalidFile, tmp_path / "agent.json"):
         Agent.load(tmp_path / "agent.json")
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "1e400", "-1e400", "NaN", "Infinity"], ids=lambda text: text[:9])
+@pytest.mark.parametrize("place", ["seed", "round", "memory", "generation"])
+def test_numbers_that_are_none_are_refused_wherever_they_stand(place: str, number: str, tmp_path: Path) -> None:
+    content = json.loads(written(tmp_path).read_text())
+    content[place] = "HERE"
+    (tmp_path / "agent.json").write_text(json.dumps(content).replace('"HERE"', number), encoding="utf-8")
+    with refused(InvalidFile, tmp_path / "agent.json"):
+        Agent.load(tmp_path / "agent.json")
+
+
+@pytest.mark.parametrize("path", [None, b"agent.json", 3, "", "a\0b", "a\udcff", "x" * 300], ids=lambda p: repr(p)[:20])
+def test_odd_paths_are_refused(path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with refused(InvalidFile):
+        Agent(LINEAR).save(path)
+    with refused(InvalidFile):
+        Agent.load(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_device_is_neither_replaced_nor_read(overwrite: bool) -> None:
+    with refused(InvalidFile, os.devnull, "a device"):
+        Agent(LINEAR).save(os.devnull, overwrite=overwrite)
+    with refused(InvalidFile, os.devnull, "a device"):
+        Agent.load(os.devnull)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
 def test_a_file_of_the_policy_given_is_read(tmp_path: Path) -> None:
@@ -237,6 +321,38 @@ def test_a_file_of_another_policy_is_refused(policy: Any, parts: list[str], tmp_
         Agent.load(path, policy=policy)
 
 
+@pytest.mark.parametrize(
+    ("kept", "given"),
+    [
+        ({"threshold": 0.5}, {"threshold": [0.5]}),
+        ({"threshold": 0.5}, {"threshold": {"cost": Decimal("0.5")}}),
+        ({"threshold": 1}, {"threshold": 1.0}),
+        ({"noise": 1}, {"noise": 1.0}),
+        ({"noise": Fraction(1, 4)}, {"noise": np.float32(0.25)}),
+        ({"noise": (1, 2)}, {"noise": np.array([1.0, 2.0])}),
+        (
+            {"safe_action": SafeAction(features=[0, 1], cost=0)},
+            {"safe_action": SafeAction(features=[0.0, 1.0], cost=0.0)},
+        ),
+    ],
+    ids=["listed", "named", "limit", "noise", "fraction", "array", "safe action"],
+)
+def test_a_setting_may_be_spelled_otherwise(kept: Any, given: Any, tmp_path: Path) -> None:
+    for one, other in ((kept, given), (given, kept)):
+        Agent(dataclasses.replace(LINEAR, **one)).save(tmp_path / "agent.json", overwrite=True)
+        assert Agent.load(tmp_path / "agent.json", policy=dataclasses.replace(LINEAR, **other)).round == 0
+
+
+def test_limits_in_another_order_are_refused(tmp_path: Path) -> None:
+    """Costs given by position would go to the wrong limit."""
+    Agent(NAMED).save(tmp_path / "agent.json")
+    turned = dataclasses.replace(NAMED, threshold={"b": 0.4, "a": 0.5})
+    with refused(InvalidFile, tmp_path / "agent.json", "['a', 'b']", "['b', 'a']", "by position"):
+        Agent.load(tmp_path / "agent.json", policy=turned)
+    safe = SafeAction(features=[0.3, 0.4], cost={"b": 0.2, "a": 0.1})
+    assert Agent.load(tmp_path / "agent.json", policy=dataclasses.replace(NAMED, safe_action=safe)).round == 0
+
+
 def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path: Path) -> None:
     agent = Agent(LINEAR)
     with refused(InvalidFile, "no folder", tmp_path / "none"):
@@ -256,7 +372,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         Agent.load(tmp_path)
 
 
-@pytest.mark.parametrize("step", ["json.dump", "os.fsync", "os.replace"])
+@pytest.mark.parametrize("step", ["open", "fsync", "replace"])
 def test_a_write_that_fails_leaves_the_old_file(step: str, tmp_path: Path, monkeypatch: Any) -> None:
     path = written(tmp_path)
     content = path.read_bytes()
@@ -266,15 +382,22 @@ def test_a_write_that_fails_leaves_the_old_file(step: str, tmp_path: Path, monke
     def fail(*_: Any, **__: Any) -> None:
         raise OSError("the disk is full")
 
-    module, name = step.split(".")
-    monkeypatch.setattr(getattr(saved, module), name, fail)
-    with pytest.raises(OSError, match="the disk is full"):
+    monkeypatch.setattr(os, step, fail)
+    with refused(InvalidFile, path, "the disk is full"):
         agent.save(path)
     monkeypatch.undo()
     assert path.read_bytes() == content
     assert Agent.load(path).round == 6
     agent.save(path)
     assert Agent.load(path).round == 7
+
+
+def test_a_memory_that_no_file_can_hold_is_refused_when_it_is_saved(tmp_path: Path) -> None:
+    agent = Agent(LINEAR)
+    agent._state.memory[-1] = np.inf
+    with refused(InvalidProblem, "cannot be saved", "not finite"):
+        agent.save(tmp_path / "agent.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 class Unknown:

@@ -10,6 +10,7 @@ import pytest
 from tests.fuzz.hostile import Closed, Mute, Torn, itself, nested, objects
 from tests.problem.refusal import refused
 
+from stagewise.files.paths import path_of
 from stagewise.problem.checks import (
     LARGEST,
     array,
@@ -25,7 +26,6 @@ from stagewise.problem.checks import (
     whole_at_least,
 )
 from stagewise.problem.errors import InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
-from stagewise.problem.places import place_of
 from stagewise.problem.words import one_line, shown
 
 ODD = {
@@ -203,7 +203,7 @@ def test_a_mapping_that_cannot_be_read_is_refused() -> None:
 
 @pytest.mark.parametrize("value", ["a/b.json", Path("a/b.json")], ids=["text", "path"])
 def test_a_path_is_text_or_stands_for_it(value: Any) -> None:
-    assert place_of(value) == Path("a/b.json")
+    assert path_of(value) == Path("a/b.json")
 
 
 NO_PATHS = {
@@ -225,4 +225,4 @@ NO_PATHS = {
 @pytest.mark.parametrize("value", NO_PATHS.values(), ids=NO_PATHS)
 def test_what_is_no_path_is_refused(value: Any) -> None:
     with refused(InvalidFile, "out is "):
-        place_of(value, "out")
+        path_of(value, "out")

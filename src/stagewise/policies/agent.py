@@ -1,20 +1,23 @@
 """An agent: a policy with its memory and its seed, for use by hand."""
 
 from collections.abc import Callable
+from copy import copy, deepcopy
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from stagewise.files.paths import content_of, path_of
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
 from stagewise.policies.learning import absorbed_log, trusting
+from stagewise.policies.ownership import Ownership
 from stagewise.policies.policy import Played, Policy, State, check_verbs
-from stagewise.policies.saved import ORDERS, check_kind, check_same, entry_of, held_entry, read, written
-from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown
+from stagewise.policies.same import check_same
+from stagewise.policies.saved import ORDERS, check_kind, entry_of, held_entry, read, written
+from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
-from stagewise.problem.places import place_of
 from stagewise.problem.tables import named
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
@@ -56,14 +59,21 @@ class Agent:
         self._in_place, self._follows = hasattr(policy, "absorb"), hasattr(policy, "follow")
         self._choose, self._take = trusting(policy)
         self._values: Callable[[Any, Any], Any] = policy.values if self._in_place else own_outcome
-        self._alone = Lock()
+        self._files = Ownership()
+        self._alone, self._saving = Lock(), Lock()  # the second is taken first
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return a moment of the agent that nobody shares, for a copy or a pickle, whatever other threads do."""
         with self._alone:
-            return {name: value for name, value in vars(self).items() if name != "_alone"}
+            kept = {name: value for name, value in vars(self).items() if name not in ("_alone", "_saving")}
+            kept |= {name: dict(value) for name, value in kept.items() if isinstance(value, dict)}
+            kept["policy"] = copy(self.policy)  # it works out some of its numbers when they are first asked for
+            kept["_state"] = State(self._state.memory.copy()) if self._in_place else deepcopy(self._state)
+            kept["_files"] = self._files.copied()
+            return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept, _alone=Lock())
+        vars(self).update(kept, _alone=Lock(), _saving=Lock())
 
     @property
     def state(self) -> State:
@@ -186,22 +196,45 @@ class Agent:
         with self._alone:
             self._state = absorbed_log(self.policy, self._state, actions, values)
 
-    def save(self, path: str | Path) -> None:
-        """Write policy, memory, seed and open decisions to a JSON file, all or nothing."""
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write policy, memory, seed and open decisions to a JSON file, all or nothing; others decide meanwhile.
+
+        The path must be new, or hold what this agent loaded or saved there last: then nobody else went on from it.
+        `overwrite` replaces any plain file.
+        """
+        place, replaces = path_of(path), switch(overwrite, "overwrite")
         check_kind(self.policy)
-        with self._alone:
-            waiting = {str(round_): entry_of(played) for round_, played in self._open.items()}
-            held = {str(round_): held_entry(self.policy, *entry) for round_, entry in self._held.items()}
-            written(place_of(path), self.policy, self._state.memory, self.seed, self.round, waiting, self.order, held)
+        with self._saving:
+            with self._alone:
+                memory, round_ = self._state.memory.copy(), self.round
+                waiting, held = dict(self._open), dict(self._held)
+
+            def encode(stamp: dict[str, Any]) -> bytes:
+                return written(
+                    self.policy,
+                    {
+                        **stamp,
+                        "seed": self.seed,
+                        "round": round_,
+                        "memory": memory.tolist(),
+                        "waiting": {str(r): entry_of(played) for r, played in waiting.items()},
+                        "order": self.order,
+                        "held": {str(r): held_entry(self.policy, *entry) for r, entry in held.items()},
+                    },
+                )
+
+            self._files.write(place, encode, round_, replaces)
 
     @classmethod
     def load(cls, path: str | Path, policy: Policy | None = None) -> "Agent":
         """Return the saved agent; it goes on as if it had never stopped, to the bit.
 
         It has the policy of the file. With `policy` a file of another policy, or of other settings, is refused.
+        Of several that load one file the first to save keeps it, and the others are refused.
         """
-        place = place_of(path)
-        saved = read(place)
+        place = path_of(path)
+        content = content_of(place)
+        saved = read(place, content)
         if policy is not None:
             check_same(place, saved.policy, policy)
         agent = cls(saved.policy, saved.seed, saved.order)
@@ -209,6 +242,8 @@ class Agent:
         agent._state = State(saved.memory)
         agent._open, agent._held = saved.waiting, saved.held
         agent._oldest = min(agent._open, default=agent.round)
+        agent._files = Ownership(saved.generation)
+        agent._files.learn(place, content, saved.round)
         return agent
 
 

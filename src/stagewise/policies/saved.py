@@ -1,15 +1,15 @@
-"""An agent on disk: one JSON file with a version, written whole or not at all. Floats survive to the bit."""
+"""An agent as a file: JSON with a version and a digest. Floats survive to the bit."""
 
 import dataclasses
-import hashlib
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.files.owned import fingerprint
+from stagewise.files.paths import brief, named
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.ridge import ELSEWHERE
 from stagewise.models.kernel import RBF, LinearKernel, Matern
@@ -54,6 +54,7 @@ class Saved(NamedTuple):
     waiting: dict[int, Played]  # by round
     order: str
     held: dict[int, tuple[Played, Floats]]  # by round
+    generation: int  # how often it was saved
 
 
 def check_kind(value: Any) -> None:
@@ -98,109 +99,112 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def written(
-    path: Path,
-    policy: Policy,
-    memory: Floats,
-    seed: int,
-    round_: int,
-    waiting: dict[str, Any],
-    order: str,
-    held: dict[str, Any],
-) -> None:
-    """Write the file beside its place, then move it there in one step."""
-    content = {
-        "format": FORMAT,
-        "version": VERSION,
-        "policy": encoded(policy),
-        "seed": seed,
-        "round": round_,
-        "memory": memory.tolist(),
-        "waiting": waiting,
-        "order": order,
-        "held": held,
-    }
-    if path.is_dir() or not path.parent.is_dir():
-        wrong = f"{path} is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise InvalidFile(f"the agent cannot be saved as {path}: {wrong}")
-    content["digest"] = digest(content)
-    draft = path.with_name(path.name + ".part")
+def pieces(content: Mapping[str, Any]) -> Iterator[str]:
+    """Return the JSON of a mapping bit by bit: other threads get a turn in between, and decide while one saves."""
+    yield "{"
+    for i, (name, value) in enumerate(content.items()):
+        yield f"{', ' if i else ''}{json.dumps(name)}: "
+        if isinstance(value, dict):
+            yield from pieces(value)
+        else:
+            yield json.dumps(value, allow_nan=False)
+    yield "}"
+
+
+def written(policy: Policy, content: Mapping[str, Any]) -> bytes:
+    """Return a file: the policy and what its agent knows, closed by a digest of all that."""
+    head = {"format": FORMAT, "version": VERSION, "policy": encoded(policy)}
     try:
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump(content, file, allow_nan=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+        told = "".join(pieces({**head, **content})).encode()
+    except ValueError:
+        raise InvalidProblem(
+            "the agent cannot be saved, since its memory holds numbers that are not finite; outcomes of too many sizes "
+            "were learned, so start a new agent with scaled rewards and costs"
+        ) from None
+    return told[:-1] + f', "digest": "{fingerprint(told)}"}}'.encode()
 
 
-def check_same(path: Path, kept: Policy, given: Policy) -> None:
-    """Refuse a file whose policy is not the one given, naming the first setting that differs."""
-    check_kind(given)
-    if type(kept) is not type(given):
-        raise InvalidFile(f"{path} was saved by {type(kept).__name__}, and the policy given is {type(given).__name__}")
-    one, other = encoded(kept)["settings"], encoded(given)["settings"]
-    for name in one:
-        if plain(one[name]) != plain(other[name]):
-            raise InvalidFile(
-                f"{path} was saved with {name} = {shown(getattr(kept, name))}, and the policy given has "
-                f"{shown(getattr(given, name))}; what was learned does not carry over, so start a new agent and "
-                "give it the log (learn_log)"
-            )
-
-
-def plain(value: Any) -> str:
-    """Return what was encoded as a file would hold it."""
-    return json.dumps(value, sort_keys=True)
-
-
-def digest(content: dict[str, Any]) -> str:
+def digest(content: Mapping[str, Any]) -> str:
     """Return a fingerprint of what a file says, so that a number that was damaged is noticed."""
     told = {name: value for name, value in content.items() if name != "digest"}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return fingerprint(json.dumps(told).encode())
 
 
-def read(path: Path) -> Saved:
-    """Return what the file holds, or say why it cannot be continued from."""
+def read(path: Path, raw: bytes) -> Saved:
+    """Return what a file holds, or say why it cannot be continued from."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InvalidFile(f"{path} does not exist") from None
-    except OSError as error:
-        raise InvalidFile(f"{path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise InvalidFile(f"{path} is not whole: {error}; restore it from a backup") from None
+        content = json.loads(raw.decode())
+        check_version(path, content)
+        saved = taken(path, content)
+        check_digest(path, content)
+    except InvalidFile:
+        raise
+    except ValueError as error:  # no UTF-8, no JSON, or a number of thousands of digits
+        raise InvalidFile(f"{named(path)} is not whole: {brief(error)}; restore it from a backup") from None
+    except RecursionError:
+        raise InvalidFile(f"{named(path)} is not whole: it is nested too deep; restore it from a backup") from None
+    return saved
+
+
+def check_version(path: Path, content: Any) -> None:
+    """Refuse what is no saved agent, or one of another time."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InvalidFile(f"{path} is not a saved agent; its format is not {FORMAT!r}")
-    if content.get("version") != VERSION:
+        raise InvalidFile(f"{named(path)} is not a saved agent; its format is not {FORMAT!r}")
+    version = content.get("version")
+    if type(version) is not int or version != VERSION:
         raise InvalidFile(
-            f"{path} has version {content.get('version')!r}; this stagewise reads version {VERSION}, "
+            f"{named(path)} has version {shown(version)}; this stagewise reads version {VERSION}, "
             "so use the one that wrote it, or start a new agent and give it the log (learn_log)"
         )
+
+
+def taken(path: Path, content: dict[str, Any]) -> Saved:
+    """Return the values in a file, each one checked as if it came from a user."""
     try:
         policy = decoded(content["policy"])
         if not isinstance(policy, POLICIES):
             raise InvalidProblem("the policy in it is none")
-        memory = np.array(content["memory"], dtype=np.float64)
+        memory = numbers(content["memory"])
         seed, round_ = whole(content["seed"], "seed", 2**64), whole(content["round"], "round", 2**62)
         waiting = {whole(int(r), "round", round_): played(policy, *entry) for r, entry in content["waiting"].items()}
-        order = one_of(content.get("order", ORDERS[0]), ORDERS, "order")
+        order = one_of(content["order"], ORDERS, "order")
         held = {
             whole(int(r), "round", round_): (played(policy, *entry[:3]), policy.values(*entry[3:]))
-            for r, entry in content.get("held", {}).items()
+            for r, entry in content["held"].items()
         }
         if any(r in waiting or r < min(waiting, default=round_) for r in held):
             raise InvalidProblem("an outcome in it is held that waits for nothing")
+        generation = whole(content["generation"], "generation", 2**62)
+        fits = policy.fits(memory) and bool(np.isfinite(memory).all())
     except StagewiseError as error:
-        raise InvalidFile(f"{path} holds settings that are refused: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidFile(f"{path} lacks something or holds it in another form: {error!r}") from None
-    if not policy.fits(memory) or not np.isfinite(memory).all():
-        raise InvalidFile(f"{path} holds a memory that does not fit its policy")
-    if content.pop("digest", None) not in (None, digest(content)):  # files of old have none
-        raise InvalidFile(f"{path} was changed after it was saved, so that its digest is another; restore a backup")
-    return Saved(policy, memory, seed, round_, waiting, order, held)
+        raise InvalidFile(f"{named(path)} holds settings that are refused: {brief(error)}") from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
+        raise InvalidFile(f"{named(path)} lacks something or holds it in another form: {brief(error)}") from None
+    if not fits:
+        raise InvalidFile(f"{named(path)} holds a memory that does not fit its policy")
+    return Saved(policy, memory, seed, round_, waiting, order, held, generation)
+
+
+def check_digest(path: Path, content: dict[str, Any]) -> None:
+    """Refuse a file that says something else than when it was saved."""
+    told = content.get("digest")
+    if told is None:
+        raise InvalidFile(f"{named(path)} is not whole: it has no digest, and every file has one")
+    if told != digest(content):
+        raise InvalidFile(
+            f"{named(path)} was changed after it was saved, so that its digest is another; restore a backup"
+        )
+
+
+def numbers(value: Any) -> Floats:
+    """Return a memory's numbers; `array` would also refuse those that are not finite, or very large."""
+    try:
+        given = np.array(value)
+    except ValueError:  # rows of several lengths
+        given = np.array(None)
+    if given.dtype.kind not in "fiu":
+        raise InvalidProblem(f"the memory is {shown(value)}; it must be a list of numbers that a double can hold")
+    return given.astype(np.float64)
 
 
 def whole(value: Any, name: str, end: int) -> int:

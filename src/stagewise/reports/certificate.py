@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.files.paths import path_of
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.errors import InvalidFile
-from stagewise.problem.places import place_of
 from stagewise.reports.evidence import REFUTED, SUPPORTED, UNDECIDED, Evidence, evidence
 from stagewise.reports.files import made, write_text
 from stagewise.reports.findings import Findings
@@ -104,7 +104,7 @@ class Certificate:
         """Return what `save` wrote; `path` is the file, or its folder. That it is true, only `verify` can tell."""
         from stagewise.reports.certificate_shape import parsed
 
-        place = place_of(path)
+        place = path_of(path)
         try:
             place = place / "certificate.json" if place.is_dir() else place
             text = place.read_text(encoding="utf-8")

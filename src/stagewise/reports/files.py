@@ -1,25 +1,31 @@
 """Folders that can be written to, and files that are there whole or not at all."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from stagewise.files.paths import named, path_of, reason
+from stagewise.files.whole import in_one_step, write_text
 from stagewise.problem.errors import InvalidFile
-from stagewise.problem.places import place_of
+
+__all__ = ["in_one_step", "made", "usable", "write_picture", "write_text"]
 
 
 def usable(folder: str | Path) -> Path:
     """Return a folder that is there, or can be made, and can be written to; nothing is made yet."""
-    place = place_of(folder, "the folder")
+    place = path_of(folder, "the folder")
     try:
         ground = next(path for path in (place, *place.absolute().parents) if path.exists())
     except OSError as error:
-        raise InvalidFile(f"{place} cannot be a folder for results: {error.strerror}") from None
+        raise InvalidFile(f"{named(place)} cannot be a folder for results: {reason(error)}") from None
     if not ground.is_dir():
-        raise InvalidFile(f"{place} cannot be a folder for results, since {ground} is a file; choose another place")
+        raise InvalidFile(
+            f"{named(place)} cannot be a folder for results, since {named(ground)} is a file; choose another place"
+        )
     if not os.access(ground, os.W_OK | os.X_OK):
-        raise InvalidFile(f"{place} cannot be a folder for results, since {ground} must not be written to")
+        raise InvalidFile(
+            f"{named(place)} cannot be a folder for results, since {named(ground)} must not be written to"
+        )
     return place
 
 
@@ -29,19 +35,11 @@ def made(folder: str | Path) -> Path:
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidFile(f"{place} cannot be made: {error.strerror}; choose another place") from None
+        raise InvalidFile(f"{named(place)} cannot be made: {reason(error)}; choose another place") from None
     return place
 
 
-@contextmanager
-def in_one_step(path: Path) -> Iterator[Path]:
-    """Yield a place beside the path to write to, and move what was written to the path at the end."""
-    draft = path.with_name(path.name + ".part")
-    yield draft
-    os.replace(draft, path)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text, whole or not at all."""
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a figure in the format that its name ends with, whole or not at all."""
     with in_one_step(path) as draft:
-        draft.write_text(text, encoding="utf-8")
+        figure.savefig(draft, format=path.suffix[1:], dpi=150)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.files.paths import path_of
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile
-from stagewise.problem.places import place_of
 from stagewise.reports.files import in_one_step, made, write_text
 
 FORMAT, VERSION = "stagewise-result", 1
@@ -86,7 +86,7 @@ class Result:
     @classmethod
     def load(cls, folder: str | Path) -> "Result":
         """Return what `save` wrote."""
-        place = place_of(folder, "the folder")
+        place = path_of(folder, "the folder")
         try:
             manifest = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
         except FileNotFoundError:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from stagewise.files.paths import path_of
 from stagewise.kernels.draw import signed
 from stagewise.policies.policy import check_verbs
 from stagewise.problem.checks import alone, one_of, seed_of, shown, switch, whole_at_least
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.places import place_of
 from stagewise.reports.result import Result, merged
 from stagewise.simulation.compiled import plays
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
@@ -96,7 +96,7 @@ def job_for(
     """Return a simulation that can be played, or refuse it."""
     numbers, origin = run_numbers(runs), seed_of(seed)
     length, points, audited = counted(rounds, "rounds"), counted(record, "record"), switch(audit, "audit")
-    place = None if out is None else place_of(out, "out")
+    place = None if out is None else path_of(out, "out")
     chosen = backend_for(policy, world, length, backend)
     plan = planned(policy, world, length, points, origin, chosen)
     if audited:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stagewise.files.paths import path_of
 from stagewise.problem.checks import kept, mapping_of, number, seed_of, shown
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.places import place_of
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
@@ -62,7 +62,7 @@ def sweep(
     ['opb, two arms, threshold 0.1, seed 0', 'opb, two arms, threshold 0.2, seed 0']
     """
     backend, executor = on_cuda(backend, executor)
-    numbers, place = run_numbers(runs), None if out is None else place_of(out, "out")
+    numbers, place = run_numbers(runs), None if out is None else path_of(out, "out")
     limits = [None] if thresholds is None else [limit_of(entry) for entry in entries(thresholds, "thresholds")]
     players, places = checked(policies, "policies"), checked(worlds, "worlds")
     origins = [seed_of(seed) for seed in entries(seeds, "seeds")]
@@ -129,6 +129,6 @@ def checked(named: Mapping[str, Any], what: str) -> dict[str, Any]:
     if not given:
         raise InvalidProblem(f"{what} is {shown(named)}; it must map at least one name to what it stands for")
     for name in given:
-        if not isinstance(name, str) or name != place_of(name or ".", what).name or name.startswith("."):
+        if not isinstance(name, str) or name != path_of(name or ".", what).name or name.startswith("."):
             raise InvalidProblem(f"{what} has the name {shown(name)}; a name must also do as the name of a folder")
     return given

@@ -22,7 +22,7 @@ from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
 from stagewise.simulation import unrolled_arms, unrolled_rays
-from stagewise.simulation.compiled import bandit_for, player_for, stage_for
+from stagewise.simulation.compiled import bandit_for, eligible_in, player_for, stage_for
 from stagewise.simulation.judge import Judge
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
@@ -48,6 +48,8 @@ class Call(NamedTuple):
 def call_for(policy: Any, judge: Judge, audited: bool = False) -> Call | None:
     """Return the unrolled loop that plays this policy in this world, if there is one."""
     world = judge.world
+    if eligible_in(world).size:
+        return None  # they are written for all that is listed
     if type(policy) in (LCLUCB, ROFUL, LinUCB) and isinstance(world, LinearWorld):
         return rays_call(policy, judge, world, audited)
     if type(policy) is OPB and isinstance(world, ArmsWorld):

@@ -37,7 +37,15 @@ def in_one_step(path: Path) -> Iterator[Path]:
     os.replace(draft, path)
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
+    try:
+        with in_one_step(path) as draft:
+            draft.write_bytes(content)
+    except OSError as error:
+        raise InvalidFile(f"{path} cannot be written: {error.strerror}; make room or choose another place") from None
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text, whole or not at all."""
-    with in_one_step(path) as draft:
-        draft.write_text(text, encoding="utf-8")
+    write_bytes(path, text.encode())

@@ -10,7 +10,7 @@ import numpy as np
 from stagewise.kernels.draw import signed
 from stagewise.problem.checks import seed_of, shown, whole_at_least
 from stagewise.problem.errors import InvalidProblem
-from stagewise.reports.result import Result, merged
+from stagewise.reports.result import Result, kept, merged
 from stagewise.simulation.compiled import plays
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.judge import judge
@@ -136,12 +136,12 @@ def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[
     ready = {name: on_device(job) for name, job in jobs.items() if job.backend == "cuda"}
     jobs = {name: job for name, job in jobs.items() if job.backend != "cuda"}
     done = {name: {} if job.out is None else finished(job.out, job.plan, job.runs) for name, job in jobs.items()}
-    kept = sum(map(len, done.values()))
+    ready_runs = sum(map(len, done.values()))
     todo = {(name, run): job.task(run) for name, job in jobs.items() for run in job.runs if run not in done[name]}
     rounds = sum(jobs[name].rounds for name, _ in todo)
     with (
         opened(executor, len(todo), rounds) as workers,
-        bar(progress and rounds >= PAYS, kept + len(todo), kept, rounds // max(len(todo), 1)) as advance,
+        bar(progress and rounds >= PAYS, ready_runs + len(todo), ready_runs, rounds // max(len(todo), 1)) as advance,
     ):
         for job in jobs.values():
             begin(job.out, job.plan)
@@ -165,8 +165,9 @@ def on_device(job: Job) -> Result:
 
     if job.out is not None:
         finished(job.out, job.plan, [])
-        if (job.out / "manifest.json").exists() and list((kept := Result.load(job.out)).runs) == job.runs:
-            return kept
+        before = kept(job.out)
+        if before is not None and list(before.runs) == job.runs:
+            return before
     begun, arbiter = time.perf_counter(), judge(job.policy, job.world)
     runs, m = np.array(job.runs, dtype=np.int64), job.world.costs
     traces = cuda.play(job.policy, arbiter, job.rounds, job.record, signed(job.seed), runs, job.audit)

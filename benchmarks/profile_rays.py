@@ -57,7 +57,7 @@ def loop(left_out: str) -> Callable[..., None]:
             if look:
                 linear.see(stage.features, True, mind, sight, room.work)
             if pick:
-                ray = choose(sight, mind.promise, room.everyone)
+                ray = choose(sight, mind.promise, room.eligible)
             if act:
                 settle(sight, mind.promise, stage.features, mind.safe, ray)
             fill_means(stage.truth.parameters, sight.action, room.means)

@@ -23,6 +23,10 @@ FRESH = sw.LinearWorld(
     theta=WORLD.parameters[0], mu=WORLD.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
 )
 ARMS = sw.ArmsWorld(reward=np.linspace(0.0, 0.9, 10), cost=np.linspace(0.0, 0.9, 10) ** 2)
+FEW = sw.ArmsWorld(reward=ARMS.table[0], cost=ARMS.table[1], actions=sw.Arms(10).only([1, 4, 7]))
+SOME = sw.LinearWorld(
+    theta=WORLD.parameters[0], mu=WORLD.parameters[1:], actions=WORLD.actions.only([0, 3, 4, 8]), noise=1.0
+)
 ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
 CASES = {
     "LC-LUCB": (sw.LCLUCB(**SETTINGS), WORLD),
@@ -39,6 +43,9 @@ CASES = {
     "OPLB": (sw.OPLB(**SETTINGS), WORLD),
     "OPB": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3), ARMS),
     "OPB, kl": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3, radius="kl"), ARMS),
+    "LC-LUCB, some rays": (sw.LCLUCB(**SETTINGS), SOME),
+    "OPLB, some rays": (sw.OPLB(**SETTINGS), SOME),
+    "OPB, some arms": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3), FEW),
     "UCB": (sw.UCB(arms=10, safe_action=ARM, threshold=0.3), ARMS),
 }
 

@@ -73,12 +73,18 @@ def test_unrolled_loops_compile_without_a_device_and_keep_a_run_in_registers(
 FRESH = sw.LinearWorld(
     theta=[0.6, 0.8, 0.0], mu=[0.0, 0.6, 0.8], actions=sw.RandomRays(count=4, dimension=D), noise=0.1
 )
+SOME = sw.LinearWorld(theta=[0.6, 0.8, 0.0], mu=[0.0, 0.6, 0.8], actions=sw.Rays(np.eye(D)).only([0, 2]), noise=0.1)
 
 
 @pytest.mark.parametrize(
     ("policy", "world", "audited"),
-    [(sw.SafeLTS(**SETTINGS), RAYS, False), (sw.OPLB(**SETTINGS), RAYS, True), (sw.LCLUCB(**SETTINGS), FRESH, True)],
-    ids=["Safe-LTS", "OPLB, audited", "fresh rays, audited"],
+    [
+        (sw.SafeLTS(**SETTINGS), RAYS, False),
+        (sw.OPLB(**SETTINGS), RAYS, True),
+        (sw.LCLUCB(**SETTINGS), FRESH, True),
+        (sw.LCLUCB(**SETTINGS), SOME, False),
+    ],
+    ids=["Safe-LTS", "OPLB, audited", "fresh rays, audited", "some rays"],
 )
 def test_the_general_linear_loops_compile_without_a_device(
     compiler: Any, policy: Any, world: sw.LinearWorld, audited: bool

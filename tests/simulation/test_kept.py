@@ -57,9 +57,29 @@ def test_a_batch_that_was_tampered_with_is_refused(tmp_path: Path, monkeypatch: 
     with pytest.raises(PowerCut):
         certified(runs=100, early=False, out=tmp_path)
     (batch,) = (tmp_path / "batches").glob("from-*.npz")
-    batch.write_bytes(b"nothing")
-    with pytest.raises(sw.InvalidFile, match="is not a batch of runs; delete it"):
+    content = batch.read_bytes()
+    for damaged in (b"nothing", content[:-1], content[:400] + bytes([content[400] ^ 1]) + content[401:]):
+        batch.write_bytes(damaged)
+        with pytest.raises(sw.InvalidFile, match="is not a batch of runs; delete it"):
+            certified(runs=100, early=False, out=tmp_path)
+
+
+def test_a_batch_whose_name_vouches_for_nothing_is_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(*task: Any) -> Any:
+        if task[-2] > 0:
+            raise PowerCut
+        return findings_of(*task)
+
+    monkeypatch.setattr(certify_module, "findings_of", cut)
+    with pytest.raises(PowerCut):
         certified(runs=100, early=False, out=tmp_path)
+    (batch,) = (tmp_path / "batches").glob("from-*.npz")
+    batch.rename(batch.with_name("from-000000000.npz"))
+    monkeypatch.undo()
+    again = certified(runs=100, early=False, out=tmp_path)
+    assert without_times(again) == without_times(certified(runs=100, early=False))
 
 
 @pytest.mark.parametrize(("before", "after"), [(42, 60), (60, 42)])

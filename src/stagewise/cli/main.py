@@ -75,7 +75,8 @@ def compare(
     from stagewise.cli.spec import read
     from stagewise.problem.errors import StagewiseError
     from stagewise.reports.comparison import drawn, tabled
-    from stagewise.reports.files import write_picture, write_text
+    from stagewise.reports.files import write_text
+    from stagewise.reports.picture import write_picture
     from stagewise.simulation.simulate import simulate as play
 
     try:
@@ -222,7 +223,7 @@ def reproduce(
 
 def picture(result: Any, folder: Path) -> None:
     """Write result.png."""
-    from stagewise.reports.files import write_picture
+    from stagewise.reports.picture import write_picture
 
     write_picture(result.plot(), folder / "result.png")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.result import Result, merged
+from stagewise.reports.result import kept as kept_result
 from stagewise.simulation.simulate import simulate
 
 RECORD = 400  # points kept of every run
@@ -52,10 +53,10 @@ def repeated(policy: Any, world: Any, rounds: int) -> Play:
 def kept(cell: Cell, folder: Path, run: int) -> Result | None:
     """Return a run that is kept already, if it is of this plan."""
     try:
-        result = Result.load(folder / cell.name / "parts" / f"run-{run:03d}")
+        result = kept_result(folder / cell.name / "parts" / f"run-{run:03d}")
     except InvalidFile:
         return None
-    return result if result.manifest.get("plan") == cell.plan else None
+    return result if result is not None and result.manifest.get("plan") == cell.plan else None
 
 
 def played(cell: Cell, folder: Path, run: int) -> float:
@@ -70,10 +71,13 @@ def played(cell: Cell, folder: Path, run: int) -> float:
 
 def gathered(cell: Cell, folder: Path) -> Result:
     """Return all runs of a cell as one result, and keep it where `Result.load` finds it."""
-    parts = [kept(cell, folder, run) for run in range(cell.runs)]
-    whole = merged([part for part in parts if part is not None])
-    seconds = [part.manifest["seconds"] for part in parts if part is not None]
-    each = [part.manifest["thresholds"] for part in parts if part is not None]
+    found = [kept(cell, folder, run) for run in range(cell.runs)]
+    parts = [part for part in found if part is not None]
+    if len(parts) < cell.runs:
+        raise InvalidFile(f"{folder / cell.name} lost runs after they were played; the same call plays them again")
+    whole = merged(parts)
+    seconds = [part.manifest["seconds"] for part in parts]
+    each = [part.manifest["thresholds"] for part in parts]
     told = {name: value for name, value in cell.settings.items() if name != "policy"}
     manifest = {**whole.manifest, **told, "cell": cell.settings, "plan": cell.plan, "seconds": sum(seconds)}
     manifest["seconds_of_runs"] = seconds

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.reports.files import write_picture
+from stagewise.reports.picture import write_picture
 from stagewise.reports.result import Result
 
 # Okabe and Ito's palette, each with its own dashes so that a grey print can still be read.

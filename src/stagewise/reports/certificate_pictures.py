@@ -5,7 +5,8 @@ import io
 from itertools import pairwise
 from typing import Any
 
-from stagewise.problem.checks import shown
+from stagewise.problem.words import shown
+from stagewise.reports.picture import plain
 
 BLUE, RED, GREY = "#0072B2", "#a02000", "#555555"
 DPI = 110
@@ -18,17 +19,12 @@ def embedded(figure: Any) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-def plain(name: str) -> str:
-    """Return a name in quotes as it is drawn: not read as a formula, and no longer than there is room for."""
-    return shown(name).replace("$", r"\$")
-
-
 def promises(content: dict[str, Any]) -> str:
     """Draw every probability that was promised, with its interval: it must end left of the mark."""
     from matplotlib.figure import Figure
 
     rows = [("a run breaks a limit", content["violations"])]
-    rows += [(f"intervals of {plain(one['signal'])} fail", one) for one in content["coverage"]]
+    rows += [(f"intervals of {plain(shown(one['signal']))} fail", one) for one in content["coverage"]]
     figure = Figure(figsize=(7.4, 0.9 + 0.55 * len(rows)), layout="constrained")
     axes = figure.subplots()
     for place, (_, one) in enumerate(rows):
@@ -58,7 +54,7 @@ def margins(content: dict[str, Any]) -> str:
         widths = [b - a for a, b in pairwise(edges)]
         axes.bar(edges[:-1], one["counts"], width=widths, align="edge", color=colours)
         axes.axvline(0.0, color="black", linewidth=2)
-        axes.set(xlabel=f"what was left to the limit of {plain(name)} (below 0: broken)", ylabel="runs")
+        axes.set(xlabel=f"what was left to the limit of {plain(shown(name))} (below 0: broken)", ylabel="runs")
     return embedded(figure)
 
 

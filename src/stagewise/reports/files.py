@@ -2,13 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 from stagewise.files.paths import named, path_of, reason
-from stagewise.files.whole import in_one_step, write_text
+from stagewise.files.whole import in_one_step, write_bytes, write_text
 from stagewise.problem.errors import InvalidFile
 
-__all__ = ["in_one_step", "made", "usable", "write_picture", "write_text"]
+__all__ = ["in_one_step", "made", "usable", "write_bytes", "write_text"]
 
 
 def usable(folder: str | Path) -> Path:
@@ -37,9 +36,3 @@ def made(folder: str | Path) -> Path:
     except OSError as error:
         raise InvalidFile(f"{named(place)} cannot be made: {reason(error)}; choose another place") from None
     return place
-
-
-def write_picture(figure: Any, path: Path) -> None:
-    """Write a figure in the format that its name ends with, whole or not at all."""
-    with in_one_step(path) as draft:
-        figure.savefig(draft, format=path.suffix[1:], dpi=150)

@@ -1,7 +1,5 @@
 """What a simulation found: curves over the recorded rounds, and what held in every single one."""
 
-import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,13 @@ from stagewise.files.paths import path_of
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile
-from stagewise.reports.files import in_one_step, made, write_text
+from stagewise.reports.files import made
+from stagewise.reports.sealed import content_of, manifest_in, write_sealed
+from stagewise.reports.tables import packed, unpacked
 
-FORMAT, VERSION = "stagewise-result", 1
-MAGIC = b"PAR1"  # how a Parquet file begins and ends
+FORMAT, VERSION = "stagewise-result", 2
+UNSEALED = 1  # the version that kept no digests: read as it is, and never played on
+CURVES, RUNS = "curves.parquet", "runs.parquet"
 PLAIN = ("first_violation", "hopeless", "settled")  # the parts of an audit with one number a run
 
 
@@ -55,9 +56,7 @@ class Result:
         return drawn(self)
 
     def save(self, folder: str | Path) -> None:
-        """Write curves.parquet, runs.parquet and manifest.json, each whole or not at all."""
-        from arro3.core import Array, Table
-
+        """Write curves.parquet, runs.parquet and manifest.json, which vouches for them by their SHA-256."""
         place = made(folder)
         count, points, m = self.cost.shape
         curves = {
@@ -66,41 +65,34 @@ class Result:
             "regret": self.regret.ravel(),
             "reward": self.reward.ravel(),
             "optimum": self.optimum.ravel(),
-            **{f"cost_{j + 1}": np.ascontiguousarray(self.cost[:, :, j]).ravel() for j in range(m)},
+            **{f"cost_{j + 1}": self.cost[:, :, j].ravel() for j in range(m)},
         }
         totals = {
             "run": self.runs,
             "violations": self.violations,
-            **{f"max_cost_{j + 1}": np.ascontiguousarray(self.max_cost[:, j]) for j in range(m)},
+            **{f"max_cost_{j + 1}": self.max_cost[:, j] for j in range(m)},
             **audit_columns(self.audit),
         }
-        for name, columns in (("curves", curves), ("runs", totals)):
-            table = Table.from_arrays(
-                [Array.from_numpy(np.ascontiguousarray(v)) for v in columns.values()], names=list(columns)
-            )
-            write_parquet(table, place / f"{name}.parquet")
-        write_text(
-            place / "manifest.json", json.dumps({"format": FORMAT, "version": VERSION, **self.manifest}, indent=1)
-        )
+        manifest = {"format": FORMAT, "version": VERSION, **self.manifest}
+        write_sealed(place, manifest, {CURVES: packed(curves), RUNS: packed(totals)})
 
     @classmethod
     def load(cls, folder: str | Path) -> "Result":
-        """Return what `save` wrote."""
+        """Return what `save` wrote, or refuse what is not as it was written; version 1 vouched for nothing."""
         place = path_of(folder, "the folder")
         try:
-            manifest = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
+            manifest = manifest_in(place)
         except FileNotFoundError:
             raise InvalidFile(absent(place)) from None
-        except OSError as error:
-            raise InvalidFile(f"{place} is not a folder with a result: {error.strerror}") from None
-        except ValueError as error:
-            raise InvalidFile(f"{place} is not a whole result: its manifest.json cannot be read, {error}") from None
-        if not isinstance(manifest, dict) or (manifest.pop("format", 0), manifest.pop("version", 0)) != (
-            FORMAT,
-            VERSION,
-        ):
+        digests = manifest.pop("files", None)
+        version = (manifest.pop("format", 0), manifest.pop("version", 0))
+        known = VERSION if isinstance(digests, dict) else UNSEALED
+        if version != (FORMAT, known):
             raise InvalidFile(f"{place} is not a result of this version of stagewise ({FORMAT} {VERSION})")
-        curves, totals = read_parquet(place / "curves.parquet"), read_parquet(place / "runs.parquet")
+        curves, totals = (
+            unpacked(content_of(place / name, digests.get(name, "") if known == VERSION else None), place / name)
+            for name in (CURVES, RUNS)
+        )
         try:
             return cls.read(curves, totals, manifest)
         except (KeyError, ValueError, ZeroDivisionError) as error:
@@ -132,6 +124,14 @@ class Result:
 def standard_error(values: Floats) -> float:
     """Return the standard error of a mean over runs; of one run it is not known."""
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
+
+
+def kept(folder: Path) -> Result | None:
+    """Return a result that is there as it was written; None: there is none, or nothing vouches for it."""
+    try:
+        return Result.load(folder) if "files" in manifest_in(folder) else None
+    except FileNotFoundError:
+        return None
 
 
 def absent(place: Path) -> str:
@@ -171,31 +171,3 @@ def audit_from(columns: dict[str, Any]) -> dict[str, Ints] | None:
         return None
     missed = [columns[name] for name in columns if name.startswith("missed_")]
     return {**{name: columns[name] for name in PLAIN}, "missed": np.stack(missed, axis=1)}
-
-
-def write_parquet(table: Any, path: Path) -> None:
-    """Write a table, whole or not at all."""
-    from arro3.io import write_parquet as write
-
-    with in_one_step(path) as draft:
-        write(table, str(draft), compression="zstd(3)")
-
-
-def read_parquet(path: Path) -> dict[str, Any]:
-    """Return the columns of a file."""
-    from arro3.io import read_parquet as read
-
-    try:
-        with path.open("rb") as file:  # the reader panics on a file that was cut short, and says so on the terminal
-            whole = file.read(4) == MAGIC and file.seek(-4, os.SEEK_END) > 0 and file.read(4) == MAGIC
-    except OSError as error:
-        raise InvalidFile(f"{path} cannot be read: {error.strerror}") from None
-    if not whole:
-        raise InvalidFile(f"{path} is not a whole Parquet file; it must begin and end with {MAGIC.decode()}")
-    try:
-        table = read(str(path)).read_all()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # a panic is no Exception
-        raise InvalidFile(f"{path} is not a whole Parquet file: {error}") from None
-    return {name: table.column(name).to_numpy() for name in table.column_names}

@@ -48,10 +48,10 @@ def arms_loop(audited: bool = False) -> Callable[..., None]:
         for t in range(first, last):
             if bandit.constrained:
                 lottery = uniform(seed, run, t, POLICY, 0)
-                arm = opb.take(room.everyone, terms, tally, odds, home, lottery, pulled)
+                arm = opb.take(room.eligible, terms, tally, odds, home, lottery, pulled)
                 fill_mixed(bandit.means, bandit.safe, odds, room.values)
             else:
-                arm = opb.take_unconstrained(room.everyone, terms, tally, hoped)
+                arm = opb.take_unconstrained(room.eligible, terms, tally, hoped)
                 fill_arm(bandit, arm, room.values)
             sign(bandit.signs, room.values)
             note(trace, t, bandit.best, room.values, bandit.thresholds)

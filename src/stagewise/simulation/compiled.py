@@ -39,8 +39,6 @@ from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 from stagewise.worlds.world import World
 
-EVERYONE: Flags = np.empty(0, dtype=np.bool_)
-
 
 def plays(policy: Any, world: Any) -> bool:
     """Say whether the compiled loops know this policy in this world; no solver, no subclass."""
@@ -115,6 +113,12 @@ def count_of(world: Any) -> int:
     return int(actions.count) if isinstance(actions, Fresh) else len(actions)
 
 
+def eligible_in(world: Any) -> Flags:
+    """Return which of a world's actions are on offer, as an array of the loops' own; empty: all."""
+    actions = world.actions
+    return np.empty(0, dtype=np.bool_) if isinstance(actions, Fresh) else np.array(actions.eligible)
+
+
 def room_for(judge: Judge, count: int, constraints: int) -> Room:
     """Return work space for a policy with this many constraints of its own."""
     m = judge.world.costs
@@ -128,7 +132,7 @@ def room_for(judge: Judge, count: int, constraints: int) -> Room:
         np.zeros(m + 2, dtype=np.int64),
         np.zeros(1 + m),
         np.zeros(1 + m),
-        EVERYONE,
+        eligible_in(judge.world),
         np.zeros((1 + m, count)),
     )
 

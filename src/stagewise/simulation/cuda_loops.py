@@ -36,6 +36,7 @@ class Sizes(NamedTuple):
     limits: int
     actions: int
     dimension: int
+    masked: int  # how long the mask of what is on offer is; 0: all are
 
 
 def check(sizes: Sizes) -> Sizes:
@@ -51,17 +52,17 @@ def check(sizes: Sizes) -> Sizes:
 
 def padded(values: Any) -> Any:
     """Return an array with at least one entry, since a device array cannot be empty."""
-    return np.zeros(1) if values.size == 0 else np.ascontiguousarray(values)
+    return np.zeros(1, dtype=values.dtype) if values.size == 0 else np.ascontiguousarray(values)
 
 
 def room_maker(sizes: Sizes) -> Any:
     """Return what gives a thread its work space, written into the kernel that asks for it."""
-    from numba import boolean, cuda, float64, int64
+    from numba import cuda, float64, int64
 
-    _, sheet, work, flat, support, signals, _, _, _ = sizes
+    _, sheet, work, flat, support, signals, _, _, _, masked = sizes
 
     @cuda.jit(device=True, inline="always")
-    def room_with(truths):
+    def room_with(truths, eligible):
         return Room(
             cuda.local.array(sheet, float64),
             cuda.local.array(work, float64),
@@ -71,7 +72,7 @@ def room_maker(sizes: Sizes) -> Any:
             cuda.local.array(support, int64),
             cuda.local.array(signals, float64),
             cuda.local.array(signals, float64),
-            cuda.local.array(1, boolean)[:0],
+            eligible[:masked],
             truths,
         )
 
@@ -82,7 +83,7 @@ def sizes_on_stage(player: Player, stage: Stage, judge: Judge) -> Sizes:
     """Return what a linear problem is compiled for."""
     room = room_for(judge, count_of(judge.world), int(player.flags[1]))
     sizes = (player.memory.size, room.sheet.size, room.work.size, room.flat.size, room.support.size)
-    return Sizes(*sizes, room.means.size, stage.thresholds.size, *stage.features.shape)
+    return Sizes(*sizes, room.means.size, stage.thresholds.size, *stage.features.shape, room.eligible.size)
 
 
 def shared_on_stage(player: Player, stage: Stage, judge: Judge) -> tuple[Any, ...]:
@@ -90,8 +91,9 @@ def shared_on_stage(player: Player, stage: Stage, judge: Judge) -> tuple[Any, ..
     truth = stage.truth
     told = (player.flags, player.numbers, player.memory, player.inflation)
     known = (truth.parameters, truth.noise, truth.kind, stage.safe, judge.signs, stage.signed, stage.safe_means)
-    truths = filled(room_for(judge, count_of(judge.world), 0), judge).truths
-    return (*told, stage.features, *known, padded(stage.thresholds), stage.best, judge.mixes, truths)
+    room = filled(room_for(judge, count_of(judge.world), 0), judge)
+    offered = (room.truths, padded(room.eligible))
+    return (*told, stage.features, *known, padded(stage.thresholds), stage.best, judge.mixes, *offered)
 
 
 @cache
@@ -107,7 +109,7 @@ def stage_kernel(sizes: Sizes, mixes: bool, sampled: bool, fresh: bool, audited:
     @cuda.jit(max_registers=MIXED if mixes else ON_RAYS)
     def kernel(
         flags, numbers, memory, inflation, features, parameters, noise, kind, safe, signs, signed, safe_means,
-        thresholds, best, mixed, truths, ends, runs, seed, rounds,
+        thresholds, best, mixed, truths, eligible, ends, runs, seed, rounds,
         regret, reward, cost, bests, largest, running, audit,
     ):  # fmt: skip
         place = cuda.grid(1)
@@ -116,7 +118,7 @@ def stage_kernel(sizes: Sizes, mixes: bool, sampled: bool, fresh: bool, audited:
             for i in range(own):
                 mine[i] = memory[i]
             table, true_table = cuda.local.array(listed_own, float64), cuda.local.array(true_own, float64)
-            room = room_with(true_table if fresh else truths)
+            room = room_with(true_table if fresh else truths, eligible)
             truth = Truth(parameters, noise, kind)
             listed = table if fresh else features
             stage = Stage(listed, fresh, truth, safe, signs, signed, safe_means, thresholds[:limits], best)
@@ -135,7 +137,7 @@ def sizes_for_arms(bandit: Bandit, judge: Judge) -> Sizes:
     room = room_for(judge, bandit.means.shape[1], 0)
     return Sizes(
         bandit.memory.size, 1, room.work.size, room.flat.size, room.support.size, len(bandit.means),
-        bandit.thresholds.size, 0, 0,
+        bandit.thresholds.size, 0, 0, room.eligible.size,
     )  # fmt: skip
 
 
@@ -144,8 +146,8 @@ def shared_by_arms(bandit: Bandit, judge: Judge) -> tuple[Any, ...]:
     told, signs = (bandit.flags, bandit.numbers, bandit.memory), np.ones(len(bandit.means))
     signs[: bandit.signs.size] = bandit.signs
     known = (bandit.means, bandit.noise, bandit.outcomes, signs, padded(bandit.thresholds), bandit.safe)
-    truths = filled(room_for(judge, bandit.means.shape[1], 0), judge).truths
-    return (*told, *known, bandit.safe_reward, bandit.best, truths)
+    room = filled(room_for(judge, bandit.means.shape[1], 0), judge)
+    return (*told, *known, bandit.safe_reward, bandit.best, room.truths, padded(room.eligible))
 
 
 @cache
@@ -158,7 +160,7 @@ def arms_kernel(sizes: Sizes, constrained: bool, audited: bool) -> Any:
 
     @cuda.jit(max_registers=MIXED)
     def kernel(
-        flags, numbers, memory, means, noise, outcomes, signs, thresholds, safe, safe_reward, best, truths,
+        flags, numbers, memory, means, noise, outcomes, signs, thresholds, safe, safe_reward, best, truths, eligible,
         ends, runs, seed, rounds, regret, reward, cost, bests, largest, running, audit,
     ):  # fmt: skip
         place = cuda.grid(1)
@@ -166,7 +168,7 @@ def arms_kernel(sizes: Sizes, constrained: bool, audited: bool) -> Any:
             mine = cuda.local.array(own, float64)
             for i in range(own):
                 mine[i] = memory[i]
-            room, limited = room_with(truths), thresholds[:limits]
+            room, limited = room_with(truths, eligible), thresholds[:limits]
             bandit = Bandit(
                 constrained, flags, numbers, mine, means, noise, outcomes, signs, limited, safe, safe_reward, best
             )

@@ -50,18 +50,21 @@ class Judge:
     def best(self, actions: Any) -> float:
         """Return the largest expected reward that this round's actions allowed under the thresholds."""
         if not isinstance(self.world, LinearWorld):
-            own = self.world.table if isinstance(self.world, ArmsWorld | TableWorld) else self.listed_means(actions)
+            known = self.world.table if isinstance(self.world, ArmsWorld | TableWorld) else None
+            own = self.listed_means(actions) if known is None else known[:, offered(actions)]
             table = own * self.signs[:, None]
             return best_mixture(table, self.safe_means, self.limits) if self.limits.size else float(table[0].max())
         if isinstance(actions, Convex):
             costs = (self.world.parameters * self.signs[:, None])[1 : 1 + self.limits.size]
             return best_point(actions, self.world.parameters[0], costs, self.limits)
         parameters, work = self.world.parameters * self.signs[:, None], np.empty(self.signs.size)
+        features = actions.features[offered(actions)]
+        features.flags.writeable = False  # kernels are compiled once, for arrays that nobody writes to
         if not self.mixes:
-            return best_on_rays(actions.features, parameters, self.safe_means, self.limits, work)
+            return best_on_rays(features, parameters, self.safe_means, self.limits, work)
         if self.limits.size == 0:
-            return best_in_list(actions.features, parameters, work)
-        table = np.array([self.signed(self.world.means(row)) for row in actions.features]).T
+            return best_in_list(features, parameters, work)
+        table = np.array([self.signed(self.world.means(row)) for row in features]).T
         return best_mixture(np.ascontiguousarray(table), self.safe_means, self.limits)
 
     def listed_means(self, actions: Any) -> Floats:
@@ -72,8 +75,13 @@ class Judge:
                 "Rays, since regret is measured against the best mixture of what is listed"
             )
         places: Any = range(actions.count) if isinstance(actions, Arms) else actions.features
-        chosen = np.flatnonzero(actions.eligible) if actions.eligible.size else range(len(places))
+        chosen = np.arange(len(places))[offered(actions)]
         return np.column_stack([self.means(places[index]) for index in chosen])
+
+
+def offered(actions: Arms | Listed) -> Any:
+    """Return the index of what is on offer in a round: the eligible actions, or all."""
+    return actions.eligible if actions.eligible.size else slice(None)
 
 
 def best_mixture(means: Floats, safe: Floats, limits: Floats) -> float:

@@ -1,16 +1,17 @@
 """Batches kept in a folder while a certificate is being made, so that one that was cut short goes on from there."""
 
+import io
 import json
 import shutil
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from stagewise.problem.errors import InvalidFile
-from stagewise.reports.files import in_one_step
+from stagewise.reports.files import write_bytes
 from stagewise.reports.findings import Findings
+from stagewise.reports.sealed import digest_of
 from stagewise.simulation.judge import OURS
 from stagewise.simulation.plan import agreed, begin
 
@@ -26,27 +27,28 @@ class Kept:
         if self.folder is not None:
             agreed(self.folder, self.plan, self.plan)
 
-    def path(self, first: int) -> Path:
-        """Return where the batch from run `first` on lies."""
-        assert self.folder is not None
-        return self.folder / f"from-{first:09d}.npz"
-
     def keep(self, first: int, findings: Findings) -> None:
-        """Write a batch, whole or not at all."""
+        """Write a batch, whole or not at all; its name vouches for what it holds."""
         if self.folder is not None:
             begin(self.folder, self.plan)
-            with in_one_step(self.path(first)) as draft, draft.open("wb") as file:
-                np.savez(file, **findings._asdict())
+            buffer = io.BytesIO()
+            np.savez(buffer, **findings._asdict())
+            content = buffer.getvalue()
+            write_bytes(self.folder / f"from-{first:09d}-{digest_of(content)}.npz", content)
 
     def found(self, first: int, count: int) -> Findings | None:
         """Return a batch that was played before: of these very runs, as the last one of a smaller plan is shorter."""
-        if self.folder is None or not self.path(first).exists():
+        path = None if self.folder is None else next(self.folder.glob(f"from-{first:09d}-*.npz"), None)
+        if path is None:
             return None
         try:
-            with np.load(self.path(first), allow_pickle=False) as arrays:
-                findings = Findings(*(arrays[name] for name in Findings._fields))
-        except (OSError, ValueError, KeyError, BadZipFile):
-            raise InvalidFile(f"{self.path(first)} is not a batch of runs; delete it, and it is played again") from None
+            content = path.read_bytes()
+        except OSError as error:
+            raise InvalidFile(f"{path} cannot be read: {error.strerror}; delete it, and it is played again") from None
+        if path.stem.rpartition("-")[2] != digest_of(content):
+            raise InvalidFile(f"{path} is not a batch of runs; delete it, and it is played again")
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            findings = Findings(*(arrays[name] for name in Findings._fields))
         return findings if np.array_equal(findings.runs, np.arange(first, first + count)) else None
 
     def forget(self) -> None:

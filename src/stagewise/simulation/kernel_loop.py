@@ -43,7 +43,7 @@ def listed_loop(audited: bool = False) -> Callable[..., None]:
         odds = named_odds(mind.shape.constraints, count, room.flat, room.support)
         for t in range(first, last):
             lottery = uniform(seed, run, t, POLICY, 0)
-            code = kernel_oplb.take(listing.features, True, room.everyone, mind, sight, odds, room.work, lottery)
+            code = kernel_oplb.take(listing.features, True, room.eligible, mind, sight, odds, room.work, lottery)
             fill_mixed(listing.means, count, odds, room.values)
             sign(listing.signs, room.values)
             note(trace, t, listing.best, room.values, listing.thresholds)

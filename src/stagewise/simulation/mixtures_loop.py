@@ -36,7 +36,7 @@ def mixtures_loop(fresh: bool, audited: bool = False) -> Callable[..., None]:
                 fill_directions(stage.features, seed, run, t)
                 best = optimum(stage, room, mixed)
             lottery = uniform(seed, run, t, POLICY, 0)
-            code = oplb.take(stage.features, not fresh, room.everyone, mind, sight, odds, room.work, lottery)
+            code = oplb.take(stage.features, not fresh, room.eligible, mind, sight, odds, room.work, lottery)
             fill_mixture_means(stage, odds, room)
             note(trace, t, best, room.values, stage.thresholds)
             if audited:

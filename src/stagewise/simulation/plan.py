@@ -14,7 +14,7 @@ import stagewise
 from stagewise.policies.saved import KINDS, encoded
 from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.reports.files import made, write_text
-from stagewise.reports.result import Result
+from stagewise.reports.result import Result, kept
 from stagewise.simulation.judge import judge
 from stagewise.worlds.world import World
 
@@ -68,7 +68,7 @@ def agreed(out: Path, plan: dict[str, Any], keys: Iterable[str]) -> bool:
     """Say whether a folder was begun; refuse one that was begun for another plan."""
     path = out / "plan.json"
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        told = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -76,14 +76,14 @@ def agreed(out: Path, plan: dict[str, Any], keys: Iterable[str]) -> bool:
     except ValueError as error:
         raise InvalidFile(f"{path} is not whole: {error}; choose another folder") from None
     for key in keys:
-        if not isinstance(kept, dict) or kept.get(key) != plan.get(key):
+        if not isinstance(told, dict) or told.get(key) != plan.get(key):
             raise InvalidFile(f"{out} holds runs of another plan, whose {key} differs; choose another folder")
     return True
 
 
 def finished(out: Path, plan: dict[str, Any], numbers: list[int]) -> dict[int, Result]:
-    """Return the runs that the folder holds already; refuse a folder of another plan."""
+    """Return the runs that the folder holds already, as they were written; refuse a folder of another plan."""
     if not agreed(out, plan, ("policy", "world", "rounds", "record", "seed", "audit")):
         return {}
-    parts = {run: out / "parts" / f"run-{run:06d}" for run in numbers}
-    return {run: Result.load(part) for run, part in parts.items() if (part / "manifest.json").exists()}
+    parts = {run: kept(out / "parts" / f"run-{run:06d}") for run in numbers}
+    return {run: part for run, part in parts.items() if part is not None}

@@ -30,22 +30,17 @@ def rays_loop(sampled: bool, fresh: bool, audited: bool = False) -> Callable[...
         sight = named_sight(mind.shape, room.sheet, stage.features.shape[0])
         if not fresh:
             sight = remembered(mind, sight, sampled)
-        action, values, everyone, best = (
-            sight.action,
-            room.values[: 1 + mind.shape.constraints],
-            room.everyone,
-            stage.best,
-        )
+        action, values, best = sight.action, room.values[: 1 + mind.shape.constraints], stage.best
         for t in range(first, last):
             if fresh:
                 fill_directions(stage.features, seed, run, t)
                 best = optimum(stage, room, mixed)
             if sampled:
                 ray = safe_lts.take(
-                    stage.features, not fresh, everyone, mind, sight, room.work, player.inflation, seed, run, t
+                    stage.features, not fresh, room.eligible, mind, sight, room.work, player.inflation, seed, run, t
                 )
             else:
-                ray = lc_lucb.take(stage.features, not fresh, everyone, mind, sight, room.work)
+                ray = lc_lucb.take(stage.features, not fresh, room.eligible, mind, sight, room.work)
             fill_means(stage.truth.parameters, action, room.means)
             fill_outcome(stage.truth.kind, room.means, stage.truth.noise, seed, run, t, room.values)
             sign(stage.signs, room.means)

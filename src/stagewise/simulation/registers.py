@@ -23,7 +23,7 @@ from stagewise.policies.linucb import LinUCB
 from stagewise.policies.opb import OPB
 from stagewise.reports.assumptions import assumptions
 from stagewise.simulation import unrolled_arms, unrolled_rays
-from stagewise.simulation.compiled import bandit_for, player_for, stage_for
+from stagewise.simulation.compiled import bandit_for, eligible_in, player_for, stage_for
 from stagewise.simulation.judge import Judge
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
@@ -54,6 +54,8 @@ def call_for(policy: Any, judge: Judge, audited: bool = False) -> Call | None:
     world = judge.world
     if getattr(policy, "watch", False) and not all(row["kept"] for row in assumptions(policy, world)):
         return None
+    if eligible_in(world).size:
+        return None  # they are written for all that is listed
     if type(policy) in (LCLUCB, ROFUL, LinUCB) and isinstance(world, LinearWorld):
         return rays_call(policy, judge, world, audited)
     if type(policy) is OPB and isinstance(world, ArmsWorld):

@@ -10,9 +10,9 @@ import numpy as np
 from stagewise.files.paths import path_of
 from stagewise.kernels.draw import signed
 from stagewise.policies.policy import check_verbs
-from stagewise.problem.checks import alone, one_of, seed_of, shown, switch, whole_at_least
+from stagewise.problem.checks import alone, one_of, seed_of, shown, switch
 from stagewise.problem.errors import InvalidProblem
-from stagewise.reports.result import Result, merged
+from stagewise.reports.result import Result, kept, merged
 from stagewise.simulation.compiled import plays
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.judge import judge
@@ -20,11 +20,10 @@ from stagewise.simulation.plan import begin, finished, planned
 from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import recorded
 from stagewise.simulation.run import audit_columns, one_run, result_of
+from stagewise.simulation.size import MOST, check_room, counted, how_many
 from stagewise.worlds.world import World
 
 BACKENDS = ("auto", "cpu", "python", "cuda")
-MOST_RUNS = 2**32  # a run's number is one word of the counter that random numbers are made from
-MANY = 2**62  # rounds or runs
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -94,11 +93,13 @@ def job_for(
     out: str | Path | None,
 ) -> Job:
     """Return a simulation that can be played, or refuse it."""
-    numbers, origin = run_numbers(runs), seed_of(seed)
-    length, points, audited = counted(rounds, "rounds"), counted(record, "record"), switch(audit, "audit")
+    origin, audited = seed_of(seed), switch(audit, "audit")
+    length, points = counted(rounds, "rounds"), counted(record, "record")
     place = None if out is None else path_of(out, "out")
     chosen = backend_for(policy, world, length, backend)
     plan = planned(policy, world, length, points, origin, chosen)
+    check_room(how_many(runs), min(length, points), world.costs)
+    numbers = run_numbers(runs)
     if audited:
         plan["audit"] = True
     return Job(policy, world, length, points, origin, chosen, audited, numbers, plan, place)
@@ -107,15 +108,15 @@ def job_for(
 def run_numbers(runs: Any) -> list[int]:
     """Return the numbers of the runs, from how many there are or the numbers themselves."""
     if isinstance(alone(runs), int | np.integer):
-        return list(range(counted(runs, "runs")))
+        return list(range(how_many(runs)))
     try:
         numbers = list(runs) if isinstance(runs, Iterable) else []
     except Exception:  # whatever the object's own code came to
         numbers = []
-    whole = all(isinstance(run, int | np.integer) and 0 <= run < MOST_RUNS for run in numbers)
+    whole = all(isinstance(run, int | np.integer) and 0 <= run < MOST for run in numbers)
     if not numbers or not whole or len(set(numbers)) < len(numbers):
         raise InvalidProblem(
-            f"runs is {shown(runs)}; it must be a number of runs, or different run numbers from 0 to {MOST_RUNS - 1}"
+            f"runs is {shown(runs)}; it must be a number of runs, or different run numbers from 0 to {MOST - 1}"
         )
     return [int(run) for run in numbers]
 
@@ -141,12 +142,12 @@ def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[
     ready = {name: on_device(job) for name, job in jobs.items() if job.backend == "cuda"}
     jobs = {name: job for name, job in jobs.items() if job.backend != "cuda"}
     done = {name: {} if job.out is None else finished(job.out, job.plan, job.runs) for name, job in jobs.items()}
-    kept = sum(map(len, done.values()))
+    ready_runs = sum(map(len, done.values()))
     todo = {(name, run): job.task(run) for name, job in jobs.items() for run in job.runs if run not in done[name]}
     rounds = sum(jobs[name].rounds for name, _ in todo)
     with (
         opened(executor, len(todo), rounds) as workers,
-        bar(shows and rounds >= PAYS, kept + len(todo), kept, rounds // max(len(todo), 1)) as advance,
+        bar(shows and rounds >= PAYS, ready_runs + len(todo), ready_runs, rounds // max(len(todo), 1)) as advance,
     ):
         for job in jobs.values():
             begin(job.out, job.plan)
@@ -170,8 +171,9 @@ def on_device(job: Job) -> Result:
 
     if job.out is not None:
         finished(job.out, job.plan, [])
-        if (job.out / "manifest.json").exists() and list((kept := Result.load(job.out)).runs) == job.runs:
-            return kept
+        before = kept(job.out)
+        if before is not None and list(before.runs) == job.runs:
+            return before
     begun, arbiter = time.perf_counter(), judge(job.policy, job.world)
     runs, m = np.array(job.runs, dtype=np.int64), job.world.costs
     traces = cuda.play(job.policy, arbiter, job.rounds, job.record, signed(job.seed), runs, job.audit)
@@ -191,11 +193,3 @@ def on_device(job: Job) -> Result:
         begin(job.out, job.plan)
         result.save(job.out)
     return result
-
-
-def counted(value: Any, name: str) -> int:
-    """Return a whole number of at least 1."""
-    count = whole_at_least(value, name, 1)
-    if count >= MANY:
-        raise InvalidProblem(f"{name} is {shown(value)}; it must be below 2**62, which nobody will play")
-    return count

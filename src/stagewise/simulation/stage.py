@@ -43,7 +43,7 @@ class Room(NamedTuple):
     true_support: Ints
     means: Floats  # (1 + m,)
     values: Floats  # (1 + m,)
-    everyone: Flags  # empty: all are eligible
+    eligible: Flags  # empty: all are eligible
     truths: Floats  # (1 + m, M) signed true means of the candidates; only audits read them
 
 

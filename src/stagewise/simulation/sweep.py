@@ -14,6 +14,8 @@ from stagewise.simulation.executors import Workers
 from stagewise.simulation.simulate import collected, job_for, on_cuda, run_numbers
 from stagewise.worlds.world import World
 
+TAKEN = ("comparison.md", "comparison.png", "sweep.md")
+
 
 class Cell(NamedTuple):
     """One simulation of a sweep."""
@@ -124,11 +126,12 @@ def limited(policy: Any, threshold: Any) -> Any:
 
 
 def checked(named: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return what names stand for; each must be one that a folder can have."""
+    """Return what names stand for; each must do as a folder's, beside what `compare` and `sweep` write themselves."""
     given = mapping_of(named, what) if isinstance(named, Mapping) else {}
     if not given:
         raise InvalidProblem(f"{what} is {shown(named)}; it must map at least one name to what it stands for")
     for name in given:
-        if not isinstance(name, str) or name != path_of(name or ".", what).name or name.startswith("."):
+        plain = isinstance(name, str) and name.isprintable() and name not in TAKEN
+        if not plain or name != path_of(name or ".", what).name or name.startswith((".", " ")):
             raise InvalidProblem(f"{what} has the name {shown(name)}; a name must also do as the name of a folder")
     return given

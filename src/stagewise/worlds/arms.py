@@ -3,8 +3,8 @@
 from typing import Any
 
 from stagewise.problem.actions import Arms
-from stagewise.problem.checks import Floats, whole
-from stagewise.problem.errors import InvalidActions
+from stagewise.problem.checks import Floats, shown, whole
+from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.worlds.showing import Tabled
 
@@ -13,15 +13,24 @@ class ArmsWorld(Tabled):
     """K arms with mean rewards (K,) and mean costs (K,) or (m, K).
 
     `outcomes` is "bernoulli", "gaussian" (standard deviation `noise`) or "clipped-gaussian" (the same, cut to [0, 1];
-    regret and costs are then still counted by the means given here).
+    regret and costs are then still counted by the means given here). `actions`: which of the arms are on offer.
 
     >>> ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2]).means(1)
     array([0.7, 0.2])
     """
 
-    def __init__(self, *, reward: Any, cost: Any, outcomes: str = "bernoulli", noise: Any = 0.1) -> None:
+    actions: Arms
+
+    def __init__(
+        self, *, reward: Any, cost: Any, outcomes: str = "bernoulli", noise: Any = 0.1, actions: Arms | None = None
+    ) -> None:
         super().__init__(reward, cost, outcomes, noise)
-        self.actions = Arms(self.table.shape[1])
+        self.actions = Arms(self.table.shape[1]) if actions is None else actions
+        if not isinstance(self.actions, Arms) or self.actions.count != self.table.shape[1]:
+            raise InvalidProblem(
+                f"actions is {shown(actions)}; it must be Arms({self.table.shape[1]}), as there are means of "
+                f"{self.table.shape[1]} arms, or some of them by only()"
+            )
 
     def actions_in(self, draw: Draw) -> Arms:
         """Return what can be chosen from in a round."""

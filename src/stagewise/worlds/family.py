@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.draw import INSTANCE, fill_normal, fill_uniform, signed
-from stagewise.problem.actions import Finite, Rays
+from stagewise.problem.actions import Arms, Finite, Rays
 from stagewise.problem.checks import number, seed_of, shown, whole
 from stagewise.problem.ellipsoid import Ball, Ellipsoid
 from stagewise.problem.errors import InvalidFile, InvalidProblem
@@ -90,7 +90,9 @@ class ArmsFamily:
         if self.spread is not None:
             drawn = np.minimum(world.table * (1.0 + self.spread * (2.0 * drawn - 1.0)), 1.0)
         drawn[:, self.safe] = world.table[:, self.safe]
-        return ArmsWorld(reward=drawn[0], cost=drawn[1:], outcomes=world.outcomes, noise=world.noise)
+        return ArmsWorld(
+            reward=drawn[0], cost=drawn[1:], outcomes=world.outcomes, noise=world.noise, actions=world.actions
+        )
 
     def description(self) -> dict[str, Any]:
         """Return the family as plain values."""
@@ -114,11 +116,11 @@ def family_of(name: str, world: Any, safe: int, seed: int, spread: float | None 
 def rebuilt(description: dict[str, Any]) -> Any:
     """Return the world that described itself so."""
     told = dict(description)
-    kind = told.pop("kind", None)
+    kind, eligible = told.pop("kind", None), told.pop("eligible", None)
     if kind == "ArmsWorld":
-        return ArmsWorld(**told)
+        return ArmsWorld(**told, actions=some(Arms(len(told["reward"])), eligible))
     if kind == "TableWorld":
-        return TableWorld(**told)
+        return TableWorld(**{**told, "features": some(Finite(told["features"]), eligible)})
     if kind != "LinearWorld":
         raise InvalidFile(f"the world is of kind {shown(kind)}, which cannot be built again")
     actions, features = told.pop("actions"), told.pop("features")
@@ -128,4 +130,9 @@ def rebuilt(description: dict[str, Any]) -> Any:
     if isinstance(features, dict):
         settings = {name: value for name, value in features.items() if name != "kind"}
         return LinearWorld(actions=CONVEX[features["kind"]](**settings), **told)
-    return LinearWorld(actions={"Rays": Rays, "Finite": Finite}[actions](features), **told)
+    return LinearWorld(actions=some({"Rays": Rays, "Finite": Finite}[actions](features), eligible), **told)
+
+
+def some(actions: Any, eligible: list[int] | None) -> Any:
+    """Return the actions, of which only these are on offer; None: all."""
+    return actions if eligible is None else actions.only(eligible)

@@ -11,7 +11,7 @@ from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.worlds.fresh import Fresh
-from stagewise.worlds.showing import Showing, signals
+from stagewise.worlds.showing import Showing, offered, signals
 
 NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER}
 
@@ -64,6 +64,7 @@ class LinearWorld(Showing):
             "noise_kind": self.noise_kind,
             "actions": type(actions).__name__,
             "features": listed,
+            **offered(actions),
         }
 
     @property

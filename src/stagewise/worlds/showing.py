@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.world import BERNOULLI, CLIPPED, GAUSSIAN, fill_outcome
+from stagewise.problem.actions import ALL
 from stagewise.problem.checks import Floats, array, frozen, one_of, one_per
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
@@ -45,6 +46,8 @@ class Showing(ABC):
 class Tabled(Showing):
     """A world of K actions whose means are known one by one."""
 
+    actions: Any  # what is listed, and which of it is on offer
+
     def __init__(self, reward: Any, cost: Any, outcomes: str, noise: Any) -> None:
         rewards, costs = array(reward, "reward"), np.atleast_2d(array(cost, "cost"))
         if rewards.ndim != 1 or rewards.size == 0 or costs.ndim != 2 or costs.shape[1] != rewards.size:
@@ -74,7 +77,14 @@ class Tabled(Showing):
             "cost": self.table[1:].tolist(),
             "outcomes": self.outcomes,
             "noise": self.noise.tolist(),
+            **offered(self.actions),
         }
+
+
+def offered(actions: Any) -> dict[str, list[int]]:
+    """Return which of the listed actions are on offer, where not all are: what a description says of `only`."""
+    eligible = getattr(actions, "eligible", ALL)
+    return {"eligible": np.flatnonzero(eligible).tolist()} if eligible.size else {}
 
 
 def signals(costs: int) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ class TableWorld(Tabled):
     array([0.7, 0.2])
     """
 
+    actions: Finite
+
     def __init__(self, *, features: Any, reward: Any, cost: Any, noise: Any = 0.1, outcomes: str = "gaussian") -> None:
         super().__init__(reward, cost, outcomes, noise)
         self.actions = features if isinstance(features, Finite) else Finite(features)

@@ -1,0 +1,120 @@
+"""A world that offers only some of its actions does so in every backend, is judged by them, and says so of itself."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.agreement.test_backends import MUS, SAFE, TARGETS, THETA, D, baselines, policies, same
+
+import stagewise as sw
+from stagewise.worlds.family import rebuilt
+
+ROUNDS = 120
+CHOSEN = [1, 4]
+RADII = ("kl", "bernstein", "hoeffding")
+REWARD, COST = [0.1, 0.2, 0.4, 0.7], [0.0, 0.4, 0.5, 0.2]
+ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
+LISTED: dict[str, Any] = {"reward": REWARD, "cost": COST, "noise": 0.1}
+KERNEL = sw.KernelOPLB(
+    kernel=sw.RBF(lengthscale=0.3),
+    norm_bound=1.0,
+    safe_action=sw.SafeAction(features=[0.0], reward=0.1, cost=0.0),
+    threshold=0.45,
+    noise=0.02,
+)
+
+
+def linear(actions: Any) -> sw.LinearWorld:
+    return sw.LinearWorld(theta=THETA, mu=MUS[:1], actions=actions, noise=0.1)
+
+
+def arms(*chosen: int) -> sw.ArmsWorld:
+    return sw.ArmsWorld(reward=REWARD, cost=COST, actions=sw.Arms(4).only(chosen))
+
+
+def table(*chosen: int) -> sw.TableWorld:
+    return sw.TableWorld(features=sw.Finite([[0.0], [0.3], [0.6], [1.0]]).only(chosen), **LISTED)
+
+
+def played(policy: Any, world: Any, **settings: Any) -> sw.Result:
+    given: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11, "record": ROUNDS}
+    return sw.simulate(policy, world, **(given | settings))
+
+
+def assert_alike(policy: Any, world: Any) -> None:
+    one, other = (played(policy, world, backend=backend) for backend in ("cpu", "python"))
+    assert same(one, other), policy
+    one, other = (played(policy, world, backend=backend, audit=True) for backend in ("cpu", "python"))
+    assert one.audit is not None
+    assert other.audit is not None
+    assert np.array_equal(one.audit["settled"], other.audit["settled"])
+
+
+@pytest.mark.parametrize("kind", [sw.Rays, sw.Finite])
+@pytest.mark.parametrize("baseline", ["at zero", "unknown"])
+def test_by_hand_is_compiled_on_listed_actions(kind: Any, baseline: str) -> None:
+    world = linear(kind(TARGETS).only(CHOSEN))
+    for policy in policies(baselines(1)[baseline], 1):
+        if kind is sw.Rays or not isinstance(policy, sw.LCLUCB | sw.SafeLTS) or isinstance(policy, sw.DOSLB):
+            assert_alike(policy, world)
+
+
+@pytest.mark.parametrize("radius", RADII)
+def test_by_hand_is_compiled_on_arms(radius: str) -> None:
+    assert_alike(sw.OPB(arms=4, safe_action=ARM, threshold=0.3, radius=radius), arms(1, 2))
+    assert_alike(sw.UCB(arms=4, safe_action=ARM, threshold=0.3, radius=radius), arms(1, 2))
+
+
+def test_by_hand_is_compiled_for_the_kernel_policy() -> None:
+    assert_alike(KERNEL, table(1, 2))
+    assert played(KERNEL, table(1, 2)).reward.max() < 0.4 < played(KERNEL, table(1, 3)).reward.max()
+
+
+def test_what_is_not_offered_is_never_played_and_never_the_optimum() -> None:
+    free = sw.UCB(arms=4, safe_action=ARM, threshold=0.3)
+    for chosen in ([1, 2], [2], [1, 3]):
+        result, rewards = played(free, arms(*chosen)), [REWARD[arm] for arm in chosen]
+        assert set(result.reward.ravel()) == set(rewards)
+        assert result.optimum.max() < max(rewards) if chosen != [1, 3] else result.optimum.min() == 0.7
+
+
+@pytest.mark.parametrize("kind", [sw.Rays, sw.Finite])
+def test_the_optimum_is_that_of_a_world_without_the_others(kind: Any) -> None:
+    policy = sw.AlwaysSafe(safe_action=baselines(1)["known"], threshold=0.7)
+    for chosen in ([0], [1, 4], [2, 3, 5]):
+        some, all_of_them = linear(kind(TARGETS).only(chosen)), linear(kind(TARGETS[chosen]))
+        np.testing.assert_allclose(played(policy, some).optimum, played(policy, all_of_them).optimum, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("policy", "make"),
+    [
+        (sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(D)), threshold=0.7, noise=0.1), "rays"),
+        (sw.OPB(arms=4, safe_action=ARM, threshold=0.3), "arms"),
+        (KERNEL, "table"),
+    ],
+    ids=["rays", "arms", "table"],
+)
+def test_a_folder_of_some_actions_does_not_answer_for_others(policy: Any, make: str, tmp_path: Path) -> None:
+    some = {"rays": lambda *chosen: linear(sw.Rays(TARGETS).only(chosen)), "arms": arms, "table": table}
+    world: Any = some[make]
+    played(policy, world(1), out=tmp_path)
+    with pytest.raises(sw.InvalidFile, match="another plan, whose world differs"):
+        played(policy, world(2), out=tmp_path)
+    assert same(played(policy, rebuilt(world(1).description())), played(policy, world(1)))
+    assert "eligible" not in linear(sw.Rays(TARGETS)).description()
+
+
+def test_families_offer_what_their_world_offers() -> None:
+    sphere = sw.SphereFamily(linear(sw.Rays(TARGETS).only(CHOSEN)), seed=2)
+    assert np.flatnonzero(sphere(3).actions.eligible).tolist() == CHOSEN
+    drawn = sw.ArmsFamily(arms(1, 2), seed=2)
+    assert np.flatnonzero(drawn(3).actions.eligible).tolist() == [1, 2]
+    assert drawn.description() != sw.ArmsFamily(arms(1, 3), seed=2).description()
+
+
+def test_arms_that_are_not_the_worlds_are_refused() -> None:
+    for actions in (sw.Arms(3), [0, 1], sw.Finite(np.eye(4)), SAFE):
+        with pytest.raises(sw.InvalidProblem, match="4 arms"):
+            sw.ArmsWorld(reward=REWARD, cost=COST, actions=actions)  # type: ignore[arg-type]

@@ -326,7 +326,7 @@ def test_a_file_of_another_policy_is_refused(policy: Any, parts: list[str], tmp_
     [
         ({"threshold": 0.5}, {"threshold": [0.5]}),
         ({"threshold": 0.5}, {"threshold": {"cost": Decimal("0.5")}}),
-        ({"threshold": 1}, {"threshold": 1.0}),
+        ({"threshold": 1, "cost_bound": 2}, {"threshold": 1.0, "cost_bound": 2.0}),
         ({"noise": 1}, {"noise": 1.0}),
         ({"noise": Fraction(1, 4)}, {"noise": np.float32(0.25)}),
         ({"noise": (1, 2)}, {"noise": np.array([1.0, 2.0])}),

@@ -173,10 +173,9 @@ def saved_with_one_held(folder: Path) -> Path:
     return folder / "agent.json"
 
 
-def test_a_file_of_old_is_in_the_order_of_decisions_and_holds_nothing(tmp_path: Path) -> None:
-    path = rewritten(saved_with_one_held(tmp_path), order=None, held=None)
-    agent = Agent.load(path)
-    assert (agent.order, agent.waiting, agent.held) == ("decision", 2, 0)
+def test_order_and_what_is_held_are_not_guessed(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match="lacks something"):
+        Agent.load(rewritten(saved_with_one_held(tmp_path), order=None, held=None))
 
 
 @pytest.mark.parametrize(

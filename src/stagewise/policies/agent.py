@@ -25,6 +25,7 @@ from stagewise.records.outcome import Outcome
 
 WHOLE = (int, np.integer)  # a union would be built again in every round
 NO_ROUND = (bool, np.timedelta64)
+PREPARED = ("_choose", "_take", "_values", "_alone", "_saving")
 
 
 class Agent:
@@ -57,15 +58,19 @@ class Agent:
         self._held: dict[int, tuple[Any, Any]] = {}  # by round: the same, and its outcome as it is learned from
         self._oldest = 0  # every decision before it is answered or forgotten
         self._in_place, self._follows = hasattr(policy, "absorb"), hasattr(policy, "follow")
-        self._choose, self._take = trusting(policy)
-        self._values: Callable[[Any, Any], Any] = policy.values if self._in_place else own_outcome
         self._files = Ownership()
-        self._alone, self._saving = Lock(), Lock()  # the second is taken first
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Set what follows from the policy or cannot be copied: its verbs, and locks, of which `_saving` comes first."""
+        self._choose, self._take = trusting(self.policy)
+        self._values: Callable[[Any, Any], Any] = self.policy.values if self._in_place else own_outcome
+        self._alone, self._saving = Lock(), Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return a moment of the agent that nobody shares, for a copy or a pickle, whatever other threads do."""
         with self._alone:
-            kept = {name: value for name, value in vars(self).items() if name not in ("_alone", "_saving")}
+            kept = {name: value for name, value in vars(self).items() if name not in PREPARED}
             kept |= {name: dict(value) for name, value in kept.items() if isinstance(value, dict)}
             kept["policy"] = copy(self.policy)  # it works out some of its numbers when they are first asked for
             kept["_state"] = State(self._state.memory.copy()) if self._in_place else deepcopy(self._state)
@@ -73,7 +78,8 @@ class Agent:
             return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept, _alone=Lock(), _saving=Lock())
+        vars(self).update(kept)
+        self._prepare()
 
     @property
     def state(self) -> State:

@@ -44,6 +44,33 @@ def test_compare_gives_one_table_and_one_picture(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "comparison.png").stat().st_size > 1000
 
 
+@pytest.mark.parametrize("command", ["compare", "sweep"])
+@pytest.mark.parametrize("name", ["../../escape", "/tmp", "..", "a/b", "", ".", "comparison.md", "sweep.md", "a\\nb"])
+def test_a_policy_whose_name_does_not_do_for_a_folder_is_refused(name: str, command: str, tmp_path: Path) -> None:
+    (tmp_path / "one" / "two").mkdir(parents=True)
+    several = GOOD.replace("[policy]", f'[policies."{name}"]')
+    code, said = called(command, spec(tmp_path, several), "--out", tmp_path / "one" / "two" / "out", "--quiet")
+    assert code == 2
+    assert "name of a folder" in said
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["one", "spec.toml", "two"]
+
+
+@pytest.mark.parametrize("name", ["$x^$", "$", "a $ and $\\\\frac{$", "$$", "\\\\$x$"])
+def test_dollars_in_names_are_drawn_as_they_are(name: str, tmp_path: Path) -> None:
+    named = GOOD.replace("[policy]", f'[policies."{name}"]')
+    named = named.replace("threshold = 0.3", f'threshold = {{ "{name}" = 0.3 }}')
+    code, said = called("compare", spec(tmp_path, named), "--out", tmp_path / "out", "--quiet")
+    assert code == 0, said
+    alone = named.replace(f'[policies."{name}"]', "[policy]")
+    assert called("simulate", spec(tmp_path, alone), "--out", tmp_path / "one", "--quiet")[0] == 0
+    assert (
+        called("certify", spec(tmp_path, alone), "--out", tmp_path / "page", "--quiet", "--runs", 400, "--delta", 0.5)[
+            0
+        ]
+        == 0
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new", "parts"),
     [

@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -94,6 +97,41 @@ def test_a_pool_whose_process_was_killed_does_all_tasks(tmp_path: Path) -> None:
         found = dict(performed(fatal, tasks, workers))
     assert (tmp_path / "died").exists()
     assert found == {number: number * number for number in range(12)}
+
+
+def alive(process: int) -> bool:
+    """Say whether a process runs; one that is dead and not yet collected does not."""
+    try:
+        status = Path("/proc", str(process), "stat").read_text(encoding="ascii")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def waited_for(true: Callable[[], bool]) -> bool:
+    """Say whether something came true within a minute."""
+    end = time.monotonic() + 60.0
+    while not true() and time.monotonic() < end:
+        time.sleep(0.05)
+    return true()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not list its processes in /proc")
+def test_workers_whose_maker_is_killed_end_too(tmp_path: Path) -> None:
+    """At work and waiting for work, forked and spawned."""
+    maker = subprocess.Popen([sys.executable, Path(__file__).with_name("left_alone.py"), tmp_path])
+    try:
+        assert waited_for(lambda: len(list(tmp_path.iterdir())) == 3)
+        workers = [int(path.name) for path in tmp_path.iterdir()]
+        assert all(alive(worker) for worker in workers)
+    finally:
+        maker.kill()
+        maker.wait()
+    try:
+        assert waited_for(lambda: not any(alive(worker) for worker in workers))
+    finally:
+        for worker in filter(alive, workers):
+            os.kill(worker, signal.SIGKILL)
 
 
 def broken(number: int) -> int:

@@ -40,6 +40,44 @@ def test_the_largest_numbers_are_played_and_are_no_others() -> None:
     assert len({*ends.tolist(), zero}) == 3
 
 
+@pytest.mark.parametrize("count", [2**32 + 1, 10**15, 2**70, 10**400])
+def test_more_than_the_generator_counts_is_refused(count: int) -> None:
+    many: dict[str, Any] = {"policies": {"one": POLICY}, "worlds": {"here": LINEAR}}
+    for name, told in (("rounds", {"rounds": count}), ("runs", {"rounds": 5, "runs": count})):
+        with refused(sw.InvalidProblem, f"{name} is", "2**32"):
+            sw.simulate(POLICY, LINEAR, **told)
+        with refused(sw.InvalidProblem, f"{name} is", "2**32"):
+            sw.certify(POLICY, LINEAR, **told)
+        with refused(sw.InvalidProblem, f"{name} is", "2**32"):
+            sw.sweep(**many, **told)
+    with refused(sw.InvalidProblem, "count is", "2**32"):
+        sw.RandomRays(count=count, dimension=2)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"rounds": 5, "runs": 2**32},
+        {"rounds": 5, "runs": range(2**32)},
+        {"rounds": 5, "runs": range(10**30)},
+        {"rounds": 2**32, "record": 2**32},
+        {"rounds": 10**6, "runs": 10**6, "record": 10**6},
+    ],
+    ids=str,
+)
+def test_what_memory_cannot_hold_is_refused(told: dict[str, Any]) -> None:
+    with refused(sw.InvalidProblem, "GiB", "this machine has"):
+        sw.simulate(POLICY, LINEAR, **told)
+    with refused(sw.InvalidProblem, "GiB", "this machine has"):
+        sw.sweep(policies={"one": POLICY}, worlds={"here": LINEAR}, **told)
+
+
+def test_a_certificate_of_more_runs_than_memory_holds_is_refused_where_all_are_played() -> None:
+    with refused(sw.InvalidProblem, "GiB", "this machine has"):
+        sw.certify(POLICY, LINEAR, rounds=5, runs=2**32, early=False)
+    assert sw.certify(POLICY, LINEAR, rounds=5, runs=2**32, delta=0.5, progress=False).verdict == "supported"
+
+
 @pytest.mark.parametrize("policy", [None, sw.LCLUCB, "LCLUCB", object()])
 @pytest.mark.parametrize("backend", ["auto", "cpu", "python"])
 def test_what_is_no_policy_is_refused(policy: Any, backend: str) -> None:

@@ -75,6 +75,8 @@ def compare(
     from stagewise.cli.spec import read
     from stagewise.problem.errors import StagewiseError
     from stagewise.reports.comparison import drawn, tabled
+    from stagewise.reports.files import write_text
+    from stagewise.reports.picture import write_picture
     from stagewise.simulation.simulate import simulate as play
 
     try:
@@ -84,8 +86,8 @@ def compare(
             name: play(policy, asked.world, **settings, executor=executor, progress=not quiet, out=out / name)
             for name, policy in asked.policies.items()
         }
-        drawn(results).savefig(out / "comparison.png", dpi=150)
-        (out / "comparison.md").write_text(tabled(results), encoding="utf-8")
+        write_picture(drawn(results), out / "comparison.png")
+        write_text(out / "comparison.md", tabled(results))
     except (StagewiseError, OSError) as error:
         raise fail(error) from None
     typer.echo(tabled(results))
@@ -102,6 +104,7 @@ def sweep(
     from stagewise.cli.spec import read
     from stagewise.problem.errors import StagewiseError
     from stagewise.reports.comparison import tabled
+    from stagewise.reports.files import write_text
     from stagewise.simulation.sweep import sweep as play
 
     try:
@@ -119,7 +122,7 @@ def sweep(
             progress=not quiet,
         )
         table = tabled({str(cell): result for cell, result in results.items()})
-        (out / "sweep.md").write_text(table, encoding="utf-8")
+        write_text(out / "sweep.md", table)
     except (StagewiseError, OSError) as error:
         raise fail(error) from None
     typer.echo(table)
@@ -220,7 +223,9 @@ def reproduce(
 
 def picture(result: Any, folder: Path) -> None:
     """Write result.png."""
-    result.plot().savefig(folder / "result.png", dpi=150)
+    from stagewise.reports.picture import write_picture
+
+    write_picture(result.plot(), folder / "result.png")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from stagewise.problem.functions import FunctionClass
 from stagewise.problem.polytope import Box, Polytope
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+from stagewise.simulation.sweep import checked
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import RandomFinite, RandomRays
 from stagewise.worlds.linear import LinearWorld
@@ -164,6 +165,8 @@ def read(path: Path) -> Spec:
     if not places or (file.world and file.worlds):
         raise InvalidFile(f"{path}: give one [world], or several as [worlds.NAME]")
     try:
+        checked(given, "policies")
+        checked(places, "worlds")
         worlds = {name: built_world(table) for name, table in places.items()}
         policies = {name: built_policy(name, table) for name, table in given.items()}
         return Spec(file.simulation, worlds, policies, file.sweep, file.certify)

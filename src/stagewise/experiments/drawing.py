@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.reports.picture import write_picture
 from stagewise.reports.result import Result
 
 # Okabe and Ito's palette, each with its own dashes so that a grey print can still be read.
@@ -115,7 +116,7 @@ def legend_below(figure: Any, axes: Any, columns: int = 4) -> None:
 def save(figure: Any, folder: Path, name: str) -> None:
     """Write the figure as PNG and SVG."""
     for kind in ("png", "svg"):
-        figure.savefig(folder / f"{name}.{kind}", dpi=150)
+        write_picture(figure, folder / f"{name}.{kind}")
 
 
 def bars(axes: Any, labels: list[str], values: Floats, spreads: Floats) -> None:

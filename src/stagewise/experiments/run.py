@@ -15,7 +15,8 @@ from stagewise.experiments.drawing import save
 from stagewise.experiments.instances import SIZES
 from stagewise.experiments.report import Section, write
 from stagewise.problem.errors import InvalidProblem
-from stagewise.reports.files import usable, write_text
+from stagewise.reports.files import made, usable, write_text
+from stagewise.simulation.executors import leave_with_parent
 
 
 class Job(NamedTuple):
@@ -49,7 +50,7 @@ def reproduce(names: list[str], presets: list[str], size: str, out: Path, jobs: 
     asked = [(CATALOGUE[name], preset) for name in names for preset in chosen_presets(CATALOGUE[name], presets)]
     cells = {(e.name, preset): e.cells(preset, size) for e, preset in asked}
     play_all(cells, size, out, jobs)
-    (out / "figures").mkdir(parents=True, exist_ok=True)
+    made(out / "figures")
     sections = []
     for experiment, preset in asked:
         folder = out / "results" / experiment.name
@@ -82,7 +83,8 @@ def play_all(cells: dict[tuple[str, str], list[Cell]], size: str, out: Path, job
                 else:
                     first[cell.kernel] = job
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns) as progress, ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+    spawned = multiprocessing.get_context("spawn")
+    with Progress(*columns) as progress, ProcessPoolExecutor(jobs, spawned, initializer=leave_with_parent) as pool:
         for words, batch in (("compiling", list(first.values())), ("playing", rest)):
             task = progress.add_task(f"{words} ({sum(rounds[job] for job in batch):,} rounds)", total=len(batch))
             futures = [pool.submit(perform, job, str(out)) for job in batch]

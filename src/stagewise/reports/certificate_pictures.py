@@ -5,6 +5,8 @@ import io
 from itertools import pairwise
 from typing import Any
 
+from stagewise.reports.picture import plain
+
 BLUE, RED, GREY = "#0072B2", "#a02000", "#555555"
 DPI = 110
 
@@ -21,7 +23,7 @@ def promises(content: dict[str, Any]) -> str:
     from matplotlib.figure import Figure
 
     rows = [("a run breaks a limit", content["violations"])]
-    rows += [(f"intervals of {one['signal']!r} fail", one) for one in content["coverage"]]
+    rows += [(f"intervals of {plain(repr(one['signal']))} fail", one) for one in content["coverage"]]
     figure = Figure(figsize=(7.4, 0.9 + 0.55 * len(rows)), layout="constrained")
     axes = figure.subplots()
     for place, (_, one) in enumerate(rows):
@@ -51,7 +53,7 @@ def margins(content: dict[str, Any]) -> str:
         widths = [b - a for a, b in pairwise(edges)]
         axes.bar(edges[:-1], one["counts"], width=widths, align="edge", color=colours)
         axes.axvline(0.0, color="black", linewidth=2)
-        axes.set(xlabel=f"what was left to the limit of {name!r} (below 0: broken)", ylabel="runs")
+        axes.set(xlabel=f"what was left to the limit of {plain(repr(name))} (below 0: broken)", ylabel="runs")
     return embedded(figure)
 
 

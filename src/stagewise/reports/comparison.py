@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from stagewise.reports.picture import plain
 from stagewise.reports.result import Result, standard_error
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -32,7 +33,7 @@ def drawn(results: dict[str, Result]) -> Any:
     left, right = figure.subplots(1, 2)
     for place, (name, result) in enumerate(results.items()):
         colour = COLOURS[place % len(COLOURS)]
-        left.plot(result.rounds, result.regret.mean(axis=0), color=colour, label=name)
+        left.plot(result.rounds, result.regret.mean(axis=0), color=colour, label=plain(name))
         if result.cost.shape[2]:
             right.plot(result.rounds, result.cost[:, :, 0].mean(axis=0), color=colour)
     limits = [value for result in results.values() for value in list(result.manifest["thresholds"].values())[:1]]

@@ -1,13 +1,28 @@
 """A result as a picture: regret, every cost against its threshold, and the reward, with bands over runs."""
 
+import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.reports.files import write_bytes
 from stagewise.reports.result import Result
 
 BLUE = "#0072B2"
+
+
+def plain(name: str) -> str:
+    """Return a user's own name so that a picture shows it as it is: between two dollars would stand a formula."""
+    return name.replace("$", r"\$")
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a figure as PNG or SVG, by the file's name, whole or not at all."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix[1:], dpi=150)
+    write_bytes(path, buffer.getvalue())
 
 
 def band(axes: Any, rounds: Ints, values: Floats) -> None:
@@ -30,7 +45,7 @@ def drawn(result: Result) -> Any:
     for j, axes in enumerate(panels[1:-1]):
         band(axes, result.rounds, result.cost[:, :, j])
         name = limits[j][0] if limits else f"cost {j + 1}"
-        axes.set(title=f"expected {name} of a round", xlabel="round")
+        axes.set(title=f"expected {plain(name)} of a round", xlabel="round")
         if limits:
             axes.axhline(limits[j][1], color="black", linestyle="--", linewidth=1, label="threshold")
             axes.legend(frameon=False)

@@ -28,7 +28,8 @@ from stagewise.simulation.plan import described, machine, versions
 from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import recorded
 from stagewise.simulation.run import audit_of, one_run
-from stagewise.simulation.simulate import backend_for, counted, on_cuda, simulate
+from stagewise.simulation.simulate import backend_for, on_cuda, simulate
+from stagewise.simulation.size import check_room, counted
 from stagewise.simulation.travel import Family, carried, family_description, pair
 from stagewise.worlds.world import World
 
@@ -70,6 +71,8 @@ def certify(
     first, place = pair(policy, world, 0)
     chosen = backend_for(first, place, rounds, backend)
     terms = terms_for(first, place, delta, sure, chosen)
+    if not early:
+        check_room(runs, POINTS, place.costs)
     plan: dict[str, Any] = {
         "rounds": int(rounds),
         "runs": int(runs),
@@ -122,7 +125,7 @@ def gathered(
     played beyond the clear answer is left out, so that the number of workers changes nothing.
     """
     runs, batch = plan["runs"], plan["batch"]
-    starts = list(range(0, runs, batch))
+    starts = range(0, runs, batch)
     parts: list[Findings] = []
     tally = np.zeros(2 + len(terms.names), dtype=np.int64)
     while len(parts) < len(starts):

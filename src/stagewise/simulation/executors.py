@@ -7,6 +7,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
+from threading import Thread
 from typing import Any, TypeVar
 
 from stagewise.problem.errors import InvalidProblem
@@ -34,7 +37,7 @@ def opened(executor: Workers, tasks: int, rounds: int) -> Iterator[Executor | No
     elif isinstance(executor, str):
         kind, _, rest = executor.partition(":")
         if kind == "processes":
-            with pool(number_of(rest, executor)) as processes:
+            with pool(min(number_of(rest, executor), max(tasks, 1))) as processes:
                 yield processes
         elif kind == "dask" and rest:
             with cluster(rest) as machines:
@@ -50,7 +53,7 @@ class Processes(Executor):
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.pool = ProcessPoolExecutor(count)
+        self.pool = ProcessPoolExecutor(count, initializer=leave_with_parent)
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **settings: Any) -> "Future[Any]":
         """Hand over a task; in a new pool, where the old one is broken."""
@@ -58,12 +61,26 @@ class Processes(Executor):
             return self.pool.submit(function, *args, **settings)
         except BrokenProcessPool:
             self.pool.shutdown(wait=False, cancel_futures=True)
-            self.pool = ProcessPoolExecutor(self.count)
+            self.pool = ProcessPoolExecutor(self.count, initializer=leave_with_parent)
             return self.pool.submit(function, *args, **settings)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Close the pool."""
         self.pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
+def leave_with_parent() -> None:
+    """Let this worker end when the process that made it does, in whatever way: nobody else would tell it to."""
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=watch, args=(parent.sentinel, os.getppid()), daemon=True).start()
+
+
+def watch(sentinel: int, maker: int) -> None:
+    """End this process when the parent's end of a pipe closes, or somebody else becomes the parent."""
+    while not wait([sentinel], timeout=1.0) and os.getppid() == maker:
+        pass
+    os._exit(1)
 
 
 @contextmanager

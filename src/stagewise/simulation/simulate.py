@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from stagewise.kernels.draw import signed
-from stagewise.problem.checks import seed_of, shown, whole_at_least
+from stagewise.problem.checks import seed_of, shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.result import Result, kept, merged
 from stagewise.simulation.compiled import plays
@@ -18,10 +18,9 @@ from stagewise.simulation.plan import begin, finished, planned
 from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import recorded
 from stagewise.simulation.run import audit_columns, one_run, result_of
+from stagewise.simulation.size import MOST, check_room, counted, how_many
 from stagewise.worlds.world import World
 
-MOST_RUNS = 2**32  # a run's number is one word of the counter that random numbers are made from
-MANY = 2**62  # rounds or runs
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -91,11 +90,13 @@ def job_for(
     out: str | Path | None,
 ) -> Job:
     """Return a simulation that can be played, or refuse it."""
-    numbers, origin = run_numbers(runs), seed_of(seed)
+    origin = seed_of(seed)
     counted(rounds, "rounds")
     counted(record, "record")
     chosen = backend_for(policy, world, rounds, backend)
     plan = planned(policy, world, int(rounds), int(record), origin, chosen)
+    check_room(how_many(runs), min(int(rounds), int(record)), world.costs)
+    numbers = run_numbers(runs)
     if audit:
         plan["audit"] = True
     place = None if out is None else Path(out)
@@ -105,12 +106,12 @@ def job_for(
 def run_numbers(runs: Any) -> list[int]:
     """Return the numbers of the runs, from how many there are or the numbers themselves."""
     if isinstance(runs, int | np.integer):
-        return list(range(counted(runs, "runs")))
+        return list(range(how_many(runs)))
     numbers = list(runs) if isinstance(runs, Iterable) else []
-    whole = all(isinstance(run, int | np.integer) and 0 <= run < MOST_RUNS for run in numbers)
+    whole = all(isinstance(run, int | np.integer) and 0 <= run < MOST for run in numbers)
     if not numbers or not whole or len(set(numbers)) < len(numbers):
         raise InvalidProblem(
-            f"runs is {shown(runs)}; it must be a number of runs, or different run numbers from 0 to {MOST_RUNS - 1}"
+            f"runs is {shown(runs)}; it must be a number of runs, or different run numbers from 0 to {MOST - 1}"
         )
     return [int(run) for run in numbers]
 
@@ -187,11 +188,3 @@ def on_device(job: Job) -> Result:
         begin(job.out, job.plan)
         result.save(job.out)
     return result
-
-
-def counted(value: Any, name: str) -> int:
-    """Return a whole number of at least 1."""
-    count = whole_at_least(value, name, 1)
-    if count >= MANY:
-        raise InvalidProblem(f"{name} is {shown(value)}; it must be below 2**62, which nobody will play")
-    return count

@@ -1,7 +1,7 @@
 """Every policy in every world, under every threshold, from every seed: one progress bar, one folder, one executor."""
 
 import dataclasses
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +11,8 @@ from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.simulate import collected, job_for, on_cuda
 from stagewise.worlds.world import World
+
+TAKEN = ("comparison.md", "comparison.png", "sweep.md")
 
 
 class Cell(NamedTuple):
@@ -60,7 +62,7 @@ def sweep(
     ['opb, two arms, threshold 0.1, seed 0', 'opb, two arms, threshold 0.2, seed 0']
     """
     backend, executor = on_cuda(backend, executor)
-    numbers = runs if isinstance(runs, int) else list(runs)
+    numbers = list(runs) if isinstance(runs, Iterator) else runs  # every cell asks for them anew
     limits = [None] if thresholds is None else entries(thresholds, "thresholds")
     origins = [seed_of(seed) for seed in entries(seeds, "seeds")]
     cells = [
@@ -109,10 +111,11 @@ def limited(policy: Any, threshold: Any) -> Any:
 
 
 def checked(named: Mapping[str, Any], what: str) -> list[str]:
-    """Return names that folders can have."""
+    """Return names that folders can have, beside what `compare` and `sweep` write themselves."""
     if not isinstance(named, Mapping) or not named:
         raise InvalidProblem(f"{what} is {named!r}; it must map at least one name to what it stands for")
     for name in named:
-        if not isinstance(name, str) or name != Path(name).name or name.startswith("."):
-            raise InvalidProblem(f"{what} has the name {name!r}; a name must also do as the name of a folder")
+        plain = isinstance(name, str) and name.isprintable() and name == Path(name).name and name not in TAKEN
+        if not plain or name.startswith((".", " ")) or not name:
+            raise InvalidProblem(f"{what} has the name {shown(name)}; a name must also do as the name of a folder")
     return list(named)

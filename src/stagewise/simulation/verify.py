@@ -17,7 +17,7 @@ from stagewise.simulation.certify import batch_size, findings_of, packages, task
 from stagewise.simulation.claim import terms_for, thresholds_of
 from stagewise.simulation.executors import Workers, opened, performed
 from stagewise.simulation.plan import machine
-from stagewise.simulation.simulate import counted
+from stagewise.simulation.size import counted
 from stagewise.simulation.travel import pair
 from stagewise.worlds.family import family_of, rebuilt
 

@@ -6,8 +6,11 @@ import numpy as np
 
 from stagewise.kernels.world import fill_directions
 from stagewise.problem.actions import Finite, Listed, Rays
-from stagewise.problem.checks import whole_at_least
+from stagewise.problem.checks import shown, whole_at_least
+from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
+
+ENTRIES = 2**32  # that are counted in one word of the random numbers' counter
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,11 @@ class Fresh:
     def __post_init__(self) -> None:
         for name in ("count", "dimension"):
             whole_at_least(getattr(self, name), name, 1)
+        if self.count * self.dimension > ENTRIES:
+            raise InvalidProblem(
+                f"count is {shown(self.count)} and dimension {shown(self.dimension)}; a round draws their product of "
+                "random numbers, and at most 2**32"
+            )
 
     def draw(self, draw: Draw) -> Listed:
         """Return the set of one round."""

@@ -1,0 +1,53 @@
+"""How large a plan may be: what random numbers can count, and what this machine's memory can hold."""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from stagewise.problem.checks import shown, whole_at_least
+from stagewise.problem.errors import InvalidProblem
+
+MOST = 2**32  # rounds, and runs: each is one word of the counter that random numbers are made from
+OWN = 1000  # bytes of a run besides its curves: its task, its place in line, its totals
+GIB = 2**30
+
+
+def counted(value: Any, name: str) -> int:
+    """Return how many rounds or runs there are to be."""
+    count = whole_at_least(value, name, 1)
+    if count > MOST:
+        raise InvalidProblem(
+            f"{name} is {shown(value)}; it must be at most 2**32, which is how far the random numbers are counted"
+        )
+    return count
+
+
+def how_many(runs: Any) -> int:
+    """Return how many runs are meant, by a number or by a list of run numbers; 0: that is not known yet."""
+    if isinstance(runs, int | np.integer):
+        return counted(runs, "runs")
+    try:
+        return len(runs)
+    except TypeError:
+        return 0
+    except OverflowError:  # a range of more than a machine can count
+        return MOST + 1
+
+
+def check_room(runs: int, points: int, costs: int) -> None:
+    """Refuse runs whose curves, each of so many points, and joined in the end, are more than memory holds."""
+    needed, there = 2 * runs * (OWN + 8 * points * (3 + costs)), memory()
+    if needed > there:
+        raise InvalidProblem(
+            f"{runs:,} runs of {points:,} recorded points would need some {needed / GIB:,.0f} GiB, and this machine "
+            f"has {there / GIB:,.0f}; play fewer at once, or record less"
+        )
+
+
+def memory() -> float:
+    """Return this machine's memory in bytes, or infinity where it does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

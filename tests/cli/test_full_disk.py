@@ -1,0 +1,101 @@
+"""On a full disk every command says so in one sentence and leaves with 2; with room again, the same call goes on."""
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.commands import GOOD, called, spec
+
+PAGE = 4096
+SIZE = 2**20
+SPEC = GOOD.replace("rounds = 200", "rounds = 30")
+SWEPT = SPEC.replace("[policy]", "[policies.one]")
+COMMANDS: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "simulate": (SPEC, ("--quiet",)),
+    "compare": (SWEPT, ("--quiet",)),
+    "sweep": (SWEPT, ("--quiet",)),
+    "certify": (SPEC, ("--quiet", "--runs", 50, "--exhaustive", "--delta", 0.5)),
+}
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """Yield a disk of one mebibyte."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(place)], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("this machine lets nobody mount a small disk here")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def leave(disk: Path, pages: int) -> Path:
+    """Fill a disk but for so many pages."""
+    stats = os.statvfs(disk)
+    ballast = disk / "ballast"
+    ballast.write_bytes(bytes((stats.f_bavail * stats.f_frsize // PAGE - pages) * PAGE))
+    return ballast
+
+
+def assert_one_sentence(said: str) -> None:
+    lines = said.strip().splitlines()
+    assert len(lines) == 1, said
+    assert lines[0].startswith("stagewise: ")
+    assert "No space left on device" in lines[0]
+    assert "choose another place" in lines[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_disk_is_one_sentence_wherever_it_fills_up(
+    command: str, disk: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text, words = COMMANDS[command]
+    file, codes = spec(tmp_path, text), []
+    for pages in (0, 1, 2, 3, 4, 6, 9, 14, 20, 255):
+        ballast, out = leave(disk, min(pages, SIZE // PAGE - 4)), disk / "out"
+        code, said = called(command, file, "--out", out, *words)
+        codes.append(code)
+        if code != 0:
+            assert code == 2, said
+            assert_one_sentence(said)
+            ballast.unlink()
+            assert called(command, file, "--out", out, *words)[0] == 0
+        ballast.unlink(missing_ok=True)
+        subprocess.run(["rm", "-r", str(out)], check=True)
+    assert codes[0] == 2
+    assert codes[-1] == 0
+    assert "panicked" not in capfd.readouterr().err
+
+
+def full(path: Path, *content: Any) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_disk_that_takes_no_file_is_one_sentence(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, words = COMMANDS[command]
+    file = spec(tmp_path, text)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    code, said = called(command, file, "--out", tmp_path / "out", *words)
+    assert code == 2
+    assert_one_sentence(said)
+
+
+def test_a_reproduction_that_runs_out_of_disk_says_so(disk: Path) -> None:
+    """Its workers write, so the sentence comes from another process."""
+    leave(disk, 4)
+    code, said = called("reproduce", "figure-1", "--size", "smoke", "--jobs", 1, "--out", disk / "out")
+    assert code == 2
+    assert_one_sentence(next(line for line in said.splitlines() if line.startswith("stagewise: ")))
+    assert "Traceback" not in said

@@ -6,6 +6,7 @@ from stagewise.kernels.compile import Floats, kernel
 
 # Why the safe action is played; `Decision.fallback` puts all but the last into words.
 PREFERRED, WARMING, NOTHING_SAFE, NOT_FINITE, DRAWN = 1, 2, 3, 4, 5
+TOO_LITTLE = 13
 
 
 class Promise(NamedTuple):

@@ -8,7 +8,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.models.arms import RADII, RANGED, ArmsModel, confidence_of, lows_of, union_kind
 from stagewise.policies.settings import probability
 from stagewise.problem.actions import ALL, Arms, Flags
-from stagewise.problem.checks import one_of, one_per, shown, whole_at_least
+from stagewise.problem.checks import one_of, one_per, shown, unmasked, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 
 
@@ -66,8 +66,9 @@ def eligible_arms(actions: Any, arms: int) -> Flags:
 
 def logged_arms(actions: Any, arms: int) -> Ints:
     """Return arms that were pulled, one a row."""
+    whole = unmasked(actions, "the logged arms", InvalidActions)
     try:
-        given = np.asarray(actions)
+        given = np.asarray(whole)
     except ValueError:  # ragged
         given = np.empty((0, 0))
     if given.ndim != 1 or given.dtype.kind not in "iu" or not np.all((given >= 0) & (given < arms)):

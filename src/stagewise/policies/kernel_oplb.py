@@ -8,11 +8,11 @@ import numpy as np
 
 from stagewise.kernels import kernel_look, kernel_oplb
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.models.kernel import Kernel, KernelModel, similarity
+from stagewise.models.kernel import Kernel, KernelModel, LinearKernel, similarity
 from stagewise.policies.baseline import featured, vanishing
 from stagewise.policies.kernel_memory import FIRST_ROOM, fitting_memory, following, roomy, started
 from stagewise.policies.learning import Learning
-from stagewise.policies.linear import check_features
+from stagewise.policies.linear import check_features, check_scale
 from stagewise.policies.listed import listed_of, programmed
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import ceilings_of, probability, promise_numbers
@@ -76,6 +76,8 @@ class KernelOPLB(Learning):
         object.__setattr__(self, "capacity", whole_at_least(self.capacity, "capacity", 1))
         safe = featured(self.safe_action)
         safe = vanishing(safe) if vanishes(safe, self.kernel) else safe
+        size = math.sqrt(similarity(self.kernel, safe.features, safe.features))
+        check_scale(size, positive(self.ridge, "ridge"), "the safe action", InvalidProblem)
         thresholds = resolved(self.threshold, stand_in(safe, self.kernel))
         directional = one_of(self.optimism, ("inflated", "directional"), "optimism") == "directional"
         model = self.model(safe, thresholds)
@@ -146,7 +148,8 @@ class KernelOPLB(Learning):
 
     def fitting(self, listed: Listed) -> Listed:
         """Return the action set if this policy can choose from it."""
-        check_features(listed.features, self.dimension, math.inf)
+        linear = isinstance(self.kernel, LinearKernel)
+        check_features(listed, self.dimension, self.ridge if linear else math.inf, math.inf)
         return listed
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.ma import MaskedArray
 
 from stagewise.problem.errors import InvalidProblem, StagewiseError
 
@@ -50,8 +51,10 @@ def number(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) 
 def positive(value: Any, name: str) -> float:
     """Return a finite float above zero."""
     result = number(value, name)
-    if not result > 0.0:
-        raise InvalidProblem(f"{name} is {result}; it must be greater than 0")
+    if not 0.0 < result < LARGEST:
+        raise InvalidProblem(
+            f"{name} is {result}; it must be greater than 0, and below {LARGEST:g}, since bounds are built from squares"
+        )
     return result
 
 
@@ -89,8 +92,18 @@ def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -
     >>> array([[1, 2]], "targets")
     array([[1., 2.]])
     """
+    return measured(value, name, error)[0]
+
+
+def measured(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> tuple[Floats, float]:
+    """Return the same array, and the size of its largest entry.
+
+    >>> measured([1, -2], "targets")
+    (array([ 1., -2.]), 2.0)
+    """
+    whole = unmasked(value, name, error)
     try:
-        given = np.asarray(value)
+        given = np.asarray(whole)
     except ValueError:
         raise error(f"{name} must be a rectangular array of numbers; its rows differ in length") from None
     if given.dtype.kind not in "fiu":
@@ -100,10 +113,20 @@ def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -
     else:
         with np.errstate(over="ignore"):  # what is too large for a double becomes infinite, and is refused below
             result = np.ascontiguousarray(given, dtype=np.float64)
-    if result.size and not (result.min() > -LARGEST and result.max() < LARGEST):  # false for NaN too
+    low, high = (result.min(), result.max()) if result.size else (0.0, 0.0)
+    if not (low > -LARGEST and high < LARGEST):  # false for NaN too
         place = tuple(int(i) for i in np.argwhere(~(np.abs(result) < LARGEST))[0])
         raise error(f"there is {result[place]} in {name} at {place}; every entry must be finite and below {LARGEST:g}")
-    return result.reshape(given.shape)
+    return result.reshape(given.shape), max(float(high), -float(low))
+
+
+def unmasked(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> Any:
+    """Return the value unless it is a masked array or lists one: NumPy would take what is masked for data."""
+    if isinstance(value, MaskedArray) or (
+        isinstance(value, list | tuple) and any(isinstance(entry, MaskedArray) for entry in value)
+    ):
+        raise error(f"masked values stand in {name}, and would be taken for data; leave them out or fill them in first")
+    return value
 
 
 def frozen(values: Floats) -> Floats:
@@ -120,7 +143,7 @@ def is_listing(value: Any) -> bool:
 
 def entries_of(value: Any, what: str, error: type[StagewiseError] = InvalidProblem) -> list[Any]:
     """Return the entries of a flat listing."""
-    if isinstance(value, np.ndarray) and value.ndim > 1:
+    if isinstance(unmasked(value, what, error), np.ndarray) and value.ndim > 1:
         raise error(f"{what} has shape {value.shape}; it must be a number or one flat list of numbers")
     return list(value)
 

@@ -238,3 +238,17 @@ def test_the_number_of_starts_is_checked(starts: Any) -> None:
 def test_whether_to_certify_is_checked() -> None:
     with refused(InvalidProblem, "certify", "always"):
         decided(LCLUCB, Ball(1.0), certify="always")
+
+
+@pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
+@pytest.mark.parametrize("reward", [0.1, None])
+def test_on_a_line_with_a_known_cost_nothing_is_left_to_learn_and_the_limit_is_met(
+    kind: Any, reward: float | None
+) -> None:
+    safe = SafeAction(features=[1.0], reward=reward, cost=0.2)
+    for actions in (Ball(4.0), Box([-1.0], [4.0])):
+        agent = Agent(kind(safe_action=safe, threshold=0.5, noise=0.1))
+        for _ in range(5):
+            decision = agent.decide(actions)
+            agent.learn(decision, reward=0.1 * decision.action[0], cost=0.2 * decision.action[0])
+            assert 0.2 * decision.action[0] <= 0.5

@@ -71,3 +71,20 @@ def test_only_eligible_actions_are_mixed() -> None:
     mask = rng.uniform(size=20) < 0.3
     decision = sw.Agent(policy).decide(table.only(mask))
     assert not decision.probabilities[:-1][~mask].any()
+
+
+@pytest.mark.parametrize("slack", [2e-14, 5e-14, 1e-9])
+@pytest.mark.parametrize("base", [0.0, 0.5])
+def test_a_slack_too_small_to_mix_with_is_the_reason_that_is_given(slack: float, base: float) -> None:
+    """Beside two limits a share below 1e-13 is dropped as rounding; nobody then says that the safe action is better."""
+    limits = {"threshold": [base + slack, base + 0.3], "cost_bound": base + 1.0, "noise": 0.1}
+    arms = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=[base, base]), **limits)
+    safe = sw.SafeAction(features=[1.0, 0.0, 0.0], reward=0.0, cost=[base, base])
+    listed = sw.OPLB(safe_action=safe, parameter_bound=base + 1.0, **limits)
+    for policy, actions in [(arms, sw.Arms(3)), (listed, sw.Finite([[1.0, 0.5, 0.0], [1.0, 0.0, 0.5]]))]:
+        decision = policy.decide(policy.start(), actions)
+        best = decision.probabilities[0 if policy is arms else -1]
+        assert decision.fallback in (
+            (None,) if best < 1.0 else ("the share that is safe of anything better cannot be told from rounding",)
+        )
+        assert (best < 1.0) == (slack > 1e-12)

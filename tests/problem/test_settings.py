@@ -335,3 +335,18 @@ def test_a_switch_is_true_or_false(value: Any) -> None:
     ):
         with refused(InvalidProblem, "share_delta", "True or False"):
             make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: UCB(arms=10, noise=1e308),
+        lambda: LinUCB(noise=1e308),
+        lambda: LinUCB(noise=0.1, parameter_bound=1e200),
+        lambda: LCLUCB(safe_action=SafeAction(features=[0.0]), threshold=0.5, noise=1e300),
+    ],
+)
+def test_settings_whose_squares_overflow_are_refused(make: Any) -> None:
+    """UCB has no safe arm to fall back on, and played arm -4."""
+    with refused(InvalidProblem, "below 1e+100"):
+        make()

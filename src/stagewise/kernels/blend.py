@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.mixture import best_pair
-from stagewise.kernels.promise import DRAWN, NOT_FINITE, NOTHING_SAFE, PREFERRED, Promise
+from stagewise.kernels.promise import DRAWN, NOT_FINITE, NOTHING_SAFE, PREFERRED, TOO_LITTLE, Promise
 from stagewise.kernels.simplex import best_mixture
+from stagewise.kernels.tie import tie_floor
 
 
 class Odds(NamedTuple):
@@ -145,7 +146,7 @@ def choose(odds: Odds, promise: Promise, eligible: Flags, lottery: float) -> int
             stay(odds)
             return -NOTHING_SAFE
     if only_safe(odds):
-        return -PREFERRED
+        return -TOO_LITTLE if outdone(odds) else -PREFERRED
     action = drawn(odds, lottery)
     return action if action >= 0 else -DRAWN
 
@@ -157,6 +158,18 @@ def only_safe(odds: Odds) -> bool:
         if odds.support[place] >= 0:
             listed += odds.shares[place]
     return listed == 0.0
+
+
+@kernel
+def outdone(odds: Odds) -> bool:
+    """Say whether a listed action promises more than the safe one, ties apart.
+
+    Beside a slack above 0 some share of it would then be safe, and better: the safe action alone is never optimal.
+    """
+    largest = -math.inf
+    for action in range(odds.hoped.size):
+        largest = max(largest, odds.hoped[action])
+    return tie_floor(largest) > odds.safe_hoped[0]
 
 
 @kernel

@@ -65,7 +65,8 @@ def look_afresh(features: Floats, space: Space, view: View, work: Floats) -> Non
             rest[:] = 0.0
         for signal in range(space.known.size):
             add_products(space.ridge.fits[signal, :size], columns, view.estimates[signal, first:last])
-        squared_widths(space.ridge.root[:size], columns, widths, lanes[BLOCK : 2 * BLOCK], lanes[2 * BLOCK :])
+        part, other, nothing = lanes[BLOCK : 2 * BLOCK], lanes[2 * BLOCK :], lanes[:0]
+        squared_widths(space.ridge.root[:size], columns, widths, part, other, nothing, nothing)
         for lane in range(rest.size):
             widths[lane] = math.sqrt(widths[lane] + max(rest[lane], 0.0) / space.belief.ridge)
         first = last

@@ -67,8 +67,8 @@ def add_products(vector: Floats, columns: Floats, totals: Floats) -> None:
 
 
 @kernel
-def add_row(root: Floats, i: int, columns: Floats, forms: Floats, part: Floats) -> None:
-    """Add the square of row i of Tz, for each z."""
+def add_row(root: Floats, i: int, columns: Floats, forms: Floats, image: Floats, crosses: Floats, part: Floats) -> None:
+    """Add the square of row i of Tz, for each z, and its product with the image's entry i to the crosses, if any."""
     for lane in range(forms.size):
         part[lane] = 0.0
     for j in range(i + 1):
@@ -77,16 +77,31 @@ def add_row(root: Floats, i: int, columns: Floats, forms: Floats, part: Floats) 
             part[lane] += factor * other[lane]
     for lane in range(forms.size):
         forms[lane] += part[lane] * part[lane]
+    for lane in range(crosses.size):
+        crosses[lane] += part[lane] * image[i]
 
 
 @kernel
-def add_two_rows(root: Floats, i: int, columns: Floats, forms: Floats, part: Floats, other: Floats) -> None:
-    """Add the squares of rows i and i + 1 of Tz, four columns at a time: eight products for each load and store."""
+def add_two_rows(
+    root: Floats,
+    i: int,
+    columns: Floats,
+    forms: Floats,
+    image: Floats,
+    crosses: Floats,
+    part: Floats,
+    other: Floats,
+) -> None:
+    """Do the same for rows i and i + 1, four columns at a time: eight products for each load and store.
+
+    Every sum goes from the left, one product after the other, as in `ridge.follow` and `recall`: a candidate's bounds
+    are the same to the bit whether it is followed or not.
+    """
     row, next_row = columns[i * BLOCK : (i + 1) * BLOCK], columns[(i + 1) * BLOCK : (i + 2) * BLOCK]
     own, next_own, between = root[i, i], root[i + 1, i + 1], root[i + 1, i]
     for lane in range(forms.size):
-        part[lane] = own * row[lane]
-        other[lane] = next_own * next_row[lane] + between * row[lane]
+        part[lane] = 0.0
+        other[lane] = 0.0
     j = 0
     while j < i:  # i is even: columns come by two or by four
         a, b, p, q = root[i, j], root[i, j + 1], root[i + 1, j], root[i + 1, j + 1]
@@ -96,28 +111,36 @@ def add_two_rows(root: Floats, i: int, columns: Floats, forms: Floats, part: Flo
             third, fourth = columns[(j + 2) * BLOCK : (j + 3) * BLOCK], columns[(j + 3) * BLOCK : (j + 4) * BLOCK]
             for lane in range(forms.size):
                 w, x, y, z = first[lane], second[lane], third[lane], fourth[lane]
-                part[lane] += a * w + b * x + c * y + d * z
-                other[lane] += p * w + q * x + r * y + s * z
+                part[lane] = part[lane] + a * w + b * x + c * y + d * z
+                other[lane] = other[lane] + p * w + q * x + r * y + s * z
             j += 4
         else:
             for lane in range(forms.size):
-                part[lane] += a * first[lane] + b * second[lane]
-                other[lane] += p * first[lane] + q * second[lane]
+                part[lane] = part[lane] + a * first[lane] + b * second[lane]
+                other[lane] = other[lane] + p * first[lane] + q * second[lane]
             j += 2
     for lane in range(forms.size):
-        forms[lane] += part[lane] * part[lane] + other[lane] * other[lane]
+        total = part[lane] + own * row[lane]
+        next_total = other[lane] + between * row[lane] + next_own * next_row[lane]
+        forms[lane] = forms[lane] + total * total + next_total * next_total
+    for lane in range(crosses.size):
+        total = part[lane] + own * row[lane]
+        next_total = other[lane] + between * row[lane] + next_own * next_row[lane]
+        crosses[lane] = crosses[lane] + total * image[i] + next_total * image[i + 1]
 
 
 @kernel
-def squared_widths(root: Floats, columns: Floats, forms: Floats, part: Floats, other: Floats) -> None:
-    """Write zᵀV⁻¹z = ‖Tz‖² for each z."""
+def squared_widths(
+    root: Floats, columns: Floats, forms: Floats, part: Floats, other: Floats, image: Floats, crosses: Floats
+) -> None:
+    """Write zᵀV⁻¹z = ‖Tz‖² for each z, and zᵀV⁻¹x₀ = <Tz, Tx₀> given the image Tx₀; with no crosses, only the first."""
     size = root.shape[0]
-    for lane in range(forms.size):
-        forms[lane] = 0.0
+    forms[:] = 0.0
+    crosses[:] = 0.0
     for pair in range(size // 2):
-        add_two_rows(root, 2 * pair, columns, forms, part, other)
+        add_two_rows(root, 2 * pair, columns, forms, image, crosses, part, other)
     if size % 2 == 1:
-        add_row(root, size - 1, columns, forms, part)
+        add_row(root, size - 1, columns, forms, image, crosses, part)
 
 
 @kernel
@@ -136,11 +159,9 @@ def look(features: Floats, model: Regression, view: View, work: Floats) -> float
         gather(features, anchor, first, last, columns, view.estimates)
         for signal in range(view.radii.size):
             add_products(ridge.fits[signal], columns, view.estimates[signal, first:last])
-        if anchor.start.size > 0:
-            crosses = view.crosses[first:last]
-            crosses[:] = 0.0
-            add_products(pull, columns, crosses)
-        squared_widths(ridge.root, columns, view.widths[first:last], parts[:BLOCK], parts[BLOCK:])
+        crosses = view.crosses[first:last] if anchor.start.size > 0 else view.crosses[:0]
+        forms = view.widths[first:last]
+        squared_widths(ridge.root, columns, forms, parts[:BLOCK], parts[BLOCK:], image, crosses)
         first = last
     for candidate in range(count):
         view.widths[candidate] = math.sqrt(view.widths[candidate])

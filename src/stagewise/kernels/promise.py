@@ -6,7 +6,7 @@ from stagewise.kernels.compile import Floats, kernel
 
 # Why the safe action is played; `Decision.fallback` puts all but DRAWN into words. From DISPUTED on the reason is what
 # the data contradict, and of which cost (see `disputed`).
-PREFERRED, WARMING, NOTHING_SAFE, NOT_FINITE, DRAWN, DISPUTED = 1, 2, 3, 4, 5, 16
+PREFERRED, WARMING, NOTHING_SAFE, NOT_FINITE, DRAWN, TOO_LITTLE, DISPUTED = 1, 2, 3, 4, 5, 13, 16
 CEILING, BASELINE, NOISE, UNSAFE = 0, 1, 2, 3  # its bound, its value at the safe action, its noise, x₀ being safe
 KINDS = 4
 

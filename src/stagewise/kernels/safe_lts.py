@@ -31,12 +31,19 @@ def inflation(kind: int, mind: Mind, sight: Sight, dimension: int) -> float:
 
 
 @kernel
-def tilt(features: Floats, model: Regression, shift: Floats, coordinates: Floats, rewards: Floats) -> None:
-    """Move the estimated rewards from θ̂ to the sampled θ̂ + shift."""
+def tilt(
+    features: Floats, model: Regression, draws: Floats, shift: Floats, coordinates: Floats, rewards: Floats
+) -> None:
+    """Move the estimated rewards from θ̂ to the sampled θ̂ + shift.
+
+    Before anything is seen T is diagonal, and <Tz, η> is added up as it is for followed rays, to the same bits: what is
+    offered first is looked at afresh by hand, and followed in a compiled loop.
+    """
+    root, unseen = model.ridge.root, model.ridge.tally[1] == 0.0
     for ray in range(features.shape[0]):
         place(features[ray], model.anchor, coordinates)
         for i in range(shift.size):
-            rewards[ray] += coordinates[i] * shift[i]
+            rewards[ray] += root[i, i] * coordinates[i] * draws[i] if unseen else coordinates[i] * shift[i]
 
 
 @kernel
@@ -99,7 +106,7 @@ def take(
         for i in range(model.anchor.start.size):
             sight.start[0] += model.anchor.start[i] * shift[i]
     if not known:
-        tilt(features, model, shift, coordinates, sight.rewards)
+        tilt(features, model, draws, shift, coordinates, sight.rewards)
     sight.radii[0] = 0.0
     ray = choose(sight, mind.promise, eligible, mistold(mind))
     settle(sight, mind.promise, features, mind.safe, ray)

@@ -62,7 +62,7 @@ class Agent:
         self._prepare()
 
     def _prepare(self) -> None:
-        """Set what follows from the policy or cannot be copied: its verbs, and locks, of which `_saving` comes first."""
+        """Set what follows from the policy or is never copied: its verbs, and locks, of which `_saving` comes first."""
         self._choose, self._take = trusting(self.policy)
         self._values: Callable[[Any, Any], Any] = self.policy.values if self._in_place else own_outcome
         self._alone, self._saving = Lock(), Lock()

@@ -13,7 +13,7 @@ from stagewise.kernels.shape import named_shape
 from stagewise.kernels.sight import Sight, named_sight, sheet_size
 from stagewise.models.forms import Forms, believed_forms
 from stagewise.policies.ceilings import beyond
-from stagewise.policies.linear import LinearPolicy
+from stagewise.policies.linear import LinearPolicy, check_scale
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays
 from stagewise.problem.actions import ALL
@@ -93,6 +93,7 @@ def checked(policy: LinearPolicy, actions: Convex) -> Convex:
             f"the safe action lies outside the {type(placed).__name__}, by {excess:.3g} of its size; a convex set must "
             "contain it, since every ray starts there"
         )
+    check_scale(placed.longest, policy.ridge, f"the {type(placed).__name__}", InvalidActions)
     if policy.radius == "paper" and placed.longest > policy.action_bound * (1.0 + 1e-9):
         raise InvalidActions(
             f"the {type(placed).__name__} has actions of norm up to {placed.longest:.6g}, above action_bound "
@@ -123,7 +124,7 @@ def hints_of(actions: Convex, safe: Floats, forms: Forms) -> Floats:
     P θ̂ and P μ̂, for a set like the ellipsoid of shape P.
     """
     square = forms.cost_norm.T @ forms.cost_norm
-    square += 1e-9 * np.trace(square) * np.eye(safe.size)
+    square += 1e-9 * (np.trace(square) or 1.0) * np.eye(safe.size)  # in one dimension all may be known
     signals = np.vstack([forms.reward, forms.costs])
     spread = actions.spread
     rows = np.vstack([np.linalg.solve(square, signals.T).T, signals @ spread @ spread.T, actions.middle - safe, safe])

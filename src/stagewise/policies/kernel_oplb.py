@@ -15,7 +15,7 @@ from stagewise.policies.ceilings import UNIT, CostBound, beyond, ceilings_of, sp
 from stagewise.policies.contradictions import regressed, subject, words_for
 from stagewise.policies.kernel_memory import FIRST_ROOM, fitting_memory, following, roomy, started
 from stagewise.policies.learning import Learning
-from stagewise.policies.linear import check_features, check_span
+from stagewise.policies.linear import check_features, check_scale, check_span
 from stagewise.policies.listed import listed_of, programmed
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import keep, probability, promise_numbers
@@ -80,6 +80,8 @@ class KernelOPLB(Learning):
         object.__setattr__(self, "capacity", whole_at_least(self.capacity, "capacity", 1))
         safe = featured(self.safe_action)
         safe = vanishing(safe) if vanishes(safe, self.kernel) else safe
+        size = math.sqrt(similarity(self.kernel, safe.features, safe.features))
+        check_scale(size, positive(self.ridge, "ridge"), "the safe action", InvalidProblem)
         thresholds = resolved(self.threshold, stand_in(safe, self.kernel))
         directional = one_of(self.optimism, ("inflated", "directional"), "optimism") == "directional"
         model = self.model(safe, thresholds)
@@ -166,8 +168,9 @@ class KernelOPLB(Learning):
 
     def fitting(self, listed: Listed) -> Listed:
         """Return the action set if this policy can choose from it."""
-        check_features(listed.features, self.dimension, math.inf)
-        if isinstance(self.kernel, LinearKernel):
+        linear = isinstance(self.kernel, LinearKernel)
+        check_features(listed, self.dimension, self.ridge if linear else math.inf, math.inf)
+        if linear:
             check_span(listed.features, self.span)
         return listed
 

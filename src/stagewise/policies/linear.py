@@ -21,10 +21,12 @@ from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import keep, probability, promise_numbers
 from stagewise.problem.actions import Finite, Listed
 from stagewise.problem.checks import PerSignal, one_of, one_per, positive, switch
-from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseError
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
+
+LARGEST_SHARE = 1e6  # an action's largest feature in units of √λ (docs/decisions/0005-square-root.md)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +58,7 @@ class LinearPolicy(Learning):
         keep(self)
         safe = featured(self.safe_action)
         safe = vanishing(safe) if safe.is_origin else safe
+        check_scale(np.abs(safe.features).max(), positive(self.ridge, "ridge"), "the safe action", InvalidProblem)
         thresholds = resolved(self.threshold, self.safe_action)
         optimism = one_of(self.optimism, ("inflated", "directional"), "optimism")
         model = self.model(safe, thresholds)
@@ -138,7 +141,7 @@ class LinearPolicy(Learning):
 
     def fitting(self, listed: Listed) -> Listed:
         """Return the action set if this policy can choose from it."""
-        check_features(listed.features, self.dimension, self.action_bound if self.radius == "paper" else math.inf)
+        check_features(listed, self.dimension, self.ridge, self.action_bound if self.radius == "paper" else math.inf)
         check_span(listed.features, self.span)
         return listed
 
@@ -189,12 +192,14 @@ def check_span(features: Floats, span: float) -> None:
             raise InvalidActions(beyond("an action", size, span))
 
 
-def check_features(features: Floats, dimension: int, action_bound: float) -> None:
-    """Refuse actions of another dimension, or longer than the paper's radius allows."""
+def check_features(listed: Listed, dimension: int, ridge: float, action_bound: float) -> None:
+    """Refuse actions of another dimension, too large for the ridge, or longer than the paper's radius allows."""
+    features = listed.features
     if features.shape[1] != dimension:
         raise InvalidActions(
             f"the actions have {features.shape[1]} features; the safe action has {dimension}, and they must agree"
         )
+    check_scale(listed.largest, ridge, "an action", InvalidActions)
     if action_bound < math.inf:
         longest = float(np.sqrt(np.max(np.einsum("ij,ij->i", features, features))))
         if longest > action_bound * (1.0 + 1e-9):
@@ -202,3 +207,13 @@ def check_features(features: Floats, dimension: int, action_bound: float) -> Non
                 f"an action has norm {longest:.6g}, above action_bound {action_bound:g}; the radius 'paper' holds only "
                 "up to it, so raise action_bound or use radius='mixture', which needs none"
             )
+
+
+def check_scale(largest: float, ridge: float, whose: str, error: type[StagewiseError]) -> None:
+    """Refuse features beside which the ridge is lost in rounding: bounds would then be too narrow, unnoticed."""
+    if largest > LARGEST_SHARE * math.sqrt(ridge):
+        raise error(
+            f"{whose} has a feature of size {largest:.6g} with ridge {ridge:g}; features must be at most "
+            f"{LARGEST_SHARE:g} times its square root, or rounding hides what was never seen, so scale them down or "
+            "raise ridge"
+        )

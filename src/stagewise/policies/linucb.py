@@ -124,8 +124,8 @@ class LinUCB(Learning):
 
     def fitting(self, listed: Listed) -> Listed:
         """Return the action set if the radius can be used with it."""
-        features, bound = listed.features, self.action_bound if self.radius == "paper" else math.inf
-        check_features(features, features.shape[1], bound)
+        bound = self.action_bound if self.radius == "paper" else math.inf
+        check_features(listed, listed.features.shape[1], self.ridge, bound)
         return listed
 
     def fits(self, memory: Floats) -> bool:

@@ -163,7 +163,7 @@ class OPNLB(Learning):
         """Return logged arms (n,) or features (n, d)."""
         if self.functions.table is not None:
             return logged_arms(actions, self.functions.table.shape[1])
-        features = checked(actions)
+        features = checked(actions)[0]
         self.check_dimension(features)
         self.functions.at(features)
         return features

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
+from stagewise.kernels.promise import TOO_LITTLE
 from stagewise.problem.checks import kept, number, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
@@ -22,6 +23,7 @@ FALLBACKS = {
     UNEXPLAINED: "no function of a class explains what was seen: it lacks the truth, or the noise is larger than told",
     UNSOLVED: "the solver found no mixture",
     OVER: "the horizon is over, and the radii hold no longer",
+    TOO_LITTLE: "the share that is safe of anything better cannot be told from rounding",
 }
 
 

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.problem.checks import Floats, array, as_array, frozen, size_of
+from stagewise.problem.checks import Floats, as_array, frozen, measured, size_of
 from stagewise.problem.errors import InvalidActions
 
 Flags = npt.NDArray[np.bool_]
@@ -47,20 +47,23 @@ def mask_of(chosen: Any, count: int) -> Flags:
 class Listed:
     """Actions given by their features, one row each; unchangeable, so that a decision can refer to it later."""
 
-    __slots__ = ("eligible", "features")
+    __slots__ = ("eligible", "features", "largest")
 
     features: Floats
     eligible: Flags
+    largest: float  # the size of the largest feature
 
     def __init__(self, features: Any) -> None:
-        self.features = frozen(checked(features))
+        given, self.largest = checked(features)
+        self.features = frozen(given)
         self.eligible = ALL
 
     @classmethod
     def borrowed(cls, features: Any) -> Self:
         """Take an array as it is, without a copy: for one decision only."""
         listed = cls.__new__(cls)
-        listed.features = checked(features).view()
+        given, listed.largest = checked(features)
+        listed.features = given.view()
         listed.features.flags.writeable = False  # kernels are compiled once, for arrays that nobody writes to
         listed.eligible = ALL
         return listed
@@ -68,7 +71,7 @@ class Listed:
     def only(self, chosen: Any) -> Self:
         """Return the same actions, of which only these (indices or a mask) are eligible in this call."""
         listed = self.__class__.__new__(self.__class__)
-        listed.features = self.features
+        listed.features, listed.largest = self.features, self.largest
         listed.eligible = mask_of(chosen, len(self))
         return listed
 
@@ -80,13 +83,13 @@ class Listed:
         return f"{type(self).__name__}({len(self)} actions, {self.features.shape[1]} features{count})"
 
 
-def checked(features: Any) -> Floats:
-    result = array(features, "the actions", InvalidActions)
+def checked(features: Any) -> tuple[Floats, float]:
+    result, largest = measured(features, "the actions", InvalidActions)
     if result.ndim != 2 or result.size == 0:
         raise InvalidActions(
             f"the actions have shape {result.shape}; they must be a table with one row per action and at least one"
         )
-    return result
+    return result, largest
 
 
 class Rays(Listed):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.ma import MaskedArray
 
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.words import shown as shown
@@ -65,8 +66,10 @@ def observed(value: Any, name: str, error: type[StagewiseError] = InvalidOutcome
 def positive(value: Any, name: str) -> float:
     """Return a finite float above zero."""
     result = number(value, name)
-    if not result > 0.0:
-        raise InvalidProblem(f"{name} is {result}; it must be greater than 0")
+    if not 0.0 < result < LARGEST:
+        raise InvalidProblem(
+            f"{name} is {result}; it must be greater than 0, and below {LARGEST:g}, since bounds are built from squares"
+        )
     return result
 
 
@@ -142,7 +145,7 @@ def as_array(
 
     NumPy follows a list that holds itself twice down 2⁶⁴ paths, until the memory is full; so depth is looked at first.
     """
-    inner, depth = value, 0
+    inner, depth = unmasked(value, name, error), 0
     while isinstance(inner, list | tuple) and inner and depth < DEEPEST:
         inner, depth = inner[0], depth + 1
     if depth == DEEPEST:
@@ -163,6 +166,15 @@ def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -
     >>> array([[1, 2]], "targets")
     array([[1., 2.]])
     """
+    return measured(value, name, error)[0]
+
+
+def measured(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> tuple[Floats, float]:
+    """Return the same array, and the size of its largest entry.
+
+    >>> measured([1, -2], "targets")
+    (array([ 1., -2.]), 2.0)
+    """
     given = as_array(value, name, error)
     if given.dtype.kind == "O" and all(isinstance(entry, Number) for entry in given.flat):
         told = f"an entry of {name}"
@@ -174,10 +186,20 @@ def array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -
     else:
         with np.errstate(over="ignore"):  # what is too large for a double becomes infinite, and is refused below
             result = np.ascontiguousarray(given, dtype=np.float64)
-    if result.size and not (result.min() > -LARGEST and result.max() < LARGEST):  # false for NaN too
+    low, high = (result.min(), result.max()) if result.size else (0.0, 0.0)
+    if not (low > -LARGEST and high < LARGEST):  # false for NaN too
         place = tuple(int(i) for i in np.argwhere(~(np.abs(result) < LARGEST))[0])
         raise error(f"there is {result[place]} in {name} at {place}; every entry must be finite and below {LARGEST:g}")
-    return result.reshape(given.shape)
+    return result.reshape(given.shape), max(float(high), -float(low))
+
+
+def unmasked(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> Any:
+    """Return the value unless it is a masked array or lists one: NumPy would take what is masked for data."""
+    if isinstance(value, MaskedArray) or (
+        isinstance(value, list | tuple) and any(isinstance(entry, MaskedArray) for entry in value)
+    ):
+        raise error(f"masked values stand in {name}, and would be taken for data; leave them out or fill them in first")
+    return value
 
 
 def outcomes(value: Any, name: str) -> Floats:
@@ -212,7 +234,7 @@ def is_listing(value: Any) -> bool:
 def entries_of(value: Any, what: str, error: type[StagewiseError] = InvalidProblem) -> list[Any]:
     """Return the entries of a flat listing."""
     if isinstance(value, list | tuple):
-        return list(value)
+        return list(unmasked(value, what, error))
     given = as_array(value, what, error)
     if given.ndim != 1:
         raise error(f"{what} has shape {given.shape}; it must be a number or one flat list of numbers")

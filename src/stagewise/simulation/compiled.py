@@ -229,7 +229,7 @@ def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> Bandit:
 
 def listing_for(policy: KernelOPLB, judge: Judge, world: TableWorld) -> Listing:
     """Return a kernel policy and the listed actions, all of which its memory follows and has room for."""
-    features = np.array(policy.fitting(world.actions).features)
+    features = np.array(policy.fitting(world.actions).features)  # refuse here what play by hand refuses
     memory = started(policy.flags, policy.numbers, min(policy.capacity, len(features) + 1))
     return Listing(
         policy.flags,

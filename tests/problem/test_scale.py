@@ -1,0 +1,105 @@
+"""Features beside which the ridge is lost in rounding are refused at every door; up to there every bound holds."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+import stagewise as sw
+
+LARGEST = 1e6  # in units of √ridge
+UNKNOWN = sw.SafeAction(features=[0.3, 0.2])
+BEYOND = [[0.0, 1.0], [1.5 * LARGEST, 0.0]]
+
+
+def linear_policies(ridge: float) -> list[Any]:
+    settings: dict[str, Any] = {"safe_action": UNKNOWN, "threshold": 0.5, "noise": 0.1, "ridge": ridge}
+    kernel = sw.KernelOPLB(kernel=sw.LinearKernel(), norm_bound=1.0, **settings)
+    kinds = (sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.DOSLB)
+    return [*(kind(**settings) for kind in kinds), kernel, sw.LinUCB(noise=0.1, ridge=ridge)]
+
+
+@pytest.mark.parametrize("ridge", [1.0, 0.01])
+def test_actions_too_large_for_the_ridge_are_refused_by_hand_and_in_logs(ridge: float) -> None:
+    scale = math.sqrt(ridge)
+    beyond, within = scale * np.array(BEYOND), scale * np.array([[0.0, 1.0], [0.999 * LARGEST, 0.0]])
+    for policy in linear_policies(ridge):
+        agent = sw.Agent(policy)
+        with refused(sw.InvalidActions, "ridge"):
+            agent.decide(beyond)
+        with refused(sw.InvalidActions, "ridge"):
+            agent.learn_log(beyond, [0.1, 0.1], [0.1, 0.1])
+        agent.learn_log(within, [0.1, 0.1], [0.1, 0.1])
+
+
+def test_loops_refuse_what_play_by_hand_refuses() -> None:
+    policy = sw.LCLUCB(safe_action=UNKNOWN, threshold=0.5, noise=0.1)
+    world = sw.LinearWorld(theta=[1e-7, 0.0], mu=[1e-7, 0.0], actions=sw.Rays(BEYOND), noise=0.1)
+    for backend in ("cpu", "python"):
+        with refused(sw.InvalidActions, "ridge"):
+            sw.simulate(policy, world, rounds=3, backend=backend)
+
+
+def test_kernel_loops_refuse_what_play_by_hand_refuses() -> None:
+    settings: dict[str, Any] = {"safe_action": UNKNOWN, "threshold": 0.5, "noise": 0.1}
+    policy = sw.KernelOPLB(kernel=sw.LinearKernel(), norm_bound=1.0, **settings)
+    world = sw.TableWorld(features=[[0.3, 0.2], *BEYOND], reward=[0.1, 0.2, 0.3], cost=[0.1, 0.2, 0.3], noise=0.1)
+    for backend in ("cpu", "python"):
+        with refused(sw.InvalidActions, "ridge"):
+            sw.simulate(policy, world, rounds=3, backend=backend)
+
+
+def test_a_convex_set_and_a_safe_action_that_are_too_large_are_refused() -> None:
+    with refused(sw.InvalidActions, "Ball", "ridge"):
+        sw.Agent(sw.LCLUCB(safe_action=UNKNOWN, threshold=0.5, noise=0.1)).decide(sw.Ball(2.0 * LARGEST))
+    far = sw.SafeAction(features=[2.0 * LARGEST, 0.0])
+    with refused(sw.InvalidProblem, "the safe action", "ridge"):
+        sw.LCLUCB(safe_action=far, threshold=0.5, noise=0.1)
+    with refused(sw.InvalidProblem, "the safe action", "ridge"):
+        sw.KernelOPLB(kernel=sw.LinearKernel(), safe_action=far, threshold=0.5, noise=0.1, norm_bound=1.0)
+    with refused(sw.InvalidProblem, "the safe action", "ridge"):  # k(x, x) = 1 everywhere
+        sw.KernelOPLB(
+            kernel=sw.RBF(lengthscale=1.0), safe_action=UNKNOWN, threshold=0.5, noise=0.1, norm_bound=1.0, ridge=1e-13
+        )
+
+
+def violations(random: np.random.Generator, kind: Any, scale: float, rounds: int) -> int:
+    """Play a random problem with an unknown baseline at this scale of the features; return the rounds over the limit.
+
+    Costs are of size 1 at every scale, and the noise is told truthfully with δ = 1e-6: none is due to chance.
+    """
+    d, count = int(random.integers(2, 5)), int(random.integers(2, 6))
+    rows = random.normal(size=(count + 3, d))
+    safe, theta, mu, *targets = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    limit, noise = float(mu @ safe) + random.uniform(0.02, 0.3), 10.0 ** random.uniform(-3.0, -1.0)
+    policy = kind(
+        safe_action=sw.SafeAction(features=scale * safe),
+        threshold=limit,
+        noise=noise,
+        delta=1e-6,
+        parameter_bound=1.0001 / scale,
+        cost_bound=None,
+    )
+    agent, over = sw.Agent(policy, seed=int(random.integers(2**31))), 0
+    for _ in range(rounds):
+        decision = agent.decide(scale * np.array(targets)[random.permutation(count)])
+        cost = float(mu @ decision.action) / scale
+        over += cost > limit + 1e-9
+        seen = float(theta @ decision.action) / scale + noise * random.normal(), cost + noise * random.normal()
+        agent.learn(decision, *seen)
+    return over
+
+
+def test_no_limit_is_broken_at_any_scale_that_is_accepted() -> None:
+    random, refusals, over = np.random.default_rng(20), 0, 0
+    for _ in range(150):
+        scale, kind = 10.0 ** random.uniform(0.0, 24.0), (sw.LCLUCB, sw.ROFUL)[int(random.integers(2))]
+        try:
+            over += violations(random, kind, scale, rounds=25)
+        except sw.StagewiseError:
+            assert scale > LARGEST / 2.0
+            refusals += 1
+    assert over == 0
+    assert 50 < refusals < 140

@@ -127,7 +127,7 @@ class OPNLB(Learning):
         """Return logged arms (n,) or features (n, d)."""
         if self.functions.table is not None:
             return logged_arms(actions, self.functions.table.shape[1])
-        features = checked(actions)
+        features, _ = checked(actions)
         self.check_dimension(features)
         self.functions.at(features)
         return features

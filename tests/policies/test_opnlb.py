@@ -114,14 +114,17 @@ def test_an_unknown_safe_cost_is_learned_first() -> None:
     agent = Agent(OPNLB(**{**BASE, "cost_class": costs, "safe_action": SafeAction(arm=0), "noise": 0.1}))
     first = agent.decide(Arms(3))
     assert "not certain enough" in first.fallback
+    agent.forget(agent.round)
     for _ in range(5):
         agent.learn(agent.decide(Arms(3)), reward=0.1, cost=0.0)
     assert agent.decide(Arms(3)).fallback is None
 
 
 def test_a_class_that_lacks_the_truth_is_noticed_and_the_safe_action_played() -> None:
+    """One log after another: each is judged by itself, and what the first spoke against does not come back."""
     agent = Agent(OPNLB(**{**BASE, "noise": 0.1}))
-    agent.learn_log([1] * 60, [0.3] * 60, [0.2] * 20 + [0.6] * 40)
+    agent.learn_log([1] * 20, [0.3] * 20, [0.2] * 20)
+    agent.learn_log([1] * 40, [0.3] * 40, [0.6] * 40)
     decision = agent.decide(Arms(3))
     assert decision.fallback is not None
     assert "no function of a class explains" in decision.fallback

@@ -114,5 +114,5 @@ def fooled_by_a_sorted_log(run: int) -> bool:
 
 
 def test_a_log_sorted_by_cost_misleads_no_more_often_than_delta_allows() -> None:
-    """Judged after every row, it excluded the truth half way through in three runs of four."""
+    """Judged after every row, it excluded the truth half way through in 165 of them."""
     assert sum(fooled_by_a_sorted_log(run) for run in range(300)) <= allowed(300, DELTA)

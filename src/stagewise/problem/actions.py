@@ -22,7 +22,7 @@ def mask_of(chosen: Any, count: int) -> Flags:
             raise InvalidActions(
                 f"the mask has shape {given.shape}; it needs one entry for each of the {count} actions"
             )
-        mask = given.copy()
+        mask: Flags = given.copy()
     else:
         if given.size and given.dtype.kind not in "iu":
             raise InvalidActions(f"the eligible actions are of type {given.dtype}; give indices or a mask")

@@ -90,7 +90,7 @@ def test_the_optimum_is_that_of_a_world_without_the_others(kind: Any) -> None:
 @pytest.mark.parametrize(
     ("policy", "make"),
     [
-        (sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(D)), threshold=0.7, noise=0.1), "rays"),
+        (sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(D)), threshold=0.7, noise=0.1, cost_bound=2.0), "rays"),
         (sw.OPB(arms=4, safe_action=ARM, threshold=0.3), "arms"),
         (KERNEL, "table"),
     ],

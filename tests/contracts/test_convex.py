@@ -77,7 +77,8 @@ def cases() -> Iterator[ConvexCase]:
         if several:
             limits |= {"wait": costs[1] + 0.5, "clicks": AtLeast(costs[2] - 0.45)}
         place = SafeAction(features=safe, reward=reward, cost=dict(zip(limits, costs, strict=True)))
-        settings = {"safe_action": place, "threshold": limits, "noise": 0.05, "ridge": 0.1, "starts": 16}
+        known = {"safe_action": place, "threshold": limits, "noise": 0.05, "cost_bound": 2.0}
+        settings = {**known, "ridge": 0.1, "starts": 16}
         name = f"{kind.__name__}, {shape}, {len(limits)} limits"
         yield ConvexCase(name, partial(kind, **settings), ConvexWorld(shape, safe, parameters))
 

@@ -31,7 +31,8 @@ def test_incremental_memory_is_the_direct_sum(paper: bool) -> None:
     model, (values, outcomes) = model_of(sizes, paper=paper), history(random, sizes, 400)
     memory = model.start()
     for row, outcome in zip(values, outcomes, strict=True):
-        model.absorb(memory, row, outcome)
+        model.add(memory, row, outcome)
+        model.judge(memory)
     kept = model.named(memory)
     assert kept.rounds[0] == 400
     assert kept.losses == pytest.approx(np.sum((values - np.repeat(outcomes, sizes, axis=1)) ** 2, axis=0), rel=1e-14)
@@ -93,7 +94,8 @@ def test_the_papers_set_is_larger() -> None:
     memories = [tight.start(), wide.start()]
     for row, outcome in zip(values, outcomes, strict=True):
         for model, memory in zip([tight, wide], memories, strict=True):
-            model.absorb(memory, row, outcome)
+            model.add(memory, row, outcome)
+            model.judge(memory)
     left = [model.named(memory).plausible for model, memory in zip([tight, wide], memories, strict=True)]
     assert np.all(left[0] <= left[1])
     assert left[0].sum() < 0.2 * left[1].sum()
@@ -112,7 +114,8 @@ def test_what_was_once_excluded_stays_out_and_a_class_without_the_truth_ends_emp
     memory, functions = model.start(), np.array([0.0, 1.0, 0.5])
     left = [2.0]
     for round_ in range(40):
-        model.absorb(memory, functions, np.array([float(round_ >= 6), 0.5]))
+        model.add(memory, functions, np.array([float(round_ >= 6), 0.5]))
+        model.judge(memory)
         left.append(model.named(memory).plausible[:2].sum())
     assert sorted(left, reverse=True) == left
     assert left[-1] == 0.0
@@ -131,7 +134,8 @@ def excluding_runs(told: float, runs: int, rounds: int) -> int:
         for round_ in range(rounds):
             plausible = table[model.named(memory).plausible != 0.0]
             action = int(np.argmax(plausible.max(axis=0) - plausible.min(axis=0)))
-            model.absorb(memory, table[:, action], table[0, action] + noise[round_ : round_ + 1])
+            model.add(memory, table[:, action], table[0, action] + noise[round_ : round_ + 1])
+            model.judge(memory)
             if model.named(memory).plausible[0] == 0.0:
                 failures += 1
                 break

@@ -57,7 +57,7 @@ def test_dense_rays_find_nothing_better_and_nothing_above_the_bound(name: str, k
 def test_a_very_dense_search_stays_within_the_gap(d: int, kind: Any, shape: str) -> None:
     rng = np.random.default_rng([d, len(shape)])
     safe = SafeAction(features=np.zeros(d))
-    policy = kind(safe_action=safe, threshold=[0.3, 0.2], noise=0.1)
+    policy = kind(safe_action=safe, threshold=[0.3, 0.2], noise=0.1, cost_bound=1.0)  # 1e-6 beyond the unit ball
     agent, truth = Agent(policy), rng.normal(size=(3, d))
     truth /= 1.2 * np.linalg.norm(truth, axis=1, keepdims=True)
     actions = set_around(shape, np.zeros(d), 5)
@@ -247,7 +247,7 @@ def test_on_a_line_with_a_known_cost_nothing_is_left_to_learn_and_the_limit_is_m
 ) -> None:
     safe = SafeAction(features=[1.0], reward=reward, cost=0.2)
     for actions in (Ball(4.0), Box([-1.0], [4.0])):
-        agent = Agent(kind(safe_action=safe, threshold=0.5, noise=0.1))
+        agent = Agent(kind(safe_action=safe, threshold=0.5, noise=0.1, cost_bound=4.0))
         for _ in range(5):
             decision = agent.decide(actions)
             agent.learn(decision, reward=0.1 * decision.action[0], cost=0.2 * decision.action[0])

@@ -139,14 +139,11 @@ def test_the_safe_action_costs_what_is_known_of_it() -> None:
 @pytest.mark.parametrize("cost", [0.0, 0.1])
 def test_in_one_dimension_beside_a_known_safe_action_nothing_is_left_to_learn(cost: float) -> None:
     safe = SafeAction(features=[0.5], reward=0.1, cost=cost)
-    decision = LCLUCB(safe_action=safe, threshold=0.3, noise=0.1).decide(start_of(safe), [[-1.0], [2.0]], Draw())
+    policy = LCLUCB(safe_action=safe, threshold=0.3, noise=0.1, cost_bound=2.0)
+    decision = policy.decide(policy.start(), [[-1.0], [2.0]], Draw())
     assert decision.index == 1
     assert decision.step == pytest.approx(1.0 if cost == 0.0 else 2.0 / 3.0, rel=1e-12)
     assert decision.dearest[0] == pytest.approx(cost * (decision.action[0] / 0.5), abs=1e-13)
-
-
-def start_of(safe: SafeAction) -> Any:
-    return LCLUCB(safe_action=safe, threshold=0.3, noise=0.1).start()
 
 
 # Clipping by what is known a priori

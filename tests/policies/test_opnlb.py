@@ -122,7 +122,7 @@ def test_an_unknown_safe_cost_is_learned_first() -> None:
 
 def test_a_class_that_lacks_the_truth_is_noticed_and_the_safe_action_played() -> None:
     """One log after another: each is judged by itself, and what the first spoke against does not come back."""
-    agent = Agent(OPNLB(**{**BASE, "noise": 0.1}))
+    agent = Agent(OPNLB(**{**BASE, "noise": 0.1, "watch": False}))
     agent.learn_log([1] * 20, [0.3] * 20, [0.2] * 20)
     agent.learn_log([1] * 40, [0.3] * 40, [0.6] * 40)
     decision = agent.decide(Arms(3))

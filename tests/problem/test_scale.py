@@ -15,7 +15,13 @@ BEYOND = [[0.0, 1.0], [1.5 * LARGEST, 0.0]]
 
 
 def linear_policies(ridge: float) -> list[Any]:
-    settings: dict[str, Any] = {"safe_action": UNKNOWN, "threshold": 0.5, "noise": 0.1, "ridge": ridge}
+    settings: dict[str, Any] = {
+        "safe_action": UNKNOWN,
+        "threshold": 0.5,
+        "noise": 0.1,
+        "ridge": ridge,
+        "cost_bound": None,
+    }
     kernel = sw.KernelOPLB(kernel=sw.LinearKernel(), norm_bound=1.0, **settings)
     kinds = (sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.DOSLB)
     return [*(kind(**settings) for kind in kinds), kernel, sw.LinUCB(noise=0.1, ridge=ridge)]

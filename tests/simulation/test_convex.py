@@ -95,6 +95,7 @@ kind = "ROFUL"
 safe_action = {{features = [0.0, 0.0]}}
 threshold = 0.3
 noise = 0.1
+cost_bound = 2.0
 certify = false
 """
 GOOD = {

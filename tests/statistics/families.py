@@ -84,9 +84,9 @@ def arm_world(run: int, known: bool) -> ArmWorld:
 
 def linear_policy(kind: Any, world: LinearWorld, known: bool, **settings: Any) -> Any:
     safe = known_safe(world.safe, world.truth @ world.safe, known)
-    return kind(
-        **{"noise": world.noise, "delta": DELTA, "safe_action": safe, "threshold": world.thresholds, **settings}
-    )
+    bound = np.maximum(1.0, 1.05 * world.thresholds)  # some limits are above what anything costs
+    told = {"noise": world.noise, "delta": DELTA, "safe_action": safe, "threshold": world.thresholds}
+    return kind(**{**told, "cost_bound": bound, **settings})
 
 
 def arm_policy(world: ArmWorld, known: bool, **settings: Any) -> OPB:

@@ -113,14 +113,14 @@ def sizes() -> Iterator[Any]:
     yield pytest.param(arms, 40, 20_000, id="OPB with only()", marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("trap", "runs", "rounds"), sizes())
+@pytest.mark.parametrize(("trap", "runs", "rounds"), list(sizes()))
 def test_in_the_order_of_the_decisions_few_runs_violate(trap: Any, runs: int, rounds: int) -> None:
     count = violating(trap(), runs, rounds, "decision")
     print(f"in order: {count} of {runs} runs violate, {allowed(runs, DELTA)} may")  # pytest -rP shows it
     assert count <= allowed(runs, DELTA)
 
 
-@pytest.mark.parametrize(("trap", "runs", "rounds"), sizes())
+@pytest.mark.parametrize(("trap", "runs", "rounds"), list(sizes()))
 def test_by_arrival_too_many_violate_where_offers_depend_on_what_was_not_learned(
     trap: Any, runs: int, rounds: int
 ) -> None:
@@ -129,6 +129,6 @@ def test_by_arrival_too_many_violate_where_offers_depend_on_what_was_not_learned
     assert count > allowed(runs, DELTA)
 
 
-@pytest.mark.parametrize(("trap", "runs", "rounds"), sizes())
+@pytest.mark.parametrize(("trap", "runs", "rounds"), list(sizes()))
 def test_by_arrival_few_violate_where_the_promise_is_kept(trap: Any, runs: int, rounds: int) -> None:
     assert violating(trap(), runs, rounds, "arrival", looks=False) <= allowed(runs, DELTA)

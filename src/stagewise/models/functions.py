@@ -56,11 +56,6 @@ class FunctionsModel:
         starts = np.cumsum((0, *self.sizes[:-1]))
         return np.asarray(np.minimum.reduceat(self.named(memory).losses, starts))
 
-    def absorb(self, memory: Floats, functions: Floats, values: Floats) -> None:
-        """Take in an outcome (1 + m,) where the functions of all signals have these values (F,), in place."""
-        self.add(memory, functions, values)
-        self.judge(memory)
-
     def add(self, memory: Floats, functions: Floats, values: Floats) -> None:
         """Add an outcome to the sums; no function is given up yet. The order of outcomes makes no difference here."""
         kept = self.named(memory)

@@ -143,21 +143,25 @@ class OPNLB(Learning):
 
     def take(self, state: State, played: Played, values: Floats) -> State:
         """Take in one outcome, in place."""
-        place = np.asarray(played.action)[None]
-        self.model.absorb(state.memory, self.functions.at(place)[:, 0], values)
-        safe: Any = self.safe_action.features if self.functions.table is None else self.safe_action.arm
-        if np.array_equal(played.action, safe):
-            at_safe = self.model.named(state.memory).at_safe
-            at_safe[0] += 1.0
-            at_safe[1:] += values
+        self.add(state.memory, played.action, values)
+        self.model.judge(state.memory)
         return state
 
     def absorb_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats]) -> State:
         """Take in a log: what is plausible is judged once, after its last row, so that their order does not matter."""
         for place, seen in zip(actions, values, strict=True):
-            self.model.add(state.memory, self.functions.at(place[None])[:, 0], seen)
+            self.add(state.memory, place, seen)
         self.model.judge(state.memory)
         return state
+
+    def add(self, memory: Floats, action: Any, values: Floats) -> None:
+        """Add an outcome to what is known of the functions, and of the safe action where it was played."""
+        self.model.add(memory, self.functions.at(np.asarray(action)[None])[:, 0], values)
+        safe: Any = self.safe_action.features if self.functions.table is None else self.safe_action.arm
+        if np.array_equal(action, safe):
+            at_safe = self.model.named(memory).at_safe
+            at_safe[0] += 1.0
+            at_safe[1:] += values
 
     def logged(self, actions: Any) -> Floats | Ints:
         """Return logged arms (n,) or features (n, d)."""

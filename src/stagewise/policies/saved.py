@@ -203,7 +203,7 @@ def numbers(value: Any) -> Floats:
     except ValueError:  # rows of several lengths
         given = np.array(None)
     if given.dtype.kind not in "fiu":
-        raise InvalidProblem(f"the memory is {shown(value)}; it must be a list of numbers that a double can hold")
+        raise InvalidProblem("the memory must be a list of numbers that a double can hold, and holds something else")
     return given.astype(np.float64)
 
 

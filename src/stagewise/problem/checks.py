@@ -99,10 +99,7 @@ def whole_at_least(value: Any, name: str, least: int, error: type[StagewiseError
 
 def size_of(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> int:
     """Return how many actions or features there are."""
-    size = whole_at_least(value, name, 1, error)
-    if size > MOST:
-        raise error(f"{name} is {size}; it must be a whole number of at most {MOST:,}, to fit into memory")
-    return size
+    return whole(value, name, f"of at least 1, and at most {MOST:,} to fit into memory", 1, MOST, error)
 
 
 def seed_of(value: Any, name: str = "seed") -> int:

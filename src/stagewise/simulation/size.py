@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import shown, whole_at_least
+from stagewise.problem.checks import alone, whole
 from stagewise.problem.errors import InvalidProblem
 
 MOST = 2**32  # rounds, and runs: each is one word of the counter that random numbers are made from
@@ -15,24 +15,19 @@ GIB = 2**30
 
 def counted(value: Any, name: str) -> int:
     """Return how many rounds or runs there are to be."""
-    count = whole_at_least(value, name, 1)
-    if count > MOST:
-        raise InvalidProblem(
-            f"{name} is {shown(value)}; it must be at most 2**32, which is how far the random numbers are counted"
-        )
-    return count
+    return whole(value, name, "from 1 to 2**32, which is how far the random numbers are counted", 1, MOST)
 
 
 def how_many(runs: Any) -> int:
     """Return how many runs are meant, by a number or by a list of run numbers; 0: that is not known yet."""
-    if isinstance(runs, int | np.integer):
+    if isinstance(alone(runs), int | np.integer):
         return counted(runs, "runs")
     try:
         return len(runs)
-    except TypeError:
-        return 0
     except OverflowError:  # a range of more than a machine can count
         return MOST + 1
+    except Exception:  # no list, or whatever the object's own code came to
+        return 0
 
 
 def check_room(runs: int, points: int, costs: int) -> None:

@@ -1,7 +1,7 @@
 """Every policy in every world, under every threshold, from every seed: one progress bar, one folder, one executor."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.simulate import collected, job_for, on_cuda, run_numbers
+from stagewise.simulation.simulate import collected, job_for, on_cuda
 from stagewise.worlds.world import World
 
 TAKEN = ("comparison.md", "comparison.png", "sweep.md")
@@ -64,7 +64,8 @@ def sweep(
     ['opb, two arms, threshold 0.1, seed 0', 'opb, two arms, threshold 0.2, seed 0']
     """
     backend, executor = on_cuda(backend, executor)
-    numbers, place = run_numbers(runs), None if out is None else path_of(out, "out")
+    numbers = list(runs) if isinstance(runs, Iterator) else runs  # every cell asks for them anew
+    place = None if out is None else path_of(out, "out")
     limits = [None] if thresholds is None else [limit_of(entry) for entry in entries(thresholds, "thresholds")]
     players, places = checked(policies, "policies"), checked(worlds, "worlds")
     origins = [seed_of(seed) for seed in entries(seeds, "seeds")]
@@ -131,7 +132,7 @@ def checked(named: Mapping[str, Any], what: str) -> dict[str, Any]:
     if not given:
         raise InvalidProblem(f"{what} is {shown(named)}; it must map at least one name to what it stands for")
     for name in given:
-        plain = isinstance(name, str) and name.isprintable() and name not in TAKEN
-        if not plain or name != path_of(name or ".", what).name or name.startswith((".", " ")):
+        plain = isinstance(name, str) and name.isprintable() and name not in ("", *TAKEN)
+        if not plain or name != path_of(name, what).name or name.startswith((".", " ")):
             raise InvalidProblem(f"{what} has the name {shown(name)}; a name must also do as the name of a folder")
     return given

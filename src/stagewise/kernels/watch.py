@@ -49,12 +49,13 @@ def contradiction(promise: Promise, belief: Belief, tally: Floats, neglected: fl
     m, signals = promise.limits.size, belief.noise.size
     for j in range(m):
         signal = signals - m + j
-        noise, squares = belief.noise[signal], tally[SQUARES + signal]
-        least = surely_noise(squares, belief.norm_bound[signal], belief.ridge, neglected)
-        if least_noise(least, tally[TAKEN], promise.alarm) > noise:
-            return disputed(NOISE, j)
+        noise, squares, taken = belief.noise[signal], tally[SQUARES + signal], tally[TAKEN]
+        if squares > taken * noise * noise:  # else no share of them needs more: −log(1 − s) ≥ s
+            least = surely_noise(squares, belief.norm_bound[signal], belief.ridge, neglected)
+            if least_noise(least, taken, promise.alarm) > noise:
+                return disputed(NOISE, j)
         stray = abs(tally[SQUARES + signals + signal])
-        if promise.cost_known and stray > farthest(tally[SAFE_TAKEN], noise, promise.alarm):
+        if promise.cost_known and stray > 0.0 and stray > farthest(tally[SAFE_TAKEN], noise, promise.alarm):
             return disputed(BASELINE, j)
     return 0
 

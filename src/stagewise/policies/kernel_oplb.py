@@ -171,7 +171,7 @@ class KernelOPLB(Learning):
         linear = isinstance(self.kernel, LinearKernel)
         check_features(listed, self.dimension, self.ridge if linear else math.inf, math.inf)
         if linear:
-            check_span(listed.features, self.span)
+            check_span(listed, self.span)
         return listed
 
 

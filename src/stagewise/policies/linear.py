@@ -142,7 +142,7 @@ class LinearPolicy(Learning):
     def fitting(self, listed: Listed) -> Listed:
         """Return the action set if this policy can choose from it."""
         check_features(listed, self.dimension, self.ridge, self.action_bound if self.radius == "paper" else math.inf)
-        check_span(listed.features, self.span)
+        check_span(listed, self.span)
         return listed
 
     def explained(self, code: int, state: State, decision: Decision) -> Decision:
@@ -184,12 +184,13 @@ def fitting_memory(memory: Floats, flags: Ints) -> bool:
     return bool(count == memory[1]) and memory.size == linear.memory_size(shape, max(count, 0))
 
 
-def check_span(features: Floats, span: float) -> None:
+def check_span(listed: Listed, span: float) -> None:
     """Refuse actions whose mean cost may be beyond the default of `cost_bound`."""
     if span < math.inf:
-        size = longest(features)
-        if size > span:
-            raise InvalidActions(beyond("an action", size, span))
+        if listed.longest is None:
+            listed.longest = longest(listed.features)
+        if listed.longest > span:
+            raise InvalidActions(beyond("an action", listed.longest, span))
 
 
 def check_features(listed: Listed, dimension: int, ridge: float, action_bound: float) -> None:

@@ -47,14 +47,16 @@ def mask_of(chosen: Any, count: int) -> Flags:
 class Listed:
     """Actions given by their features, one row each; unchangeable, so that a decision can refer to it later."""
 
-    __slots__ = ("eligible", "features", "largest")
+    __slots__ = ("eligible", "features", "largest", "longest")
 
     features: Floats
     eligible: Flags
     largest: float  # the size of the largest feature
+    longest: float | None  # the largest norm of a row, once somebody has asked for it
 
     def __init__(self, features: Any) -> None:
         given, self.largest = checked(features)
+        self.longest = None
         self.features = frozen(given)
         self.eligible = ALL
 
@@ -63,6 +65,7 @@ class Listed:
         """Take an array as it is, without a copy: for one decision only."""
         listed = cls.__new__(cls)
         given, listed.largest = checked(features)
+        listed.longest = None
         listed.features = given.view()
         listed.features.flags.writeable = False  # kernels are compiled once, for arrays that nobody writes to
         listed.eligible = ALL
@@ -71,7 +74,7 @@ class Listed:
     def only(self, chosen: Any) -> Self:
         """Return the same actions, of which only these (indices or a mask) are eligible in this call."""
         listed = self.__class__.__new__(self.__class__)
-        listed.features, listed.largest = self.features, self.largest
+        listed.features, listed.largest, listed.longest = self.features, self.largest, self.longest
         listed.eligible = mask_of(chosen, len(self))
         return listed
 

@@ -1,10 +1,10 @@
 """Files vouched for by the manifest beside them: it is written last, with a digest of each file and of itself."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
+from stagewise.files.owned import fingerprint
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.files import write_bytes, write_text
 
@@ -12,14 +12,9 @@ MANIFEST = "manifest.json"
 AGAIN = "bring back a copy of it, or delete the folder and play its runs again"
 
 
-def digest_of(content: bytes) -> str:
-    """Return what no damaged content has too: its SHA-256."""
-    return hashlib.sha256(content).hexdigest()
-
-
 def write_sealed(folder: Path, manifest: dict[str, Any], files: dict[str, bytes]) -> None:
     """Write files and the manifest that vouches for them; cut short, it leaves no manifest and so nothing to trust."""
-    told = {**manifest, "files": {name: digest_of(content) for name, content in files.items()}}
+    told = {**manifest, "files": {name: fingerprint(content) for name, content in files.items()}}
     try:
         (folder / MANIFEST).unlink(missing_ok=True)
     except OSError as error:
@@ -31,7 +26,7 @@ def write_sealed(folder: Path, manifest: dict[str, Any], files: dict[str, bytes]
 
 def own_digest(told: dict[str, Any]) -> str:
     """Return the digest of what a manifest tells, however its text is laid out."""
-    return digest_of(json.dumps(json.loads(json.dumps(told)), sort_keys=True).encode())
+    return fingerprint(json.dumps(json.loads(json.dumps(told)), sort_keys=True).encode())
 
 
 def manifest_in(folder: Path) -> dict[str, Any]:
@@ -57,6 +52,6 @@ def content_of(path: Path, digest: Any) -> bytes:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidFile(f"{path} cannot be read: {error.strerror}; {AGAIN}") from None
-    if digest is not None and digest_of(content) != digest:
+    if digest is not None and fingerprint(content) != digest:
         raise InvalidFile(f"{path} is not whole: its SHA-256 is not the one in {MANIFEST}; {AGAIN}")
     return content

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.files.owned import fingerprint
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.files import write_bytes
 from stagewise.reports.findings import Findings
-from stagewise.reports.sealed import digest_of
 from stagewise.simulation.judge import OURS
 from stagewise.simulation.plan import agreed, begin
 
@@ -34,7 +34,7 @@ class Kept:
             buffer = io.BytesIO()
             np.savez(buffer, **findings._asdict())
             content = buffer.getvalue()
-            write_bytes(self.folder / f"from-{first:09d}-{digest_of(content)}.npz", content)
+            write_bytes(self.folder / f"from-{first:09d}-{fingerprint(content)}.npz", content)
 
     def found(self, first: int, count: int) -> Findings | None:
         """Return a batch that was played before: of these very runs, as the last one of a smaller plan is shorter."""
@@ -45,7 +45,7 @@ class Kept:
             content = path.read_bytes()
         except OSError as error:
             raise InvalidFile(f"{path} cannot be read: {error.strerror}; delete it, and it is played again") from None
-        if path.stem.rpartition("-")[2] != digest_of(content):
+        if path.stem.rpartition("-")[2] != fingerprint(content):
             raise InvalidFile(f"{path} is not a batch of runs; delete it, and it is played again")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             findings = Findings(*(arrays[name] for name in Findings._fields))

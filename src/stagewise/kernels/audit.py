@@ -5,11 +5,8 @@ none), the rounds in which less was hoped for than was possible, the first round
 none), then for the reward and every cost the rounds in which an interval missed the truth. −1: nothing to count.
 """
 
-from stagewise.kernels.blend import Odds, solve
+from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.counts import Tally
-from stagewise.kernels.sight import Sight
-from stagewise.kernels.world import fill_means
 
 FIRST, HOPELESS, SETTLED, MISSED = 0, 1, 2, 3
 UNKNOWN = -1
@@ -44,59 +41,12 @@ def weigh_hope(audit: Ints, best: float, hoped: float) -> None:
 
 
 @kernel
-def misses(estimates: Floats, widths: Floats, radius: float, truths: Floats) -> bool:
-    """Say whether |estimate − truth| ≤ β ‖x‖ fails for a candidate."""
-    found = False
-    for candidate in range(truths.size):
-        room = radius * widths[candidate] + ROUNDING * max(1.0, abs(truths[candidate]))
-        found |= not abs(estimates[candidate] - truths[candidate]) <= room
-    return found
-
-
-@kernel
-def count_misses(audit: Ints, rewards: Floats, sight: Sight, truths: Floats) -> None:
-    """Count a round in which an interval missed the true means (1 + m, M) of a candidate."""
-    if misses(rewards, sight.reward_widths, sight.radii[0], truths[0]):
-        audit[MISSED] += 1
-    for j in range(sight.costs.shape[0]):
-        if misses(sight.costs[j], sight.cost_widths, sight.radii[1 + j], truths[1 + j]):
-            audit[MISSED + 1 + j] += 1
-
-
-@kernel
-def count_missed_arms(audit: Ints, tally: Tally, truths: Floats) -> None:
-    """Count a round in which the interval of an arm that was pulled missed its true mean (1 + m, K)."""
-    for signal in range(tally.centres.shape[0]):
-        found = False
-        for arm in range(tally.pulls.size):
-            room = tally.halves[signal, arm] + ROUNDING
-            within = abs(tally.centres[signal, arm] - truths[signal, arm]) <= room
-            found |= tally.pulls[arm] > 0.0 and not within
+def count_misses(audit: Ints, bounds: Floats, truths: Floats) -> None:
+    """Count, for every signal of the policy, a round in which an interval missed the true mean of a candidate."""
+    for signal in range(bounds.shape[0]):
+        centre, half, true, found = bounds[signal, CENTRE], bounds[signal, HALF], truths[signal], False
+        for candidate in range(true.size - 1):
+            room = half[candidate] + ROUNDING * max(1.0, abs(true[candidate]))
+            found |= not abs(centre[candidate] - true[candidate]) <= room
         if found:
             audit[MISSED + signal] += 1
-
-
-@kernel
-def fill_truths(parameters: Floats, features: Floats, means: Floats, truths: Floats) -> None:
-    """Write the true means (1 + m, M) of the candidates; `means` (1 + m,) is work."""
-    for candidate in range(features.shape[0]):
-        fill_means(parameters, features[candidate], means)
-        for signal in range(means.size):
-            truths[signal, candidate] = means[signal]
-
-
-@kernel
-def hope_of(odds: Odds, directional: bool, limits: Floats) -> float:
-    """Return what a mixture promises: its hoped reward; where directional, that of the mixture it came back from.
-
-    The latter is solved for once more, over the support and shares, which are no longer needed then.
-    """
-    if not directional:
-        return odds.total[0]
-    solve(odds, odds.cheapest, odds.safe_cheapest, limits)
-    value = 0.0
-    for place in range(odds.support.size):
-        if odds.shares[place] > 0.0:
-            action = odds.support[place]
-            value += odds.shares[place] * (odds.safe_hoped[0] if action < 0 else odds.hoped[action])
-    return value

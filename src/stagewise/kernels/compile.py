@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 import llvmlite
@@ -16,6 +16,7 @@ from stagewise.kernels.machine_code import MachineCode
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+WHOLE = np.int64  # what a part of a float array is viewed as where it holds indices
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,5 +47,8 @@ def named(function: Callable[P, R]) -> Callable[P, R]:
     plain: Any = getattr(function, "py_func", function)
     scope = plain.__globals__
     called = {name: named(scope[name]) for name in plain.__code__.co_names if hasattr(scope.get(name), "py_func")}
-    renamed: Callable[P, R] = FunctionType(plain.__code__, {**scope, **called}, plain.__name__, plain.__defaults__)
+    cells = [cell.cell_contents for cell in plain.__closure__ or ()]
+    taken = tuple(CellType(named(cell) if hasattr(cell, "py_func") else cell) for cell in cells)
+    told = (plain.__name__, plain.__defaults__, taken or None)
+    renamed: Callable[P, R] = FunctionType(plain.__code__, {**scope, **called}, *told)
     return renamed

@@ -38,6 +38,10 @@ class MachineCode(FunctionCache):
         line = self._py_func.__code__.co_firstlineno
         return self._folder / f"{function}-{line}-{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.nbc"
 
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        """Return what tells one machine code of a kernel from another: the texts are told by the folder's name."""
+        return sig, codegen.magic_tuple(), captured(self._py_func)
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled for these arguments, or None: whatever is wrong with a file, compiling helps."""
         target_context.refresh()
@@ -60,6 +64,12 @@ class MachineCode(FunctionCache):
 
     def flush(self) -> None:
         """Forget nothing: a kernel with another text has another folder."""
+
+
+def captured(function: Any) -> tuple[Any, ...]:
+    """Return what a kernel takes from around it: numbers, and other kernels with what they take."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    return tuple(captured(cell.py_func) if hasattr(cell, "py_func") else repr(cell) for cell in cells)
 
 
 @cache

@@ -1,20 +1,11 @@
 """What a world answers: the true means of an action, and what is seen of them."""
 
 import math
-from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.draw import ACTIONS, OUTCOME, fill_normal, normal_pair, uniform_pair
 
 GAUSSIAN, UNIFORM, RADEMACHER, BERNOULLI, CLIPPED = 0, 1, 2, 3, 4
-
-
-class Truth(NamedTuple):
-    """What only a world knows of linear signals."""
-
-    parameters: Floats  # (1 + m, d) θ*, then every μ*
-    noise: Floats  # (1 + m,) scale of each signal's noise
-    kind: int  # GAUSSIAN, UNIFORM or RADEMACHER
 
 
 @kernel
@@ -57,6 +48,18 @@ def fill_outcome(kind: int, means: Floats, noise: Floats, seed: int, run: int, r
         outcome[first] = noisy(kind, means[first], noise[first], draws[0], chances[0])
         if first + 1 < means.size:
             outcome[first + 1] = noisy(kind, means[first + 1], noise[first + 1], draws[1], chances[1])
+
+
+@kernel
+def fill_signed_outcome(
+    kind: int, means: Floats, noise: Floats, signs: Floats, seed: int, run: int, round_: int, outcome: Floats
+) -> None:
+    """Do the same where costs are signed: the world draws in its own direction, and only signs are turned."""
+    for signal in range(means.size):
+        means[signal] *= signs[signal]
+    fill_outcome(kind, means, noise, seed, run, round_, outcome)
+    for signal in range(means.size):
+        outcome[signal] *= signs[signal]
 
 
 @kernel

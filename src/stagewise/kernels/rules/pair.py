@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.tie import tie_floor
+from stagewise.kernels.rules.tie import tie_floor
 
 SAFE = -1
 NOBODY = -2

@@ -11,7 +11,7 @@ i ≥ 0, or ~k for the slack of row k; ~0 = -1 is the safe action.
 
 import math
 
-from stagewise.kernels.basis import (
+from stagewise.kernels.rules.basis import (
     Basis,
     Program,
     exchange,
@@ -23,8 +23,8 @@ from stagewise.kernels.basis import (
     total,
 )
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.mixture import ROUNDING, SAFE, of
-from stagewise.kernels.tie import TIE, first_best, tie_floor
+from stagewise.kernels.rules.pair import ROUNDING, SAFE, of
+from stagewise.kernels.rules.tie import TIE, first_best, tie_floor
 
 OPTIMAL, GAVE_UP = 0, 1
 NOBODY = -(2**62)

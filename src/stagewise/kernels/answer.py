@@ -1,0 +1,35 @@
+"""What a decision comes to, in one array: step, hoped reward, the safe action's own, news | costs | mixture | action.
+
+A mixture is m + 2 shares and the places they belong to; −1 is the safe action.
+"""
+
+from typing import NamedTuple
+
+from stagewise.kernels.compile import WHOLE, Floats, Ints, kernel
+from stagewise.kernels.layout import FEATURES, LIMITS
+
+STEP, HOPE, SAFE_HOPE, NEWS, FIRST_COST = 0, 1, 2, 3, 4
+
+
+@kernel
+def answer_size(m: int, d: int) -> int:
+    """Return the length of an answer."""
+    return FIRST_COST + m + 2 * (m + 2) + d
+
+
+class Written(NamedTuple):
+    """The longer parts of an answer."""
+
+    shares: Floats  # (m + 2,) of the mixture,
+    places: Ints  # (m + 2,) and which candidates they belong to
+    action: Floats  # (d,) what is played
+
+
+@kernel
+def written_in(layout: Ints, answer: Floats) -> Written:
+    """Name them."""
+    m = layout[LIMITS]
+    shares, places = FIRST_COST + m, FIRST_COST + 2 * m + 2
+    return Written(
+        answer[shares:places], answer[places : places + m + 2].view(WHOLE), answer[answer.size - layout[FEATURES] :]
+    )

@@ -1,0 +1,50 @@
+"""Bounds: what a model says of every candidate, and last of the safe action, in one table (1 + m, 3, K + 1).
+
+    bounds[signal, CENTRE, candidate] ± bounds[signal, HALF, candidate]        holds the true mean
+
+CROSS bends them along a ray whose start is uncertain: β² <x, V⁻¹x₀>. A half of 0 means that the value is known. Rules
+read this table and never ask where it came from.
+"""
+
+from typing import NamedTuple
+
+from stagewise.kernels.compile import Floats, Ints, kernel
+from stagewise.kernels.layout import LIMITS
+
+CENTRE, HALF, CROSS = 0, 1, 2
+HOPED, STEPS, REACHES, COSTS = 0, 1, 2, 3  # rows of what a rule makes of them; dearest and then cheapest costs follow
+
+
+class Room(NamedTuple):
+    """Where a round is worked out: all in one array that the caller owns."""
+
+    bounds: Floats  # (1 + m, 3, K + 1)
+    rule: Floats  # (3 + 2m, K + 1) hoped rewards, steps, longest plausible steps, dearest costs, cheapest costs
+    few: Floats  # (2m + (m + 3)(m + 1),) the bonus' factors, the safe action's costs, the basis of a linear program
+    work: Floats  # the rest, for the models
+
+
+@kernel
+def few_size(m: int) -> int:
+    """Return how many numbers the rules need besides their rows."""
+    return 2 * m + (m + 3) * (m + 1)
+
+
+@kernel
+def room_size(m: int, count: int) -> int:
+    """Return the length of the array before the models' work."""
+    return (3 * (1 + m) + 3 + 2 * m) * (count + 1) + few_size(m)
+
+
+@kernel
+def room_in(layout: Ints, count: int, scratch: Floats) -> Room:
+    """Name the parts of the scratch array for `count` candidates."""
+    m, row = layout[LIMITS], count + 1
+    bounds, rule = 3 * (1 + m) * row, (3 + 2 * m) * row
+    few = bounds + rule
+    return Room(
+        scratch[:bounds].reshape(1 + m, 3, row),
+        scratch[bounds:few].reshape(3 + 2 * m, row),
+        scratch[few : few + few_size(m)],
+        scratch[few + few_size(m) :],
+    )

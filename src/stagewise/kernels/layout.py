@@ -1,0 +1,128 @@
+"""Where everything stands: the whole numbers of a policy, and with them every place in its settings and its memory.
+
+A policy crosses into compiled code as three arrays (docs/decisions/0004-one-array-crosses-into-a-kernel.md):
+
+    layout    limits m, parts P, switches, d, sampling, home | the whole numbers of every part
+    settings  α_r, α_c, log 1/a | thresholds | limits | ceilings | x₀ | the numbers of every part
+    memory    candidates followed, room, where each part begins | every part's own | the features that are followed
+
+A part is a model of the signals `first` to `first + count`; signals that can share a matrix share a part.
+"""
+
+from typing import NamedTuple
+
+from stagewise.kernels.compile import Floats, Ints, kernel
+
+RIDGE, ARMS, SPACE = 0, 1, 2  # kinds of parts: linear, arm by arm, and in a reproducing-kernel space
+DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS = 1, 2, 4, 8  # switches (see `promise`)
+LIMITS, PARTS, SWITCHES, FEATURES, SAMPLING, HOME = 0, 1, 2, 3, 4, 5  # in the layout, and then the parts:
+FIRST_PART, FIELDS = 6, 9
+FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
+FOLLOWED, ROOM, FIRST_PLACE = 0, 1, 2  # in the memory
+NEVER = -1.0  # followed: none, and none will be, since candidates changed once
+WIDE = 8  # what is kept of followed candidates is padded to a multiple of so many numbers: full vectors, no rests
+
+
+class Part(NamedTuple):
+    """A model of some signals, and where it stands."""
+
+    kind: int  # RIDGE, ARMS or SPACE
+    first: int  # its first signal: 0 is the reward, 1 the first cost
+    count: int  # k, how many signals it has
+    size: int  # n: learned coordinates, arms, or room for basis points
+    radius: int  # which (see `signals.radius`, `signals.arms`)
+    anchored: int  # 1: the values at the safe action are known
+    reflected: int  # 1: and it is not the zero vector, so that one direction less is learned
+    similarity: int  # which reproducing kernel
+    settings: int  # where its settings begin,
+    memory: int  # and its memory
+    followed: int  # how many candidates it follows, the safe action last; 0: none
+    width: int  # the same, padded
+
+
+@kernel
+def padded(count: int) -> int:
+    """Return a count rounded up to whole vectors."""
+    return (count + WIDE - 1) // WIDE * WIDE
+
+
+@kernel
+def with_safe(kind: int, candidates: int) -> int:
+    """Return how many candidates a part follows, the safe action included: alone it is followed in a SPACE only."""
+    if candidates > 0:
+        return candidates + 1
+    return 1 if kind == SPACE else 0
+
+
+@kernel
+def part_of(layout: Ints, memory: Floats, which: int) -> Part:
+    """Return a part as it stands in this memory."""
+    at, kind = FIRST_PART + FIELDS * which, layout[FIRST_PART + FIELDS * which]
+    followed = with_safe(kind, int(memory[FOLLOWED]))
+    return Part(
+        kind,
+        layout[at + 1],
+        layout[at + 2],
+        int(memory[ROOM]) if kind == SPACE else layout[at + 3],
+        layout[at + 4],
+        layout[at + 5],
+        layout[at + 6],
+        layout[at + 7],
+        layout[at + 8],
+        int(memory[FIRST_PLACE + which]),
+        followed,
+        padded(followed),
+    )
+
+
+@kernel
+def tally_size(count: int) -> int:
+    """Return how many sums a regression of k signals keeps (see `signals.ridge`)."""
+    return 3 + 2 * count
+
+
+@kernel
+def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
+    """Return how many numbers of memory a part takes."""
+    at = FIRST_PART + FIELDS * which
+    kind, k, n = layout[at], layout[at + 2], layout[at + 3]
+    if kind == ARMS:
+        return (1 + 4 * k) * n + 1 + k
+    width = padded(with_safe(kind, candidates))
+    if kind == RIDGE:
+        return tally_size(k) + (n + k) * n + (n + k + 1) * width
+    return tally_size(k) + (room + k) * room + (2 * room + k + 2) * width + 2 + room * (layout[FEATURES] + 1 + room)
+
+
+@kernel
+def memory_size(layout: Ints, candidates: int, room: int) -> int:
+    """Return the length of a memory that follows so many candidates, with room for so many basis points."""
+    total = FIRST_PLACE + layout[PARTS] + max(candidates, 0) * layout[FEATURES]
+    for which in range(layout[PARTS]):
+        total += part_size(layout, which, candidates, room)
+    return total
+
+
+@kernel
+def set_out(layout: Ints, memory: Floats, candidates: int, room: int) -> None:
+    """Write an empty memory: what it follows, its room, and where each part begins."""
+    memory[:] = 0.0
+    memory[FOLLOWED], memory[ROOM] = float(candidates), float(room)
+    place = FIRST_PLACE + layout[PARTS]
+    for which in range(layout[PARTS]):
+        memory[FIRST_PLACE + which] = float(place)
+        place += part_size(layout, which, candidates, room)
+
+
+class Known(NamedTuple):
+    """Actions that a policy knows before it is offered any."""
+
+    safe: Floats  # (d,) x₀
+    followed: Floats  # (K, d) the candidates that are followed
+
+
+@kernel
+def known_actions(layout: Ints, settings: Floats, memory: Floats) -> Known:
+    """Return the safe action and what is followed."""
+    at, count, d = FIRST_TERM + 3 * layout[LIMITS], max(int(memory[FOLLOWED]), 0), layout[FEATURES]
+    return Known(settings[at : at + d], memory[memory.size - count * d :].reshape(count, d))

@@ -1,0 +1,79 @@
+"""A memory begun, and a memory that follows other candidates or has room for more."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from stagewise.kernels.compile import Floats, Ints, kernel
+from stagewise.kernels.layout import (
+    ARMS,
+    NEVER,
+    PARTS,
+    RIDGE,
+    ROOM,
+    SPACE,
+    known_actions,
+    part_of,
+    part_size,
+    set_out,
+    tally_size,
+)
+from stagewise.kernels.signals.arms import start_arms
+from stagewise.kernels.signals.ridge import follow_ridge, start_ridge
+
+
+class Keeping(NamedTuple):
+    """What makes memories, compiled for the models of a form."""
+
+    start: Callable[..., None]
+    change: Callable[..., None]
+
+
+@cache
+def keeping_for(ridge: int, arms: int, space: int) -> Keeping:
+    """Return what makes the memories of policies with these kinds of models."""
+
+    @kernel
+    def start(layout: Ints, settings: Floats, room: int, memory: Floats, work: Floats) -> None:
+        """Write the memory of a policy that has seen nothing and follows nothing yet."""
+        set_out(layout, memory, 0, room)
+        for which in range(layout[PARTS]):
+            part = part_of(layout, memory, which)
+            if ridge and part.kind == RIDGE:
+                start_ridge(part, settings, memory)
+            if arms and part.kind == ARMS:
+                start_arms(part, settings, memory)
+            if space and part.kind == SPACE:
+                follow_space(layout, part, known_actions(layout, settings, memory).followed, settings, memory, work)
+
+    @kernel
+    def change(
+        features: Floats, layout: Ints, settings: Floats, memory: Floats, room: int, changed: Floats, work: Floats
+    ) -> None:
+        """Write the same memory following these candidates (K, d), with this room; without any, it never follows again."""
+        count = features.shape[0]
+        set_out(layout, changed, count if count > 0 else int(NEVER), room)
+        known = known_actions(layout, settings, changed)
+        for candidate in range(count):
+            for i in range(features.shape[1]):
+                known.followed[candidate, i] = features[candidate, i]
+        for which in range(layout[PARTS]):
+            old, new = part_of(layout, memory, which), part_of(layout, changed, which)
+            if ridge and new.kind == RIDGE:
+                copy(memory, old.memory, changed, new.memory, tally_size(old.count) + (old.size + old.count) * old.size)
+                if count > 0:
+                    follow_ridge(new, features, known.safe, settings, changed, work)
+            if arms and new.kind == ARMS:
+                copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[ROOM])))
+            if space and new.kind == SPACE:
+                copy_space(layout, old, new, memory, changed)
+                follow_space(layout, new, features, settings, changed, work)
+
+    return Keeping(start, change)
+
+
+@kernel
+def copy(source: Floats, start: int, target: Floats, place: int, count: int) -> None:
+    """Copy so many numbers."""
+    for i in range(count):
+        target[place + i] = source[start + i]

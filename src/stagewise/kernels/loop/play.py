@@ -1,0 +1,127 @@
+"""The one loop: any model with any rule in any world, round after round."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from stagewise.kernels.answer import HOPE, STEP, written_in
+from stagewise.kernels.audit import count_misses, watch, weigh_hope
+from stagewise.kernels.bounds import COSTS, HOPED, few_size, room_in
+from stagewise.kernels.compile import Flags, Floats, Ints, kernel
+from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS
+from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
+from stagewise.kernels.loop.round import MIXTURE, STAY, Form, round_for
+from stagewise.kernels.loop.worth import fill_mixed
+from stagewise.kernels.rules.mixture import mean_of, solve
+from stagewise.kernels.rules.promise import WARMING, has
+from stagewise.kernels.signals.ridge import ELSEWHERE
+from stagewise.kernels.trace import Trace, note
+from stagewise.kernels.world import fill_directions, fill_means, fill_signed_outcome
+
+
+class World(NamedTuple):
+    """The truth of a run, which only the loop and the judge know; costs are signed so that less is better."""
+
+    parameters: Floats  # (1 + m, d) of linear signals; empty where the means are listed
+    truths: Floats  # (1 + m, K + 1) the mean of every candidate and, last, of the safe action
+    noise: Floats  # (1 + m,) scale of each signal's noise
+    signs: Floats  # (1 + m,) −1 for a cost whose threshold is from below
+    thresholds: Floats  # (m,); none: nothing limits the optimum
+    outcomes: int  # how they are drawn (see `world.noisy`)
+    best: float  # the optimum, where the actions are always the same
+
+
+class Scene(NamedTuple):
+    """What a loop is compiled for, besides the form of its rounds."""
+
+    fresh: int  # 1: every round has its own actions; else they are followed
+    audited: int  # 1: the trace has an audit
+    blended: int  # 1: regret is measured against the best mixture
+    points: int  # 1: points between the candidates are played, so their means are looked up by features
+
+
+@kernel
+def judging_size(m: int, count: int) -> int:
+    """Return the length of the scratch array behind the optimum of a round."""
+    return (3 + 2 * m) * (count + 1) + few_size(m) + 2 * (m + 2)
+
+
+@cache
+def play_for(form: Form, scene: Scene) -> Callable[..., None]:
+    """Return the loop for one form of round and one kind of world."""
+    see, choose, absorb = round_for(form).see, round_for(form).choose, round_for(form).absorb
+    mixes, stays, sampled = int(form.rule == MIXTURE), int(form.rule == STAY), form.sampled
+    fresh, audited, blended, points = scene
+
+    @kernel
+    def optimum(world: World, judging: Floats, mixture: Ints) -> float:
+        """Return the largest expected reward that this round's actions allow."""
+        if blended:
+            m, row = world.thresholds.size, world.truths.shape[1]
+            rule, few = (3 + 2 * m) * row, (3 + 2 * m) * row + few_size(m)
+            return best_mixture_of(
+                world.truths, world.thresholds, judging[:rule].reshape(3 + 2 * m, row), judging[rule:few],
+                judging[few : few + m + 2], mixture,
+            )  # fmt: skip
+        return best_on_rays(world.truths, world.thresholds)
+
+    @kernel
+    def play(
+        features: Floats, eligible: Flags, layout: Ints, settings: Floats, memory: Floats, answer: Floats,
+        scratch: Floats, judging: Floats, mixture: Ints, means: Floats, values: Floats, world: World, trace: Trace,
+        seed: int, run: int, first: int, last: int,
+    ) -> None:  # fmt: skip
+        """Play the rounds from `first` to `last`, counted from 0."""
+        room, count, best = room_in(layout, features.shape[0], scratch), features.shape[0], world.best
+        bounds, rule, few, work = room.bounds, room.rule, room.few, room.work
+        written = written_in(layout, answer)
+        action, shares, places = written.action, written.shares, written.places
+        home = layout[HOME] if layout[HOME] >= 0 else count
+        code = -1
+        for t in range(first, last):
+            if fresh:
+                fill_directions(features, seed, run, t)
+                for candidate in range(count):
+                    fill_means(world.parameters, features[candidate], means)
+                    for signal in range(means.size):
+                        world.truths[signal, candidate] = means[signal]
+                best = optimum(world, judging, mixture)
+            if not stays:
+                doubt = see(features, not fresh, layout, settings, memory, bounds, work)
+                code = choose(
+                    features, not fresh, eligible, doubt, layout, settings, memory, bounds, rule, few, work, answer,
+                    seed, run, t,
+                )  # fmt: skip
+            index = code if code >= 0 else home
+            if points:
+                fill_means(world.parameters, action, means)
+            else:
+                for signal in range(means.size):
+                    means[signal] = world.truths[signal, index]
+            if mixes:
+                fill_mixed(world.truths, home, shares, places, values)
+                note(trace, t, best, values, world.thresholds)
+            else:
+                note(trace, t, best, means, world.thresholds)
+            if audited:
+                watch(trace.audit, t, best, world.truths[0, count], values if mixes else means, world.thresholds)
+                if not stays:
+                    if code != -WARMING:
+                        hope = answer[HOPE]
+                        if mixes and has(layout, DIRECTIONAL):  # what it hoped for before it came back
+                            m = layout[LIMITS]
+                            limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
+                            solve(m, rule, COSTS + m, limits, few, shares, places)
+                            hope = mean_of(rule[HOPED], shares, places)
+                        weigh_hope(trace.audit, best, hope)
+                    if sampled:  # which wrote its sample over what it believes
+                        see(features, not fresh, layout, settings, memory, bounds, work)
+                    count_misses(trace.audit, bounds, world.truths)
+            if not stays:
+                fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
+                place = ELSEWHERE if fresh or t == 0 else max(code, -1)  # what is offered first is not followed yet
+                absorb(
+                    action, code, place, answer[STEP], not fresh, values, layout, settings, memory, work
+                )
+
+    return play

@@ -1,0 +1,188 @@
+"""One round, made of a model and a rule: look and choose, then learn.
+
+`round_for` puts them together. What a policy never runs is not compiled for it, so the switches of a `Form` are captured
+as constants.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from stagewise.kernels.answer import NEWS, written_in
+from stagewise.kernels.bounds import room_in
+from stagewise.kernels.compile import Flags, Floats, Ints, kernel
+from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.layout import (
+    ARMS,
+    FOLLOWED,
+    HOME,
+    NEVER,
+    PARTS,
+    RIDGE,
+    SPACE,
+    known_actions,
+    part_of,
+)
+from stagewise.kernels.rules.mixture import choose_mixture
+from stagewise.kernels.rules.promise import ALARM
+from stagewise.kernels.rules.ray import choose_ray, settle_ray
+from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
+from stagewise.kernels.signals.look import look_ridge, recall_ridge
+from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
+from stagewise.kernels.signals.sampling import sample
+from stagewise.kernels.signals.watch import mistold_regression, note_safe, overrun, same
+
+
+STAY, RAYS, MIXTURE = 0, 1, 2
+
+
+class Form(NamedTuple):
+    """What a round is compiled for."""
+
+    ridge: int  # 1: some signals are linear,
+    arms: int  # arm by arm,
+    space: int  # or in a reproducing-kernel space
+    rule: int  # RAYS, MIXTURE, or STAY: always the safe action
+    sampled: int  # 1: the reward is sampled
+
+
+class Round(NamedTuple):
+    """The two halves of a round, compiled."""
+
+    decide: Callable[..., int]
+    learn: Callable[..., None]
+    see: Callable[..., int]
+    choose: Callable[..., int]
+    absorb: Callable[..., None]
+
+
+@kernel
+def recognised(features: Floats, known: Floats) -> bool:
+    """Say whether these are the candidates that are followed."""
+    if known.shape[0] != features.shape[0]:
+        return False
+    for candidate in range(known.shape[0]):
+        for i in range(known.shape[1]):
+            if known[candidate, i] != features[candidate, i]:
+                return False
+    return True
+
+
+@kernel
+def is_at(action: Floats, safe: Floats, features: Floats, index: int, step: float) -> bool:
+    """Say whether an action is, to the bit, this step on this ray."""
+    equal = True
+    for i in range(action.size):
+        equal &= action[i] == (1.0 - step) * safe[i] + step * features[index, i]
+    return equal
+
+
+@cache
+def round_for(form: Form) -> Round:
+    """Return a round of this form, compiled when it is first played."""
+    ridge, arms, space, rule_, sampled = form
+    mixes, rays = int(rule_ == MIXTURE), int(rule_ == RAYS)
+
+    @kernel
+    def see(
+        features: Floats, known: bool, layout: Ints, settings: Floats, memory: Floats, bounds: Floats, work: Floats
+    ) -> int:
+        """Write the bounds of every signal; return what was declared and is contradicted, or 0."""
+        safe, doubt = known_actions(layout, settings, memory).safe, 0
+        for which in range(layout[PARTS]):
+            part, found = part_of(layout, memory, which), 0
+            if ridge and part.kind == RIDGE:
+                if known:
+                    recall_ridge(part, settings, memory, bounds, work)
+                else:
+                    look_ridge(part, features, safe, settings, memory, bounds, work)
+                found = mistold_regression(part, settings, memory, 0.0)
+            if arms and part.kind == ARMS:
+                look_arms(layout, part, settings, memory, bounds)
+                found = mistold_arms(layout, part, settings, memory)
+            if space and part.kind == SPACE:
+                look_space(layout, part, features, known, settings, memory, bounds, work)
+                found = mistold_regression(part, settings, memory, neglected_in(part, memory))
+            doubt = found if doubt == 0 else doubt
+        if doubt == 0 and settings[ALARM] < math.inf:
+            doubt = overrun(layout, settings, bounds)
+        return doubt
+
+    @kernel
+    def choose(
+        features: Floats, known: bool, eligible: Flags, doubt: int, layout: Ints, settings: Floats, memory: Floats,
+        bounds: Floats, rule: Floats, few: Floats, work: Floats, answer: Floats, seed: int, run: int, round_: int,
+    ) -> int:  # fmt: skip
+        """Choose by the bounds; return the candidate, or minus the reason for the safe action; write the answer."""
+        safe, written, code = known_actions(layout, settings, memory).safe, written_in(layout, answer), -1
+        action = written.action
+        if sampled:
+            part = part_of(layout, memory, 0)
+            sample(layout, part, features, safe, known, settings, memory, bounds, seed, run, round_, work)
+        if mixes:
+            lottery = uniform(seed, run, round_, POLICY, 0)
+            code = choose_mixture(
+                layout, settings, bounds, eligible, doubt, rule, few, written.shares, written.places, lottery,
+                answer,
+            )
+            for i in range(action.size):
+                action[i] = features[code, i] if code >= 0 else safe[i]
+        if rays:
+            code = choose_ray(layout, settings, bounds, eligible, doubt, rule, few, answer)
+            settle_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
+        return code
+
+    @kernel
+    def decide(
+        features: Floats, eligible: Flags, layout: Ints, settings: Floats, memory: Floats, answer: Floats,
+        scratch: Floats, seed: int, run: int, round_: int,
+    ) -> int:  # fmt: skip
+        """Return the candidate that is played, or minus the reason for the safe action; write the answer."""
+        room = room_in(layout, features.shape[0], scratch)
+        known = recognised(features, known_actions(layout, settings, memory).followed)
+        answer[NEWS] = 0.0 if known or memory[FOLLOWED] == NEVER else 1.0
+        doubt = see(features, known, layout, settings, memory, room.bounds, room.work)
+        return choose(
+            features, known, eligible, doubt, layout, settings, memory, room.bounds, room.rule, room.few, room.work,
+            answer, seed, run, round_,
+        )  # fmt: skip
+
+    @kernel
+    def absorb(
+        action: Floats, index: int, place: int, step: float, lean: bool, values: Floats, layout: Ints,
+        settings: Floats, memory: Floats, work: Floats,
+    ) -> None:  # fmt: skip
+        """Take in the reward and the costs (1 + m,) of a candidate; `place`: where it lies among the followed ones."""
+        at_safe = same(action, known_actions(layout, settings, memory).safe)
+        for which in range(layout[PARTS]):
+            part = part_of(layout, memory, which)
+            seen = values[part.first : part.first + part.count]
+            if ridge and part.kind == RIDGE:
+                learn_ridge(part, action, place, step, lean, seen, settings, memory, work)
+            if arms and part.kind == ARMS:
+                learn_arms(part, index if index >= 0 else layout[HOME], seen, settings, memory)
+            if space and part.kind == SPACE:
+                learn_space(layout, part, action, lean, seen, settings, memory, work)
+            if (ridge or space) and at_safe and part.kind != ARMS:
+                note_safe(part, settings, memory, seen)
+
+    @kernel
+    def learn(
+        action: Floats, index: int, step: float, values: Floats, layout: Ints, settings: Floats, memory: Floats,
+        work: Floats,
+    ) -> None:  # fmt: skip
+        """Take in the reward and the costs (1 + m,) of an action; where it lies is only believed if it is so."""
+        place = index
+        if ridge:
+            known = known_actions(layout, settings, memory)
+            count = known.followed.shape[0]
+            if count == 0 or index >= count:
+                place = ELSEWHERE
+            elif index >= 0 and not is_at(action, known.safe, known.followed, index, step):
+                place = ELSEWHERE
+            elif index == AT_SAFE and not same(action, known.safe):
+                place = ELSEWHERE
+        absorb(action, index, place, step, False, values, layout, settings, memory, work)
+
+    return Round(decide, learn, see, choose, absorb)

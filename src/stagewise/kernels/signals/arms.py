@@ -1,0 +1,179 @@
+"""Arms: means of what was seen, and an interval around every one of them, kept arm by arm.
+
+    memory:   a table of rows, K numbers each: pulls | centres | halves | means | summed squares, k rows each;
+              then the pulls of all arms, and for each signal the summed squares of all deviations (1 + k,)
+    settings: log 1/δ', blind | R | lowest value | known at the safe arm, all (k,)
+
+A new interval is a name in INTERVALS and a branch of `interval`.
+"""
+
+import math
+from typing import NamedTuple
+
+from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.kernels.compile import Floats, Ints, kernel
+from stagewise.kernels.layout import HOME, Part
+from stagewise.kernels.rules.promise import ALARM, BASELINE, NOISE, disputed
+from stagewise.kernels.signals.interval import (
+    Interval,
+    bernstein_interval,
+    kl_interval,
+    log_likelihood,
+    log_mixture,
+)
+from stagewise.kernels.signals.watch import farthest, least_noise
+
+ANYTIME, UNION, UNION_ANYTIME, KL, BERNSTEIN = 0, 1, 2, 3, 4
+
+
+@kernel
+def unit_radius(kind: int, pulls: float, confidence: float) -> float:
+    """Return the radius of the mean of n 1-sub-Gaussian numbers; `confidence` is log 1/δ'. No pull counts as one.
+
+    ANYTIME:        √((1 + 1/n) (log(1 + n) + 2 log 1/δ') / n)        all n at once, two-sided (Robbins' normal mixture)
+    UNION:          √(2 log(1/δ') / n)                                δ' already divided by the horizon
+    UNION_ANYTIME:  √(2 log(n (n + 1)/δ') / n)                        Σ 1/n(n+1) = 1
+    """
+    n = max(pulls, 1.0)
+    if kind == ANYTIME:
+        return math.sqrt((1.0 + 1.0 / n) * (math.log1p(n) + 2.0 * confidence) / n)
+    if kind == UNION:
+        return math.sqrt(2.0 * confidence / n)
+    return math.sqrt(2.0 * (math.log(n * (n + 1.0)) + confidence) / n)
+
+
+@kernel
+def interval(kind: int, pulls: float, mean: float, squares: float, noise: float, low: float, confidence: float) -> Interval:
+    """Return where a mean may lie after n pulls: around the mean seen, or for numbers in [low, low + 1]."""
+    if kind == KL:
+        within = kl_interval(pulls, mean - low, confidence)
+    elif kind == BERNSTEIN:
+        within = bernstein_interval(pulls, mean - low, squares, confidence)
+    else:
+        half = noise * unit_radius(kind, pulls, confidence)
+        return Interval(mean - half, mean + half)
+    return Interval(low + within.low, low + within.high)
+
+
+class Pulled(NamedTuple):
+    """What is remembered."""
+
+    table: Floats  # (1 + 4k, K) pulls | centres | halves | means | squares
+    spread: Floats  # (1 + k,) the pulls of all arms, and the summed squares of every signal
+
+
+class ToldOfArms(NamedTuple):
+    """What was declared of k signals."""
+
+    noise: Floats  # R
+    low: Floats  # the lowest value, where a range is promised
+    known: Floats  # at the safe arm
+
+
+@kernel
+def pulled(part: Part, memory: Floats) -> Pulled:
+    """Name what is remembered."""
+    rows = 1 + 4 * part.count
+    at = part.memory + rows * part.size
+    return Pulled(memory[part.memory : at].reshape(rows, part.size), memory[at : at + 1 + part.count])
+
+
+@kernel
+def told_of_arms(part: Part, settings: Floats) -> ToldOfArms:
+    """Name what was declared."""
+    at, k = part.settings + 2, part.count
+    return ToldOfArms(settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k])
+
+
+@kernel
+def start_arms(part: Part, settings: Floats, memory: Floats) -> None:
+    """Write that nothing was seen: an interval that reaches `blind`, every a-priori bound, or the whole range."""
+    table, declared, k = pulled(part, memory).table, told_of_arms(part, settings), part.count
+    confidence, blind = settings[part.settings], settings[part.settings + 1]
+    for signal in range(k):
+        centre, half = 0.0, max(declared.noise[signal] * unit_radius(part.radius, 0.0, confidence), blind)
+        if part.radius >= KL:
+            centre, half = declared.low[signal] + 0.5, 0.5
+        for arm in range(part.size):
+            table[1 + signal, arm], table[1 + k + signal, arm] = centre, half
+
+
+@kernel
+def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: Floats) -> None:
+    """Take in what was seen (k,) of one pull."""
+    kept, declared, k = pulled(part, memory), told_of_arms(part, settings), part.count
+    table, spread = kept.table, kept.spread
+    table[0, arm] += 1.0
+    spread[0] += 1.0
+    pulls = table[0, arm]
+    for signal in range(k):
+        before = table[1 + 2 * k + signal, arm]
+        mean = before + (values[signal] - before) / pulls
+        square = (values[signal] - before) * (values[signal] - mean)
+        spread[1 + signal] += square
+        table[1 + 2 * k + signal, arm] = mean
+        table[1 + 3 * k + signal, arm] += square
+        noise, low, squares = declared.noise[signal], declared.low[signal], table[1 + 3 * k + signal, arm]
+        if part.radius < KL:
+            table[1 + signal, arm] = mean
+            table[1 + k + signal, arm] = noise * unit_radius(part.radius, pulls, settings[part.settings])
+        else:
+            ends = interval(part.radius, pulls, mean, squares, noise, low, settings[part.settings])
+            table[1 + signal, arm] = 0.5 * (ends.low + ends.high)
+            table[1 + k + signal, arm] = 0.5 * (ends.high - ends.low)
+
+
+@kernel
+def look_arms(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds: Floats) -> None:
+    """Write the bounds of every arm, and of the safe arm: what is known of it has no width."""
+    table, declared, k, last = pulled(part, memory).table, told_of_arms(part, settings), part.count, part.size
+    for signal in range(k):
+        centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
+        centres, halves = table[1 + signal], table[1 + k + signal]
+        for arm in range(last):
+            centre[arm] = centres[arm]
+            half[arm] = halves[arm]
+        home = layout[HOME]
+        if part.anchored == 1 or home < 0:
+            centre[last], half[last] = declared.known[signal], 0.0
+        else:
+            centre[last], half[last] = centres[home], halves[home]
+
+
+@kernel
+def mistold_arms(layout: Ints, part: Part, settings: Floats, memory: Floats) -> int:
+    """Return which declared noise, or value at the safe arm, of a cost the pulls contradict; 0: none."""
+    spread, declared, alarm = pulled(part, memory).spread, told_of_arms(part, settings), settings[ALARM]
+    for signal in range(part.count):
+        if part.first + signal == 0:
+            continue  # a reward breaks no limit
+        noise = declared.noise[signal]
+        if part.radius < KL and least_noise(spread[1 + signal], spread[0], alarm) > noise:
+            return disputed(NOISE, part.first + signal - 1)
+        if part.anchored == 1 and dearer(layout[HOME], part, settings, memory, signal):
+            return disputed(BASELINE, part.first + signal - 1)
+    return 0
+
+
+@kernel
+def dearer(arm: int, part: Part, settings: Floats, memory: Floats, signal: int) -> bool:
+    """Say whether the pulls of an arm show that its mean is above what is known, by the radius' own kind of interval.
+
+    By "kl" where log mixture − log likelihood(known) > log 1/a. A signal that is at least 0 and known to be 0 on
+    average never is more, so there one pull shows it.
+    """
+    table, declared, k, alarm = pulled(part, memory).table, told_of_arms(part, settings), part.count, settings[ALARM]
+    pulls, mean = table[0, arm], table[1 + 2 * k + signal, arm]
+    noise, low, known = declared.noise[signal], declared.low[signal], declared.known[signal]
+    if not mean > known:
+        return False
+    if part.radius < KL:
+        return pulls * (mean - known) > farthest(pulls, noise, alarm)
+    if part.radius == BERNSTEIN:
+        return bernstein_interval(pulls, mean - low, table[1 + 3 * k + signal, arm], alarm).low > known - low
+    if alarm == math.inf:
+        return False
+    if not known > low:
+        return True
+    ones = pulls * min(mean - low, 1.0)
+    return log_mixture(ones, pulls - ones) - log_likelihood(known - low, ones, pulls - ones) > alarm

@@ -1,0 +1,28 @@
+"""How far the truth may lie from a ridge estimate: β with P(∀t: ‖θ* − θ̂‖_V ≤ β) ≥ 1 − δ, by name and by formula.
+
+A new radius is a name in RADII and a branch of `radius`; everything else follows.
+"""
+
+import math
+
+from stagewise.kernels.compile import kernel
+
+RADII = ("mixture", "logdet", "paper")
+MIXTURE, LOGDET, PAPER = 0, 1, 2
+
+
+@kernel
+def radius(
+    kind: int, noise: float, bound: float, ridge: float, confidence: float, log_det: float, size: int, reach: float
+) -> float:
+    """Return β from R, S, λ, log 1/δ, log det V/λⁿ, n and (t−1)L².
+
+    mixture:  √(R² (log det V/λⁿ + 2 log 1/δ) + λS²)              (docs/theory/mixture-radius.md)
+    logdet:   R √(log det V/λⁿ + 2 log 1/δ) + S√λ                 (Abbasi-Yadkori et al. 2011, Theorem 2)
+    paper:    R √(n log((1 + (t−1)L²/λ)/δ)) + S√λ                 (the paper, Theorem 2; needs n ≥ 2)
+    """
+    if kind == MIXTURE:
+        return math.sqrt(noise * noise * (log_det + 2.0 * confidence) + ridge * bound * bound)
+    if kind == LOGDET:
+        return noise * math.sqrt(log_det + 2.0 * confidence) + bound * math.sqrt(ridge)
+    return noise * math.sqrt(size * (math.log1p(reach / ridge) + confidence)) + bound * math.sqrt(ridge)

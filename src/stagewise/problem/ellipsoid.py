@@ -101,6 +101,7 @@ class Ball(Ellipsoid):
     """
 
     radius: float
+    """How far its points are from the center, at most."""
 
     def __init__(self, radius: float, center: ArrayLike | None = None) -> None:
         self.radius = number(radius, "the ball's radius", InvalidActions)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagewise import Ball, Box, Ellipsoid, Polytope
+from stagewise.problem.hull import faces_around
 from stagewise.rules import relaxation
 from stagewise.rules.optimum import best_point
 from stagewise.rules.regions import region
@@ -169,7 +170,7 @@ def attained(actions: Any, reward: np.ndarray, costs: np.ndarray, limits: np.nda
         if isinstance(actions, Ball | Ellipsoid):
             gap = np.linalg.solve(actions.spread @ actions.spread.T, found.x - actions.middle)
         elif isinstance(actions, Polytope):
-            faces = actions.faces
+            faces = faces_around(actions.vertices)[0]
             worst = np.argmax(faces.normals @ (faces.basis.T @ (found.x - faces.origin)) - faces.offsets)
             gap = faces.basis @ faces.normals[worst]
         directions = gap[np.newaxis] / np.linalg.norm(gap)

@@ -1,7 +1,9 @@
 """A simulation as a TOML file: read, checked key by key, and built, before anything runs."""
 
 import dataclasses
+import re
 import tomllib
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -9,29 +11,19 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from stagewise.models.kernel import RBF, LinearKernel, Matern
 from stagewise.policies.saved import KINDS, POLICIES
-from stagewise.problem.actions import Finite, Rays
 from stagewise.problem.checks import shown
-from stagewise.problem.ellipsoid import Ball, Ellipsoid
 from stagewise.problem.errors import InvalidFile, StagewiseError
 from stagewise.problem.functions import FunctionClass
-from stagewise.problem.polytope import Box, Polytope
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.simulation.sweep import checked
 from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.fresh import RandomFinite, RandomRays
+from stagewise.worlds.family import action_sets
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 from stagewise.worlds.world import World
 
 KERNELS: dict[str, Any] = {"rbf": RBF, "matern": Matern, "linear": LinearKernel}
-
-CONVEX: dict[str, tuple[Any, list[tuple[str, ...]], tuple[str, ...]]] = {  # how made, which keys, which besides
-    "ball": (Ball, [("radius",)], ("center",)),
-    "ellipsoid": (Ellipsoid, [("shape",)], ("center",)),
-    "box": (Box, [("low", "high")], ()),
-    "polytope": (Polytope, [("vertices",), ("A", "b")], ()),
-}
 
 
 class Strict(BaseModel):
@@ -65,23 +57,6 @@ class Certify(Strict):
     spread: float | None = None  # of the means of random-arms around those of the world
 
 
-class Actions(Strict):
-    """What can be chosen from."""
-
-    kind: Literal["rays", "finite", "random-rays", "random-finite", "ball", "ellipsoid", "box", "polytope"]
-    features: list[list[float]] | None = None
-    count: PositiveInt | None = None
-    dimension: PositiveInt | None = None
-    radius: float | None = None
-    center: list[float] | None = None
-    shape: list[list[float]] | None = None
-    low: list[float] | None = None
-    high: list[float] | None = None
-    vertices: list[list[float]] | None = None
-    A: list[list[float]] | None = None
-    b: list[float] | None = None
-
-
 class Linear(Strict):
     """A linear world."""
 
@@ -90,7 +65,7 @@ class Linear(Strict):
     mu: list[float] | list[list[float]]
     noise: float | list[float]
     noise_kind: Literal["gaussian", "uniform", "rademacher"] = "gaussian"
-    actions: Actions
+    actions: dict[str, Any]
 
 
 class Bandit(Strict):
@@ -200,27 +175,22 @@ def built_world(table: Linear | Bandit | Listing) -> World:
     return LinearWorld(theta=table.theta, mu=table.mu, actions=actions, noise=table.noise, noise_kind=table.noise_kind)
 
 
-def built_actions(table: Actions) -> Any:
-    """Return the actions."""
-    given = {key: value for key, value in table.model_dump().items() if key != "kind" and value is not None}
-    if table.kind in CONVEX:
-        make, needed, optional = CONVEX[table.kind]
-        if set(given) not in [{*keys, *more} for keys in needed for more in ((), optional)]:
-            choices = ", or ".join(" and ".join(keys) for keys in needed)
-            also = f", and may have {' and '.join(optional)}" if optional else ""
-            raise InvalidFile(f"world.actions of kind {table.kind!r} need {choices}{also}; given are {sorted(given)}")
-        return make(**given)
-    foreign = sorted(set(given) - {"features", "count", "dimension"})
-    if foreign:
-        raise InvalidFile(f"world.actions of kind {table.kind!r} have no {' or '.join(foreign)}")
-    fresh = {"random-rays": RandomRays, "random-finite": RandomFinite}.get(table.kind)
-    if fresh is not None:
-        if table.count is None or table.dimension is None or table.features is not None:
-            raise InvalidFile(f"world.actions of kind {table.kind!r} need count and dimension, and no features")
-        return fresh(count=table.count, dimension=table.dimension)
-    if table.features is None or table.count is not None or table.dimension is not None:
-        raise InvalidFile(f"world.actions of kind {table.kind!r} need features, and neither count nor dimension")
-    return Rays(table.features) if table.kind == "rays" else Finite(table.features)
+def built_actions(table: dict[str, Any]) -> Any:
+    """Return the actions; "random-rays" stands for RandomRays, whose constructor says which keys there are."""
+    settings = dict(table)
+    name = settings.pop("kind", None)
+    kinds = {re.sub(r"\B(?=[A-Z])", "-", key).lower(): kind for key, kind in action_sets().items()}
+    if not isinstance(name, str) or name not in kinds:
+        raise InvalidFile(f"world.actions.kind is {shown(name)}; it must be one of {', '.join(map(repr, kinds))}")
+    taken = signature(kinds[name]).parameters
+    keys = {"features" if key == "targets" else key: key for key in taken}  # rays are listed like any other actions
+    needed = [key for key, own in keys.items() if taken[own].default is Parameter.empty]
+    if not set(needed) <= set(settings) <= set(keys):
+        raise InvalidFile(
+            f"world.actions of kind {name!r} need {' and '.join(needed) or 'some'} of {', '.join(keys)}; given are "
+            f"{sorted(settings)}"
+        )
+    return kinds[name](**{keys[key]: value for key, value in settings.items()})
 
 
 def built_policy(name: str, table: dict[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from stagewise.policies.rays import decision_on_rays
 from stagewise.problem.actions import ALL
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidActions
-from stagewise.problem.polytope import Box, Polytope, has_corners
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 from stagewise.rules.ascent import ascended
@@ -38,7 +37,7 @@ class Look(NamedTuple):
 
 
 def decision_in_convex(
-    policy: LinearPolicy, actions: Convex, starts: int, certify: bool, state: State, draw: Draw
+    policy: LinearPolicy, actions: Any, starts: int, certify: bool, state: State, draw: Draw
 ) -> Decision:
     """Return the best point found on a ray from the safe action into the set."""
     safe, placed = policy.safe_action.features, checked(policy, actions)
@@ -84,9 +83,9 @@ def compared_step(policy: LinearPolicy, sheet: Floats) -> float:
     return float(sheet[7 + m if policy.optimism == "directional" else 6 + m])
 
 
-def checked(policy: LinearPolicy, actions: Convex) -> Convex:
+def checked(policy: LinearPolicy, actions: Any) -> Convex:
     """Return the set in the policy's dimension; every ray starts at the safe action, which must lie in it."""
-    placed = actions.placed(policy.dimension)
+    placed: Convex = actions.placed(policy.dimension)
     excess = placed.excess(policy.safe_action.features)
     if not placed.contains(policy.safe_action.features):
         raise InvalidActions(
@@ -112,9 +111,7 @@ def first_points(actions: Convex, safe: Floats, forms: Forms, starts: int) -> Fl
     leading = np.array([*traded, *-forms.costs, *axes.T[::-1], *-axes.T[::-1]])
     spread = net(starts, safe.size, 0) @ actions.spread.T
     points = [actions.support(leading), actions.exits(actions.middle, spread)]
-    if isinstance(actions, Box | Polytope) and has_corners(actions):
-        points.append(actions.vertices)
-    return np.vstack(points)
+    return np.vstack([*points, *([actions.vertices] if actions.count else [])])
 
 
 def hints_of(actions: Convex, safe: Floats, forms: Forms) -> Floats:

@@ -10,7 +10,7 @@ from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.listed import programmed
 from stagewise.policies.mixtures import DARING
 from stagewise.policies.policy import State
-from stagewise.problem.actions import Finite
+from stagewise.problem.action_set import ActionSet
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
@@ -41,8 +41,8 @@ class DOSLB(LCLUCB):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture of a finite set."""
-        if isinstance(actions, Finite):
+        if isinstance(actions, ActionSet) and not actions.between:
             work = np.empty(linear.work_size(self.dimension, self.thresholds.values.size, 0))
-            program = programmed(oplb.decide, self, state, self.fitting(actions), draw, work)
+            program = programmed(oplb.decide, self, state, self.fitting(actions.as_list()), draw, work)
             return self.explained(program.code, state, program.decision(DARING))
         return super().choose(state, actions, draw)

@@ -19,7 +19,7 @@ from stagewise.policies.linear import check_features, check_scale, check_span
 from stagewise.policies.listed import listed_of, programmed
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import keep, probability, promise_numbers
-from stagewise.problem.actions import Finite, Listed, Rays
+from stagewise.problem.actions import Finite, Listed
 from stagewise.problem.checks import PerSignal, number, one_of, one_per, positive, shown, switch, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -126,13 +126,14 @@ class KernelOPLB(Learning):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from the best safe mixture."""
-        if isinstance(actions, Rays):
+        listed = listed_of(actions)
+        if listed.between:
             raise InvalidActions(
                 "the actions are Rays, whose inner points are no mixtures of their ends for a kernel; list the points "
                 "that can be played as a Finite set"
             )
         work = np.empty(kernel_look.look_size(int(state.memory[2])))
-        program = programmed(kernel_oplb.decide, self, state, self.fitting(listed_of(actions)), draw, work)
+        program = programmed(kernel_oplb.decide, self, state, self.fitting(listed), draw, work)
         return self.explained(program.code, state, program.decision())
 
     def explained(self, code: int, state: State, decision: Decision) -> Decision:

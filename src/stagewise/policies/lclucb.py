@@ -11,9 +11,8 @@ from stagewise.policies.convex import decision_in_convex
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
-from stagewise.problem.actions import Rays
+from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import switch, whole_at_least
-from stagewise.problem.convex import Convex
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
@@ -47,7 +46,7 @@ class LCLUCB(LinearPolicy):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or of a convex set."""
-        if not isinstance(actions, Rays) and isinstance(actions, Convex):  # the second question takes longer
+        if isinstance(actions, ActionSet) and not actions.listed:
             return decision_in_convex(self, actions, self.starts, self.certify, state, draw)
         rays = self.fitting(rays_of(actions))
         flags, numbers = self.flags, self.numbers

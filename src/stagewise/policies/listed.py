@@ -11,10 +11,8 @@ from stagewise.kernels.sight import sheet_size
 from stagewise.policies.mixtures import SAFEST, Blend, Written, decision_from, solved_blend
 from stagewise.policies.policy import State
 from stagewise.policies.rays import own
-from stagewise.problem.actions import Arms, Finite, Listed
-from stagewise.problem.convex import Convex
-from stagewise.problem.errors import InvalidActions
-from stagewise.problem.polytope import Box, Polytope
+from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import Finite, Listed
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
@@ -25,18 +23,7 @@ def listed_of(actions: Any) -> Listed:
 
     That suffices: every other point is a mixture of these.
     """
-    if isinstance(actions, Listed):
-        return actions
-    if isinstance(actions, Arms):
-        raise InvalidActions("the actions are Arms, which have no features; this policy needs Finite or Rays")
-    if isinstance(actions, Box | Polytope):
-        return Finite.borrowed(actions.vertices)
-    if isinstance(actions, Convex):
-        raise InvalidActions(
-            f"the actions are a {type(actions).__name__}, whose extreme points are infinitely many; this policy needs "
-            "a list: Finite, Rays, Box or Polytope"
-        )
-    return Finite.borrowed(actions)
+    return actions.as_list() if isinstance(actions, ActionSet) else Finite.borrowed(actions)
 
 
 class Settings(Protocol):

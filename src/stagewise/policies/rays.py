@@ -11,30 +11,16 @@ from stagewise.kernels.shape import named_shape
 from stagewise.kernels.sight import named_sight, sheet_size
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
-from stagewise.problem.actions import Arms, Finite, Rays
-from stagewise.problem.convex import Convex
-from stagewise.problem.errors import InvalidActions
+from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import Listed, Rays
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.explanation import Row, Table
 
 
-def rays_of(actions: Any) -> Rays:
+def rays_of(actions: Any) -> Listed:
     """Return rays; a table of numbers is taken as their targets."""
-    if isinstance(actions, Rays):
-        return actions
-    if isinstance(actions, Finite):
-        raise InvalidActions(
-            "the actions are a Finite set, between whose members nothing can be played; safe steps need Rays, "
-            "and a policy that mixes (OPLB) takes Finite sets"
-        )
-    if isinstance(actions, Arms):
-        raise InvalidActions("the actions are Arms, which have no features; this policy needs Rays")
-    if isinstance(actions, Convex):
-        raise InvalidActions(
-            f"the actions are a {type(actions).__name__}, which LCLUCB and ROFUL choose from; this policy needs Rays"
-        )
-    return Rays.borrowed(actions)
+    return actions.as_rays() if isinstance(actions, ActionSet) else Rays.borrowed(actions)
 
 
 def own(action: Floats) -> Floats:

@@ -1,17 +1,15 @@
-"""What can be chosen from in a round: rays, a finite set, or arms; the safe action is always available besides."""
+"""Lists to choose from in a round: rays, a finite set, or arms."""
 
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
+from stagewise.problem.action_set import ALL as ALL
+from stagewise.problem.action_set import ActionSet
+from stagewise.problem.action_set import Flags as Flags
 from stagewise.problem.checks import Floats, as_array, frozen, measured, size_of
 from stagewise.problem.errors import InvalidActions
-
-Flags = npt.NDArray[np.bool_]
-
-ALL: Flags = np.empty(0, dtype=np.bool_)
-ALL.flags.writeable = False
 
 
 def mask_of(chosen: Any, count: int) -> Flags:
@@ -44,7 +42,17 @@ def mask_of(chosen: Any, count: int) -> Flags:
     return mask
 
 
-class Listed:
+def checked(features: Any) -> tuple[Floats, float]:
+    """Return a table (K, d) of actions, and the size of its largest feature."""
+    result, largest = measured(features, "the actions", InvalidActions)
+    if result.ndim != 2 or result.size == 0:
+        raise InvalidActions(
+            f"the actions have shape {result.shape}; they must be a table with one row per action and at least one"
+        )
+    return result, largest
+
+
+class Listed(ActionSet):
     """Actions given by their features, one row each; unchangeable, so that a decision can refer to it later."""
 
     __slots__ = ("eligible", "features", "largest", "longest")
@@ -54,7 +62,7 @@ class Listed:
     largest: float  # the size of the largest feature
     longest: float | None  # the largest norm of a row, once somebody has asked for it
 
-    def __init__(self, features: Any) -> None:
+    def __init__(self, features: ArrayLike) -> None:
         given, self.largest = checked(features)
         self.longest = None
         self.features = frozen(given)
@@ -71,12 +79,33 @@ class Listed:
         listed.eligible = ALL
         return listed
 
-    def only(self, chosen: Any) -> Self:
+    def only(self, chosen: ArrayLike) -> Self:
         """Return the same actions, of which only these (indices or a mask) are eligible in this call."""
         listed = self.__class__.__new__(self.__class__)
         listed.features, listed.largest, listed.longest = self.features, self.largest, self.longest
         listed.eligible = mask_of(chosen, len(self))
         return listed
+
+    @property
+    def dimension(self) -> int:
+        return int(self.features.shape[1])
+
+    @property
+    def count(self) -> int:
+        return len(self.features)
+
+    def at(self, index: int) -> Any:
+        return self.features[index]
+
+    def most(self, directions: Floats) -> Floats:
+        return np.asarray((directions @ self.features.T).max(axis=1))
+
+    def as_list(self) -> "Listed":
+        return self
+
+    def description(self) -> Any:
+        """Return the features."""
+        return self.features.tolist()
 
     def __len__(self) -> int:
         return len(self.features)
@@ -84,15 +113,6 @@ class Listed:
     def __repr__(self) -> str:
         count = "" if self.eligible.size == 0 else f", {int(self.eligible.sum())} eligible"
         return f"{type(self).__name__}({len(self)} actions, {self.features.shape[1]} features{count})"
-
-
-def checked(features: Any) -> tuple[Floats, float]:
-    result, largest = measured(features, "the actions", InvalidActions)
-    if result.ndim != 2 or result.size == 0:
-        raise InvalidActions(
-            f"the actions have shape {result.shape}; they must be a table with one row per action and at least one"
-        )
-    return result, largest
 
 
 class Rays(Listed):
@@ -103,14 +123,18 @@ class Rays(Listed):
     """
 
     __slots__ = ()
+    between = True
 
-    def __init__(self, targets: Any) -> None:
+    def __init__(self, targets: ArrayLike) -> None:
         super().__init__(targets)
 
     @property
     def targets(self) -> Floats:
         """The far ends, one row each."""
         return self.features
+
+    def as_rays(self) -> Listed:
+        return self
 
 
 class Finite(Listed):
@@ -122,8 +146,15 @@ class Finite(Listed):
 
     __slots__ = ()
 
+    def as_rays(self) -> Listed:
+        """Refuse: only the rows themselves can be played."""
+        raise InvalidActions(
+            "the actions are a Finite set, between whose members nothing can be played; safe steps need Rays, "
+            "and a policy that mixes (OPLB) takes Finite sets"
+        )
 
-class Arms:
+
+class Arms(ActionSet):
     """Arms 0 to count − 1, without features.
 
     >>> Arms(3).only([True, False, True])
@@ -139,7 +170,10 @@ class Arms:
         self.count = size_of(count, "the number of arms", InvalidActions)
         self.eligible = ALL
 
-    def only(self, chosen: Any) -> "Arms":
+    def at(self, index: int) -> int:
+        return index
+
+    def only(self, chosen: ArrayLike) -> "Arms":
         """Return the same arms, of which only these (indices or a mask) are eligible in this call."""
         arms = Arms(self.count)
         arms.eligible = mask_of(chosen, self.count)
@@ -149,6 +183,5 @@ class Arms:
         return self.count
 
     def __repr__(self) -> str:
-        return (
-            f"Arms({self.count})" if self.eligible.size == 0 else f"Arms({self.count}, {self.eligible.sum()} eligible)"
-        )
+        some = "" if self.eligible.size == 0 else f", {self.eligible.sum()} eligible"
+        return f"Arms({self.count}{some})"

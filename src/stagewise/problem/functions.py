@@ -30,7 +30,9 @@ class FunctionClass:
     """
 
     functions: Any
+    """A table (F, K) with one row per function, or a list of F callables."""
     features: Any = None
+    """The listed actions (K, d) that the columns of a table belong to; None: arms, or callables asked as needed."""
 
     _columns: dict[bytes, Floats] = field(init=False)  # by features: the value of every function
 

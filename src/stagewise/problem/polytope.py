@@ -4,13 +4,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from stagewise.problem.checks import Floats, array, frozen
-from stagewise.problem.convex import Convex, point_of
+from stagewise.problem.convex import Convex, Hull, hull_of, point_of
 from stagewise.problem.errors import InvalidActions
-from stagewise.problem.hull import Faces, corners, faces_around
+from stagewise.problem.hull import corners, faces_around
 
-MOST_CORNERS = 1 << 14
+MOST_HALVED = 14  # features of a box whose corners are listed; there are 2^14 of them
 
 
 class Box(Convex):
@@ -20,10 +21,12 @@ class Box(Convex):
     [[0.0, 0.0], [0.0, 2.0], [1.0, 0.0], [1.0, 2.0]]
     """
 
-    low: Floats  # (d,)
-    high: Floats  # (d,)
+    low: Floats
+    """The smallest value of each feature (d,)."""
+    high: Floats
+    """The largest value of each feature (d,)."""
 
-    def __init__(self, low: Any, high: Any) -> None:
+    def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
         self.low, self.high = frozen(point_of(low, "the box's low")), frozen(point_of(high, "the box's high"))
         if self.low.shape != self.high.shape:
             raise InvalidActions(f"the box's low has {self.low.size} features and its high {self.high.size}")
@@ -32,31 +35,33 @@ class Box(Convex):
             raise InvalidActions(
                 f"the box goes from {self.low[i]} to {self.high[i]} in feature {i}; low must be below high everywhere"
             )
+        self.sides, self.middle = (self.low, self.high), frozen(0.5 * (self.low + self.high))
 
     @property
-    def dimension(self) -> int | None:
-        """The number of features."""
+    def dimension(self) -> int:
         return int(self.low.size)
 
-    @property
-    def middle(self) -> Floats:
-        """The point half-way."""
-        return 0.5 * (self.low + self.high)
+    @cached_property
+    def hull(self) -> Hull:
+        """The 2^d corners; where they are too many, the ellipsoid around them."""
+        d = self.dimension
+        if d > MOST_HALVED:
+            return super().hull
+        bits = (np.arange(1 << d)[:, np.newaxis] >> np.arange(d)[::-1]) & 1
+        return hull_of(frozen(np.where(bits == 1, self.high, self.low)))
 
     @property
-    def spread(self) -> Floats:
-        """Half the sides."""
-        return np.diag(0.5 * (self.high - self.low))
+    def vertices(self) -> Floats:
+        """The 2^d corners (2^d, d)."""
+        if self.dimension > MOST_HALVED:
+            raise InvalidActions(
+                f"the box has 2^{self.dimension} corners; listing them is possible up to {1 << MOST_HALVED}"
+            )
+        return super().vertices
 
-    @property
-    def longest(self) -> float:
-        """The norm of the corner farthest from the origin."""
-        return float(np.linalg.norm(np.maximum(np.abs(self.low), np.abs(self.high))))
-
-    def excess(self, point: Any) -> float:
+    def excess(self, point: Floats) -> float:
         """Return the largest distance to a side, as a share of the side's length."""
-        given = np.asarray(point)
-        return float(np.max(np.maximum(self.low - given, given - self.high) / (self.high - self.low)))
+        return float(np.max(np.maximum(self.low - point, point - self.high) / (self.high - self.low)))
 
     def reach(self, start: Floats, directions: Floats) -> Floats:
         """Return the distance to the first side met."""
@@ -77,15 +82,6 @@ class Box(Convex):
         """Return the nearest points of the box."""
         return np.clip(points, self.low, self.high)
 
-    @cached_property
-    def vertices(self) -> Floats:
-        """The 2^d corners (2^d, d)."""
-        d = self.low.size
-        if not has_corners(self):
-            raise InvalidActions(f"the box has 2^{d} corners; listing them is possible up to {MOST_CORNERS}")
-        bits = (np.arange(1 << d)[:, np.newaxis] >> np.arange(d)[::-1]) & 1
-        return frozen(np.where(bits == 1, self.high, self.low))
-
     def description(self) -> dict[str, Any]:
         """Return kind, low and high."""
         return {"kind": "box", "low": self.low.tolist(), "high": self.high.tolist()}
@@ -101,10 +97,9 @@ class Polytope(Convex):
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
     """
 
-    vertices: Floats  # (K, d)
-    faces: Faces
-
-    def __init__(self, vertices: Any = None, *, A: Any = None, b: Any = None) -> None:
+    def __init__(
+        self, vertices: ArrayLike | None = None, *, A: ArrayLike | None = None, b: ArrayLike | None = None
+    ) -> None:
         if (vertices is None) == (A is None) or (A is None) != (b is None):
             raise InvalidActions("a polytope has either vertices, or A and b of A x ≤ b; give exactly one of the two")
         if vertices is None:
@@ -115,39 +110,26 @@ class Polytope(Convex):
                 raise InvalidActions(
                     f"the polytope's vertices have shape {points.shape}; they must be a table with one row a vertex"
                 )
-        self.faces, extreme = faces_around(points)
-        self.vertices = frozen(points[extreme])
+        self._faces, extreme = faces_around(points)
+        self.hull = hull_of(frozen(points[extreme]))
+        self.middle = frozen(self.vertices.mean(axis=0))
+        self.spread = self._faces.size * self._faces.basis @ self._faces.basis.T  # its size, in its plane
+        self.longest = float(np.linalg.norm(self.vertices, axis=1).max())
 
     @property
-    def dimension(self) -> int | None:
-        """The number of features."""
+    def dimension(self) -> int:
         return int(self.vertices.shape[1])
 
-    @cached_property
-    def middle(self) -> Floats:
-        """The mean of the vertices."""
-        return frozen(self.vertices.mean(axis=0))
-
-    @property
-    def spread(self) -> Floats:
-        """The size along every direction of its plane."""
-        return self.faces.size * self.faces.basis @ self.faces.basis.T
-
-    @property
-    def longest(self) -> float:
-        """The largest norm of a vertex."""
-        return float(np.linalg.norm(self.vertices, axis=1).max())
-
-    def excess(self, point: Any) -> float:
+    def excess(self, point: Floats) -> float:
         """Return the largest distance beyond a face or off the plane, as a share of the polytope's size."""
-        faces, offset = self.faces, np.asarray(point) - self.faces.origin
+        faces, offset = self._faces, point - self._faces.origin
         within = offset @ faces.basis
         beyond = max(float(np.max(faces.normals @ within - faces.offsets)), 0.0)
         return max(beyond, float(np.linalg.norm(offset - faces.basis @ within))) / faces.size
 
     def reach(self, start: Floats, directions: Floats) -> Floats:
         """Return the distance to the first face met; 0 off the plane."""
-        faces = self.faces
+        faces = self._faces
         within = directions @ faces.basis
         rooms = np.maximum(faces.offsets - faces.normals @ (faces.basis.T @ (start - faces.origin)), 0.0)
         slopes = within @ faces.normals.T
@@ -164,17 +146,12 @@ class Polytope(Convex):
 
     def retracted(self, points: Floats) -> Floats:
         """Return points of the polytope near those given: onto its plane, then towards the middle."""
-        offset = (points - self.faces.origin) @ self.faces.basis @ self.faces.basis.T
-        return super().retracted(self.faces.origin + offset)
+        offset = (points - self._faces.origin) @ self._faces.basis @ self._faces.basis.T
+        return super().retracted(self._faces.origin + offset)
 
     def description(self) -> dict[str, Any]:
         """Return kind and vertices."""
         return {"kind": "polytope", "vertices": self.vertices.tolist()}
-
-
-def has_corners(actions: "Box | Polytope") -> bool:
-    """Say whether the vertices can be listed: a box may have too many."""
-    return isinstance(actions, Polytope) or 1 << int(actions.low.size) <= MOST_CORNERS
 
 
 def halfspaces(matrix: Any, limits: Any) -> tuple[Floats, Floats]:

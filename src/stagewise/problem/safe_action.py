@@ -17,17 +17,20 @@ Cost = float | Sequence[float | None] | Mapping[str, float | None] | npt.NDArray
 class SafeAction:
     """A safe action: a feature vector or an arm, with its mean reward and costs where they are known.
 
-    `cost` is one number, one per constraint, or a mapping from the constraints' names. `None` means unknown: it is then
-    estimated by playing the safe action until its slack is certain.
+    What is unknown (None) is estimated by playing the safe action until its slack is certain.
 
     >>> SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0).dimension
     2
     """
 
     features: Any = None
+    """Its feature vector (d,), for actions with features."""
     arm: int | None = None
+    """Its number, for arms."""
     reward: float | None = None
+    """Its mean reward, at most 1; None: unknown."""
     cost: Cost = None
+    """Its mean cost: one number, one per constraint, or a mapping from the constraints' names; None: unknown."""
 
     def __post_init__(self) -> None:
         if (self.features is None) == (self.arm is None):

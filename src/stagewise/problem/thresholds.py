@@ -25,6 +25,7 @@ class RelativeToSafe:
     """
 
     factor: float
+    """The limit is this times the safe action's cost, which must be known."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class AtLeast:
     """
 
     value: float | RelativeToSafe
+    """The limit, or how it follows from the safe action's own."""
 
 
 Limit = float | RelativeToSafe | AtLeast

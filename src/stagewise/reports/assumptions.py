@@ -9,10 +9,8 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.ceilings import bounds_of
 from stagewise.problem.checks import one_per
-from stagewise.problem.convex import Convex
 from stagewise.problem.errors import StagewiseError
 from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 
@@ -81,11 +79,8 @@ def largest_means(world: Any) -> Floats:
     if not isinstance(world, LinearWorld):
         table: Floats = world.table.max(axis=1)
         return table
-    if isinstance(world.actions, Fresh):
-        return np.asarray(np.linalg.norm(world.parameters, axis=1))
-    if isinstance(world.actions, Convex):
-        return np.asarray(np.einsum("kd,kd->k", world.parameters, world.actions.support(world.parameters)))
-    return np.asarray((world.parameters @ world.actions.features.T).max(axis=1))
+    most: Floats = world.actions.most(world.parameters)
+    return most
 
 
 def safe_rows(policy: Any, world: Any) -> list[dict[str, Any]]:

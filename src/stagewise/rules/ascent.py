@@ -18,17 +18,17 @@ def ascended(part: Region, safe: Floats, point: Floats) -> Floats | None:
     hope = part.hope
     tangents = [tangent(norm, point) for norm in hope.norms]
     slope = hope.reward + sum(weight * way for weight, way in zip(hope.weights, tangents, strict=True))
-    base, ways = (part.center, part.factor.T) if len(part.factor) else (safe, part.points - safe)
+    points, center, factor, _ = part.hull
+    base, ways = (safe, points - safe) if len(points) else (center, factor.T)
     count = len(ways)  # x = base + Σ v_i ways_i, and t ≥ ‖W x‖
     program = ConicProgram(count + 1)
     program.cost[:count] = -ways @ slope
     eye = np.eye(count + 1)
-    if len(part.factor):
-        program.within(np.vstack([np.zeros(count + 1), eye[:count]]), eye[0])
+    if len(points):
+        shares = np.vstack([eye[:count], np.append(-np.ones(count), 0.0)])
+        program.at_least_zero(shares, np.append(np.zeros(count), 1.0))
     else:
-        program.at_least_zero(
-            np.vstack([eye[:count], np.append(-np.ones(count), 0.0)]), np.append(np.zeros(count), 1.0)
-        )
+        program.within(np.vstack([np.zeros(count + 1), eye[:count]]), eye[0])
     norm = hope.norms[-1]
     images = np.vstack([np.zeros(count), norm @ ways.T])
     program.within(np.column_stack([images, np.eye(len(images))[0]]), np.append(0.0, norm @ base))

@@ -3,24 +3,32 @@
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.problem.convex import Convex
-from stagewise.problem.polytope import Box, Polytope
+from stagewise.problem.convex import Convex, Hull
 from stagewise.rules.conic_program import ConicProgram
+
+MOST_CUTS, CLOSE = 1000, 1e-12  # points of support asked for; how near to each other, relative, the bounds must come
+PRICIEST = 1e9  # no limit is worth more than this for a unit of it
 
 
 def best_point(actions: Convex, reward: Floats, costs: Floats, limits: Floats) -> float:
-    """Maximise <x, θ> over the set subject to <x, μ_j> ≤ τ_j: the value.
-
-    Boxes and polytopes by HiGHS; balls and ellipsoids, x = c + F v with ‖v‖ ≤ 1, by the dual
-
-        min over λ ≥ 0 of  <λ, τ> + <c, g> + ‖Fᵀg‖,   g = θ − Σ λ_j μ_j
-    """
-    top = float(reward @ actions.support(reward[np.newaxis])[0])
-    if limits.size == 0 or np.all(costs @ actions.support(reward[np.newaxis])[0] <= limits):
+    """Maximise <x, θ> over the set subject to <x, μ_j> ≤ τ_j: the value."""
+    (best,), hull = actions.support(reward[np.newaxis]), actions.hull
+    top = float(reward @ best)
+    if limits.size == 0 or np.all(costs @ best <= limits):
         return top
-    if isinstance(actions, Box | Polytope):
-        return best_by_program(actions, reward, costs, limits)
-    center, factor, m = actions.middle, actions.spread, limits.size
+    if not hull.exact:
+        return min(top, best_by_support(actions, reward, costs, limits))
+    if len(hull.points):
+        return best_of_points(hull.points, reward, costs, limits)
+    return min(top, best_in_ellipsoid(hull, reward, costs, limits))
+
+
+def best_in_ellipsoid(hull: Hull, reward: Floats, costs: Floats, limits: Floats) -> float:
+    """Return the value over x = c + F v, ‖v‖ ≤ 1, by the dual, evaluated at the multipliers that Clarabel finds.
+
+    min over λ ≥ 0 of  <λ, τ> + <c, g> + ‖Fᵀg‖,   g = θ − Σ λ_j μ_j
+    """
+    center, factor, m = hull.center, hull.factor, limits.size
     program = ConicProgram(m + 1)
     program.cost[:m], program.cost[m] = limits - costs @ center, 1.0
     program.at_least_zero(np.eye(m + 1)[:m], np.zeros(m))
@@ -30,18 +38,37 @@ def best_point(actions: Convex, reward: Floats, costs: Floats, limits: Floats) -
     answer = program.solved()
     multipliers = np.zeros(m) if answer is None else np.maximum(answer.point[:m], 0.0)
     slope = reward - multipliers @ costs
-    return min(top, float(multipliers @ limits + center @ slope + np.linalg.norm(factor.T @ slope)))
+    return float(multipliers @ limits + center @ slope + np.linalg.norm(factor.T @ slope))
 
 
-def best_by_program(actions: Box | Polytope, reward: Floats, costs: Floats, limits: Floats) -> float:
-    """Return the value of the linear program: over the box itself, or over the shares of the vertices."""
+def best_of_points(points: Floats, reward: Floats, costs: Floats, limits: Floats) -> float:
+    """Return the value of the linear program over the shares of the points."""
     from scipy.optimize import linprog  # type: ignore[import-untyped]
 
-    if isinstance(actions, Box):
-        sides = np.column_stack([actions.low, actions.high])
-        found = linprog(-reward, A_ub=costs, b_ub=limits, bounds=sides, method="highs")
-    else:
-        corners = actions.vertices
-        ones = np.ones((1, len(corners)))
-        found = linprog(-corners @ reward, costs @ corners.T, limits, ones, np.ones(1), (0.0, None), method="highs")
+    ones = np.ones((1, len(points)))
+    found = linprog(-points @ reward, costs @ points.T, limits, ones, np.ones(1), (0.0, None), method="highs")
     return -float(found.fun)
+
+
+def best_by_support(actions: Convex, reward: Floats, costs: Floats, limits: Floats) -> float:
+    """Return the value over any convex set, by cutting planes on the dual (Kelley 1960).
+
+        min over λ ≥ 0 of  <λ, τ> + max over the set of <x, g>,   g = θ − Σ λ_j μ_j
+
+    The inner maximum is at least that over the points known so far; the λ that is best for these asks the set for
+    another point of support, until it has none that is better. What is returned bounds the value whenever that ends.
+    """
+    from scipy.optimize import linprog
+
+    points, bound = actions.support(np.vstack([reward, -costs])), np.inf
+    for _ in range(MOST_CUTS):
+        rows = np.column_stack([points @ costs.T, np.ones(len(points))])
+        sides = [(0.0, PRICIEST)] * limits.size + [(None, None)]
+        found = linprog(np.append(limits, 1.0), -rows, -points @ reward, bounds=sides, method="highs")
+        slope = reward - found.x[:-1] @ costs
+        point = actions.support(slope[np.newaxis])
+        bound = min(bound, float(found.x[:-1] @ limits + point[0] @ slope))
+        if bound - found.fun <= CLOSE * max(1.0, abs(bound)):
+            break
+        points = np.vstack([points, point])
+    return bound

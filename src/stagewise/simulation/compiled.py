@@ -23,7 +23,6 @@ from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.safe_lts import INFLATIONS, SafeLTS
 from stagewise.policies.ucb import UCB
-from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.simulation.arms_loop import Bandit, arms_loop
@@ -48,7 +47,7 @@ def plays(policy: Any, world: Any) -> bool:
         return type(policy) in (OPB, UCB, AlwaysSafe)
     if type(world) is TableWorld:
         return type(policy) is KernelOPLB
-    if type(world) is not LinearWorld or isinstance(world.actions, Convex):
+    if type(world) is not LinearWorld or not world.actions.listed:
         return False
     kinds: tuple[Any, ...] = (OPLB, DOSLB, LinUCB, AlwaysSafe)
     return type(policy) in (*kinds, LCLUCB, ROFUL, SafeLTS) if world.offers_rays else type(policy) in kinds

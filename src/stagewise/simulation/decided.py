@@ -5,11 +5,8 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.problem.actions import Arms, Rays
 from stagewise.problem.checks import number, shown
-from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.polytope import Box, Polytope
 from stagewise.records.decision import Decision
 from stagewise.simulation.judge import Judge
 
@@ -40,26 +37,15 @@ def expected(decision: Any, actions: Any, judge: Judge, round_: int) -> Floats:
     return total
 
 
-def count_of(actions: Any) -> int:
-    """Return how many actions are listed; 0: a convex set without corners."""
-    if isinstance(actions, Box | Polytope):
-        return len(actions.vertices)
-    return 0 if isinstance(actions, Convex) else len(actions)
-
-
 def place_of(index: int, actions: Any, judge: Judge) -> Any:
     """Return what is listed under an index: an arm or features; the safe action under −1 and at the end of the list."""
-    if index in (-1, count_of(actions)):
-        return judge.safe
-    if isinstance(actions, Arms):
-        return index
-    return (actions.vertices if isinstance(actions, Box | Polytope) else actions.features)[index]
+    return judge.safe if index in (-1, actions.count) else actions.at(index)
 
 
 def chances_of(probabilities: Any, actions: Any, judge: Judge) -> Floats:
     """Return a mixture of the listed actions and the safe one beside them, or refuse what is none."""
     chances: Floats = np.asarray(probabilities)
-    count = count_of(actions)
+    count = actions.count
     if chances.dtype.kind not in "fiu" or chances.shape != (count + 1,):
         raise InvalidProblem(
             f"it has probabilities of shape {chances.shape} and type {chances.dtype}; they must be {count + 1} "
@@ -77,7 +63,7 @@ def chances_of(probabilities: Any, actions: Any, judge: Judge) -> Floats:
 
 def check_offered(index: int, actions: Any, judge: Judge) -> None:
     """Refuse what was not eligible; the safe action always is."""
-    place, eligible = place_of(index, actions, judge), getattr(actions, "eligible", np.empty(0))
+    place, eligible = place_of(index, actions, judge), actions.eligible
     if place is None:
         raise InvalidProblem("it speaks of a safe action beside the list, and there is none")
     if 0 <= index < eligible.size and not eligible[index] and not equal(place, judge.safe):
@@ -97,14 +83,14 @@ def check_drawn(decision: Decision, chances: Floats, actions: Any, judge: Judge)
 
 def check_played(decision: Decision, actions: Any, judge: Judge) -> None:
     """Refuse an action that is not the one of its index and step, or lies outside the convex set that was offered."""
-    if isinstance(actions, Convex):
+    if not actions.listed:
         if not equal(decision.action, judge.safe) and not actions.contains(decision.action):
             raise InvalidProblem(f"it plays {told(decision.action)}, which lies outside the {type(actions).__name__}")
         return
     index = index_of(decision, actions)
     check_offered(index, actions, judge)
     place = place_of(index, actions, judge)
-    if isinstance(actions, Rays) and index >= 0:
+    if actions.between and index >= 0:
         step = number(decision.step, "its step")
         if not 0.0 <= step <= 1.0:
             raise InvalidProblem(f"its step is {step}; along a ray it lies between 0 and 1")
@@ -115,7 +101,7 @@ def check_played(decision: Decision, actions: Any, judge: Judge) -> None:
 
 def index_of(decision: Decision, actions: Any) -> int:
     """Return the index of what is played among the listed actions; −1: the safe action beside them."""
-    index, count = decision.index, count_of(actions)
+    index, count = decision.index, actions.count
     whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
     if not whole or not -1 <= index < count:
         raise InvalidProblem(f"it has index {shown(index)}; it must be a whole number from -1 to {count - 1}")

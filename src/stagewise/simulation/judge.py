@@ -11,9 +11,8 @@ from stagewise.kernels.compile import Floats, named
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.policy import check_verbs
-from stagewise.problem.actions import Arms, Listed
+from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import array, missing
-from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolved
@@ -54,7 +53,7 @@ class Judge:
             own = self.listed_means(actions) if known is None else known[:, offered(actions)]
             table = own * self.signs[:, None]
             return best_mixture(table, self.safe_means, self.limits) if self.limits.size else float(table[0].max())
-        if isinstance(actions, Convex):
+        if not actions.listed:
             costs = (self.world.parameters * self.signs[:, None])[1 : 1 + self.limits.size]
             return best_point(actions, self.world.parameters[0], costs, self.limits)
         parameters, work = self.world.parameters * self.signs[:, None], np.empty(self.signs.size)
@@ -69,17 +68,15 @@ class Judge:
 
     def listed_means(self, actions: Any) -> Floats:
         """Return the true means (1 + m, K) of what a world of someone's own lists."""
-        if not isinstance(actions, Arms | Listed):
+        if not isinstance(actions, ActionSet) or not actions.listed:
             raise InvalidProblem(
                 f"the world's actions are {type(actions).__name__}; a world of one's own lists them as Arms, Finite or "
                 "Rays, since regret is measured against the best mixture of what is listed"
             )
-        places: Any = range(actions.count) if isinstance(actions, Arms) else actions.features
-        chosen = np.arange(len(places))[offered(actions)]
-        return np.column_stack([self.means(places[index]) for index in chosen])
+        return np.column_stack([self.means(actions.at(int(i))) for i in np.arange(actions.count)[offered(actions)]])
 
 
-def offered(actions: Arms | Listed) -> Any:
+def offered(actions: ActionSet) -> Any:
     """Return the index of what is on offer in a round: the eligible actions, or all."""
     return actions.eligible if actions.eligible.size else slice(None)
 

@@ -1,23 +1,21 @@
 """Worlds drawn per run, and worlds built again from their descriptions."""
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from stagewise.kernels.draw import INSTANCE, fill_normal, fill_uniform, signed
-from stagewise.problem.actions import Arms, Finite, Rays
+from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import Arms, Finite
 from stagewise.problem.checks import number, seed_of, shown, whole
-from stagewise.problem.ellipsoid import Ball, Ellipsoid
 from stagewise.problem.errors import InvalidFile, InvalidProblem
-from stagewise.problem.polytope import Box, Polytope
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.draws import run_of
-from stagewise.worlds.fresh import RandomFinite, RandomRays
+from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
-
-CONVEX: dict[str, Any] = {"ball": Ball, "ellipsoid": Ellipsoid, "box": Box, "polytope": Polytope}
 
 
 @dataclass(frozen=True)
@@ -26,6 +24,7 @@ class SphereFamily:
 
     Everything else is as in `world`. Where the safe action is the zero vector it stays safe in all of them.
 
+    >>> from stagewise.problem.actions import Rays
     >>> base = LinearWorld(theta=[3.0, 4.0], mu=[0.6, 0.8], actions=Rays([[1.0, 0.0]]), noise=0.1)
     >>> np.linalg.norm(SphereFamily(base, seed=1)(run=7).parameters, axis=1).round(12).tolist()
     [5.0, 1.0]
@@ -123,14 +122,18 @@ def rebuilt(description: dict[str, Any]) -> Any:
         return TableWorld(**{**told, "features": some(Finite(told["features"]), eligible)})
     if kind != "LinearWorld":
         raise InvalidFile(f"the world is of kind {shown(kind)}, which cannot be built again")
-    actions, features = told.pop("actions"), told.pop("features")
-    fresh = {"RandomRays": RandomRays, "RandomFinite": RandomFinite}.get(actions)
-    if fresh is not None:
-        return LinearWorld(actions=fresh(count=features[0], dimension=features[1]), **told)
-    if isinstance(features, dict):
-        settings = {name: value for name, value in features.items() if name != "kind"}
-        return LinearWorld(actions=CONVEX[features["kind"]](**settings), **told)
-    return LinearWorld(actions=some({"Rays": Rays, "Finite": Finite}[actions](features), eligible), **told)
+    name, features, kinds = told.pop("actions"), told.pop("features"), action_sets()
+    if name not in kinds:
+        raise InvalidFile(f"the actions are of kind {shown(name)}; stagewise has {', '.join(kinds)}")
+    return LinearWorld(actions=some(kinds[name].rebuilt(features), eligible), **told)
+
+
+def action_sets() -> dict[str, Any]:
+    """Return the kinds of action sets that stagewise exports, by their names: a new one is known from then on."""
+    package = import_module("stagewise")
+    names = [name for name, home in package._HOMES.items() if home.startswith(("problem.", "worlds."))]
+    found = {name: getattr(package, name) for name in names}
+    return {name: kind for name, kind in found.items() if issubclass(kind, ActionSet | Fresh)}
 
 
 def some(actions: Any, eligible: list[int] | None) -> Any:

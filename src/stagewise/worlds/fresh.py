@@ -1,12 +1,14 @@
 """Action sets that are new in every round."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from stagewise.kernels.world import fill_directions
+from stagewise.problem.action_set import ALL, Flags
 from stagewise.problem.actions import Finite, Listed, Rays
-from stagewise.problem.checks import MOST, size_of
+from stagewise.problem.checks import MOST, Floats, size_of
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.worlds.draws import checked_draw
@@ -14,10 +16,17 @@ from stagewise.worlds.draws import checked_draw
 
 @dataclass(frozen=True)
 class Fresh:
-    """`count` actions, each uniform on the unit sphere in `dimension` dimensions, drawn anew in every round."""
+    """`count` actions, each uniform on the unit sphere in `dimension` dimensions, drawn anew in every round.
+
+    It answers what a world asks of an `ActionSet`.
+    """
 
     count: int
     dimension: int
+    kind: ClassVar[type[Listed]]  # what the set of a round is offered as
+    listed: ClassVar[bool] = True
+    between: ClassVar[bool] = False
+    eligible: ClassVar[Flags] = ALL
 
     def __post_init__(self) -> None:
         for name in ("count", "dimension"):
@@ -34,10 +43,18 @@ class Fresh:
         fill_directions(features, *checked_draw(draw))
         return self.kind.borrowed(features)
 
-    @property
-    def kind(self) -> type[Listed]:
-        """What the set is offered as."""
-        return Listed
+    def most(self, directions: Floats) -> Floats:
+        """Return the lengths of the directions: every one may be drawn."""
+        return np.asarray(np.linalg.norm(directions, axis=1))
+
+    def description(self) -> list[int]:
+        """Return count and dimension."""
+        return [self.count, self.dimension]
+
+    @classmethod
+    def rebuilt(cls, description: Any) -> Self:
+        """Return the set that described itself so."""
+        return cls(*description)
 
 
 class RandomRays(Fresh):
@@ -47,10 +64,7 @@ class RandomRays(Fresh):
     (3, 2)
     """
 
-    @property
-    def kind(self) -> type[Listed]:
-        """Rays."""
-        return Rays
+    kind, between = Rays, True
 
 
 class RandomFinite(Fresh):
@@ -60,7 +74,4 @@ class RandomFinite(Fresh):
     Finite(3 actions, 2 features)
     """
 
-    @property
-    def kind(self) -> type[Listed]:
-        """A finite set."""
-        return Finite
+    kind = Finite

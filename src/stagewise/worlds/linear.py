@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.world import GAUSSIAN, RADEMACHER, UNIFORM, fill_means
-from stagewise.problem.actions import Finite, Listed, Rays
+from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import Floats, array, frozen, one_of, one_per
-from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.worlds.fresh import Fresh
@@ -28,21 +27,22 @@ class LinearWorld(Showing):
     """
 
     def __init__(
-        self, *, theta: Any, mu: Any, actions: Listed | Fresh | Convex, noise: Any, noise_kind: str = "gaussian"
+        self, *, theta: Any, mu: Any, actions: ActionSet | Fresh, noise: Any, noise_kind: str = "gaussian"
     ) -> None:
         reward, costs = array(theta, "theta"), np.atleast_2d(array(mu, "mu"))
         if reward.ndim != 1 or costs.ndim != 2 or costs.shape[1] != reward.size:
             raise InvalidProblem(f"theta has shape {reward.shape} and mu {costs.shape}; they must be (d,) and (m, d)")
-        if not isinstance(actions, Rays | Finite | Fresh | Convex):
+        if not isinstance(actions, ActionSet | Fresh) or actions.dimension == 0:
             raise InvalidProblem(
                 f"actions is {type(actions).__name__}; it must be Rays, Finite, RandomRays, RandomFinite, or one of "
                 "Ball, Ellipsoid, Box and Polytope"
             )
-        if isinstance(actions, Convex):
-            actions = actions if actions.dimension else actions.placed(reward.size)
-        dimension = actions.features.shape[1] if isinstance(actions, Listed) else actions.dimension
-        if dimension != reward.size:
-            raise InvalidProblem(f"the actions have {dimension} features; theta has {reward.size}, and they must agree")
+        if isinstance(actions, ActionSet) and actions.dimension is None:
+            actions = actions.placed(reward.size)
+        if actions.dimension != reward.size:
+            raise InvalidProblem(
+                f"the actions have {actions.dimension} features; theta has {reward.size}, and they must agree"
+            )
         noise_kind = one_of(noise_kind, tuple(NOISES), "noise_kind")
         self.parameters = frozen(np.vstack([reward, costs]))
         self.actions: Any = actions  # what can be chosen from, in every round or drawn for it
@@ -51,20 +51,15 @@ class LinearWorld(Showing):
 
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""
-        actions = self.actions
-        if isinstance(actions, Convex):
-            listed: Any = actions.description()
-        else:
-            listed = [actions.count, actions.dimension] if isinstance(actions, Fresh) else actions.features.tolist()
         return {
             "kind": type(self).__name__,
             "theta": self.parameters[0].tolist(),
             "mu": self.parameters[1:].tolist(),
             "noise": self.noise.tolist(),
             "noise_kind": self.noise_kind,
-            "actions": type(actions).__name__,
-            "features": listed,
-            **offered(actions),
+            "actions": type(self.actions).__name__,
+            "features": self.actions.description(),
+            **offered(self.actions),
         }
 
     @property
@@ -75,13 +70,11 @@ class LinearWorld(Showing):
     @property
     def offers_rays(self) -> bool:
         """Whether points between the safe action and the listed ones can be played."""
-        if isinstance(self.actions, Convex):
-            return True
-        return (self.actions.kind if isinstance(self.actions, Fresh) else type(self.actions)) is Rays
+        return bool(self.actions.between)
 
-    def actions_in(self, draw: Draw) -> Listed | Convex:
+    def actions_in(self, draw: Draw) -> Any:
         """Return what can be chosen from in a round."""
-        return self.actions.draw(draw) if isinstance(self.actions, Fresh) else self.actions
+        return self.actions.draw(draw)
 
     def means(self, action: Any) -> Floats:
         """Return the expected reward and costs (1 + m,) of an action."""

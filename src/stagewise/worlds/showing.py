@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.world import BERNOULLI, CLIPPED, GAUSSIAN, fill_outcome
-from stagewise.problem.actions import ALL
 from stagewise.problem.checks import Floats, array, frozen, one_of, one_per
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
@@ -83,8 +82,7 @@ class Tabled(Showing):
 
 def offered(actions: Any) -> dict[str, list[int]]:
     """Return which of the listed actions are on offer, where not all are: what a description says of `only`."""
-    eligible = getattr(actions, "eligible", ALL)
-    return {"eligible": np.flatnonzero(eligible).tolist()} if eligible.size else {}
+    return {"eligible": np.flatnonzero(actions.eligible).tolist()} if actions.eligible.size else {}
 
 
 def signals(costs: int) -> tuple[str, ...]:

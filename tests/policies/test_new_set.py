@@ -1,0 +1,166 @@
+"""A new action set is one class: an l1 ball, written here and nowhere else, in everything that takes convex sets."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from tests.policies.convex_instances import KINDS, dense_rays, instance_of, learned
+from tests.problem.refusal import refused
+
+from stagewise import OPLB, Agent, Box, Finite, InvalidActions, LinearWorld, Polytope, SafeAction, SafeLTS, simulate
+from stagewise.problem.checks import Floats, frozen
+from stagewise.problem.convex import Convex, hull_of
+from stagewise.rules.optimum import best_point
+from stagewise.simulation.judge import judge
+
+
+class Diamond(Convex):
+    """The points x with ‖x − center‖₁ ≤ radius."""
+
+    def __init__(self, radius: float, center: Any) -> None:
+        self.radius, self.center = float(radius), frozen(np.asarray(center, dtype=float))
+        self.longest = float(np.linalg.norm(self.center)) + self.radius
+        axes = self.radius * np.eye(self.center.size)
+        self.hull = hull_of(self.center + np.vstack([axes, -axes]))
+
+    @property
+    def dimension(self) -> int:
+        return int(self.center.size)
+
+    def reach(self, start: Floats, directions: Floats) -> Floats:
+        """Return the smallest t with <x, s> = radius for a face, whose normal s has ±1 for entries."""
+        signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * self.dimension)).reshape(self.dimension, -1)
+        slopes, rooms = directions @ signs, np.maximum(self.radius - (start - self.center) @ signs, 0.0)
+        times = np.where(slopes > 1e-14, rooms / np.where(slopes > 1e-14, slopes, 1.0), np.inf).min(axis=1)
+        return np.where(np.isfinite(times), times, 0.0)
+
+    def support(self, directions: Floats) -> Floats:
+        best = np.argmax(np.abs(directions), axis=1)
+        signs = np.where(directions[np.arange(len(best)), best] < 0.0, -1.0, 1.0)
+        return self.center + self.radius * signs[:, np.newaxis] * np.eye(self.dimension)[best]
+
+    def description(self) -> dict[str, Any]:
+        return {"kind": "diamond", "radius": self.radius, "center": self.center.tolist()}
+
+
+class Rounded(Diamond):
+    """The same set, which says nothing of its hull: the ellipsoid around its sides stands in."""
+
+    def __init__(self, radius: float, center: Any) -> None:
+        super().__init__(radius, center)
+        del self.hull
+
+
+def polytope(actions: Diamond) -> Polytope:
+    return Polytope(actions.hull.points)
+
+
+def around(safe: Floats, kind: type[Diamond] = Diamond) -> Diamond:
+    room = 1.0 - float(np.linalg.norm(safe))
+    return kind(0.7 * room, safe + 0.2 * room / safe.size)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["safe action elsewhere", "three constraints"])
+def test_it_is_decided_in_like_the_polytope_that_it_is(name: str, kind: Any) -> None:
+    for seed in range(2):
+        instance = instance_of(name, seed)
+        policy, state = learned(kind, instance)
+        actions = around(instance.safe)
+        ours, witness = policy.decide(state, actions), policy.decide(state, polytope(actions))
+        rays = policy.decide(state, dense_rays(actions, instance.safe, 2000))
+        assert ours.hoped == pytest.approx(witness.hoped, rel=1e-5)
+        assert ours.hoped + ours.gap == pytest.approx(witness.hoped + witness.gap, rel=1e-5)
+        assert ours.hoped >= rays.hoped - 1e-4
+        assert ours.hoped + ours.gap >= rays.hoped
+        assert np.all(ours.dearest <= ours.thresholds)
+        assert actions.contains(ours.action)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_hull_of_its_own_it_is_as_safe_and_its_bound_still_holds(kind: Any) -> None:
+    instance = instance_of("three constraints", 1)
+    policy, state = learned(kind, instance)
+    ours = policy.decide(state, around(instance.safe, Rounded))
+    exact = policy.decide(state, around(instance.safe))
+    assert ours.hoped + ours.gap >= exact.hoped
+    assert ours.hoped >= exact.hoped - 1e-3
+    assert np.all(ours.dearest <= ours.thresholds)
+    assert around(instance.safe).contains(ours.action)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_optimistic_where_every_confidence_set_holds_the_truth(kind: Any) -> None:
+    for seed in range(10, 14):
+        instance = instance_of("safe action elsewhere", seed)
+        assert instance.on_event()
+        policy, state = learned(kind, instance)
+        decision = policy.decide(state, around(instance.safe))
+        truth = (instance.signals[0].truth, instance.costs, instance.thresholds)
+        assert decision.hoped + decision.gap >= best_point(around(instance.safe), *truth) - 1e-9
+
+
+@pytest.mark.parametrize("kind", [Diamond, Rounded])
+@pytest.mark.parametrize("m", [0, 1, 3])
+def test_its_best_point_is_that_of_the_polytope(m: int, kind: type[Diamond]) -> None:
+    for seed in range(20):
+        rng = np.random.default_rng([seed, m])
+        reward, costs, limits = rng.normal(size=3), rng.normal(size=(m, 3)), rng.uniform(0.02, 0.5, size=m)
+        actions = kind(1.0, 0.1 * rng.normal(size=3) * (rng.uniform(size=3) < 0.5))
+        if np.all(costs @ actions.center <= limits):
+            witness = best_point(polytope(Diamond(1.0, actions.center)), reward, costs, limits)
+            assert best_point(actions, reward, costs, limits) == pytest.approx(witness, abs=1e-9)
+
+
+def test_the_best_point_of_a_box_with_too_many_corners_is_that_of_the_linear_program() -> None:
+    rng = np.random.default_rng(0)
+    low, high = -rng.uniform(0.1, 1.0, size=20), rng.uniform(0.1, 1.0, size=20)
+    for m in (1, 2, 4):
+        reward, costs, limits = rng.normal(size=20), rng.normal(size=(m, 20)), rng.uniform(0.1, 1.0, size=m)
+        witness = -linprog(-reward, costs, limits, bounds=np.column_stack([low, high])).fun
+        assert best_point(Box(low, high), reward, costs, limits) == pytest.approx(witness, rel=1e-9)
+
+
+def test_a_run_in_it_is_safe_and_measured_against_its_best_point() -> None:
+    actions, safe = Diamond(1.0, np.zeros(2)), SafeAction(features=np.zeros(2))
+    world = LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=actions, noise=0.1)
+    for kind in KINDS:
+        policy = kind(safe_action=safe, threshold=0.3, noise=0.1)
+        result = simulate(policy, world, rounds=30, progress=False)
+        assert result.violations.tolist() == [0]
+        assert np.all(np.diff(result.regret[0]) >= -1e-7)
+        assert judge(policy, world).best(actions) == pytest.approx(best_of_edges(), abs=1e-4)
+    assert world.description()["features"] == actions.description()
+
+
+def best_of_edges() -> float:
+    """Return the largest reward under the limit on the diamond's edges and on the line of the limit, by brute force."""
+    angles = np.linspace(0.0, 2.0 * np.pi, 200_001)
+    points = np.column_stack([np.cos(angles), np.sin(angles)])
+    points /= np.abs(points).sum(axis=1, keepdims=True)
+    points *= np.minimum(1.0, 0.3 / np.maximum(points @ [0.8, 0.6], 1e-9))[:, np.newaxis]
+    return float((points @ [0.6, 0.8]).max())
+
+
+def test_policies_over_lists_take_its_vertices_and_those_on_rays_refuse_it() -> None:
+    actions, safe = Diamond(1.0, np.zeros(2)), SafeAction(features=np.zeros(2))
+    policy = OPLB(safe_action=safe, threshold=0.3, noise=0.1)
+    ours, witness = (policy.decide(policy.start(), each) for each in (actions, Finite(actions.vertices)))
+    assert np.array_equal(ours.action, witness.action)
+    with refused(InvalidActions, "Rounded", "infinitely many"):
+        policy.decide(policy.start(), Rounded(1.0, np.zeros(2)))
+    sampler = SafeLTS(safe_action=safe, threshold=0.3, noise=0.1)
+    with refused(InvalidActions, "Diamond", "Rays"):
+        sampler.decide(sampler.start(), actions)
+
+
+def test_it_travels_to_another_process_and_back() -> None:
+    actions = pickle.loads(pickle.dumps(Diamond(0.5, [0.1, 0.2])))
+    agent = Agent(KINDS[0](safe_action=SafeAction(features=np.zeros(2)), threshold=0.3, noise=0.1))
+    assert actions.contains(agent.decide(actions).action)
+    assert Diamond.rebuilt(actions.description()).contains([0.1, 0.7])
+    assert not actions.contains([0.4, 0.5])
+    with refused(InvalidActions, "Diamond", 2, 3):
+        agent.policy.decide(agent.state, Diamond(1.0, np.zeros(3)))

@@ -1,55 +1,58 @@
-"""Arms without features: means, and intervals that hold for all of them at all times."""
+"""Arms without features: an interval around every arm's mean."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stagewise.kernels import counts
 from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import ARMS
+from stagewise.kernels.signals.arms import ANYTIME, BERNSTEIN, KL, UNION, UNION_ANYTIME
+from stagewise.models.part import Modelled
 
-RADII = ("hoeffding", "kl", "bernstein", "paper")
-RANGED = ("kl", "bernstein")  # for outcomes in [0, 1] only
+RANGED = ("kl", "bernstein")  # radii for outcomes in [0, 1]
+RADII = ("hoeffding", *RANGED, "paper")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArmsModel:
-    """What is assumed of K arms whose every pull shows a reward and m costs."""
+    """What is assumed of K arms. The first signal is the reward."""
 
-    arms: int  # K
+    arms: int
     signals: int  # 1 + m
-    noise: Floats  # (1 + m,) R: outcomes are R-sub-Gaussian
-    lows: Floats  # (1 + m,) the lower end of each signal's range, where one is promised
-    kind: int  # counts.ANYTIME, UNION, UNION_ANYTIME, KL or BERNSTEIN
+    noise: Floats  # (1 + m,) R; not read where a range is promised
+    lows: Floats  # (1 + m,) where every signal's range begins, where one is promised
+    kind: int
     confidence: float  # log 1/δ' of one interval
     blind: float  # what the radius of an arm never pulled must reach
+    reward: float | None  # at the safe arm; None: unknown
+    costs: Floats | None  # (m,) at the safe arm; None: unknown
 
-    @property
-    def radius(self) -> counts.Radius:
-        """How the intervals are made, as the kernels read it."""
-        return counts.Radius(self.kind, self.confidence, self.noise, self.lows)
+    def parts(self) -> Iterator[Modelled]:
+        """Yield the parts: the reward, and the costs where one of them is known at the safe arm and the other not."""
+        if self.signals > 1 and (self.reward is None) != (self.costs is None):
+            yield self.part(0, 1, self.reward is not None)
+            yield self.part(1, self.signals, self.costs is not None)
+        else:
+            yield self.part(0, self.signals, self.reward is not None)
 
-    def numbers(self) -> Floats:
-        """Return the settings that kernels read, up to what is known of the safe arm."""
-        return np.concatenate([[self.confidence], self.noise, self.lows])
-
-    def start(self) -> Floats:
-        """Return the memory of nothing seen."""
-        memory = np.empty(counts.tally_size(self.kind, self.signals - 1, self.arms))
-        counts.start_tally(self.radius, self.blind, self.signals - 1, self.arms, memory)
-        return memory
+    def part(self, first: int, last: int, known: bool) -> Modelled:
+        """Return the intervals of signals `first` to `last`."""
+        values = np.array([self.reward or 0.0, *(np.zeros(self.signals - 1) if self.costs is None else self.costs)])
+        rows = (self.noise, self.lows, values if known else np.zeros(values.size))
+        numbers = np.concatenate([[self.confidence, self.blind], *(row[first:last] for row in rows)])
+        return Modelled((ARMS, first, last - first, self.arms, self.kind, int(known), 0, 0), numbers)
 
 
 def union_kind(radius: str, horizon: int | None) -> int:
     """Return how the interval holds for all numbers of pulls at once."""
-    if radius == "kl":
-        return counts.KL
-    if radius == "bernstein":
-        return counts.BERNSTEIN
+    if radius in RANGED:
+        return KL if radius == "kl" else BERNSTEIN
     if horizon is not None:
-        return counts.UNION
-    return counts.UNION_ANYTIME if radius == "paper" else counts.ANYTIME
+        return UNION
+    return UNION_ANYTIME if radius == "paper" else ANYTIME
 
 
 def confidence_of(kind: int, delta: float, arms: int, signals: int, horizon: int | None) -> float:
@@ -59,9 +62,9 @@ def confidence_of(kind: int, delta: float, arms: int, signals: int, horizon: int
     δ' = δ/(2(m+1)K) where Σ 1/n(n+1) does the latter; δ/((m+1)K) for the others, which are two-sided by themselves.
     """
     share = delta / (arms * signals)
-    if kind == counts.UNION:
+    if kind == UNION:
         return math.log(2.0 * float(horizon or 1) / share)
-    return math.log(2.0 / share) if kind == counts.UNION_ANYTIME else math.log(1.0 / share)
+    return math.log(2.0 / share) if kind == UNION_ANYTIME else math.log(1.0 / share)
 
 
 def lows_of(signs: Any) -> Floats:

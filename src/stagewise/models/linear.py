@@ -1,16 +1,16 @@
 """Linear signals: ridge regression of the reward and the costs on an action's features."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from stagewise.kernels import linear, radius
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.shape import Shape
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import RIDGE
+from stagewise.kernels.signals.radius import PAPER, RADII, radius
+from stagewise.models.part import Modelled
 from stagewise.problem.errors import InvalidProblem
-
-RADII = {"mixture": radius.MIXTURE, "logdet": radius.LOGDET, "paper": radius.PAPER}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,60 +28,46 @@ class LinearModel:
     confidence: Floats  # (1 + m,) log 1/δ_k
     radius: str
 
-    @property
-    def is_origin(self) -> bool:
-        """Whether the safe action is the zero vector, where a linear signal is 0."""
-        return not np.any(self.safe)
+    def parts(self) -> Iterator[Modelled]:
+        """Yield the regressions: reward and costs share one when both are known, or both unknown, at x₀."""
+        count, split = len(self.names), (self.reward is None) != (self.costs is None)
+        if count > 1 and split:
+            yield self.part(0, 1, self.reward is not None)
+            yield self.part(1, count, self.costs is not None)
+        else:
+            yield self.part(0, count, self.reward is not None)
 
-    def flags(self, *, directional: bool, inflated: bool, offers_safe: bool, returns: bool = True) -> Ints:
-        """Return the whole numbers and switches that kernels read."""
-        shape = Shape(
-            self.safe.size,
-            len(self.names) - 1,
-            RADII[self.radius],
-            self.is_origin,
-            self.reward is not None,
-            self.costs is not None,
-            directional,
-            inflated,
-            offers_safe,
-            returns,
-        )
-        for name, known in [("reward", shape.reward_known), ("cost", shape.cost_known)]:
-            n = linear.learned_dimension(shape, known)
-            if self.radius == "paper" and n < 2 and not (name == "cost" and shape.constraints == 0):
-                raise InvalidProblem(
-                    f"radius='paper' cannot be used where the {name} has {n} unknown direction(s): its closed form "
-                    "follows from the log-determinant form only in two dimensions or more (docs/errata.md); "
-                    "use radius='mixture' or 'logdet'"
-                )
-        return np.array(shape, dtype=np.int64)
+    def part(self, first: int, last: int, known: bool) -> Modelled:
+        """Return the regression of signals `first` to `last`."""
+        size, kind = float(np.linalg.norm(self.safe)), RADII.index(self.radius)
+        reflected = known and size > 0.0
+        n = self.safe.size - int(reflected)
+        if kind == PAPER and n < 2:
+            raise InvalidProblem(
+                f"radius='paper' cannot be used where the {'cost' if first else 'reward'} has {n} unknown direction(s): "
+                "its closed form follows from the log-determinant form only in two dimensions or more "
+                "(docs/errata.md); use radius='mixture' or 'logdet'"
+            )
+        reflector, unit = self.reflection(size) if reflected else (np.empty(0), 0.0)
+        values = np.array([self.reward or 0.0, *(np.zeros(len(self.names) - 1) if self.costs is None else self.costs)])
+        declared = (self.noise, self.learned_bounds(size), self.confidence, values if known else np.zeros(values.size))
+        numbers = [np.array([self.ridge, self.action_bound, unit]), reflector, *(row[first:last] for row in declared)]
+        return Modelled((RIDGE, first, last - first, n, kind, int(known), int(reflected), 0), np.concatenate(numbers))
 
-    def numbers(self) -> Floats:
-        """Return the settings that kernels read, up to the promise."""
-        known = np.zeros(len(self.names))
-        known[0] = self.reward or 0.0
-        known[1:] = 0.0 if self.costs is None else self.costs
-        size = float(np.linalg.norm(self.safe))
-        reflector, unit = np.zeros(self.safe.size), 0.0
-        if size > 0.0:
-            # Householder: H e₀ = −sign e_d, with the sign that avoids cancellation.
-            reflector = self.safe / size
-            sign = math.copysign(1.0, reflector[-1])
-            reflector[-1] += sign
-            reflector /= np.linalg.norm(reflector)
-            unit = -sign / size
-        parts = [
-            np.array([self.ridge, self.action_bound, self.parameter_bound[0], unit]),
-            self.safe,
-            reflector,
-            self.noise,
-            self.learned_bounds(size),
-            self.confidence,
-            known,
-            np.zeros(len(self.names)),
-        ]
-        return np.concatenate(parts)
+    def radii(self, size: int, log_det: float, count: float) -> Floats:
+        """Return β of every signal after so many observations of n learned coordinates."""
+        kind, reach = RADII.index(self.radius), count * self.action_bound**2
+        bounds = self.learned_bounds(float(np.linalg.norm(self.safe)))
+        rows = zip(self.noise, bounds, self.confidence, strict=True)
+        return np.array([radius(kind, r, s, self.ridge, c, log_det, size, reach) for r, s, c in rows])
+
+    def reflection(self, size: float) -> tuple[Floats, float]:
+        """Return w of the Householder reflection with H e₀ = −sign e_d, and what turns Hx's last entry into <x, e₀>."""
+        reflector = self.safe / size
+        sign = math.copysign(1.0, reflector[-1])  # the one that avoids cancellation
+        reflector[-1] += sign
+        reflector /= np.linalg.norm(reflector)
+        return reflector, -sign / size
 
     def learned_bounds(self, size: float) -> Floats:
         """Return what S leaves for the directions that are learned: √(S² − (c₀/‖x₀‖)²) where the value c₀ is known."""

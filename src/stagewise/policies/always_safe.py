@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.loop.round import Form
 from stagewise.policies.baseline import baseline_of
+from stagewise.policies.compiled import assembled
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import keep
@@ -36,6 +38,14 @@ class AlwaysSafe(Learning):
     def __post_init__(self) -> None:
         keep(self)
         object.__setattr__(self, "thresholds", resolved(self.threshold, baseline_of(self.safe_action)))
+
+    def form_for(self, actions: Any) -> Form:
+        """Return how compiled loops play this policy."""
+        return Form()
+
+    def arrays(self, dimension: int) -> tuple[Ints, Floats]:
+        """Return what they read: no models, and no limits of its own."""
+        return assembled((0, 0, -1), np.zeros(3), np.zeros(dimension), ())
 
     def start(self) -> State:
         """Return an empty memory."""

@@ -4,12 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.compile import Floats, Ints, named
+from stagewise.kernels.layout import part_of
+from stagewise.kernels.signals.arms import pulled
 from stagewise.models.arms import RADII, RANGED, ArmsModel, confidence_of, lows_of, union_kind
 from stagewise.policies.settings import probability
 from stagewise.problem.actions import ALL, Arms, Flags
 from stagewise.problem.checks import as_array, one_of, one_per, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
+
+PULLED, PART_OF = named(pulled), named(part_of)
+NO_FEATURES = np.empty(0)
 
 
 def arms_model(
@@ -22,6 +27,8 @@ def arms_model(
     signals: int,
     blind: float,
     signs: Floats,
+    reward: float | None,
+    costs: Floats | None,
 ) -> ArmsModel:
     """Return what is assumed of the arms; δ is shared by `signals` signals."""
     one_of(radius, RADII, "radius")
@@ -45,7 +52,14 @@ def arms_model(
         kind=kind,
         confidence=confidence_of(kind, probability(delta, "delta"), arms, signals, rounds),
         blind=blind,
+        reward=reward,
+        costs=costs,
     )
+
+
+def most_pulls(layout: Ints, memory: Floats) -> float:
+    """Return how often the arm was pulled that was pulled most."""
+    return float(PULLED(PART_OF(layout, memory, 0), memory).table[0].max())
 
 
 def ranged(radius: str) -> str:

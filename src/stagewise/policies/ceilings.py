@@ -75,3 +75,8 @@ def beyond(what: str, size: float, allowed: float) -> str:
         f"{what} has norm {size:.6g}, and by the bound declared on parameters costs of norm {allowed:.6g} or more can "
         "exceed 1, which cost_bound is when left out; give cost_bound: a true bound on mean costs, or None for none"
     )
+
+
+def longest(features: Floats) -> float:
+    """Return the largest norm of the rows."""
+    return math.sqrt(float(np.max(np.einsum("ij,ij->i", features, features))))

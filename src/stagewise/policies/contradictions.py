@@ -2,11 +2,15 @@
 
 from typing import NamedTuple
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.promise import BASELINE, CEILING, DISPUTED, KINDS, NOISE, Promise
-from stagewise.kernels.radius import Belief
-from stagewise.kernels.watch import SAFE_TAKEN, SQUARES, TAKEN, least_noise, surely_noise
+from stagewise.kernels.compile import Floats, Ints, named
+from stagewise.kernels.layout import ARMS, HOME, PARTS, SPACE, Part, part_of
+from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of
+from stagewise.kernels.signals.arms import pulled, told_of_arms
+from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, tables_of, told
+from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.problem.thresholds import Thresholds
+
+PART_OF, TABLES, TOLD, PULLED, TOLD_OF_ARMS = map(named, (part_of, tables_of, told, pulled, told_of_arms))
 
 
 class Evidence(NamedTuple):
@@ -24,26 +28,48 @@ def subject(code: int) -> tuple[int, int]:
     return (-code - DISPUTED) % KINDS, (-code - DISPUTED) // KINDS
 
 
-def regressed(
-    constraint: int, promise: Promise, belief: Belief, tally: Floats, known: Floats, neglected: float
-) -> Evidence:
-    """Return what a regression has seen of a cost (see `watch.contradiction`)."""
-    signals = belief.noise.size
-    signal = signals - promise.limits.size + constraint
-    squares = surely_noise(tally[SQUARES + signal], belief.norm_bound[signal], belief.ridge, neglected)
+def regressed(part: Part, settings: Floats, memory: Floats, signal: int) -> Evidence:
+    """Return what a regression has seen of one of its signals."""
+    tally, declared = TABLES(part, memory).tally, TOLD(part, settings)
+    neglected = NEGLECTED(part, memory) if part.kind == SPACE else 0.0
+    squares = surely_noise(tally[SQUARES + signal], declared.bound[signal], settings[part.settings], neglected)
     safe_count = float(tally[SAFE_TAKEN])
-    stray = float(tally[SQUARES + signals + signal]) / max(safe_count, 1.0)
-    least = least_noise(squares, tally[TAKEN], promise.alarm)
-    return Evidence(float(tally[TAKEN]), float(belief.noise[signal]), least, safe_count, float(known[signal]) + stray)
+    stray = float(tally[SQUARES + part.count + signal]) / max(safe_count, 1.0)
+    least = least_noise(squares, tally[TAKEN], settings[ALARM])
+    told = float(declared.noise[signal]), least, safe_count, float(declared.known[signal]) + stray
+    return Evidence(float(tally[TAKEN]), *told)
 
 
-def words_for(code: int, thresholds: Thresholds, ceilings: Floats, evidence: Evidence) -> str:
-    """Return the sentence for a kernel's code; ceilings are signed."""
+def pulls_of(part: Part, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
+    """Return what the pulls of arms have shown of one of their signals."""
+    kept, noise = PULLED(part, memory), float(TOLD_OF_ARMS(part, settings).noise[signal])
+    least = least_noise(kept.spread[1 + signal], kept.spread[0], settings[ALARM])
+    home = int(layout[HOME])
+    mean = float(kept.table[1 + 2 * part.count + signal, home])
+    return Evidence(float(kept.spread[0]), noise, least, float(kept.table[0, home]), mean)
+
+
+def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats) -> str:
+    """Return the sentence for a kernel's code."""
+    constraint = subject(code)[1]
+    for which in range(layout[PARTS]):
+        part = PART_OF(layout, memory, which)
+        signal = 1 + constraint - part.first
+        if 0 <= signal < part.count:
+            arms = part.kind == ARMS
+            seen = (
+                pulls_of(part, layout, settings, memory, signal) if arms else regressed(part, settings, memory, signal)
+            )
+    return words_for(code, thresholds, ceiling_of(layout, settings, constraint), seen)
+
+
+def words_for(code: int, thresholds: Thresholds, ceiling: float, evidence: Evidence) -> str:
+    """Return the sentence for a kernel's code; the ceiling is signed."""
     what, j = subject(code)
     name, sign, value = thresholds.names[j], float(thresholds.signs[j]), float(thresholds.values[j])
     side = "above" if sign > 0.0 else "below"
     if what == CEILING:
-        why = f"what was seen puts a mean {name!r} {side} {sign * ceilings[j]:g}, the declared bound (cost_bound)"
+        why = f"what was seen puts a mean {name!r} {side} {sign * ceiling:g}, the declared bound (cost_bound)"
     elif what == NOISE:
         why = (
             f"the noise of {name!r} is declared {evidence.noise:g}, and the residuals of {evidence.outcomes:.0f} "

@@ -2,17 +2,17 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from stagewise.kernels import lc_lucb, linear
+from stagewise.kernels.bounds import CENTRE, HALF, HOPED, REACHES, STEPS
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.promise import DISPUTED, NOT_FINITE, WARMING, Promise, assess
-from stagewise.kernels.shape import named_shape
-from stagewise.kernels.sight import Sight, named_sight, sheet_size
-from stagewise.models.forms import Forms, believed_forms
+from stagewise.kernels.layout import FIRST_TERM
+from stagewise.kernels.rules.promise import COST_SCALE, DISPUTED, NOT_FINITE, WARMING, weigh
+from stagewise.models.regression import Belief, believed
 from stagewise.policies.ceilings import beyond
+from stagewise.policies.compiled import Seen
 from stagewise.policies.linear import LinearPolicy, check_scale
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays
@@ -26,14 +26,8 @@ from stagewise.rules.climb import ascending, climbed, net
 from stagewise.rules.regions import Region, region
 from stagewise.rules.relaxation import Hope
 
+WEIGH = named(weigh)
 TRADES = (0.25, 0.5, 1.0, 2.0, 4.0)  # λ of the first directions θ̂ − λ μ̂
-
-
-class Look(NamedTuple):
-    """What kernels say of rays: the code of the choice, and the sheet with everything else."""
-
-    code: int
-    sheet: Floats
 
 
 def decision_in_convex(
@@ -42,45 +36,36 @@ def decision_in_convex(
     """Return the best point found on a ray from the safe action into the set."""
     safe, placed = policy.safe_action.features, checked(policy, actions)
 
-    def look(targets: Floats) -> Look:
+    def look(targets: Floats) -> Seen:
         seen = targets.view()
         seen.flags.writeable = False
-        d, m = policy.dimension, policy.thresholds.values.size
-        sheet, work = np.empty(sheet_size(d, m, len(seen))), np.empty(linear.work_size(d, m, 0))
-        return Look(lc_lucb.decide(seen, ALL, policy.flags, policy.numbers, state.memory, sheet, work), sheet)
+        return policy.seen(policy.form, state, seen, ALL, draw)
 
     def hoped(targets: Floats) -> Floats:
-        row = (5 + policy.thresholds.values.size) * len(targets)
-        return look(targets).sheet[row : row + len(targets)]
+        return look(targets).room.rule[HOPED, :-1]
 
-    forms = believed_forms(policy.flags, policy.numbers, state.memory)
+    forms = believed(policy.layout, policy.settings, state.memory)
     target, bound = placed.exits(safe, placed.support(forms.reward[np.newaxis]) - safe), -math.inf
     seen = look(target)
     if seen.code not in (-WARMING, -NOT_FINITE) and seen.code > -DISPUTED:
-        regions = list(regions_of(policy, placed, forms, seen.sheet))
+        regions = list(regions_of(policy, placed, forms, seen))
         relaxed = [part.relaxed() for part in regions] if certify else []
         bound = max((part.bound for part in relaxed), default=math.inf)
         points = [target, first_points(placed, safe, forms, starts), *(part.point[np.newaxis] for part in relaxed)]
         best = climbed(hoped, placed, safe, np.vstack(points), hints_of(placed, safe, forms), bound)
 
+        compared = REACHES if policy.optimism == "directional" else STEPS
+
         def moves(far: Floats) -> Floats:
-            step = compared_step(policy, look(far[np.newaxis]).sheet)
+            step = float(look(far[np.newaxis]).room.rule[compared, 0])
             found = [ascended(part, safe, safe + step * (far - safe)) for part in regions]
             return np.array([point for point in found if point is not None]).reshape(-1, safe.size)
 
         best = ascending(hoped, placed, safe, best, moves, bound)
         seen, target = look(best.target[np.newaxis]), best.target[np.newaxis]
-    decision = decision_on_rays(
-        *seen, target, ALL, policy.flags, policy.numbers, policy.thresholds, draw.round, "direction"
-    )
+    decision = decision_on_rays(seen, policy.thresholds, draw.round, "direction")
     decision = decision._replace(offered=None, news=False, gap=max(bound - decision.hoped, 0.0))
-    return policy.explained(seen.code, state, decision)
-
-
-def compared_step(policy: LinearPolicy, sheet: Floats) -> float:
-    """Return how far along its ray a single target is compared: at its safe step, or its plausible one."""
-    m = policy.thresholds.values.size
-    return float(sheet[7 + m if policy.optimism == "directional" else 6 + m])
+    return policy.explained(seen, state, decision)
 
 
 def checked(policy: LinearPolicy, actions: Any) -> Convex:
@@ -104,7 +89,7 @@ def checked(policy: LinearPolicy, actions: Any) -> Convex:
     return placed
 
 
-def first_points(actions: Convex, safe: Floats, forms: Forms, starts: int) -> Floats:
+def first_points(actions: Convex, safe: Floats, forms: Belief, starts: int) -> Floats:
     """Return points of the set to begin with: best for θ̂ − λ μ̂, along the axes of the widths, vertices, and a net."""
     traded = [forms.reward - trade * cost for cost in forms.costs for trade in TRADES]
     _, axes = np.linalg.eigh(forms.reward_norm.T @ forms.reward_norm)
@@ -114,7 +99,7 @@ def first_points(actions: Convex, safe: Floats, forms: Forms, starts: int) -> Fl
     return np.vstack([*points, *([actions.vertices] if actions.count else [])])
 
 
-def hints_of(actions: Convex, safe: Floats, forms: Forms) -> Floats:
+def hints_of(actions: Convex, safe: Floats, forms: Belief) -> Floats:
     """Return directions, as long as the set is wide, in which an optimum may lie.
 
     Where the set does not bind, optima lie in the span of V θ̂ and V μ̂; where the widths do not matter, in that of
@@ -130,42 +115,42 @@ def hints_of(actions: Convex, safe: Floats, forms: Forms) -> Floats:
     return hints
 
 
-def regions_of(policy: LinearPolicy, actions: Convex, forms: Forms, sheet: Floats) -> Iterator[Region]:
+def regions_of(policy: LinearPolicy, actions: Convex, forms: Belief, seen: Seen) -> Iterator[Region]:
     """Yield regions that together hold every point a ray may be played or, where directional, compared at.
 
     A pessimistic cost is within its limit where its curve is, or where the ceiling keeps it: on the share
     (limit − c₀)/(ceiling − c₀) of every ray. So one region for each such share, and one for the whole set.
     """
-    shape = named_shape(policy.flags)
-    promise: Promise = named(linear.named_promise_of)(shape, policy.numbers)
-    sight = named(named_sight)(shape, sheet, 1)
-    hope, safe = hope_of(promise, forms, sight), policy.safe_action.features
-    if shape.directional:
-        if not shape.cost_known:
+    safe, m, bounds = policy.safe_action.features, policy.thresholds.values.size, seen.room.bounds
+    _, limits, ceilings = policy.settings[FIRST_TERM : FIRST_TERM + 3 * m].reshape(3, m)
+    hope, first, scale = hope_of(policy, forms, seen, limits), bounds[1:, CENTRE, -1], policy.settings[COST_SCALE]
+    if policy.optimism == "directional":
+        if np.any(bounds[1:, HALF, -1] != 0.0):
             hope = without_curves(hope, region(hope, actions, safe).widest)
         yield region(hope, actions, safe)
         return
-    m = promise.limits.size
-    low = np.minimum(sight.start[1 : 1 + m] + hope.doubts * sight.start[2 + m], promise.ceilings)
-    rises = promise.ceilings - low
-    shares = np.divide(promise.limits - low, rises, out=np.ones(m), where=rises > promise.limits - low)
+    low = np.minimum(first + scale * bounds[1:, HALF, -1], ceilings)
+    rises = ceilings - low
+    shares = np.divide(limits - low, rises, out=np.ones(m), where=rises > limits - low)
     for share in np.unique(shares[(shares > 0.0) & (shares < 1.0)]):
         yield region(hope.under(shares < share), actions, safe, float(share))
     yield region(hope.under(shares < 1.0), actions, safe)
 
 
-def hope_of(promise: Promise, forms: Forms, sight: Sight) -> Hope:
+def hope_of(policy: LinearPolicy, forms: Belief, seen: Seen, limits: Floats) -> Hope:
     """Return what is maximised, and the limits on the curves of the costs."""
-    lift = named(assess)(promise, sight.start, sight.radii).lift
-    doubts = promise.cost_scale * sight.radii[1:]
+    factors = np.empty(limits.size)
+    WEIGH(policy.layout, policy.settings, seen.room.bounds, factors)
+    lift = float(np.max(factors * forms.cost_radii))
+    doubts = policy.settings[COST_SCALE] * forms.cost_radii
     same = forms.reward_norm is forms.cost_norm
     return Hope(
         forms.reward,
         forms.costs,
         (forms.cost_norm,) if same else (forms.reward_norm, forms.cost_norm),
-        np.array([sight.radii[0] + lift]) if same else np.array([sight.radii[0], lift]),
-        -doubts if promise.directional else doubts,
-        promise.limits,
+        np.array([forms.reward_radius + lift]) if same else np.array([forms.reward_radius, lift]),
+        -doubts if policy.optimism == "directional" else doubts,
+        limits,
     )
 
 

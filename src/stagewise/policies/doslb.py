@@ -1,18 +1,18 @@
 """DOSLB: optimistic in the reward and in the costs, without coming back. It breaks limits."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-
-from stagewise.kernels import linear, oplb
+from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.policies.lclucb import LCLUCB
-from stagewise.policies.listed import programmed
-from stagewise.policies.mixtures import DARING
+from stagewise.policies.mixtures import DARING, WRITTEN_IN, decision_from
 from stagewise.policies.policy import State
+from stagewise.policies.rays import own
 from stagewise.problem.action_set import ActionSet
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
+
+MIXED = Form(ridge=1, rule=MIXTURE)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,15 +34,17 @@ class DOSLB(LCLUCB):
 
     optimism: str = field(init=False, default="directional")
 
-    @property
-    def returns(self) -> bool:
-        """Whether a directional choice comes back to what is safe: not here."""
-        return False
+    returns: ClassVar[bool] = False
+
+    def form_for(self, actions: Any) -> Form | None:
+        """Return rays, or mixtures of a finite set."""
+        return self.form if actions.between else MIXED
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture of a finite set."""
         if isinstance(actions, ActionSet) and not actions.between:
-            work = np.empty(linear.work_size(self.dimension, self.thresholds.values.size, 0))
-            program = programmed(oplb.decide, self, state, self.fitting(actions.as_list()), draw, work)
-            return self.explained(program.code, state, program.decision(DARING))
+            listed = self.fitting(actions.as_list())
+            seen = self.seen(MIXED, state, listed.features, listed.eligible, draw)
+            action = own(WRITTEN_IN(seen.layout, seen.answer).action)
+            return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round, why=DARING))
         return super().choose(state, actions, draw)

@@ -4,19 +4,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.blend import named_odds
+from stagewise.kernels.bounds import CENTRE, COSTS, HOPED
 from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.linear import Mind, named_mind
-from stagewise.kernels.promise import assess
-from stagewise.kernels.ridge import Regression
-from stagewise.kernels.shape import together
-from stagewise.kernels.sight import Sight, named_sight
+from stagewise.kernels.layout import FIRST_TERM, LIMITS, known_actions
+from stagewise.kernels.rules.promise import COST_SCALE, weigh
+from stagewise.models.regression import Belief, believed
+from stagewise.policies.compiled import Seen
 from stagewise.policies.mixtures import Blend
 from stagewise.rules.branch import best_by_norms
 from stagewise.rules.cone import Columns, best_in_cone, dearest
 from stagewise.rules.norms import Norms, attained
 
-MIND, SIGHT, ODDS, ASSESS = named(named_mind), named(named_sight), named(named_odds), named(assess)
+WEIGH, KNOWN = named(weigh), named(known_actions)
 
 
 class Listing(NamedTuple):
@@ -28,55 +27,45 @@ class Listing(NamedTuple):
     costs: Floats  # (m, N) estimates
     clipped: Floats  # (m, N) pessimistic costs, each action by itself, at most their ceilings
     rewards: Floats  # (N,) estimates
-    mind: Mind
-    sight: Sight
+    belief: Belief
+    limits: Floats  # (m,)
+    ceilings: Floats  # (m,)
+    cost_scale: float
     lift: float  # what a unit of the costs' norm adds to the hoped reward
 
 
-def listing_of(
-    features: Floats,
-    eligible: Flags,
-    flags: Ints,
-    numbers: Floats,
-    memory: Floats,
-    sheet: Floats,
-    flat: Floats,
-    support: Ints,
-) -> Listing:
+def listing_of(seen: Seen, memory: Floats) -> Listing:
     """Return what a decision by the linear program has seen."""
-    mind, count = MIND(flags, numbers, memory), len(features)
-    sight, m = SIGHT(mind.shape, sheet, count), mind.shape.constraints
-    odds = ODDS(m, count, flat, support)
-    listed = np.flatnonzero(eligible) if eligible.size else np.arange(count)
+    layout, settings, room, count = seen.layout, seen.settings, seen.room, len(seen.features)
+    m, factors = int(layout[LIMITS]), np.empty(layout[LIMITS])
+    WEIGH(layout, settings, room.bounds, factors)
+    belief = believed(layout, settings, memory)
+    places = np.append(np.flatnonzero(seen.eligible) if seen.eligible.size else np.arange(count), count)
+    terms = settings[FIRST_TERM : FIRST_TERM + 3 * m].reshape(3, m)
     return Listing(
-        np.append(listed, count),
-        np.vstack([features[listed], mind.safe]),
-        np.append(odds.hoped[listed], odds.safe_hoped),
-        np.column_stack([sight.costs[:, listed], sight.start[1 : 1 + m]]),
-        np.column_stack([odds.dearest[:, listed], odds.safe_dearest]),
-        np.append(sight.rewards[listed], sight.start[0]),
-        mind,
-        sight,
-        ASSESS(mind.promise, sight.start, sight.radii).lift,
+        places,
+        np.vstack([seen.features, KNOWN(layout, settings, memory).safe])[places],
+        room.rule[HOPED, places],
+        room.bounds[1:, CENTRE, places],
+        room.rule[COSTS : COSTS + m, places],
+        room.bounds[0, CENTRE, places],
+        belief,
+        terms[1],
+        terms[2],
+        float(settings[COST_SCALE]),
+        float(np.max(factors * belief.cost_radii)),
     )
 
 
-def images_of(features: Floats, model: Regression) -> Floats:
+def images_of(features: Floats, norm: Floats) -> Floats:
     """Return Tz (n, N) of the actions' coordinates z; a row of zeros where nothing is learned."""
-    images = model.ridge.root @ coordinates_of(model, features.shape[1]) @ features.T
+    images: Floats = norm @ features.T
     return images if len(images) else np.zeros((1, len(features)))
-
-
-def coordinates_of(model: Regression, d: int) -> Floats:
-    """Return the matrix (n, d) that takes an action to its coordinates z."""
-    reflector = model.anchor.reflector
-    whole = np.eye(d) if reflector.size == 0 else np.eye(d) - 2.0 * np.outer(reflector, reflector)
-    return whole[: len(model.ridge.root)]
 
 
 def binding(listing: Listing) -> Flags:
     """Return which constraints bind anything: the a-priori ceiling alone does not keep them."""
-    flags: Flags = listing.mind.promise.ceilings > listing.mind.promise.limits
+    flags: Flags = listing.ceilings > listing.limits
     return flags
 
 
@@ -85,14 +74,14 @@ def columns_of(listing: Listing, at_ceiling: Ints) -> Columns:
 
     E c(X) ≤ C(q) + Σ r_i ceiling for every way p = q + r to split a mixture, C being the pessimistic cost.
     """
-    promise, bind = listing.mind.promise, binding(listing)
-    ceilings = np.tile(promise.ceilings[bind, np.newaxis], at_ceiling.size)
-    images = images_of(listing.features, listing.mind.costs)
+    bind = binding(listing)
+    ceilings = np.tile(listing.ceilings[bind, np.newaxis], at_ceiling.size)
+    images = images_of(listing.features, listing.belief.cost_norm)
     return Columns(
         np.column_stack([listing.costs[bind], ceilings]),
         np.column_stack([images, np.zeros((len(images), at_ceiling.size))]),
-        promise.cost_scale * listing.sight.radii[1:][bind],
-        promise.limits[bind],
+        listing.cost_scale * listing.belief.cost_radii[bind],
+        listing.limits[bind],
         listing.places.size - 1,
     )
 
@@ -102,19 +91,16 @@ def norms_of(listing: Listing, whose: Ints) -> Norms:
 
     Where the two norms differ, one of them is that of all d directions, and whitens the coordinates of both.
     """
-    mind, beta, features = listing.mind, float(listing.sight.radii[0]), listing.features[whose]
-    rewards = listing.rewards[whose]
-    if together(mind.shape):
-        whitened = images_of(features, mind.reward)
-        return Norms(rewards, whitened, beta + listing.lift, np.zeros((1, len(whitened))), 0.0)
-    whole, part, first, second = mind.reward, mind.costs, beta, listing.lift
-    if mind.shape.reward_known:
+    belief, features, rewards = listing.belief, listing.features[whose], listing.rewards[whose]
+    if belief.reward_norm is belief.cost_norm:
+        whitened = images_of(features, belief.reward_norm)
+        return Norms(rewards, whitened, belief.reward_radius + listing.lift, np.zeros((1, len(whitened))), 0.0)
+    whole, part, first, second = belief.reward_norm, belief.cost_norm, belief.reward_radius, listing.lift
+    if len(whole) < len(part):
         whole, part, first, second = part, whole, second, first
-    d = features.shape[1]
-    narrow = part.ridge.root @ coordinates_of(part, d)
-    other: Floats = np.zeros((1, d))
-    if len(narrow):
-        other = np.asarray(np.linalg.solve(whole.ridge.root.T, narrow.T).T, dtype=np.float64)
+    other: Floats = np.zeros((1, features.shape[1]))
+    if len(part):
+        other = np.asarray(np.linalg.solve(whole.T, part.T).T, dtype=np.float64)
     return Norms(rewards, images_of(features, whole), first, other, second)
 
 
@@ -123,11 +109,11 @@ def blended(listing: Listing, columns: Columns, whose: Ints, shares: Floats, hop
 
     These are the costs as the columns split them, those of the mean action, and the mean of those of every action.
     """
-    promise, bind = listing.mind.promise, binding(listing)
+    bind = binding(listing)
     probabilities, whole = np.zeros(listing.places[-1] + 1), np.zeros(shares.size)
     np.add.at(whole, whose, shares)
     probabilities[listing.places] = whole[: listing.places.size]
-    costs = np.minimum(listing.clipped @ whole[: listing.places.size], promise.ceilings)
+    costs = np.minimum(listing.clipped @ whole[: listing.places.size], listing.ceilings)
     costs[bind] = np.minimum(costs[bind], np.minimum(dearest(columns, shares), dearest(columns, whole)))
     return Blend(probabilities, hoped, costs, max(bound - hoped, 0.0))
 
@@ -137,7 +123,7 @@ def best_blend(listing: Listing) -> Blend:
 
     Charged their ceilings all actions cost the same, so the most hopeful one alone comes into question for that.
     """
-    finite = np.isfinite(listing.mind.promise.ceilings).all()
+    finite = np.isfinite(listing.ceilings).all()
     at_ceiling = np.array([np.argmax(listing.hoped)] if finite else [], dtype=np.int64)
     columns, whose = columns_of(listing, at_ceiling), np.append(np.arange(listing.places.size), at_ceiling)
     best = best_in_cone(columns, listing.hoped[whose])
@@ -149,7 +135,7 @@ def exact_blend(listing: Listing, tolerance: float, budget: int) -> Blend:
     everyone = columns_of(listing, np.empty(0, dtype=np.int64))
     widths = np.sqrt(np.sum(everyone.images**2, axis=0))
     alone = everyone.costs + everyone.reaches[:, np.newaxis] * widths
-    over = np.any(alone > listing.mind.promise.ceilings[binding(listing), np.newaxis], axis=0)
+    over = np.any(alone > listing.ceilings[binding(listing), np.newaxis], axis=0)
     at_ceiling = np.flatnonzero(over)
     columns, whose = columns_of(listing, at_ceiling), np.append(np.arange(listing.places.size), at_ceiling)
     norms = norms_of(listing, whose)
@@ -159,7 +145,9 @@ def exact_blend(listing: Listing, tolerance: float, budget: int) -> Blend:
 
 def finite(listing: Listing) -> bool:
     """Say whether a solver can be given these numbers."""
-    parts = (listing.hoped, listing.costs, listing.sight.radii, images_of(listing.features, listing.mind.costs))
+    belief = listing.belief
+    images = images_of(listing.features, belief.cost_norm)
+    parts = (listing.hoped, listing.costs, np.append(belief.cost_radii, belief.reward_radius), images)
     return all(bool(np.isfinite(part).all()) for part in parts)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.kernels import kernel_look, kernel_mind, kernel_oplb
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.promise import DISPUTED
+from stagewise.kernels.rules.promise import DISPUTED
 from stagewise.models.kernel import Kernel, KernelModel, LinearKernel, similarity
 from stagewise.policies.baseline import featured, vanishing
 from stagewise.policies.ceilings import UNIT, CostBound, beyond, ceilings_of, span_of

@@ -3,10 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from stagewise.kernels import lc_lucb, linear
-from stagewise.kernels.sight import sheet_size
+from stagewise.kernels.loop.round import Form
 from stagewise.policies.convex import decision_in_convex
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
@@ -44,18 +41,17 @@ class LCLUCB(LinearPolicy):
         whole_at_least(self.starts, "starts", 1)
         switch(self.certify, "certify")
 
+    def form_for(self, actions: Any) -> Form | None:
+        """Return rays, where there are some."""
+        return self.form if actions.between else None
+
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or of a convex set."""
         if isinstance(actions, ActionSet) and not actions.listed:
             return decision_in_convex(self, actions, self.starts, self.certify, state, draw)
         rays = self.fitting(rays_of(actions))
-        flags, numbers = self.flags, self.numbers
-        d, m = self.dimension, self.thresholds.values.size
-        sheet = np.empty(sheet_size(d, m, len(rays.features)))
-        work = np.empty(linear.work_size(d, m, 0))
-        code = lc_lucb.decide(rays.features, rays.eligible, flags, numbers, state.memory, sheet, work)
-        told = (rays.features, rays.eligible, flags, numbers, self.thresholds, draw.round)
-        return self.explained(code, state, decision_on_rays(code, sheet, *told))
+        seen = self.seen(self.form, state, rays.features, rays.eligible, draw)
+        return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.ridge import ELSEWHERE
+from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.policy import Played, State
 from stagewise.problem.checks import LARGEST, array, number, observed, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem

@@ -5,9 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.blend import Odds, named_odds, odds_size
-from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.promise import DRAWN, PREFERRED
+from stagewise.kernels.answer import FIRST_COST, HOPE, NEWS, written_in
+from stagewise.kernels.bounds import COSTS, HOPED
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.layout import HOME
+from stagewise.kernels.rules.promise import DRAWN, PREFERRED
+from stagewise.policies.compiled import Seen
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.thresholds import Thresholds
@@ -17,7 +20,7 @@ from stagewise.records.explanation import Row, Table
 SAFEST = "drawn from the mixture with the largest hoped reward whose pessimistic costs stay within the thresholds"
 DARING = "drawn from the mixture with the largest hoped reward whose optimistic costs do, which may break a limit"
 
-ODDS = named(named_odds)
+WRITTEN_IN = named(written_in)
 
 
 class Blend(NamedTuple):
@@ -29,55 +32,25 @@ class Blend(NamedTuple):
     gap: float
 
 
-class Written(NamedTuple):
-    """The arrays into which a kernel writes the odds of some actions and the mixture made of them."""
-
-    flat: Floats
-    support: Ints  # (m + 2,)
-    listed: int  # K
-    home: int  # the safe action's own place among them; −1: it stands beside the list
-
-    @classmethod
-    def room(cls, m: int, count: int, home: int = -1) -> "Written":
-        """Return empty arrays for `count` actions under m constraints."""
-        return cls(np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64), count, home)
-
-    @property
-    def odds(self) -> Odds:
-        """The same, named."""
-        return ODDS(self.support.size - 2, self.listed, self.flat, self.support)
-
-
-def solved_blend(written: Written) -> Blend:
-    """Return the mixture that stands in the odds."""
-    m, count = written.support.size - 2, written.listed
-    total = (2 + 2 * m) * count + 2 * m + 1  # as `named_odds` has it, which takes longer to say it
-    shares = written.flat[total + 1 + m : total + 1 + m + m + 2]
-    probabilities = np.zeros(count + 1)
-    for place in range(m + 2):
-        where = int(written.support[place])
-        probabilities[written.home if where < 0 else where] += shares[place]
-    return Blend(probabilities, float(written.flat[total]), written.flat[total + 1 : total + 1 + m], 0.0)
+def solved_blend(seen: Seen) -> Blend:
+    """Return the mixture that stands in a kernel's answer."""
+    answer, m = seen.answer, (seen.answer.size - FIRST_COST - 4 - seen.features.shape[1]) // 3
+    written, home = WRITTEN_IN(seen.layout, answer), int(seen.layout[HOME])
+    probabilities = np.zeros(len(seen.features) + 1)
+    for place, share in zip(written.places.tolist(), written.shares.tolist(), strict=True):
+        probabilities[home if place < 0 else place] += share
+    return Blend(probabilities, float(answer[HOPE]), answer[FIRST_COST : FIRST_COST + m], 0.0)
 
 
 def decision_from(
-    code: int,
-    action: Any,
-    written: Written,
-    eligible: Flags,
-    thresholds: Thresholds,
-    round_: int,
-    *,
-    blend: Blend | None = None,
-    offered: Floats | None = None,
-    news: bool = False,
-    why: str = SAFEST,
+    seen: Seen, action: Any, thresholds: Thresholds, round_: int, *, blend: Blend | None = None, why: str = SAFEST
 ) -> Decision:
-    """Return the decision that a kernel's code stands for: of this mixture, or of the one in its odds."""
-    played = solved_blend(written) if blend is None else blend
+    """Return the decision that a kernel's answer stands for: of this mixture, or of its own."""
+    played, code, home = solved_blend(seen) if blend is None else blend, seen.code, int(seen.layout[HOME])
+    features = seen.features if seen.features.shape[1] else None
     return Decision(
         action,
-        code if code >= 0 else written.home,
+        code if code >= 0 else home,
         1.0,
         played.probabilities,
         played.hoped,
@@ -85,9 +58,9 @@ def decision_from(
         thresholds.values,
         None if code >= 0 or code == -DRAWN else FALLBACKS.get(-code),
         round_,
-        partial(table, code, written, played.probabilities, eligible, thresholds, why),
-        offered,
-        news,
+        partial(table, seen, played.probabilities, thresholds, why),
+        features,
+        features is not None and seen.answer[NEWS] != 0.0,
         played.gap,
     )
 
@@ -106,20 +79,18 @@ def drawn(probabilities: Floats, lottery: float) -> int:
     return index if index < safe else -DRAWN
 
 
-def table(
-    code: int, written: Written, probabilities: Floats, eligible: Flags, thresholds: Thresholds, why: str
-) -> Table:
+def table(seen: Seen, probabilities: Floats, thresholds: Thresholds, why: str) -> Table:
     """Return the leading actions and the safe one with their bounds."""
-    odds, count, home = written.odds, written.listed, written.home
-    signs = thresholds.signs
-    first = leading(odds.hoped, eligible, code)
+    rule, code, home, m = seen.room.rule, seen.code, int(seen.layout[HOME]), thresholds.values.size
+    hoped, dearest, signs, count = rule[HOPED], rule[COSTS : COSTS + m], thresholds.signs, len(seen.features)
+    first = leading(hoped[:-1], seen.eligible, code)
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]
-    shown = [*mixed, *(i for i in first if i not in mixed and odds.hoped[i] > -np.inf)][: max(5, len(mixed))]
+    shown = [*mixed, *(i for i in first if i not in mixed and hoped[i] > -np.inf)][: max(5, len(mixed))]
     word = "action" if home < 0 else "arm"
     rows = [
-        Row(f"{word} {i}", odds.hoped[i], tuple(signs * odds.dearest[:, i]), probabilities[i], i == code) for i in shown
+        Row(f"{word} {i}", hoped[i], tuple(signs * dearest[:, i]), probabilities[i], i == code) for i in shown
     ]
-    safe = tuple(signs * odds.safe_dearest)
-    rows.append(Row("safe action", float(odds.safe_hoped[0]), safe, float(probabilities[home]), code < 0))
-    hidden = max(hidden_count(count, eligible, len(shown)) - int(home >= 0), 0)
+    safe = tuple(signs * dearest[:, -1])
+    rows.append(Row("safe action", float(hoped[-1]), safe, float(probabilities[home]), code < 0))
+    hidden = max(hidden_count(count, seen.eligible, len(shown)) - int(home >= 0), 0)
     return Table(thresholds.names, tuple(signs), tuple(thresholds.values), "probability", tuple(rows), hidden, why)

@@ -1,22 +1,20 @@
 """OPB: optimistic in the reward, pessimistic in the costs, one safe mixture over arms."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels import counts, opb
-from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.draw import POLICY, uniform
-from stagewise.kernels.promise import DISPUTED
-from stagewise.kernels.watch import least_noise
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.layout import DIRECTIONAL, HOME, INFLATED, OFFERS_SAFE, RETURNS
+from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.models.arms import ArmsModel
-from stagewise.policies.arms import arms_model, eligible_arms, logged_arms, ranged
+from stagewise.policies.arms import NO_FEATURES, arms_model, eligible_arms, logged_arms, most_pulls, ranged
 from stagewise.policies.baseline import armed
 from stagewise.policies.ceilings import UNIT, CostBound, bounds_of, ceilings_of
-from stagewise.policies.contradictions import Evidence, subject, words_for
-from stagewise.policies.learning import Learning, check_unit_range
-from stagewise.policies.mixtures import Written, decision_from
+from stagewise.policies.compiled import CompiledPolicy, assembled
+from stagewise.policies.learning import check_unit_range
+from stagewise.policies.mixtures import decision_from
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import FALLBACKS, OVER, keep, promise_numbers
 from stagewise.problem.checks import PerSignal, one_of, size_of, switch
@@ -28,7 +26,7 @@ from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OPB(Learning):
+class OPB(CompiledPolicy):
     """The paper's Algorithm 3: with probability 1 − δ the mixture of every round has its expected cost in check.
 
     An arm never pulled may cost as much as any. `radius="hoeffding"`, "kl" and "bernstein" are for outcomes in [0, 1];
@@ -58,8 +56,10 @@ class OPB(Learning):
 
     thresholds: Thresholds = field(init=False, repr=False)
     model: ArmsModel = field(init=False, repr=False)
-    flags: Ints = field(init=False, repr=False)
-    numbers: Floats = field(init=False, repr=False)
+    layout: Ints = field(init=False, repr=False)
+    settings: Floats = field(init=False, repr=False)
+
+    form: ClassVar[Form] = Form(arms=1, rule=MIXTURE)
 
     def __post_init__(self) -> None:
         keep(self)
@@ -72,60 +72,53 @@ class OPB(Learning):
             raise InvalidProblem("cost_bound is None; an arm never pulled could then cost anything, and never be tried")
         if self.bounded:
             check_safe_range(safe, thresholds)
-        known = np.zeros(1 + ceilings.size)
-        known[0] = safe.reward or 0.0
-        known[1:] = 0.0 if thresholds.safe is None else thresholds.signs * thresholds.safe
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
-        directional = self.optimism == "directional"
-        switches = [safe.reward is not None, thresholds.safe is not None, directional, not directional]
+        switches = OFFERS_SAFE | RETURNS | (DIRECTIONAL if self.optimism == "directional" else INFLATED)
         names = ("reward", *thresholds.names)
-        signals = len(names) if switch(self.share_delta, "share_delta") else 2
-        blind = max(1.0, *bounds)
-        signs = thresholds.signs
-        model = arms_model(self.arms, names, self.noise, self.radius, self.delta, self.horizon, signals, blind, signs)
+        model = arms_model(
+            self.arms,
+            names,
+            self.noise,
+            self.radius,
+            self.delta,
+            self.horizon,
+            len(names) if switch(self.share_delta, "share_delta") else 2,
+            max(1.0, *bounds),
+            thresholds.signs,
+            safe.reward,
+            None if thresholds.safe is None else thresholds.signs * thresholds.safe,
+        )
+        layout, settings = assembled((switches, 0, int(safe.arm or 0)), promise, np.empty(0), tuple(model.parts()))
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "model", model)
-        flags = np.array([self.arms, ceilings.size, safe.arm, *switches, model.kind], dtype=np.int64)
-        object.__setattr__(self, "flags", flags)
-        object.__setattr__(self, "numbers", np.concatenate([model.numbers(), known, promise]))
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "settings", settings)
 
     @property
     def bounded(self) -> bool:
         """Whether outcomes are promised to lie in [0, 1]."""
         return self.noise is None and self.radius != "paper"
 
-    def start(self) -> State:
-        """Return the memory of a policy that has seen nothing."""
-        return State(self.model.start())
-
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an arm from the best safe mixture."""
-        eligible = eligible_arms(actions, self.arms)
-        m, home = self.thresholds.values.size, int(self.flags[2])
-        if self.horizon is not None and state.memory[: self.arms].max() >= self.horizon:
+        eligible, home = eligible_arms(actions, self.arms), int(self.layout[HOME])
+        if self.horizon is not None and most_pulls(self.layout, state.memory) >= self.horizon:
             return past_horizon(self, draw)
-        written, work = Written.room(m, self.arms, home), np.empty(opb.home_size(m))
-        lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-        told = (self.flags, self.numbers, state.memory)
-        code = int(opb.decide(eligible, *told, work, written.flat, written.support, lottery))
-        arm = code if code >= 0 else home
-        decision = decision_from(code, arm, written, eligible, self.thresholds, draw.round)
-        return decision if code > -DISPUTED else decision._replace(fallback=self.contradiction(code, state))
+        seen = self.seen(self.form, state, np.empty((self.arms, 0)), eligible, draw)
+        arm = seen.code if seen.code >= 0 else home
+        return self.explained(seen, state, decision_from(seen, arm, self.thresholds, draw.round))
 
-    def contradiction(self, code: int, state: State) -> str:
-        """Return in words what was declared and is contradicted."""
-        terms = named(opb.named_terms)(self.flags, self.numbers)
-        tally = named(counts.named_tally)(terms.radius.kind, self.thresholds.values.size, self.arms, state.memory)
-        signal, count = 1 + subject(code)[1], float(tally.spread[0])
-        least = least_noise(tally.spread[1 + signal], count, terms.promise.alarm)
-        safe_count, safe_mean = float(tally.pulls[terms.safe]), float(tally.means[signal, terms.safe])
-        seen = Evidence(count, float(terms.radius.noise[signal]), least, safe_count, safe_mean)
-        return words_for(code, self.thresholds, terms.promise.ceilings, seen)
+    def form_for(self, actions: Any) -> Form | None:
+        """Return arms."""
+        return self.form if actions.dimension == 0 else None
 
-    def take(self, state: State, played: Played, values: Floats) -> State:
-        """Take in one pull, in place."""
-        opb.absorb(int(played.action), values, self.flags, self.numbers, state.memory)
-        return state
+    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
+        """Return an empty memory: arms need not be followed."""
+        return self.start().memory
+
+    def located(self, played: Played) -> tuple[Floats, int]:
+        """Return no features, and the arm."""
+        return NO_FEATURES, int(played.action)
 
     def logged(self, actions: Any) -> Ints:
         """Return logged arms (n,)."""
@@ -141,7 +134,7 @@ class OPB(Learning):
 
 def past_horizon(policy: OPB, draw: Draw) -> Decision:
     """Return the safe arm: with a horizon, radii hold for so many pulls and no more."""
-    thresholds, home = policy.thresholds, int(policy.flags[2])
+    thresholds, home = policy.thresholds, int(policy.layout[HOME])
     probabilities = np.zeros(policy.arms + 1)
     probabilities[home] = 1.0
     dearest = thresholds.values if thresholds.safe is None else thresholds.safe

@@ -1,17 +1,20 @@
 """OPLB: optimistic in the reward, pessimistic in the costs, one safe mixture over any set of actions."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels import linear, oplb
-from stagewise.kernels.promise import DISPUTED, NOT_FINITE, NOTHING_SAFE, WARMING
+from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.loop.round import MIXTURE, Form
+from stagewise.kernels.rules.promise import DISPUTED, NOT_FINITE, NOTHING_SAFE, WARMING
+from stagewise.policies.compiled import Seen
 from stagewise.policies.grades import graded, listing_of
 from stagewise.policies.linear import LinearPolicy
-from stagewise.policies.listed import listed_of, programmed
-from stagewise.policies.mixtures import drawn
+from stagewise.policies.listed import listed_of
+from stagewise.policies.mixtures import Blend, decision_from, drawn, solved_blend
 from stagewise.policies.policy import State
+from stagewise.policies.rays import own
 from stagewise.problem.checks import one_of, positive, whole_at_least
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
@@ -39,6 +42,8 @@ class OPLB(LinearPolicy):
     array([0.5, 0. , 0.5])
     """
 
+    form: ClassVar[Form] = Form(ridge=1, rule=MIXTURE)
+
     method: str = "lp"  # or "socp", "exact"
     tolerance: float = 1e-3  # of "exact": the gap that is good enough
     budget: int = 300  # of "exact": cone programs a round at most
@@ -54,20 +59,22 @@ class OPLB(LinearPolicy):
                 "and those of a mean action leave no convex set to choose from, so only method 'lp' plays them"
             )
 
+    def form_for(self, actions: Any) -> Form | None:
+        """Return mixtures; the methods that call a solver are not compiled."""
+        return self.form if self.method == "lp" else None
+
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from the best safe mixture."""
-        listed, work = (
-            self.fitting(listed_of(actions)),
-            linear.work_size(self.dimension, self.thresholds.values.size, 0),
-        )
-        program = programmed(oplb.decide, self, state, listed, draw, np.empty(work))
-        if program.code <= -DISPUTED:
-            return self.explained(program.code, state, program.decision())
-        if self.method == "lp" or -program.code in (WARMING, NOTHING_SAFE, NOT_FINITE):
-            return program.decision()
-        told, written = (self.flags, self.numbers, state.memory), program.written
-        seen = listing_of(listed.features, listed.eligible, *told, program.sheet, written.flat, written.support)
-        blend = graded(seen, program.blend, self.method, self.tolerance, self.budget)
-        code = drawn(blend.probabilities, program.lottery)
-        program.sheet[-self.dimension :] = listed.features[code] if code >= 0 else self.safe_action.features
-        return program._replace(code=code, blend=blend).decision()
+        listed = self.fitting(listed_of(actions))
+        seen, blend = self.seen(self.form, state, listed.features, listed.eligible, draw), None
+        if self.method != "lp" and -seen.code not in (WARMING, NOTHING_SAFE, NOT_FINITE) and seen.code > -DISPUTED:
+            seen, blend = self.regraded(seen, state, draw)
+        action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
+        decision = decision_from(seen, action, self.thresholds, draw.round, blend=blend)
+        return self.explained(seen, state, decision)
+
+    def regraded(self, seen: Seen, state: State, draw: Draw) -> tuple[Seen, Blend]:
+        """Return the mixture of a better grade than the linear program's, and what is drawn from it."""
+        blend = graded(listing_of(seen, state.memory), solved_blend(seen), self.method, self.tolerance, self.budget)
+        lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
+        return seen._replace(code=drawn(blend.probabilities, lottery)), blend

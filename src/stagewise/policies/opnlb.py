@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.promise import BASELINE, NOISE, disputed, named_promise
-from stagewise.kernels.watch import farthest, least_noise
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.layout import DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS
+from stagewise.kernels.rules.promise import ALARM, BASELINE, NOISE, disputed
+from stagewise.kernels.signals.watch import farthest, least_noise
 from stagewise.models.functions import FunctionsModel
 from stagewise.policies.arms import eligible_arms, logged_arms
 from stagewise.policies.baseline import baseline_of
+from stagewise.policies.compiled import assembled
 from stagewise.policies.classes import Functions, fitting
 from stagewise.policies.contradictions import Evidence, words_for
 from stagewise.policies.learning import Learning, check_unit_range
@@ -83,14 +85,16 @@ class OPNLB(Learning):
             confidence=math.log(len(names) / probability(self.delta, "delta")),
             paper=self.sets == "paper",
         )
-        m, directional = thresholds.values.size, self.optimism == "directional"
-        numbers = promise_numbers(thresholds, np.full(m, math.inf), None, 1.0, self.watch)
-        switches = (directional, not directional, self.safe_action.reward is not None, thresholds.safe is not None)
+        scale = None if self.reward_scale is None else 1.0 + 2.0 * float(self.reward_scale)
+        numbers = promise_numbers(thresholds, np.full(thresholds.values.size, math.inf), scale, 1.0, self.watch)
+        switches = OFFERS_SAFE | RETURNS | (DIRECTIONAL if self.optimism == "directional" else INFLATED)
+        safe: Any = np.empty(0) if functions.table is not None else self.safe_action.features
+        home = -1 if functions.table is None else int(self.safe_action.arm or 0)
+        layout, settings = assembled((switches, 0, home), numbers, safe, ())
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "functions", functions)
         object.__setattr__(self, "model", model)
-        promise = named(named_promise)(numbers, m, *switches, True)
-        object.__setattr__(self, "rule", Rule(self.method, self.reward_scale, self.search, promise, thresholds))
+        object.__setattr__(self, "rule", Rule(self.method, self.search, layout, settings, thresholds))
 
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing."""
@@ -111,7 +115,7 @@ class OPNLB(Learning):
         Outcomes that were refused unless they lie in [0, 1] have the noise that follows from it.
         """
         kept, least, safe = self.model.named(memory), self.model.least_losses(memory), self.thresholds.safe
-        rounds, times, alarm = float(kept.rounds[0]), float(kept.at_safe[0]), self.rule.promise.alarm
+        rounds, times, alarm = float(kept.rounds[0]), float(kept.at_safe[0]), self.rule.settings[ALARM]
         for j, sign in enumerate(self.thresholds.signs):
             noise = float(self.model.noise[1 + j])
             needed = least_noise(float(least[1 + j]), rounds, alarm) if self.noise is not None else 0.0
@@ -120,7 +124,7 @@ class OPNLB(Learning):
             if needed > noise or strays:
                 code = -disputed(NOISE if needed > noise else BASELINE, j)
                 seen = Evidence(rounds, noise, needed, times, total / max(times, 1.0))
-                return words_for(code, self.thresholds, self.rule.promise.ceilings, seen)
+                return words_for(code, self.thresholds, math.inf, seen)
         return None
 
     def offered(self, actions: Any) -> tuple[Offer, Any]:

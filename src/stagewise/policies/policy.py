@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple, Protocol
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.ridge import ELSEWHERE
+from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.problem.checks import missing, shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds

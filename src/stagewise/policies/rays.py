@@ -1,14 +1,17 @@
-"""From a kernel's verdict on rays to a Decision, and to the table a person reads."""
+"""From a kernel's answer on rays to a Decision, and to the table a person reads."""
 
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from stagewise.kernels import lc_lucb, linear
-from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.shape import named_shape
-from stagewise.kernels.sight import named_sight, sheet_size
+from stagewise.kernels.answer import FIRST_COST, HOPE, NEWS, STEP
+from stagewise.kernels.bounds import HOPED, STEPS
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.layout import DIRECTIONAL, OFFERS_SAFE, RETURNS, SWITCHES
+from stagewise.kernels.rules.promise import safe_cost
+from stagewise.kernels.rules.ray import pessimistic
+from stagewise.policies.compiled import Seen
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.action_set import ActionSet
@@ -16,6 +19,8 @@ from stagewise.problem.actions import Listed, Rays
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.explanation import Row, Table
+
+PESSIMISTIC, SAFE_COST = named(pessimistic), named(safe_cost)
 
 
 def rays_of(actions: Any) -> Listed:
@@ -33,72 +38,45 @@ def own(action: Floats) -> Floats:
     return copy
 
 
-def decision_on_rays(
-    code: int,
-    sheet: Floats,
-    features: Floats,
-    eligible: Flags,
-    flags: Ints,
-    numbers: Floats,
-    thresholds: Thresholds,
-    round_: int,
-    word: str = "ray",
-) -> Decision:
-    """Return the decision that the kernel's code and sheet stand for."""
-    action = sheet.size - features.shape[1]
-    first = action - thresholds.values.size - 4
-    step, hoped, *_, news = sheet[first:action].tolist()
+def decision_on_rays(seen: Seen, thresholds: Thresholds, round_: int, word: str = "ray") -> Decision:
+    """Return the decision that a kernel's answer stands for."""
+    code, answer, m = seen.code, seen.answer, thresholds.values.size
+    told = answer[: FIRST_COST + m].tolist()
     return Decision(
-        own(sheet[action:]),
+        own(answer[answer.size - seen.features.shape[1] :]),
         code if code >= 0 else -1,
-        step,
+        told[STEP],
         None,
-        hoped,
-        thresholds.in_units(sheet[first + 2 : action - 2]),
+        told[HOPE],
+        thresholds.in_units(answer[FIRST_COST : FIRST_COST + m]),
         thresholds.values,
         None if code >= 0 else FALLBACKS.get(-code),
         round_,
-        partial(table, code, sheet, eligible, flags, numbers, thresholds, word),
-        features,
-        news != 0.0,
+        partial(table, seen, thresholds, word),
+        seen.features,
+        told[NEWS] != 0.0,
     )
 
 
-def table(
-    code: int, sheet: Floats, eligible: Flags, flags: Ints, numbers: Floats, thresholds: Thresholds, word: str
-) -> Table:
+def table(seen: Seen, thresholds: Thresholds, word: str) -> Table:
     """Return the leading rays and the safe action with their bounds."""
-    shape = named_shape(flags)
-    count = (sheet.size - sheet_size(shape.dimension, shape.constraints, 0)) // (8 + shape.constraints)
-    sight = named(named_sight)(shape, sheet, count)
-    dearest = np.empty((shape.constraints, count))
-    lc_lucb.fill_dearest(flags, numbers, sheet, dearest)
-    word = word if shape.offers_safe else "action"
-    chosen = leading(sight.hoped, eligible, code)
-    rows = [
-        Row(f"{word} {i}", sight.hoped[i], tuple(thresholds.signs * dearest[:, i]), sight.steps[i], i == code)
-        for i in chosen
-    ]
-    if shape.offers_safe:
-        promise = named(linear.named_promise_of)(shape, numbers)
-        doubt = promise.cost_scale * sight.radii[1:] * sight.start[-1]
-        centre = sight.start[1 : 1 + shape.constraints]
-        dear = np.maximum(np.minimum(centre + doubt, promise.ceilings), centre - doubt)
-        rows.append(
-            Row(
-                "safe action",
-                float(sight.verdict[2 + shape.constraints]),
-                tuple(thresholds.signs * dear),
-                0.0,
-                code < 0,
-            )
-        )
+    room, code, told = seen.room, seen.code, (seen.layout, seen.settings)
+    hoped, steps, switches = room.rule[HOPED, :-1], room.rule[STEPS], int(seen.layout[SWITCHES])
+    limits, signs = range(thresholds.values.size), thresholds.signs
+    word = word if switches & OFFERS_SAFE or word == "arm" else "action"
+    chosen, rows = leading(hoped, seen.eligible, code), []
+    for i in chosen:
+        dear = np.array([PESSIMISTIC(*told, room.bounds, j, i, steps[i]) for j in limits])
+        rows.append(Row(f"{word} {i}", float(hoped[i]), tuple(signs * dear), float(steps[i]), i == code))
+    if switches & OFFERS_SAFE:
+        dear = np.array([SAFE_COST(*told, room.bounds, j) for j in limits])
+        rows.append(Row("safe action", float(room.rule[HOPED, -1]), tuple(signs * dear), 0.0, code < 0))
     why = f"the {word} with the largest hoped reward at its longest safe step"
-    if not shape.returns:
+    if not switches & RETURNS:
         why = "the ray with the largest hoped reward at its longest plausible step, which may break a limit"
-    elif not shape.offers_safe:
-        why = "the action with the largest hoped reward"
-    elif shape.directional:
+    elif not switches & OFFERS_SAFE:
+        why = f"the {word} with the largest hoped reward"
+    elif switches & DIRECTIONAL:
         why = f"the {word} with the largest hoped reward at its longest plausible step, cut back to its safe step"
-    hidden = hidden_count(count, eligible, len(chosen))
-    return Table(thresholds.names, tuple(thresholds.signs), tuple(thresholds.values), "step", tuple(rows), hidden, why)
+    hidden = hidden_count(len(seen.features), seen.eligible, len(chosen))
+    return Table(thresholds.names, tuple(signs), tuple(thresholds.values), "step", tuple(rows), hidden, why)

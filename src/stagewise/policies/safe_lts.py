@@ -1,12 +1,12 @@
 """Safe-LTS: linear Thompson sampling on the pessimistically safe set, the baseline of the paper's experiments."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels import linear, safe_lts
-from stagewise.kernels.sight import sheet_size
+from stagewise.kernels.loop.round import RAYS, Form
+from stagewise.kernels.signals.sampling import AUTHORS, PLAIN, THEORY
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
@@ -15,7 +15,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-INFLATIONS = {"theory": safe_lts.THEORY, "none": safe_lts.NONE, "authors": safe_lts.AUTHORS}
+INFLATIONS = {"theory": THEORY, "none": PLAIN, "authors": AUTHORS}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,6 +34,11 @@ class SafeLTS(LinearPolicy):
 
     inflation: str = "theory"
 
+    @property
+    def sampling(self) -> int:
+        """How the sample is inflated."""
+        return INFLATIONS[self.inflation]
+
     def __post_init__(self) -> None:
         one_of(self.inflation, tuple(INFLATIONS), "inflation")
         one_of(self.optimism, ("inflated",), "the optimism of SafeLTS, which samples instead,")
@@ -45,19 +50,15 @@ class SafeLTS(LinearPolicy):
                 "so it needs thresholds from above that are greater than 0"
             )
 
-    @property
-    def inflates(self) -> bool:
-        """A sampled reward is not raised by the costs' uncertainty."""
-        return False
+    form: ClassVar[Form] = Form(ridge=1, rule=RAYS, sampled=1)
+    inflates: ClassVar[bool] = False  # a sampled reward is not raised by the costs' uncertainty
+
+    def form_for(self, actions: Any) -> Form | None:
+        """Return rays, where there are some."""
+        return self.form if actions.between else None
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays."""
         rays = self.fitting(rays_of(actions))
-        flags, numbers = self.flags, self.numbers
-        d, m = self.dimension, self.thresholds.values.size
-        sheet = np.empty(sheet_size(d, m, len(rays.features)))
-        work = np.empty(linear.work_size(d, m, 0))
-        kind = INFLATIONS[self.inflation]
-        code = safe_lts.decide(rays.features, rays.eligible, flags, numbers, state.memory, sheet, work, kind, *draw)
-        told = (rays.features, rays.eligible, flags, numbers, self.thresholds, draw.round)
-        return self.explained(code, state, decision_on_rays(code, sheet, *told))
+        seen = self.seen(self.form, state, rays.features, rays.eligible, draw)
+        return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))

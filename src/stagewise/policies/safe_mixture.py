@@ -4,12 +4,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.blend import Odds, choose, stay
-from stagewise.kernels.compile import Flags, Floats
+from stagewise.kernels.answer import NEWS, answer_size
+from stagewise.kernels.bounds import CENTRE, HALF, HOPED, room_size
+from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.draw import POLICY, uniform
-from stagewise.kernels.promise import PREFERRED, WARMING, Promise
+from stagewise.kernels.layout import FIRST_TERM
+from stagewise.kernels.rules.mixture import choose_mixture
+from stagewise.kernels.rules.promise import NOT_FINITE, PREFERRED, WARMING, weigh
 from stagewise.models.functions import Believed
-from stagewise.policies.mixtures import Blend, Written, decision_from, drawn
+from stagewise.policies.compiled import ROOM_IN, Seen
+from stagewise.policies.mixtures import WRITTEN_IN, Blend, decision_from, drawn
 from stagewise.policies.rays import own
 from stagewise.policies.settings import FALLBACKS, UNEXPLAINED, UNSOLVED
 from stagewise.problem.thresholds import Thresholds
@@ -17,6 +21,8 @@ from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 from stagewise.rules.rows import best_under_rows, dearest_of
 from stagewise.rules.triples import best_of_triples
+
+WEIGH = named(weigh)
 
 
 class Offer(NamedTuple):
@@ -39,10 +45,16 @@ class Rule(NamedTuple):
     """How the mixture is chosen."""
 
     method: str
-    reward_scale: float | None
     search: int
-    promise: Promise
+    layout: Ints
+    settings: Floats
     thresholds: Thresholds
+
+    @property
+    def limits(self) -> Floats:
+        """What costs are kept under (m,)."""
+        m = self.thresholds.values.size
+        return self.settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
 
 
 class Mixed(NamedTuple):
@@ -58,58 +70,48 @@ def decided(offer: Offer, believed: Believed | None, rule: Rule, draw: Draw) -> 
     """Return the decision for a round; None is believed where a class has no plausible function left."""
     if believed is None:
         return staying(offer, rule.thresholds, draw.round, FALLBACKS[UNEXPLAINED])
-    m = rule.thresholds.values.size
-    written, scales = Written.room(m, offer.listed, offer.home), scales_of(believed, rule)
-    odds, lottery = written.odds, uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-    fill(odds, believed, np.zeros(m) if scales is None or rule.promise.directional else scales, offer)
-    blend = None
-    if scales is None:
-        stay(odds)
-        code = -WARMING
-    elif rule.method == "pointwise":
-        code = choose(odds, rule.promise, offer.eligible, lottery)
-    else:
-        code, blend = by_solver(odds, believed, scales, offer, rule, lottery)
-    told = (code, offer.action(code), written, offer.eligible, rule.thresholds, draw.round)
-    return decision_from(*told, blend=blend, offered=offer.features)
+    seen, blend = bounded(offer, believed, rule, draw), None
+    if rule.method != "pointwise" and seen.code not in (-WARMING, -NOT_FINITE):
+        lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
+        code, blend = by_solver(seen, believed, offer, rule, lottery)
+        seen = seen._replace(code=code)
+    return decision_from(seen, offer.action(seen.code), rule.thresholds, draw.round, blend=blend)
 
 
-def scales_of(believed: Believed, rule: Rule) -> Floats | None:
-    """Return what a unit of each cost's width adds to the hoped reward, or None where x₀ is too uncertain to leave.
+def bounded(offer: Offer, believed: Believed, rule: Rule, draw: Draw) -> Seen:
+    """Return the best safe mixture by bounds for every action: between the lowest and the highest plausible value.
 
-    α_j = (1 − r₀)/(τ_j − c₀_j), with the least plausible r₀ and the largest plausible c₀_j; x₀ may be left when the
-    width of c₀_j is at most the slack that is certain (docs/theory/unknown-baseline.md, patience 2).
+    A unit of a cost's whole width adds (1 − r₀)/(τ − c₀) to the hoped reward, with the least plausible r₀ and the
+    largest plausible c₀; x₀ may be left when the width of c₀ is at most the slack that is certain
+    (docs/theory/unknown-baseline.md, patience 2).
     """
-    slack = rule.promise.limits - believed.highest[1:, -1]
-    width = believed.highest[1:, -1] - believed.lowest[1:, -1]
-    if not np.all((slack > 0.0) & (width <= slack)):
-        return None
-    if rule.reward_scale is not None:
-        return np.full(slack.size, float(rule.reward_scale))
-    scales: Floats = max(0.0, 1.0 - float(believed.lowest[0, -1])) / slack
-    return scales
+    m, count = rule.thresholds.values.size, offer.listed
+    features = np.empty((count, 0)) if offer.features is None else offer.features
+    answer, scratch = np.empty(answer_size(m, features.shape[1])), np.empty(room_size(m, count))
+    room, written = ROOM_IN(rule.layout, count, scratch), WRITTEN_IN(rule.layout, answer)
+    room.bounds[:, CENTRE] = 0.5 * (believed.highest + believed.lowest)
+    room.bounds[:, HALF] = 0.5 * (believed.highest - believed.lowest)
+    lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
+    told = (rule.layout, rule.settings, room.bounds, offer.eligible, 0, room.rule, room.few)
+    code = choose_mixture(*told, written.shares, written.places, lottery, answer)
+    answer[NEWS] = 0.0
+    return Seen(int(code), answer, scratch, rule.layout, rule.settings, features, offer.eligible)
 
 
-def fill(odds: Odds, believed: Believed, scales: Floats, offer: Offer) -> None:
-    """Write, action by action, hoped = max θ + max_j α_j (max μ_j − min μ_j), dearest = max μ_j, cheapest = min μ_j."""
-    widths = believed.highest[1:] - believed.lowest[1:]
-    hoped = believed.highest[0] + np.max(scales[:, None] * widths, axis=0)
-    odds.hoped[:], odds.safe_hoped[0] = hoped[:-1], hoped[-1]
-    odds.dearest[:], odds.safe_dearest[:] = believed.highest[1:, :-1], believed.highest[1:, -1]
-    odds.cheapest[:], odds.safe_cheapest[:] = believed.lowest[1:, :-1], believed.lowest[1:, -1]
-    if offer.eligible.size:
-        odds.hoped[~offer.eligible] = -np.inf
-    if offer.home >= 0:
-        odds.hoped[offer.home] = -np.inf  # it stands beside the list, as every safe action does
+def scales_of(seen: Seen) -> Floats:
+    """Return what a unit of each cost's whole width adds to the hoped reward."""
+    room = seen.room
+    factors = np.empty(len(room.bounds) - 1)
+    WEIGH(seen.layout, seen.settings, room.bounds, factors)
+    return 0.5 * factors
 
 
-def by_solver(
-    odds: Odds, believed: Believed, scales: Floats, offer: Offer, rule: Rule, lottery: float
-) -> tuple[int, Blend]:
+def by_solver(seen: Seen, believed: Believed, offer: Offer, rule: Rule, lottery: float) -> tuple[int, Blend]:
     """Return what is played, as a kernel's code would say it, by a rule that bounds costs function by function."""
-    columns = np.flatnonzero(odds.hoped > -np.inf)
+    hoped, scales = seen.room.rule[HOPED], scales_of(seen)
+    columns = np.flatnonzero(hoped[:-1] > -np.inf)
     tables = tuple(signal[:, [*columns, -1]] for signal in believed.tables)
-    worth = np.append(odds.hoped[columns], odds.safe_hoped)
+    worth = np.append(hoped[columns], hoped[-1])
     mixed = best_mixed(worth, tables, scales, rule) if columns.size else Mixed(np.ones(1), worth[-1], worth[-1], True)
     code = drawn(mixed.shares, lottery)
     if code >= 0:
@@ -126,10 +128,10 @@ def by_solver(
 def best_mixed(worth: Floats, tables: tuple[Floats, ...], scales: Floats, rule: Rule) -> Mixed:
     """Return the best mixture of the columns, the safe action last; every plausible cost function keeps its limit."""
     if rule.method == "exact":
-        found = best_of_triples(tables[0], tables[1:], rule.promise.limits, scales, rule.search)
+        found = best_of_triples(tables[0], tables[1:], rule.limits, scales, rule.search)
         mixed = Mixed(found.shares, found.value, found.bound, found.solved)
     else:
-        vertex = best_under_rows(worth, tables[1:], rule.promise.limits)
+        vertex = best_under_rows(worth, tables[1:], rule.limits)
         mixed = Mixed(vertex.shares, vertex.value, vertex.bound, vertex.solved)
     if not np.isfinite(mixed.hoped):
         mixed = Mixed(np.eye(worth.size)[-1], float(worth[-1]), float(worth[-1]), False)

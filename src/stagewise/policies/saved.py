@@ -11,7 +11,7 @@ import numpy as np
 from stagewise.files.owned import fingerprint
 from stagewise.files.paths import brief, named
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.ridge import ELSEWHERE
+from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.models.kernel import RBF, LinearKernel, Matern
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.doslb import DOSLB

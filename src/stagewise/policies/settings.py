@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.promise import TOO_LITTLE
+from stagewise.kernels.rules.promise import TOO_LITTLE
 from stagewise.problem.checks import kept, number, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
@@ -49,7 +49,7 @@ def probability(value: Any, name: str) -> float:
 def promise_numbers(
     thresholds: Thresholds, ceilings: Floats, reward_scale: float | None, cost_scale: float, watch: Any = False
 ) -> Floats:
-    """Return the end of the array of settings: log 1/a, α_r, α_c | thresholds | limits | ceilings, all signed."""
+    """Return the end of the array of settings: α_r, α_c, log 1/a | thresholds | limits | ceilings, all signed."""
     if reward_scale is not None and not number(reward_scale, "reward_scale") >= 1.0:
         raise InvalidProblem(
             f"reward_scale is {reward_scale}; it must be at least 1, or hoped rewards are not optimistic"
@@ -58,5 +58,5 @@ def promise_numbers(
         raise InvalidProblem(f"cost_scale is {cost_scale}; it must be at least 1, or costs could exceed their bounds")
     signed = thresholds.signs * thresholds.values
     alarm = math.log(1.0 / FALSE_ALARMS) if switch(watch, "watch") else math.inf
-    scales = np.array([alarm, 0.0 if reward_scale is None else float(reward_scale), float(cost_scale)])
+    scales = np.array([0.0 if reward_scale is None else float(reward_scale), float(cost_scale), alarm])
     return np.concatenate([scales, signed, thresholds.limits, ceilings])

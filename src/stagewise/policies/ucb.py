@@ -1,31 +1,30 @@
 """UCB: the learner over arms that knows no limits."""
 
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels import opb
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.models.arms import ArmsModel
-from stagewise.policies.arms import arms_model, eligible_arms, logged_arms, ranged
-from stagewise.policies.learning import Learning, check_unit_range
+from stagewise.kernels.layout import RETURNS
+from stagewise.kernels.loop.round import RAYS, Form
+from stagewise.policies.arms import NO_FEATURES, arms_model, eligible_arms, logged_arms, ranged
+from stagewise.policies.compiled import CompiledPolicy, assembled
+from stagewise.policies.learning import check_unit_range
 from stagewise.policies.policy import Played, State
+from stagewise.policies.rays import decision_on_rays
 from stagewise.policies.settings import keep, promise_numbers
-from stagewise.policies.tables import leading
 from stagewise.policies.watching import watched
-from stagewise.problem.actions import Flags
 from stagewise.problem.checks import size_of
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
-from stagewise.records.explanation import Row, Table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class UCB(Learning):
+class UCB(CompiledPolicy):
     """The unconstrained learner over arms: the largest mean plus radius. It breaks limits.
 
     `threshold` is only for judging its runs.
@@ -46,49 +45,49 @@ class UCB(Learning):
 
     thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
 
+    layout: Ints = field(init=False, repr=False)
+    settings: Floats = field(init=False, repr=False)
+
+    form: ClassVar[Form] = Form(arms=1, rule=RAYS)
+
     def __post_init__(self) -> None:
         keep(self)
         size_of(self.arms, "arms")
-        _ = self.model, self.watched
+        names, signs = ("reward",), np.empty(0)
+        told = (self.arms, names, self.noise, self.radius, self.delta, self.horizon, 1, 1.0, signs, 0.0, np.empty(0))
+        promise = promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)
+        layout, settings = assembled((RETURNS, 0, -1), promise, np.empty(0), tuple(arms_model(*told).parts()))
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "settings", settings)
+        _ = self.watched
 
     @cached_property
     def watched(self) -> Thresholds:
         """The thresholds its runs are judged by."""
         return watched(self.threshold, self.safe_action)
 
-    @cached_property
-    def model(self) -> ArmsModel:
-        """What is assumed of the arms."""
-        names, signs = ("reward",), np.empty(0)
-        return arms_model(self.arms, names, self.noise, self.radius, self.delta, self.horizon, 1, 1.0, signs)
-
-    @cached_property
-    def flags(self) -> Ints:
-        """The whole numbers and switches that kernels read."""
-        return np.array([self.arms, 0, -1, 1, 1, 0, 0, self.model.kind], dtype=np.int64)
-
-    @cached_property
-    def numbers(self) -> Floats:
-        """The settings that kernels read: the intervals, nothing known, no promise."""
-        return np.concatenate([self.model.numbers(), [0.0], promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)])
-
     @property
     def bounded(self) -> bool:
         """Whether outcomes are promised to lie in [0, 1]."""
         return self.noise is None and self.radius != "paper"
 
-    def start(self) -> State:
-        """Return the memory of a policy that has seen nothing."""
-        return State(self.model.start())
-
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful arm."""
-        eligible = eligible_arms(actions, self.arms)
-        hoped = np.empty(self.arms)
-        arm = opb.decide_unconstrained(eligible, self.flags, self.numbers, state.memory, hoped)
-        nothing = np.empty(0)
-        table = partial(arms_table, arm, hoped, eligible)
-        return Decision(arm, arm, 1.0, None, float(hoped[arm]), nothing, nothing, None, draw.round, table)
+        seen = self.seen(self.form, state, np.empty((self.arms, 0)), eligible_arms(actions, self.arms), draw)
+        decision = decision_on_rays(seen, NO_THRESHOLDS, draw.round, "arm")
+        return decision._replace(action=seen.code, step=1.0, offered=None, news=False)
+
+    def form_for(self, actions: Any) -> Form | None:
+        """Return arms."""
+        return self.form if actions.dimension == 0 else None
+
+    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
+        """Return an empty memory: arms need not be followed."""
+        return self.start().memory
+
+    def located(self, played: Played) -> tuple[Floats, int]:
+        """Return no features, and the arm."""
+        return NO_FEATURES, int(played.action)
 
     def logged(self, actions: Any) -> Ints:
         """Return logged arms (n,)."""
@@ -100,16 +99,3 @@ class UCB(Learning):
         if self.bounded:
             check_unit_range(values, NO_THRESHOLDS, ranged(self.radius))
         return values
-
-    def take(self, state: State, played: Played, values: Floats) -> State:
-        """Take in one pull, in place."""
-        opb.absorb(int(played.action), values, self.flags, self.numbers, state.memory)
-        return state
-
-
-def arms_table(played: int, hoped: Floats, eligible: Flags) -> Table:
-    """Return the leading arms with their optimistic rewards."""
-    rows = tuple(
-        Row(f"arm {i}", float(hoped[i]), (), float(i == played), i == played) for i in leading(hoped, eligible, played)
-    )
-    return Table((), (), (), "played", rows, len(hoped) - len(rows), "the arm with the largest hoped reward")

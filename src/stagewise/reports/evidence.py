@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from stagewise.kernels.interval import Interval, kl_high, kl_interval
+from stagewise.kernels.signals.interval import Interval, kl_high, kl_interval
 
 SUPPORTED, REFUTED, UNDECIDED = "supported", "refuted", "undecided"
 MOST = 2**50  # runs nobody will play

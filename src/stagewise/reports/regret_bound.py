@@ -5,11 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels import counts
-from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.linear import belief_of
-from stagewise.kernels.radius import fill_radii
-from stagewise.kernels.shape import named_shape
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.signals.arms import BERNSTEIN, KL, unit_radius
 from stagewise.policies.doslb import DOSLB
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.linear import LinearPolicy
@@ -72,18 +69,15 @@ def linear_bound(policy: LinearPolicy, world: LinearWorld, lift: float, rounds: 
 
     Σ_t ‖x_t‖ ≤ √(2T max{1, L²/λ} d log(1 + TL²/dλ)),    β_T with log det = d log(1 + TL²/dλ)
     """
-    shape = named(named_shape)(policy.flags)
     d, reach, ridge = policy.dimension, longest(world), float(policy.ridge)
-    belief = named(belief_of)(shape, policy.numbers, 0, 1 + shape.constraints)
-    radii, values = np.empty(1 + shape.constraints), np.empty(rounds.size)
+    values = np.empty(rounds.size)
     mixes = isinstance(policy, OPLB)
     for place, count in enumerate(rounds.tolist()):
         log_det = d * math.log1p(count * reach**2 / (d * ridge))
-        fill_radii(belief, d, log_det, float(count), radii)
         widths = math.sqrt(2.0 * count * max(1.0, reach**2 / ridge) * log_det)
         if mixes:
             widths += reach / math.sqrt(ridge) * math.sqrt(0.5 * count * math.log(1.0 / policy.delta))
-        values[place] = (2.0 + lift) * float(radii.max()) * widths
+        values[place] = (2.0 + lift) * float(policy.model.radii(d, log_det, float(count)).max()) * widths
     source = "docs/theory/tractable-oplb.md, the sum over rounds" if mixes else "docs/theory/rays.md, Corollary 7"
     return Bound(values, source, intervals_fail(policy) + (policy.delta if mixes else 0.0))
 
@@ -110,13 +104,13 @@ def longest_halves(policy: OPB, count: int) -> Floats:
     """Return the largest half-width that an interval can have after 0, 1, …, count − 1 pulls."""
     model = policy.model
     pulls = np.maximum(np.arange(count, dtype=np.float64), 1.0)
-    if model.kind == counts.KL:  # Pinsker, and the redundancy of the mixture: ½ log n + log 2
+    if model.kind == KL:  # Pinsker, and the redundancy of the mixture: ½ log n + log 2
         halves = np.sqrt((model.confidence + 0.5 * np.log(pulls) + math.log(2.0)) / (2.0 * pulls))
         return np.minimum(halves, 0.5)
-    if model.kind == counts.BERNSTEIN:  # a variance is at most n/4(n − 1)
+    if model.kind == BERNSTEIN:  # a variance is at most n/4(n − 1)
         spent, others = model.confidence + np.log(4.0 * pulls * (pulls + 1.0)), np.maximum(pulls - 1.0, 1e-300)
         return np.minimum(np.sqrt(spent / (2.0 * others)) + 7.0 * spent / (3.0 * others), 0.5)
-    units = np.array([counts.unit_radius(model.kind, n, model.confidence) for n in pulls.tolist()])
+    units = np.array([unit_radius(model.kind, n, model.confidence) for n in pulls.tolist()])
     halves = float(model.noise.max()) * units
     halves[0] = max(halves[0], model.blind)
     return halves

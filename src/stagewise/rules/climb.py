@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.tie import TIE, first_best
+from stagewise.kernels.rules.tie import TIE, first_best
 from stagewise.kernels.world import fill_directions
 from stagewise.problem.convex import Convex
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Flags, Floats
-from stagewise.kernels.tie import TIE
+from stagewise.kernels.rules.tie import TIE
 from stagewise.rules.conic_program import ConicProgram
 
 # Tried above the γ of a solver, which only comes near the least one; and above the least, in units of ‖h‖: the best is

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.simplex import OPTIMAL, best_mixture, scratch_shape
+from stagewise.kernels.rules.simplex import OPTIMAL, best_mixture, scratch_shape
 
 TIGHTEST = 1e-10  # the smallest tolerance that HiGHS accepts
 DUST = 1e-12  # a share that is rounding

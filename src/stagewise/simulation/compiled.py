@@ -1,253 +1,131 @@
-"""From a policy and a world to the arrays that the compiled loops play with."""
+"""From a policy and a world to the arrays that the one loop plays with, and a run of it."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels import kernel_oplb, linear
-from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN, fill_truths
-from stagewise.kernels.blend import odds_size
-from stagewise.kernels.compile import Flags, Floats, Ints
-from stagewise.kernels.sight import sheet_size
+from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
+from stagewise.kernels.answer import answer_size
+from stagewise.kernels.bounds import room_size
+from stagewise.kernels.compile import Flags, Floats, Ints, named
+from stagewise.kernels.layout import LIMITS
+from stagewise.kernels.loop.play import Scene, World, judging_size, play_for
+from stagewise.kernels.loop.round import MIXTURE, RAYS, STAY, Form
+from stagewise.kernels.signals.look import look_size
 from stagewise.kernels.trace import Trace
-from stagewise.kernels.world import Truth
-from stagewise.policies.always_safe import AlwaysSafe
-from stagewise.policies.doslb import DOSLB
-from stagewise.policies.kernel_memory import following as following_listed
-from stagewise.policies.kernel_memory import started
-from stagewise.policies.kernel_oplb import KernelOPLB
-from stagewise.policies.lclucb import LCLUCB, ROFUL
-from stagewise.policies.linear import following
-from stagewise.policies.linucb import LinUCB
-from stagewise.policies.opb import OPB
-from stagewise.policies.oplb import OPLB
-from stagewise.policies.safe_lts import INFLATIONS, SafeLTS
-from stagewise.policies.ucb import UCB
+from stagewise.policies.compiled import learned
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
-from stagewise.simulation.arms_loop import Bandit, arms_loop
-from stagewise.simulation.judge import Judge
-from stagewise.simulation.kernel_loop import Listing, listed_loop
-from stagewise.simulation.mixtures_loop import mixtures_loop
-from stagewise.simulation.rays_loop import rays_loop
-from stagewise.simulation.safe_loop import play_safe, play_safe_arm
-from stagewise.simulation.stage import Player, Room, Stage
-from stagewise.worlds.arms import ArmsWorld
+from stagewise.simulation.judge import OURS, Judge
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
-from stagewise.worlds.table import TableWorld
-from stagewise.worlds.world import World
+
+ANSWER_SIZE, ROOM_SIZE, LOOK_SIZE, JUDGING_SIZE = map(named, (answer_size, room_size, look_size, judging_size))
+
+
+def form_of(policy: Any, world: Any) -> Form | None:
+    """Return how the loop plays a policy in a world, if it does: no solver, no subclass, no convex set."""
+    ours = type(policy).__module__.startswith("stagewise.") and type(world) in OURS
+    if not ours or not world.actions.listed or not hasattr(policy, "form_for"):
+        return None
+    form: Form | None = policy.form_for(world.actions)
+    points = form is not None and form.rule == RAYS and form.arms == 0
+    return None if points and type(world) is not LinearWorld else form
 
 
 def plays(policy: Any, world: Any) -> bool:
-    """Say whether the compiled loops know this policy in this world; no solver, no subclass."""
-    if isinstance(policy, OPLB) and policy.method != "lp":
-        return False
-    if type(world) is ArmsWorld:
-        return type(policy) in (OPB, UCB, AlwaysSafe)
-    if type(world) is TableWorld:
-        return type(policy) is KernelOPLB
-    if type(world) is not LinearWorld or not world.actions.listed:
-        return False
-    kinds: tuple[Any, ...] = (OPLB, DOSLB, LinUCB, AlwaysSafe)
-    return type(policy) in (*kinds, LCLUCB, ROFUL, SafeLTS) if world.offers_rays else type(policy) in kinds
+    """Say whether the compiled loop knows this policy in this world."""
+    return form_of(policy, world) is not None
+
+
+class Cast(NamedTuple):
+    """A policy and its world, as the loop reads them; all arrays but the truth's are a run's own."""
+
+    form: Form
+    scene: Scene
+    features: Floats  # (K, d); filled anew every round where fresh
+    eligible: Flags  # empty: all are
+    layout: Ints
+    settings: Floats
+    memory: Floats
+    world: World
+    answer: int  # lengths of the arrays that a run works with
+    scratch: int
+    judging: int
+
+
+def cast_for(policy: Any, judge: Judge, audited: bool) -> Cast:
+    """Return a policy and its world as arrays, or say why the loop cannot play them."""
+    world, form = judge.world, form_of(policy, judge.world)
+    if form is None:
+        by = f" with method {policy.method!r}" if hasattr(policy, "method") else ""
+        raise InvalidProblem(
+            f"backend='cpu' cannot play {type(policy).__name__}{by} in a {type(world).__name__} like this; "
+            "backend='python' plays anything with start, decide and learn"
+        )
+    told: Any = world
+    fresh, count, d = isinstance(told.actions, Fresh), int(told.actions.count), int(told.actions.dimension or 0)
+    features = np.zeros((count, d))
+    if not fresh and d:
+        features[:] = told.actions.features
+    layout, settings = policy.arrays(d)
+    memory = policy.played_from(told.actions.draw(Draw()), features, fresh) if form.rule != STAY else np.zeros(0)
+    check_outcomes(policy, told)
+    m, limits, size = world.costs, int(layout[LIMITS]), learned(layout, memory)
+    points = int(form.rule == RAYS and form.arms == 0)
+    parameters = told.parameters * judge.signs[:, None] if isinstance(world, LinearWorld) else np.zeros((1 + m, d))
+    truths = np.zeros((1 + m, count + 1))
+    truths[:, count] = judge.safe_means
+    if not fresh:
+        truths[:, :count] = judge.truths(told.actions)
+    best = 0.0 if fresh else judge.best(told.actions)
+    truth = World(parameters, truths, told.noise.copy(), judge.signs.copy(), judge.limits.copy(), told.kind, best)
+    return Cast(
+        form,
+        Scene(int(fresh), int(audited), int(judge.mixes), points),
+        features,
+        np.array(told.actions.eligible),
+        layout,
+        settings,
+        memory,
+        truth,
+        ANSWER_SIZE(limits, d),
+        ROOM_SIZE(limits, count) + LOOK_SIZE(size, count) + 3 * size + count + 16,
+        JUDGING_SIZE(m, count),
+    )
+
+
+def check_outcomes(policy: Any, world: Any) -> None:
+    """Refuse a world whose outcomes leave the range that a policy was promised."""
+    if getattr(policy, "bounded", False) and getattr(world, "outcomes", "") == "gaussian":
+        raise InvalidProblem(
+            f"the world's outcomes are 'gaussian' and {type(policy).__name__} takes them to lie in [0, 1]; give `noise`"
+        )
+
+
+def prepare(audit: Ints, form: Form, limits: int) -> None:
+    """Mark what a policy says nothing of: no interval, or no promise to hope for enough in every round."""
+    learns = form.rule != STAY
+    audit[MISSED + (1 + limits if learns else 0) :] = UNKNOWN
+    if not learns or form.sampled:
+        audit[HOPELESS] = UNKNOWN
 
 
 class Compiled:
     """A compiled run that can be continued."""
 
     def __init__(self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int) -> None:
-        if not plays(policy, judge.world):
-            by = f" with method {policy.method!r}" if isinstance(policy, OPLB) else ""
-            raise InvalidProblem(
-                f"backend='cpu' cannot play {type(policy).__name__}{by} in a {type(judge.world).__name__} like this; "
-                "backend='python' plays anything with start, decide and learn"
-            )
-        self.policy, self.judge, self.trace = policy, judge, trace
-        self.seed, self.run = seed, run
-        world, constraints = judge.world, constraints_of(policy, judge.world)
-        if isinstance(world, LinearWorld):
-            self.stage = stage_for(judge, world)
-            if type(policy) is not AlwaysSafe:
-                self.player = player_for(policy, world)
-        elif isinstance(world, ArmsWorld) and type(policy) is not AlwaysSafe:
-            self.bandit = bandit_for(policy, judge, world)
-        self.room = room_for(judge, count_of(world), constraints)
-        if isinstance(world, TableWorld):
-            self.listing = listing_for(policy, judge, world)
-            self.room = listed_room(self.room, self.listing)
+        cast = cast_for(policy, judge, trace.audit.size > 0)
+        self.cast, self.trace, self.seed, self.run = cast, trace, seed, run
+        m = judge.world.costs
+        self.own = (np.zeros(cast.answer), np.zeros(cast.scratch), np.zeros(cast.judging))
+        self.few = (np.zeros(m + 2, dtype=np.int64), np.zeros(1 + m), np.zeros(1 + m))
         if trace.audit.size:
-            prepare(trace.audit, policy, constraints)
-            filled(self.room, judge)
+            prepare(trace.audit, cast.form, int(cast.layout[LIMITS]))
 
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
-        room, trace, judge, where = self.room, self.trace, self.judge, (self.seed, self.run, first, last)
-        audited = trace.audit.size > 0
-        if type(self.policy) is AlwaysSafe:
-            if isinstance(judge.world, ArmsWorld):
-                best = judge.best(judge.world.actions)
-                play_safe_arm(trace, best, judge.safe_means, judge.limits, first, last)
-            else:
-                play_safe(self.stage, room, trace, judge.mixes, *where)
-        elif isinstance(judge.world, ArmsWorld):
-            arms_loop(audited)(self.bandit, room, trace, room.true_flat, *where)
-        elif isinstance(judge.world, TableWorld):
-            listed_loop(audited)(self.listing, room, trace, *where)
-        else:
-            fresh = self.stage.fresh
-            mixes = draws_mixtures(self.policy, judge)
-            loop = mixtures_loop(fresh, audited) if mixes else rays_loop(self.player.sampled, fresh, audited)
-            loop(self.player, self.stage, room, trace, judge.mixes, *where)
-
-
-def draws_mixtures(policy: Any, judge: Judge) -> bool:
-    """Say whether a linear policy draws from mixtures, rather than playing points on rays."""
-    return type(policy) is OPLB or (type(policy) is DOSLB and judge.mixes)
-
-
-def count_of(world: Any) -> int:
-    """Return how many actions are listed in a round."""
-    actions = world.actions
-    return int(actions.count) if isinstance(actions, Fresh) else len(actions)
-
-
-def eligible_in(world: Any) -> Flags:
-    """Return which of a world's actions are on offer, as an array of the loops' own; empty: all."""
-    actions = world.actions
-    return np.empty(0, dtype=np.bool_) if isinstance(actions, Fresh) else np.array(actions.eligible)
-
-
-def room_for(judge: Judge, count: int, constraints: int) -> Room:
-    """Return work space for a policy with this many constraints of its own."""
-    m = judge.world.costs
-    d = judge.world.parameters.shape[1] if isinstance(judge.world, LinearWorld) else 0
-    return Room(
-        np.zeros(sheet_size(d, constraints, count)),
-        np.zeros(linear.work_size(d, m, count)),
-        np.zeros(odds_size(m, count)),
-        np.zeros(m + 2, dtype=np.int64),
-        np.zeros(odds_size(m, count)),
-        np.zeros(m + 2, dtype=np.int64),
-        np.zeros(1 + m),
-        np.zeros(1 + m),
-        eligible_in(judge.world),
-        np.zeros((1 + m, count)),
-    )
-
-
-def prepare(audit: Ints, policy: Any, constraints: int) -> None:
-    """Mark what a policy says nothing of: no interval, or no promise to hope for enough in every round."""
-    learns = type(policy) is not AlwaysSafe
-    audit[MISSED + (1 + constraints if learns else 0) :] = UNKNOWN
-    if not learns or type(policy) is SafeLTS:
-        audit[HOPELESS] = UNKNOWN
-
-
-def filled(room: Room, judge: Judge) -> Room:
-    """Write the true means of the candidates into the work space, where they are always the same."""
-    world = judge.world
-    if isinstance(world, ArmsWorld | TableWorld):
-        room.truths[:] = world.table * judge.signs[:, None]
-    elif isinstance(world, LinearWorld) and not isinstance(world.actions, Fresh):
-        signed = world.parameters * judge.signs[:, None]
-        fill_truths(signed, np.ascontiguousarray(world.actions.features), room.means, room.truths)
-    return room
-
-
-def constraints_of(policy: Any, world: World) -> int:
-    """Return how many costs a policy has limits for."""
-    if type(policy) is AlwaysSafe:
-        return 0
-    if isinstance(world, LinearWorld) and type(policy) is LinUCB:
-        return int(policy.settings(world.parameters.shape[1])[0][1])
-    return int(policy.flags[1])
-
-
-def turning(signs: Floats) -> Floats:
-    """Return the signs if any of them turns something around."""
-    return signs if np.any(signs < 0.0) else signs[:0]
-
-
-def stage_for(judge: Judge, world: LinearWorld) -> Stage:
-    """Return where a linear policy plays."""
-    fresh = isinstance(world.actions, Fresh)
-    features = np.zeros((count_of(world), world.parameters.shape[1]))
-    if not isinstance(world.actions, Fresh):
-        features[:] = world.actions.features
-    return Stage(
-        features,
-        fresh,
-        Truth(world.parameters.copy(), world.noise.copy(), world.kind),
-        np.array(judge.safe),
-        turning(judge.signs),
-        world.parameters * judge.signs[:, None],
-        judge.safe_means,
-        judge.limits.copy(),
-        0.0 if fresh else judge.best(world.actions),
-    )
-
-
-def player_for(policy: Any, world: LinearWorld) -> Player:
-    """Return a linear policy as its kernels see it."""
-    inflation = INFLATIONS[policy.inflation] if type(policy) is SafeLTS else 0
-    policy.fitting(world.actions_in(Draw()))  # refuse here what play by hand refuses
-    memory = policy.start().memory
-    if type(policy) is LinUCB:
-        flags, numbers = policy.settings(world.parameters.shape[1])
-        memory = policy.memory(policy.start(), flags, numbers)
-    else:
-        flags, numbers = policy.flags, policy.numbers
-    if not isinstance(world.actions, Fresh):
-        memory = following(world.actions.features, flags, numbers, memory)
-    return Player(type(policy) is SafeLTS, flags, numbers, memory, inflation)
-
-
-def bandit_for(policy: Any, judge: Judge, world: ArmsWorld) -> Bandit:
-    """Return a policy over arms as its kernels see it, and the arms as they are."""
-    constrained = type(policy) is OPB
-    if policy.bounded and world.outcomes == "gaussian":
-        raise InvalidProblem(
-            f"the world's outcomes are 'gaussian' and {type(policy).__name__} takes them to lie in [0, 1]; give `noise`"
-        )
-    return Bandit(
-        constrained,
-        policy.flags,
-        policy.numbers,
-        policy.start().memory,
-        world.table.copy(),
-        world.noise.copy(),
-        world.kind,
-        turning(judge.signs),
-        judge.limits.copy(),
-        -1 if judge.safe is None else judge.safe,
-        float(judge.safe_means[0]),
-        judge.best(world.actions),
-    )
-
-
-def listing_for(policy: KernelOPLB, judge: Judge, world: TableWorld) -> Listing:
-    """Return a kernel policy and the listed actions, all of which its memory follows and has room for."""
-    features = np.array(policy.fitting(world.actions).features)  # refuse here what play by hand refuses
-    memory = started(policy.flags, policy.numbers, min(policy.capacity, len(features) + 1))
-    return Listing(
-        policy.flags,
-        policy.numbers,
-        following_listed(world.actions.features, policy.flags, policy.numbers, memory),
-        features,
-        np.column_stack([world.table, world.means(judge.safe)]),
-        world.noise.copy(),
-        world.kind,
-        turning(judge.signs),
-        judge.limits.copy(),
-        judge.best(world.actions),
-    )
-
-
-def listed_room(room: Room, listing: Listing) -> Room:
-    """Return work space for a kernel policy on listed actions."""
-    (count, d), m = listing.features.shape, listing.thresholds.size
-    return room._replace(
-        sheet=np.zeros(sheet_size(d, m, count)),
-        work=np.zeros(kernel_oplb.work_size(int(listing.memory[2]), m, count)),
-    )
+        cast = self.cast
+        told = (cast.features, cast.eligible, cast.layout, cast.settings, cast.memory)
+        where = (self.seed, self.run, first, last)
+        play_for(cast.form, cast.scene)(*told, *self.own, *self.few, cast.world, self.trace, *where)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.best import best_in_list, best_mixture_of, best_on_rays
-from stagewise.kernels.blend import named_odds, odds_size
+from stagewise.kernels.bounds import few_size
 from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.policy import check_verbs
@@ -22,6 +22,7 @@ from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 from stagewise.worlds.world import World
 
+BEST_ON_RAYS = named(best_on_rays)
 OURS = (LinearWorld, ArmsWorld, TableWorld)
 ASKED = ("costs", "actions_in", "means", "outcome", "description")  # of a world of someone's own
 
@@ -48,23 +49,17 @@ class Judge:
 
     def best(self, actions: Any) -> float:
         """Return the largest expected reward that this round's actions allowed under the thresholds."""
-        if not isinstance(self.world, LinearWorld):
-            known = self.world.table if isinstance(self.world, ArmsWorld | TableWorld) else None
-            own = self.listed_means(actions) if known is None else known[:, offered(actions)]
-            table = own * self.signs[:, None]
-            return best_mixture(table, self.safe_means, self.limits) if self.limits.size else float(table[0].max())
         if not actions.listed:
             costs = (self.world.parameters * self.signs[:, None])[1 : 1 + self.limits.size]
             return best_point(actions, self.world.parameters[0], costs, self.limits)
-        parameters, work = self.world.parameters * self.signs[:, None], np.empty(self.signs.size)
-        features = actions.features[offered(actions)]
-        features.flags.writeable = False  # kernels are compiled once, for arrays that nobody writes to
-        if not self.mixes:
-            return best_on_rays(features, parameters, self.safe_means, self.limits, work)
-        if self.limits.size == 0:
-            return best_in_list(features, parameters, work)
-        table = np.array([self.signed(self.world.means(row)) for row in features]).T
-        return best_mixture(np.ascontiguousarray(table), self.safe_means, self.limits)
+        truths = np.column_stack([self.truths(actions)[:, offered(actions)], self.safe_means])
+        return best_blend(truths, self.limits) if self.mixes else BEST_ON_RAYS(truths, self.limits)
+
+    def truths(self, actions: Any) -> Floats:
+        """Return the true means (1 + m, K) of all that is listed, signed."""
+        if isinstance(self.world, ArmsWorld | TableWorld):
+            return self.world.table * self.signs[:, None]
+        return self.listed_means(actions) * self.signs[:, None]
 
     def listed_means(self, actions: Any) -> Floats:
         """Return the true means (1 + m, K) of what a world of someone's own lists."""
@@ -73,7 +68,7 @@ class Judge:
                 f"the world's actions are {type(actions).__name__}; a world of one's own lists them as Arms, Finite or "
                 "Rays, since regret is measured against the best mixture of what is listed"
             )
-        return np.column_stack([self.means(actions.at(int(i))) for i in np.arange(actions.count)[offered(actions)]])
+        return np.column_stack([self.means(actions.at(int(i))) for i in range(actions.count)])
 
 
 def offered(actions: ActionSet) -> Any:
@@ -81,13 +76,11 @@ def offered(actions: ActionSet) -> Any:
     return actions.eligible if actions.eligible.size else slice(None)
 
 
-def best_mixture(means: Floats, safe: Floats, limits: Floats) -> float:
-    """Return the largest expected reward of a mixture of actions with true means (1 + m, K) under the limits."""
-    m, count = limits.size, means.shape[1]
-    odds = named(named_odds)(m, count, np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64))
-    odds.hoped[:], odds.dearest[:] = means[0], means[1:]
-    odds.safe_hoped[0], odds.safe_dearest[:] = safe[0], safe[1:]
-    return best_mixture_of(odds, limits)
+def best_blend(truths: Floats, limits: Floats) -> float:
+    """Return the largest expected reward of a mixture of actions with true means (1 + m, K + 1), the safe one last."""
+    m, row = limits.size, truths.shape[1]
+    rule, few = np.empty((3 + 2 * m, row)), np.empty(few_size(m))
+    return best_mixture_of(truths, limits, rule, few, np.empty(m + 2), np.empty(m + 2, dtype=np.int64))
 
 
 def judge(policy: Any, world: World) -> Judge:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN, watch, weigh_hope
-from stagewise.kernels.promise import WARMING
+from stagewise.kernels.rules.promise import WARMING
 from stagewise.kernels.trace import Trace, note
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.lclucb import ROFUL

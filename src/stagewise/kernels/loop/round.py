@@ -40,11 +40,11 @@ STAY, RAYS, MIXTURE = 0, 1, 2
 class Form(NamedTuple):
     """What a round is compiled for."""
 
-    ridge: int  # 1: some signals are linear,
-    arms: int  # arm by arm,
-    space: int  # or in a reproducing-kernel space
-    rule: int  # RAYS, MIXTURE, or STAY: always the safe action
-    sampled: int  # 1: the reward is sampled
+    ridge: int = 0  # 1: some signals are linear,
+    arms: int = 0  # arm by arm,
+    space: int = 0  # or in a reproducing-kernel space
+    rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
+    sampled: int = 0  # 1: the reward is sampled
 
 
 class Round(NamedTuple):

@@ -1,0 +1,58 @@
+"""What ridge regressions believe, as functions of an action: linear estimates, and the norms of their widths."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints, named
+from stagewise.kernels.layout import FEATURES, PARTS, part_of
+from stagewise.kernels.signals.radius import radius
+from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, tables_of, told
+
+PART_OF, TABLES, TOLD = named(part_of), named(tables_of), named(told)
+
+
+class Regression(NamedTuple):
+    """One regression of k signals: mean of x within <x, e> ± β ‖W x‖."""
+
+    estimates: Floats  # (k, d) e of every signal
+    norm: Floats  # (n, d) W
+    radii: Floats  # (k,) β
+
+
+class Belief(NamedTuple):
+    """What is believed of the reward and of the costs; one regression may serve both."""
+
+    reward: Floats  # (d,)
+    costs: Floats  # (m, d)
+    reward_norm: Floats  # (n, d)
+    cost_norm: Floats  # (n, d) the same array where one regression serves both
+    reward_radius: float
+    cost_radii: Floats  # (m,)
+
+
+def believed(layout: Ints, settings: Floats, memory: Floats) -> Belief:
+    """Return what settings and memory of a linear policy say of an action."""
+    found = [regression(layout, settings, memory, which) for which in range(layout[PARTS])]
+    first, last = found[0], found[-1]
+    if first is last:
+        return Belief(
+            first.estimates[0], first.estimates[1:], first.norm, first.norm, float(first.radii[0]), first.radii[1:]
+        )
+    return Belief(first.estimates[0], last.estimates, first.norm, last.norm, float(first.radii[0]), last.radii)
+
+
+def regression(layout: Ints, settings: Floats, memory: Floats, which: int) -> Regression:
+    """Return one part; with z = Z x the coordinates that are learned, e = Zᵀθ̂ + the known share, and W = T Z."""
+    part, d = PART_OF(layout, memory, which), int(layout[FEATURES])
+    tables, declared, n, at = TABLES(part, memory), TOLD(part, settings), part.size, part.settings
+    root, fits, tally = np.tril(tables.own[:n]), tables.own[n:], tables.tally
+    reach = tally[TAKEN] * settings[at + 1] ** 2
+    rows = zip(declared.noise, declared.bound, declared.confidence, strict=True)
+    radii = [radius(part.radius, r, s, settings[at], c, tally[LOG_DET], n, reach) for r, s, c in rows]
+    if not part.reflected:
+        return Regression(fits.copy(), root, np.array(radii))
+    reflector, unit = settings[at + 3 : at + 3 + d], settings[at + 2]
+    reflection = np.eye(d) - 2.0 * np.outer(reflector, reflector)
+    coordinates, share = reflection[:n], reflection[n] * unit
+    return Regression(fits @ coordinates + np.outer(declared.known, share), root @ coordinates, np.array(radii))

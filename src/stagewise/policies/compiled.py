@@ -1,0 +1,218 @@
+"""What all policies on compiled kernels share: settings and memory as arrays, and the verbs on them.
+
+A policy says which models its signals have (`parts`) and which rule chooses (`form`); the rest follows.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.answer import answer_size
+from stagewise.kernels.bounds import Room, room_in, room_size
+from stagewise.kernels.compile import Flags, Floats, Ints, named
+from stagewise.kernels.layout import (
+    ARMS,
+    FIELDS,
+    FIRST_PART,
+    FIRST_PLACE,
+    FOLLOWED,
+    NEVER,
+    PARTS,
+    ROOM,
+    SPACE,
+    known_actions,
+    memory_size,
+    part_size,
+)
+from stagewise.kernels.loop.memory import keeping_for
+from stagewise.kernels.loop.round import Form, round_for
+from stagewise.kernels.rules.promise import DISPUTED
+from stagewise.kernels.signals.look import look_size
+from stagewise.models.part import Modelled
+from stagewise.policies.contradictions import explained
+from stagewise.policies.learning import Learning
+from stagewise.policies.policy import Played, State
+from stagewise.problem.thresholds import Thresholds
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+
+ROOM_IN, KNOWN_IN, MEMORY_SIZE, PART_SIZE = named(room_in), named(known_actions), named(memory_size), named(part_size)
+ANSWER_SIZE = cache(named(answer_size))
+ROOM_SIZE, LOOK_SIZE = cache(named(room_size)), cache(named(look_size))
+
+
+class Seen(NamedTuple):
+    """What a kernel made of a round."""
+
+    code: int  # the candidate played, or minus the reason for the safe action
+    answer: Floats
+    scratch: Floats
+    layout: Ints
+    settings: Floats
+    features: Floats  # (K, d)
+    eligible: Flags
+
+    @property
+    def room(self) -> Room:
+        """What was believed of the candidates, and what the rule made of it."""
+        return ROOM_IN(self.layout, len(self.features), self.scratch)
+
+
+def assembled(head: Sequence[int], promise: Floats, safe: Floats, parts: Sequence[Modelled]) -> tuple[Ints, Floats]:
+    """Return the layout and the settings of a policy: `head` is switches, sampling and home (see `kernels.layout`)."""
+    switches, sampling, home = head
+    limits, place = (promise.size - 3) // 3, promise.size + safe.size
+    whole, numbers = [limits, len(parts), switches, safe.size, sampling, home], [promise, safe]
+    for part in parts:
+        whole += [*part.whole, place]
+        numbers.append(part.numbers)
+        place += part.numbers.size
+    return np.array(whole, dtype=np.int64), np.concatenate(numbers)
+
+
+@cache
+def starting(form: Form) -> Any:
+    """Return what begins a memory, as plain Python: it runs once, and need not be compiled."""
+    return named(keeping_for(form.ridge, form.arms, form.space).start)
+
+
+class CompiledPolicy(Learning):
+    """A policy whose rounds are kernels."""
+
+    form: Form
+    layout: Ints
+    settings: Floats
+    thresholds: Thresholds
+
+    def arrays(self, dimension: int) -> tuple[Ints, Floats]:
+        """Return layout and settings; a policy that knows no dimension beforehand has them for each."""
+        return self.layout, self.settings
+
+    def form_for(self, actions: Any) -> Form | None:
+        """Return how compiled loops play this policy on listed actions; None: they do not."""
+        return self.form
+
+    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
+        """Return the memory that a compiled run begins with: it follows actions that are always the same."""
+        self.fitting(offered)  # refuse here what play by hand refuses
+        state = self.start()
+        if not fresh:
+            state = self.following(state, features)
+        return self.memory_of(state, *self.arrays(features.shape[1]))
+
+    def fitting(self, listed: Any) -> Any:
+        """Return the action set if this policy can choose from it."""
+        return listed
+
+    @property
+    def first_room(self) -> int:
+        """Basis points that a new memory has room for."""
+        return 0
+
+    def start(self) -> State:
+        """Return the memory of a policy that has seen nothing."""
+        return State(self.begun(self.layout, self.settings))
+
+    def begun(self, layout: Ints, settings: Floats) -> Floats:
+        """Return an empty memory."""
+        memory = np.empty(MEMORY_SIZE(layout, 0, self.first_room))
+        starting(self.form)(layout, settings, self.first_room, memory, np.empty(0))
+        return memory
+
+    def memory_of(self, state: State, layout: Ints, settings: Floats) -> Floats:
+        """Return a state's memory."""
+        return state.memory
+
+    def seen(self, form: Form, state: State, features: Floats, eligible: Flags, draw: Draw) -> Seen:
+        """Play a round on these candidates (K, d)."""
+        layout, settings = self.arrays(features.shape[1])
+        memory, count, m = self.memory_of(state, layout, settings), len(features), self.thresholds.values.size
+        answer = np.empty(ANSWER_SIZE(m, features.shape[1]))
+        scratch = np.empty(ROOM_SIZE(m, count) + LOOK_SIZE(learned(layout, memory), count))
+        decide = round_for(form).decide
+        code = decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
+        return Seen(int(code), answer, scratch, layout, settings, features, eligible)
+
+    def follow(self, state: State, decision: Decision) -> State:
+        """Follow the first candidates that are ever offered, until others are."""
+        if decision.offered is None:
+            return state
+        return self.following(self.own(state), self.logged(decision.offered))
+
+    def following(self, state: State, offered: Any) -> State:
+        """Return the memory after candidates were offered: following them if they are the first, else none any more."""
+        layout, settings = self.arrays(offered.shape[1])
+        memory = self.memory_of(state, layout, settings)
+        known = KNOWN_IN(layout, settings, memory).followed
+        if memory[FOLLOWED] == NEVER or np.array_equal(offered, known):
+            return State(memory)
+        return State(self.changed(layout, settings, memory, offered if len(known) == 0 else offered[:0], memory[ROOM]))
+
+    def changed(self, layout: Ints, settings: Floats, memory: Floats, chosen: Floats, room: float) -> Floats:
+        """Return the same memory following these candidates, with this room."""
+        changed = np.empty(MEMORY_SIZE(layout, len(chosen), int(room)))
+        work = np.empty(2 * max(learned(layout, memory), 1))
+        keeping_for(self.form.ridge, self.form.arms, self.form.space).change(
+            chosen, layout, settings, memory, int(room), changed, work
+        )
+        return changed
+
+    def take(self, state: State, played: Played, values: Floats) -> State:
+        """Take in what was seen with an action, in place where there is room."""
+        features, index = self.located(played)
+        layout, settings = self.arrays(features.size)
+        memory = self.roomy(layout, settings, self.memory_of(state, layout, settings))
+        size, followed = learned(layout, memory), max(int(memory[FOLLOWED]), 0) + 1
+        work = np.empty(3 * size + followed + 8 + values.size)
+        round_for(self.form).learn(features, index, played.step, values, layout, settings, memory, work)
+        return State(memory)
+
+    def located(self, played: Played) -> tuple[Floats, int]:
+        """Return the features of what was played, and its index."""
+        return played.action, played.ray
+
+    def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
+        """Return the memory, with more room where the next observation may need it."""
+        return memory
+
+    def fits(self, memory: Floats) -> bool:
+        """Say whether a memory can be this policy's."""
+        return fitting_memory(memory, self.layout, 0)
+
+    def explained(self, seen: Seen, state: State, decision: Decision) -> Decision:
+        """Return the decision; where its code disputes what was declared, with the fallback in words."""
+        if seen.code > -DISPUTED:
+            return decision
+        return decision._replace(
+            fallback=explained(seen.code, self.thresholds, seen.layout, seen.settings, state.memory)
+        )
+
+
+def learned(layout: Ints, memory: Floats) -> int:
+    """Return the largest number of coordinates that a part learns."""
+    largest = 0
+    for which in range(layout[PARTS]):
+        at = FIRST_PART + FIELDS * which
+        if layout[at] != ARMS:
+            largest = max(largest, int(memory[ROOM]) if layout[at] == SPACE else int(layout[at + 3]))
+    return largest
+
+
+def fitting_memory(memory: Floats, layout: Ints, most_room: int) -> bool:
+    """Say whether a memory can belong to a policy with this layout: its head is as it would be written."""
+    parts = int(layout[PARTS])
+    if memory.ndim != 1 or memory.size < FIRST_PLACE + parts:
+        return False
+    followed, room = memory[FOLLOWED], memory[ROOM]
+    if not (NEVER <= followed <= memory.size and 0 <= room <= most_room):  # false for NaN too
+        return False
+    if followed != int(followed) or room != int(room):
+        return False
+    if memory.size != MEMORY_SIZE(layout, int(followed), int(room)):
+        return False
+    places = [FIRST_PLACE + parts]
+    for which in range(parts - 1):
+        places.append(places[-1] + PART_SIZE(layout, which, int(followed), int(room)))
+    return bool(np.array_equal(memory[FIRST_PLACE : FIRST_PLACE + parts], places))

@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.layout import Part
 
 LINEAR, RBF, MATERN_12, MATERN_32, MATERN_52 = 0, 1, 2, 3, 4
 ENDLESS = 2**62
@@ -46,17 +47,14 @@ def similarity(kind: int, lengthscale: float, one: Floats, other: Floats) -> flo
 
 
 @kernel
-def rank_of(kind: int, dimension: int, safe_norm: float) -> int:
-    """Return the dimension of the space of k₀: linear functions, less one where a value is known."""
-    if kind != LINEAR:
-        return ENDLESS
-    return dimension - 1 if safe_norm > 0.0 else dimension
-
-
-@kernel
-def own_norm(covariance: Covariance, action: Floats) -> float:
-    """Return k(x, x)."""
-    return similarity(covariance.kind, covariance.lengthscale, action, action)
+def covariance_of(part: Part, settings: Floats, safe: Floats) -> Covariance:
+    """Name the kernel of a part (see `space` for its settings)."""
+    kind, lengthscale, norm, rank = part.similarity, settings[part.settings + 2], 0.0, ENDLESS
+    if part.anchored == 1:
+        norm = similarity(kind, lengthscale, safe, safe)
+    if kind == LINEAR:
+        rank = safe.size - 1 if norm > 0.0 else safe.size
+    return Covariance(kind, lengthscale, safe, norm, rank)
 
 
 @kernel
@@ -68,17 +66,16 @@ def tie_to_safe(covariance: Covariance, action: Floats) -> float:
 
 
 @kernel
-def share_of_known(covariance: Covariance, action: Floats) -> float:
+def share_of_known(covariance: Covariance, tie: float) -> float:
     """Return k(x, x₀)/k(x₀, x₀), the multiple of what is known at x₀ that is known at x: 1 at x₀, 0 if nothing is."""
-    if covariance.safe_norm == 0.0:
-        return 0.0
-    return tie_to_safe(covariance, action) / covariance.safe_norm
+    return 0.0 if covariance.safe_norm == 0.0 else tie / covariance.safe_norm
 
 
 @kernel
-def unknown_norm(covariance: Covariance, action: Floats, share: float) -> float:
+def unknown_norm(covariance: Covariance, action: Floats, tie: float) -> float:
     """Return k₀(x, x) ≥ 0."""
-    return max(own_norm(covariance, action) - share * tie_to_safe(covariance, action), 0.0)
+    own = similarity(covariance.kind, covariance.lengthscale, action, action)
+    return max(own - share_of_known(covariance, tie) * tie, 0.0)
 
 
 @kernel

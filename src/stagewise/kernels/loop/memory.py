@@ -7,6 +7,8 @@ from typing import NamedTuple
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import (
     ARMS,
+    FEATURES,
+    FOLLOWED,
     NEVER,
     PARTS,
     RIDGE,
@@ -20,6 +22,8 @@ from stagewise.kernels.layout import (
 )
 from stagewise.kernels.signals.arms import start_arms
 from stagewise.kernels.signals.ridge import follow_ridge, start_ridge
+from stagewise.kernels.signals.space import used_in
+from stagewise.kernels.signals.space_follow import copy_followed, copy_space, follow_space
 
 
 class Keeping(NamedTuple):
@@ -27,6 +31,7 @@ class Keeping(NamedTuple):
 
     start: Callable[..., None]
     change: Callable[..., None]
+    widen: Callable[..., None]
 
 
 @cache
@@ -69,7 +74,33 @@ def keeping_for(ridge: int, arms: int, space: int) -> Keeping:
                 copy_space(layout, old, new, memory, changed)
                 follow_space(layout, new, features, settings, changed, work)
 
-    return Keeping(start, change)
+    @kernel
+    def widen(layout: Ints, memory: Floats, room: int, changed: Floats) -> None:
+        """Write the same memory, following the same candidates, with room for more basis points."""
+        set_out(layout, changed, int(memory[FOLLOWED]), room)
+        count = max(int(memory[FOLLOWED]), 0) * layout[FEATURES]
+        copy(memory, memory.size - count, changed, changed.size - count, count)
+        for which in range(layout[PARTS]):
+            old, new = part_of(layout, memory, which), part_of(layout, changed, which)
+            if space and new.kind == SPACE:
+                copy_space(layout, old, new, memory, changed)
+                copy_followed(layout, old, new, memory, changed)
+            elif ridge or arms:
+                size = part_size(layout, which, int(memory[FOLLOWED]), room)
+                copy(memory, old.memory, changed, new.memory, size)
+
+    return Keeping(start, change, widen)
+
+
+@kernel
+def fullest(layout: Ints, memory: Floats) -> int:
+    """Return the most basis points that a part of this memory has in use; without such a part, 0."""
+    most = 0
+    for which in range(layout[PARTS]):
+        part = part_of(layout, memory, which)
+        if part.kind == SPACE:
+            most = max(most, used_in(part, memory))
+    return most
 
 
 @kernel

@@ -31,6 +31,8 @@ from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
 from stagewise.kernels.signals.look import look_ridge, recall_ridge
 from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
 from stagewise.kernels.signals.sampling import sample
+from stagewise.kernels.signals.space import learn_space, neglected_in
+from stagewise.kernels.signals.space_look import look_space
 from stagewise.kernels.signals.watch import mistold_regression, note_safe, overrun, same
 
 

@@ -1,0 +1,68 @@
+"""What is kept of candidates that come back, in a kernel regression; and the same regression with more room."""
+
+from stagewise.kernels.compile import Floats, Ints, kernel
+from stagewise.kernels.layout import Part, known_actions
+from stagewise.kernels.signals.ridge import fill_image, tables_of, told
+from stagewise.kernels.signals.similarity import covariance_of, share_of_known, tie_to_safe
+from stagewise.kernels.signals.space import basis_of, locate, used_in
+
+
+@kernel
+def follow_space(layout: Ints, part: Part, features: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
+    """Write what is kept of K candidates and of the safe action from now on; `work` is (2u,)."""
+    n, k, count, size, tables = part.size, part.count, features.shape[0], used_in(part, memory), tables_of(part, memory)
+    own, rows, basis, known = tables.own, tables.rows, basis_of(layout, part, memory), told(part, settings).known
+    safe = known_actions(layout, settings, memory).safe
+    covariance, coordinates, image = covariance_of(part, settings, safe), work[:size], work[size : 2 * size]
+    for candidate in range(count + 1):
+        action, form = features[candidate] if candidate < count else safe, 0.0
+        tie = tie_to_safe(covariance, action)
+        basis.residuals[candidate] = locate(covariance, basis, action, tie, coordinates)
+        fill_image(own, coordinates, image)
+        for i in range(size):
+            basis.places[i, candidate] = coordinates[i]
+            rows[i, candidate] = image[i]
+            form += image[i] * image[i]
+        rows[n + k, candidate] = form
+        for signal in range(k):
+            total = share_of_known(covariance, tie) * known[signal]
+            for i in range(size):
+                total += own[n + signal, i] * coordinates[i]
+            rows[n + signal, candidate] = total
+
+
+@kernel
+def copy_table(source: Floats, target: Floats) -> None:
+    """Copy a table into the corner of one that is as large, or larger."""
+    for row in range(source.shape[0]):
+        for i in range(source.shape[1]):
+            target[row, i] = source[row, i]
+
+
+@kernel
+def copy_space(layout: Ints, old: Part, new: Part, memory: Floats, changed: Floats) -> None:
+    """Copy what was learned, into a part with as much room or more."""
+    tables, others = tables_of(old, memory), tables_of(new, changed)
+    basis, other, n = basis_of(layout, old, memory), basis_of(layout, new, changed), old.size
+    for i in range(tables.tally.size):
+        others.tally[i] = tables.tally[i]
+    copy_table(tables.own[:n], others.own)
+    copy_table(tables.own[n:], others.own[new.size :])
+    for i in range(basis.sums.size):
+        other.sums[i] = basis.sums[i]
+    copy_table(basis.points, other.points)
+    for i in range(n):
+        other.ties[i] = basis.ties[i]
+    copy_table(basis.root, other.root)
+
+
+@kernel
+def copy_followed(layout: Ints, old: Part, new: Part, memory: Floats, changed: Floats) -> None:
+    """Copy what is kept of the same candidates: made again it would not be the same to the bit."""
+    rows, others, n = tables_of(old, memory).rows, tables_of(new, changed).rows, old.size
+    basis, other = basis_of(layout, old, memory), basis_of(layout, new, changed)
+    copy_table(rows[:n], others)
+    copy_table(rows[n:], others[new.size :])
+    copy_table(basis.places, other.places)
+    for candidate in range(old.followed):
+        other.residuals[candidate] = basis.residuals[candidate]

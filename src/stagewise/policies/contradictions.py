@@ -7,10 +7,12 @@ from stagewise.kernels.layout import ARMS, HOME, PARTS, SPACE, Part, part_of
 from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of
 from stagewise.kernels.signals.arms import pulled, told_of_arms
 from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, tables_of, told
+from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.problem.thresholds import Thresholds
 
 PART_OF, TABLES, TOLD, PULLED, TOLD_OF_ARMS = map(named, (part_of, tables_of, told, pulled, told_of_arms))
+NEGLECTED = named(neglected_in)
 
 
 class Evidence(NamedTuple):

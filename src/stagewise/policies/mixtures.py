@@ -87,9 +87,7 @@ def table(seen: Seen, probabilities: Floats, thresholds: Thresholds, why: str) -
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]
     shown = [*mixed, *(i for i in first if i not in mixed and hoped[i] > -np.inf)][: max(5, len(mixed))]
     word = "action" if home < 0 else "arm"
-    rows = [
-        Row(f"{word} {i}", hoped[i], tuple(signs * dearest[:, i]), probabilities[i], i == code) for i in shown
-    ]
+    rows = [Row(f"{word} {i}", hoped[i], tuple(signs * dearest[:, i]), probabilities[i], i == code) for i in shown]
     safe = tuple(signs * dearest[:, -1])
     rows.append(Row("safe action", float(hoped[-1]), safe, float(probabilities[home]), code < 0))
     hidden = max(hidden_count(count, seen.eligible, len(shown)) - int(home >= 0), 0)

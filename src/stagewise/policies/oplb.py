@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.rules.promise import DISPUTED, NOT_FINITE, NOTHING_SAFE, WARMING
@@ -36,6 +34,7 @@ class OPLB(LinearPolicy):
     being that of the mean too; climbed and closed in until value and bound are `tolerance` apart, or `budget` programs
     were solved. `decision.gap` says what may be missing (docs/theory/oplb-in-three-grades.md).
 
+    >>> import numpy as np
     >>> from stagewise.problem.safe_action import SafeAction
     >>> policy = OPLB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
     >>> policy.decide(policy.start(), np.eye(2)).probabilities.round(6)  # of both actions, then of the safe one

@@ -14,8 +14,8 @@ from stagewise.kernels.signals.watch import farthest, least_noise
 from stagewise.models.functions import FunctionsModel
 from stagewise.policies.arms import eligible_arms, logged_arms
 from stagewise.policies.baseline import baseline_of
-from stagewise.policies.compiled import assembled
 from stagewise.policies.classes import Functions, fitting
+from stagewise.policies.compiled import assembled
 from stagewise.policies.contradictions import Evidence, words_for
 from stagewise.policies.learning import Learning, check_unit_range
 from stagewise.policies.listed import listed_of

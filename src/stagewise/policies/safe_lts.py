@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from stagewise.kernels.loop.round import RAYS, Form
 from stagewise.kernels.signals.sampling import AUTHORS, PLAIN, THEORY
 from stagewise.policies.linear import LinearPolicy
@@ -26,6 +24,7 @@ class SafeLTS(LinearPolicy):
     "theory" (1 + 2LS/(τ − c₀), what its authors' regret proof needs; that is for x₀ = 0 and equal noises), "none" (1;
     as safe, no regret proof, often better) or "authors" (√n/min(1, τ), what the published experiments used).
 
+    >>> import numpy as np
     >>> from stagewise.problem.safe_action import SafeAction
     >>> policy = SafeLTS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
     >>> policy.decide(policy.start(), np.eye(2), Draw(seed=1)).dearest.round(6)

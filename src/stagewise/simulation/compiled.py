@@ -4,13 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
 from stagewise.kernels.answer import answer_size
+from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
 from stagewise.kernels.bounds import room_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import LIMITS
 from stagewise.kernels.loop.play import Scene, World, judging_size, play_for
-from stagewise.kernels.loop.round import MIXTURE, RAYS, STAY, Form
+from stagewise.kernels.loop.round import RAYS, STAY, Form
 from stagewise.kernels.signals.look import look_size
 from stagewise.kernels.trace import Trace
 from stagewise.policies.compiled import learned

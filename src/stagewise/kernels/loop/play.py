@@ -120,8 +120,6 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
             if not stays:
                 fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
                 place = ELSEWHERE if fresh or t == 0 else max(code, -1)  # what is offered first is not followed yet
-                absorb(
-                    action, code, place, answer[STEP], not fresh, values, layout, settings, memory, work
-                )
+                absorb(action, code, place, answer[STEP], not fresh, values, layout, settings, memory, work)
 
     return play

@@ -35,7 +35,6 @@ from stagewise.kernels.signals.space import learn_space, neglected_in
 from stagewise.kernels.signals.space_look import look_space
 from stagewise.kernels.signals.watch import mistold_regression, note_safe, overrun, same
 
-
 STAY, RAYS, MIXTURE = 0, 1, 2
 
 
@@ -125,7 +124,16 @@ def round_for(form: Form) -> Round:
         if mixes:
             lottery = uniform(seed, run, round_, POLICY, 0)
             code = choose_mixture(
-                layout, settings, bounds, eligible, doubt, rule, few, written.shares, written.places, lottery,
+                layout,
+                settings,
+                bounds,
+                eligible,
+                doubt,
+                rule,
+                few,
+                written.shares,
+                written.places,
+                lottery,
                 answer,
             )
             for i in range(action.size):

@@ -18,7 +18,6 @@ from stagewise.kernels.rules.promise import (
     ceiling_of,
     has,
     safe_cost,
-    safe_hope,
     threshold_of,
     weigh,
 )
@@ -36,7 +35,12 @@ def fill_odds(layout: Ints, settings: Floats, bounds: Floats, factors: Floats, r
     for action in range(safe + 1):
         hoped[action] = 0.0
     for j in range(m):
-        ceiling, factor, centre, half = ceiling_of(layout, settings, j), factors[j], bounds[1 + j, CENTRE], bounds[1 + j, HALF]
+        ceiling, factor, centre, half = (
+            ceiling_of(layout, settings, j),
+            factors[j],
+            bounds[1 + j, CENTRE],
+            bounds[1 + j, HALF],
+        )
         dearest, cheapest = rule[COSTS + j], rule[COSTS + m + j]
         for action in range(safe + 1):
             hoped[action] = max(hoped[action], factor * half[action])

@@ -106,7 +106,12 @@ def fill_plausible_steps(layout: Ints, settings: Floats, bounds: Floats, steps: 
     for ray in range(safe):
         steps[ray] = 1.0
     for j in range(layout[LIMITS]):
-        limit, centre, half, cross = limit_of(layout, settings, j), bounds[1 + j, CENTRE], bounds[1 + j, HALF], bounds[1 + j, CROSS]
+        limit, centre, half, cross = (
+            limit_of(layout, settings, j),
+            bounds[1 + j, CENTRE],
+            bounds[1 + j, HALF],
+            bounds[1 + j, CROSS],
+        )
         first, first_half = centre[safe], scale * half[safe]
         if first_half == 0.0:
             for ray in range(safe):
@@ -114,7 +119,9 @@ def fill_plausible_steps(layout: Ints, settings: Floats, bounds: Floats, steps: 
         else:
             for ray in range(safe):
                 if centre[ray] - scale * half[ray] > limit:
-                    step = last_crossing(first, centre[ray], first_half, scale * scale * cross[ray], scale * half[ray], limit)
+                    step = last_crossing(
+                        first, centre[ray], first_half, scale * scale * cross[ray], scale * half[ray], limit
+                    )
                     steps[ray] = min(steps[ray], step)
 
 
@@ -145,7 +152,14 @@ def fill_hoped(layout: Ints, bounds: Floats, factors: Floats, steps: Floats, hop
 
 @kernel
 def choose_ray(
-    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, doubt: int, rule: Floats, factors: Floats, answer: Floats
+    layout: Ints,
+    settings: Floats,
+    bounds: Floats,
+    eligible: Flags,
+    doubt: int,
+    rule: Floats,
+    factors: Floats,
+    answer: Floats,
 ) -> int:
     """Maximise the hoped reward over the safe action and the longest safe step on every ray; return the ray.
 

@@ -11,6 +11,7 @@ i ≥ 0, or ~k for the slack of row k; ~0 = -1 is the safe action.
 
 import math
 
+from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.rules.basis import (
     Basis,
     Program,
@@ -22,7 +23,6 @@ from stagewise.kernels.rules.basis import (
     step_until_empty,
     total,
 )
-from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.rules.pair import ROUNDING, SAFE, of
 from stagewise.kernels.rules.tie import TIE, first_best, tie_floor
 

@@ -43,7 +43,9 @@ def unit_radius(kind: int, pulls: float, confidence: float) -> float:
 
 
 @kernel
-def interval(kind: int, pulls: float, mean: float, squares: float, noise: float, low: float, confidence: float) -> Interval:
+def interval(
+    kind: int, pulls: float, mean: float, squares: float, noise: float, low: float, confidence: float
+) -> Interval:
     """Return where a mean may lie after n pulls: around the mean seen, or for numbers in [low, low + 1]."""
     if kind == KL:
         within = kl_interval(pulls, mean - low, confidence)

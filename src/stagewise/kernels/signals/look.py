@@ -19,7 +19,14 @@ def look_size(size: int, count: int) -> int:
 
 @kernel
 def gather(
-    part: Part, features: Floats, settings: Floats, known: Floats, first: int, last: int, columns: Floats, bounds: Floats
+    part: Part,
+    features: Floats,
+    settings: Floats,
+    known: Floats,
+    first: int,
+    last: int,
+    columns: Floats,
+    bounds: Floats,
 ) -> None:
     """Write the coordinates of candidates `first` to `last` side by side, and the known part of their estimates.
 
@@ -121,13 +128,19 @@ def squared_widths(
 
 
 @kernel
-def look_ridge(part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats) -> None:
+def look_ridge(
+    part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
+) -> None:
     """Write the bounds of any candidates, and of the safe action; `work` is (look_size,)."""
     n, k, count, known = part.size, part.count, features.shape[0], told(part, settings).known
     tables, row = tables_of(part, memory), count + 1
     own = tables.own
     forms, crosses, rest = work[:row], work[row : 2 * row], work[2 * row :]
-    columns, parts, image = rest[: n * BLOCK], rest[n * BLOCK : (n + 2) * BLOCK], rest[(n + 2) * BLOCK : (n + 2) * BLOCK + n]
+    columns, parts, image = (
+        rest[: n * BLOCK],
+        rest[n * BLOCK : (n + 2) * BLOCK],
+        rest[(n + 2) * BLOCK : (n + 2) * BLOCK + n],
+    )
     forms[count] = 0.0
     for signal in range(k):
         bounds[part.first + signal, CENTRE, count] = known[signal]
@@ -189,7 +202,11 @@ def fill_halves(
     for signal in range(part.count):
         noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
         own = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], part.size, reach)
-        beta, half, cross = own + bound * neglected, bounds[part.first + signal, HALF], bounds[part.first + signal, CROSS]
+        beta, half, cross = (
+            own + bound * neglected,
+            bounds[part.first + signal, HALF],
+            bounds[part.first + signal, CROSS],
+        )
         for candidate in range(row):
             half[candidate] = beta * forms[candidate]
         if part.anchored == 0:

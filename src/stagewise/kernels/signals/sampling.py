@@ -43,7 +43,9 @@ def sample(
     draws, shift, coordinates = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
     fill_normal(draws, seed, run, round_, POLICY)
     ridge, reach = settings[part.settings], tally[TAKEN] * settings[part.settings + 1] * settings[part.settings + 1]
-    beta = radius(part.radius, declared.noise[0], declared.bound[0], ridge, declared.confidence[0], tally[LOG_DET], n, reach)
+    beta = radius(
+        part.radius, declared.noise[0], declared.bound[0], ridge, declared.confidence[0], tally[LOG_DET], n, reach
+    )
     spread = beta * inflation(layout, settings, bounds, n)
     for i in range(n):
         draws[i] *= spread

@@ -75,7 +75,12 @@ def overrun(layout: Ints, settings: Floats, bounds: Floats) -> int:
     """Return whose lower bound is above its ceiling, or at an unknown safe action above its threshold; 0: none."""
     safe = bounds.shape[2] - 1
     for j in range(layout[LIMITS]):
-        ceiling, centre, half, above = ceiling_of(layout, settings, j), bounds[1 + j, CENTRE], bounds[1 + j, HALF], False
+        ceiling, centre, half, above = (
+            ceiling_of(layout, settings, j),
+            bounds[1 + j, CENTRE],
+            bounds[1 + j, HALF],
+            False,
+        )
         for candidate in range(safe + 1):
             above |= centre[candidate] - half[candidate] > ceiling
         if above:

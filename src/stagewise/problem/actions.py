@@ -59,19 +59,15 @@ class Listed(ActionSet):
 
     def __init__(self, features: ArrayLike) -> None:
         given, self.largest = table_of(features, "the actions", InvalidActions)
-        self.longest = None
-        self.features = frozen(given)
-        self.eligible = ALL
+        self.features, self.eligible, self.longest = frozen(given), ALL, None
 
     @classmethod
     def borrowed(cls, features: Any) -> Self:
         """Take an array as it is, without a copy: for one decision only."""
         listed = cls.__new__(cls)
         given, listed.largest = table_of(features, "the actions", InvalidActions)
-        listed.longest = None
-        listed.features = given.view()
+        listed.features, listed.eligible, listed.longest = given.view(), ALL, None
         listed.features.flags.writeable = False  # kernels are compiled once, for arrays that nobody writes to
-        listed.eligible = ALL
         return listed
 
     def only(self, chosen: ArrayLike) -> Self:

@@ -12,7 +12,6 @@ from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
-from stagewise.problem.convex import Convex
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
@@ -32,7 +31,7 @@ def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
         return f"no theorem with explicit constants is known for {type(policy).__name__}"
     if isinstance(policy, OPLB) and policy.method != "lp":
         return "the theorem's regret is then that of the linear program plus the gaps of all rounds"
-    if isinstance(world, LinearWorld) and isinstance(world.actions, Convex):
+    if isinstance(world, LinearWorld) and not world.actions.listed:
         return "on a convex set the theorem's regret also holds the gaps of all rounds"
     if (policy.safe_action.reward is None and not policy.safe_action.is_origin) or policy.thresholds.safe is None:
         return "the theorems with explicit constants are for a safe action whose reward and costs are known"

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.ceilings import bounds_of
 from stagewise.problem.checks import one_per
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import StagewiseError
+from stagewise.reports.promises import NOTHING, promise_of
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
@@ -21,7 +21,7 @@ SLIGHT = 1e-9
 
 def assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
     """Return each assumption in words, what was declared, what is so in this world, and whether it is kept."""
-    if isinstance(policy, AlwaysSafe) or getattr(policy, "thresholds", None) is None:
+    if promise_of(policy).learns == NOTHING or getattr(policy, "thresholds", None) is None:
         return []
     ours = type(world) in (LinearWorld, ArmsWorld, TableWorld)  # of others nothing but the safe action is known
     rows = [*noise_rows(policy, world), *size_rows(policy, world)] if ours else []

@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 from stagewise.reports import certificate_pictures as pictures
-from stagewise.reports.certificate import VERIFY
 from stagewise.reports.evidence import REFUTED, SUPPORTED
+from stagewise.reports.weighing import VERIFY
 
 STYLE = """
 :root { color-scheme: light; }

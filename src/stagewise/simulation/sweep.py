@@ -11,8 +11,8 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.simulate import collected, job_for, on_cuda
-from stagewise.worlds.world import World
+from stagewise.simulation.pairs import Family
+from stagewise.simulation.simulate import asked, collected, on_cuda
 
 TAKEN = ("comparison.md", "comparison.png", "sweep.md")
 
@@ -39,7 +39,7 @@ class Cell(NamedTuple):
 def sweep(
     *,
     policies: Mapping[str, Any],
-    worlds: Mapping[str, World],
+    worlds: Mapping[str, Family],
     thresholds: Iterable[float] | None = None,
     seeds: Iterable[int] = (0,),
     rounds: int,
@@ -51,7 +51,7 @@ def sweep(
     out: str | Path | None = None,
     progress: bool = True,
 ) -> dict[Cell, Result]:
-    """Simulate policies × worlds × thresholds × seeds and return every result by its `Cell`.
+    """Simulate policies × worlds (or families) × thresholds × seeds and return every result by its `Cell`.
 
     All runs are handed out together (`executor`, as for `simulate`), and each is what `simulate` would have played, to
     the bit. With `out` every finished run is kept there at once, and the same call continues where it was interrupted.
@@ -80,21 +80,19 @@ def sweep(
         raise InvalidProblem(
             f"thresholds is {shown(limits)} and seeds {shown(origins)}; both need entries, each one only once"
         )
-    jobs = {
-        cell: job_for(
+    told: dict[str, Any] = {"rounds": rounds, "record": record, "backend": backend, "audit": audit}
+    simulations = {
+        cell: asked(
             limited(players[cell.policy], cell.threshold),
             places[cell.world],
-            rounds,
             numbers,
-            cell.seed,
-            record,
-            backend,
-            audit,
-            None if place is None else place / cell.folder,
+            seed=cell.seed,
+            out=None if place is None else place / cell.folder,
+            **told,
         )
         for cell in cells
     }
-    return collected(jobs, executor, progress)
+    return collected(simulations, executor, progress)
 
 
 def entries(values: Any, what: str) -> list[Any]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.problem.actions import Arms, Rays
-from stagewise.problem.checks import number, shown
+from stagewise.problem.checks import number, shown, whole
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.polytope import Box, Polytope
@@ -33,33 +33,37 @@ def expected(decision: Any, actions: Any, judge: Judge, round_: int) -> Floats:
         raise InvalidProblem(f"the policy's decision in round {round_} cannot be judged: {error}") from None
     if decision.probabilities is None:
         return judge.means(decision.action)
-    chances = np.asarray(decision.probabilities)
-    total = np.zeros(judge.signs.size)
+    total, chances = np.zeros(judge.signs.size), np.asarray(decision.probabilities)
     for index in np.flatnonzero(chances):
         total += chances[index] * judge.means(place_of(int(index), actions, judge))
     return total
 
 
-def count_of(actions: Any) -> int:
-    """Return how many actions are listed; 0: a convex set without corners."""
-    if isinstance(actions, Box | Polytope):
-        return len(actions.vertices)
-    return 0 if isinstance(actions, Convex) else len(actions)
+def places_of(actions: Any) -> Any:
+    """Return what is listed, in order: arms, features, or the corners of a convex set that has some."""
+    if isinstance(actions, Convex):
+        return actions.vertices if isinstance(actions, Box | Polytope) else ()
+    return range(len(actions)) if isinstance(actions, Arms) else actions.features
 
 
 def place_of(index: int, actions: Any, judge: Judge) -> Any:
-    """Return what is listed under an index: an arm or features; the safe action under −1 and at the end of the list."""
-    if index in (-1, count_of(actions)):
-        return judge.safe
-    if isinstance(actions, Arms):
-        return index
-    return (actions.vertices if isinstance(actions, Box | Polytope) else actions.features)[index]
+    """Return what is listed under an index; the safe action under −1 and at the end of the list.
+
+    Refused is what was not eligible. The safe action always is.
+    """
+    places, eligible = places_of(actions), getattr(actions, "eligible", np.empty(0))
+    place = judge.safe if index in (-1, len(places)) else places[index]
+    if place is None:
+        raise InvalidProblem("it speaks of a safe action beside the list, and there is none")
+    if 0 <= index < eligible.size and not eligible[index] and not equal(place, judge.safe):
+        raise InvalidProblem(f"it gives action {index} a chance, which is not eligible in this round")
+    return place
 
 
 def chances_of(probabilities: Any, actions: Any, judge: Judge) -> Floats:
     """Return a mixture of the listed actions and the safe one beside them, or refuse what is none."""
     chances: Floats = np.asarray(probabilities)
-    count = count_of(actions)
+    count = len(places_of(actions))
     if chances.dtype.kind not in "fiu" or chances.shape != (count + 1,):
         raise InvalidProblem(
             f"it has probabilities of shape {chances.shape} and type {chances.dtype}; they must be {count + 1} "
@@ -71,17 +75,8 @@ def chances_of(probabilities: Any, actions: Any, judge: Judge) -> Floats:
             "the round is judged by the mixture's expectation"
         )
     for index in np.flatnonzero(chances):
-        check_offered(int(index), actions, judge)
+        place_of(int(index), actions, judge)
     return chances
-
-
-def check_offered(index: int, actions: Any, judge: Judge) -> None:
-    """Refuse what was not eligible; the safe action always is."""
-    place, eligible = place_of(index, actions, judge), getattr(actions, "eligible", np.empty(0))
-    if place is None:
-        raise InvalidProblem("it speaks of a safe action beside the list, and there is none")
-    if 0 <= index < eligible.size and not eligible[index] and not equal(place, judge.safe):
-        raise InvalidProblem(f"it gives action {index} a chance, which is not eligible in this round")
 
 
 def check_drawn(decision: Decision, chances: Floats, actions: Any, judge: Judge) -> None:
@@ -102,7 +97,6 @@ def check_played(decision: Decision, actions: Any, judge: Judge) -> None:
             raise InvalidProblem(f"it plays {told(decision.action)}, which lies outside the {type(actions).__name__}")
         return
     index = index_of(decision, actions)
-    check_offered(index, actions, judge)
     place = place_of(index, actions, judge)
     if isinstance(actions, Rays) and index >= 0:
         step = number(decision.step, "its step")
@@ -115,11 +109,8 @@ def check_played(decision: Decision, actions: Any, judge: Judge) -> None:
 
 def index_of(decision: Decision, actions: Any) -> int:
     """Return the index of what is played among the listed actions; −1: the safe action beside them."""
-    index, count = decision.index, count_of(actions)
-    whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
-    if not whole or not -1 <= index < count:
-        raise InvalidProblem(f"it has index {shown(index)}; it must be a whole number from -1 to {count - 1}")
-    return int(index)
+    last = len(places_of(actions)) - 1
+    return whole(decision.index, "its index", f"from -1 to {last}", -1, last)
 
 
 def check_equal(action: Any, place: Any, index: int) -> None:

@@ -11,7 +11,7 @@ from tests.simulation.certified import FIXED, POLICY
 
 import stagewise as sw
 from stagewise.reports.agreement import disagreements
-from stagewise.reports.weighing import Tally, Terms, told, weighed
+from stagewise.reports.evidence import Tally, Terms, told, weighed
 from stagewise.simulation.claim import terms_for
 from stagewise.simulation.verify import played_in
 

@@ -40,7 +40,7 @@ ACTIONS: Kinds = {
 }
 KERNELS: Kinds = {"rbf": RBF, "matern": Matern, "linear": LinearKernel}
 POLICY_KINDS: Kinds = {kind.__name__: kind for kind in (*POLICIES, KINDS["ROFUL"], KINDS["DOSLB"])}
-HIDDEN = {ArmsWorld: {"actions"}}  # settings that no file has
+HIDDEN: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that no file has
 
 
 class Strict(BaseModel):

@@ -15,7 +15,7 @@ from stagewise.reports.certificate_words import (
     shown,
     what_caution_cost,
 )
-from stagewise.reports.weighing import VERIFY
+from stagewise.reports.evidence import VERIFY
 
 STYLE = """
 :root { color-scheme: light; }

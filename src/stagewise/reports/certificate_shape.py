@@ -2,17 +2,18 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, ValidationError, conlist, create_model
 
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile
+from stagewise.reports.evidence import FORMAT, VERSION
 from stagewise.reports.findings import BARS, LEVELS
-from stagewise.reports.weighing import FORMAT, VERSION
 
 
-def table(optional: tuple[str, ...] = (), extra: Literal["forbid", "allow"] = "forbid", **fields: Any) -> Any:
+def table(fields: dict[str, Any], optional: Sequence[str] = (), extra: Literal["forbid", "allow"] = "forbid") -> Any:
     """Return a table of the file: these keys, of these types and no others."""
     strict = ConfigDict(extra=extra, strict=True, allow_inf_nan=False)
     given: dict[str, Any] = {name: (kind, None if name in optional else ...) for name, kind in fields.items()}
@@ -47,74 +48,63 @@ SHARE: Any = Annotated[float, Field(ge=0.0, le=1.0)]
 NUMBERS, BETWEEN = conlist(NUMBER), conlist(SHARE, min_length=2, max_length=2)
 CUTS = cuts_of(NUMBER)
 EVIDENCE: dict[str, Any] = {
-    "happened": COUNT,
-    "runs": POSITIVE,
-    "allowed": SHARE,
-    "anytime": BETWEEN,
-    "exact": BETWEEN | None,
-    "verdict": WORD,
-    "needed": POSITIVE | None,
+    **{"happened": COUNT, "runs": POSITIVE, "allowed": SHARE, "verdict": WORD},
+    **{"anytime": BETWEEN, "exact": BETWEEN | None, "needed": POSITIVE | None},
 }
-REGRET = table(
-    rounds=conlist(POSITIVE, min_length=1),
-    quantiles=cuts_of(NUMBERS),
-    bound=NUMBERS | None,
-    above=COUNT | None,
-    theorem=str,
-    failure=NUMBER | None,
+CURVES = table(
+    {
+        "rounds": conlist(POSITIVE, min_length=1),
+        "quantiles": cuts_of(NUMBERS),
+        **{"bound": NUMBERS | None, "above": COUNT | None, "theorem": str, "failure": NUMBER | None},
+    }
 )
 MARGIN = table(
-    quantiles=CUTS,
-    counts=conlist(COUNT, min_length=BARS, max_length=BARS),
-    edges=conlist(NUMBER, min_length=BARS + 1, max_length=BARS + 1),
+    {
+        "quantiles": CUTS,
+        "counts": conlist(COUNT, min_length=BARS, max_length=BARS),
+        "edges": conlist(NUMBER, min_length=BARS + 1, max_length=BARS + 1),
+    }
 )
 BATCH = table(
-    first=COUNT,
-    runs=POSITIVE,
-    violating=COUNT,
-    missing=conlist(COUNT),
-    regret=NUMBER,
-    margin=NUMBERS,
-    digest=matching("[0-9a-f]{64}"),
+    {
+        **{"first": COUNT, "runs": POSITIVE, "violating": COUNT, "missing": conlist(COUNT)},
+        **{"regret": NUMBER, "margin": NUMBERS, "digest": matching("[0-9a-f]{64}")},
+    }
 )
 PLAN = table(
-    rounds=POSITIVE,
-    runs=POSITIVE,
-    seed=Annotated[int, Field(ge=0, lt=2**64)],
-    batch=POSITIVE,
-    early=bool,
-    backend=Literal["cpu", "python", "cuda"],
-    points=POSITIVE,
+    {
+        **{"rounds": POSITIVE, "runs": POSITIVE, "seed": Annotated[int, Field(ge=0, lt=2**64)], "batch": POSITIVE},
+        **{"early": bool, "backend": Literal["cpu", "python", "cuda"], "points": POSITIVE},
+    }
 )
 MADE = table(
-    optional=("day",),
-    day=matching("[0-9]{4}-[0-9]{2}-[0-9]{2}") | None,
-    versions=dict[str, str],
-    machine=str,
-    seconds=Annotated[float, Field(ge=0.0, le=1e12)],
+    {
+        **{"day": matching("[0-9]{4}-[0-9]{2}-[0-9]{2}") | None, "versions": dict[str, str], "machine": str},
+        "seconds": Annotated[float, Field(ge=0.0, le=1e12)],
+    },
+    optional=["day"],
 )
 FILE = table(
-    format=str,
-    version=int,
-    verdict=WORD,
-    grounds=WORD,
-    claim=table(delta=SHARE, confidence=Annotated[float, Field(gt=0.0, lt=1.0)], rounds=POSITIVE),
-    violations=table(**EVIDENCE),
-    first_violation=CUTS | None,
-    coverage=conlist(table(signal=str, **EVIDENCE)),
-    optimism=table(runs=COUNT, rounds=COUNT) | None,
-    regret=Annotated[REGRET, AfterValidator(fits)],
-    margins=Annotated[dict[str, MARGIN], Field(min_length=1)],  # type: ignore[valid-type]
-    settled=table(never=COUNT, quantiles=CUTS | None),
-    policy=table(kind=str, settings=dict[str, Any] | str),
-    thresholds=conlist(table(name=str, side=Literal["at most", "at least"], value=NUMBER), min_length=1),
-    mixes=bool,
-    assumptions=conlist(table(assumption=str, declared=NUMBERS, real=NUMBERS, kept=bool)),
-    world=table(optional=("name", "spread"), extra="allow", family=str, name=str, spread=SHARE | None),
-    plan=PLAN,
-    batches=conlist(BATCH, min_length=1),
-    made=MADE,
-    verify=str,
+    {
+        **{"format": str, "version": int, "verify": str, "verdict": WORD, "grounds": WORD, "mixes": bool},
+        "claim": table({"delta": SHARE, "confidence": Annotated[float, Field(gt=0.0, lt=1.0)], "rounds": POSITIVE}),
+        "violations": table(EVIDENCE),
+        "first_violation": CUTS | None,
+        "coverage": conlist(table({"signal": str, **EVIDENCE})),
+        "optimism": table({"runs": COUNT, "rounds": COUNT}) | None,
+        "regret": Annotated[CURVES, AfterValidator(fits)],
+        "margins": Annotated[dict[str, MARGIN], Field(min_length=1)],  # type: ignore[valid-type]
+        "settled": table({"never": COUNT, "quantiles": CUTS | None}),
+        "policy": table({"kind": str, "settings": dict[str, Any] | str}),
+        "thresholds": conlist(
+            table({"name": str, "side": Literal["at most", "at least"], "value": NUMBER}), min_length=1
+        ),
+        "assumptions": conlist(table({"assumption": str, "declared": NUMBERS, "real": NUMBERS, "kept": bool})),
+        "world": table(
+            {"family": str, "name": str, "spread": SHARE | None}, optional=["name", "spread"], extra="allow"
+        ),
+        **{"plan": PLAN, "batches": conlist(BATCH, min_length=1), "made": MADE},
+    }
 )
 
 

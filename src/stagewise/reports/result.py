@@ -11,8 +11,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.files import made
-from stagewise.reports.sealed import content_of, manifest_in, write_sealed
-from stagewise.reports.tables import packed, unpacked
+from stagewise.reports.sealed import content_of, manifest_in, packed, unpacked, write_sealed
 
 FORMAT, VERSION = "stagewise-result", 2
 UNSEALED = 1  # the version that kept no digests: read as it is, and never played on

@@ -12,10 +12,10 @@ from stagewise.files.paths import path_of
 from stagewise.problem.checks import number, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.certificate import Certificate
+from stagewise.reports.evidence import Tally, Terms, weighed, weights
 from stagewise.reports.files import usable
 from stagewise.reports.findings import spread, totals
 from stagewise.reports.result import Result, merged
-from stagewise.reports.weighing import Tally, Terms, weighed, weights
 from stagewise.simulation.claim import setting, terms_for, theorem
 from stagewise.simulation.executors import PAYS, Workers, opened
 from stagewise.simulation.folder import SAME, Folder

@@ -6,9 +6,9 @@ from stagewise.kernels.compile import Ints
 from stagewise.policies.settings import probability
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.assumptions import assumptions
+from stagewise.reports.evidence import Terms
 from stagewise.reports.promises import shares_of
 from stagewise.reports.regret_bound import regret_bound
-from stagewise.reports.weighing import Terms
 from stagewise.simulation.judge import judge
 from stagewise.simulation.pairs import Pairs
 from stagewise.simulation.plan import described

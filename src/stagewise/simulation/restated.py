@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from stagewise.reports.agreement import SPREAD, counts_fit, disagreements, impossible
+from stagewise.reports.evidence import Tally, Terms, weighed, weights
 from stagewise.reports.findings import column
 from stagewise.reports.result import Result, merged
-from stagewise.reports.weighing import Tally, Terms, weighed, weights
 from stagewise.simulation.certify import POINTS, concluded, plan_for
 from stagewise.simulation.claim import setting, terms_for, theorem
 from stagewise.simulation.pairs import Pairs

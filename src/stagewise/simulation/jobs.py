@@ -63,7 +63,7 @@ def job_for(
     settings = Settings(length, points, origin, chosen, audited, arbiter.limits.size)
     plan = planned(pairs, arbiter, settings)
     return Job(
-        pairs, settings, plan, Folder(out, plan, same, single and chosen == "cuda", again=hasattr(world, "description"))
+        pairs, settings, plan, Folder(out, plan, same, single and chosen == "cuda", again=pairs.described)
     )
 
 

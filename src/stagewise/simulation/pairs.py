@@ -4,7 +4,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stagewise.problem.checks import shown
+from stagewise.problem.checks import missing, shown
 from stagewise.problem.errors import InvalidProblem, StagewiseError
 from stagewise.worlds.world import World
 
@@ -17,18 +17,16 @@ class Pairs:
     def __init__(self, policy: Any, world: Any, drawn: dict[int, tuple[Any, Any]] | None = None) -> None:
         self.policy, self.world = policy, world
         self.drawn = drawn  # beforehand, for functions that cannot be sent
+        draws = callable(world) and (isinstance(world, type) or bool(missing(world, ["means"])))
+        self.fixed = drawn is None and not draws  # all runs have the same policy and world
+        self.described = not missing(world, ["description"])
         self.sendable: bool | None = None  # not known yet
-
-    @property
-    def fixed(self) -> bool:
-        """Whether all runs have the same policy and world."""
-        return self.drawn is None and not callable(self.world)
 
     def __call__(self, run: int) -> tuple[Any, Any]:
         """Return the policy and the world of a run."""
         if self.drawn is not None:
             return self.drawn[run]
-        found = drawn_by(self.world, run) if callable(self.world) else self.world
+        found = self.world if self.fixed else drawn_by(self.world, run)
         both = found if isinstance(found, tuple) else (self.policy, found)
         if len(both) != 2 or both[0] is None:
             raise InvalidProblem(
@@ -46,7 +44,7 @@ class Pairs:
     def description(self) -> dict[str, Any]:
         """Return what is played in, as plain values."""
         world: Any = self.world
-        if hasattr(world, "description"):
+        if self.described:
             told: dict[str, Any] = world.description()
             return told if "family" in told else {"family": "fixed", "world": told}
         name = f"{getattr(world, '__module__', '')}.{getattr(world, '__qualname__', type(world).__qualname__)}"

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,13 +70,7 @@ def sweep(
     limits = [None] if thresholds is None else [limit_of(entry) for entry in entries(thresholds, "thresholds")]
     players, places = checked(policies, "policies"), checked(worlds, "worlds")
     origins = [seed_of(seed) for seed in entries(seeds, "seeds")]
-    cells = [
-        Cell(policy, world, limit, seed)
-        for policy in players
-        for world in places
-        for limit in limits
-        for seed in origins
-    ]
+    cells = [Cell(*one) for one in product(players, places, limits, origins)]
     if not cells or len(set(cells)) < len(cells):
         raise InvalidProblem(
             f"thresholds is {shown(limits)} and seeds {shown(origins)}; both need entries, each one only once"

@@ -19,6 +19,8 @@ from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
 
+MOST = 10**7  # pulls of an arm that are summed up
+
 
 class Bound(NamedTuple):
     """A bound on regret after every recorded round, and where it comes from."""
@@ -46,6 +48,8 @@ def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
     if theorem == "arms":
         if type(world) is not ArmsWorld or largest_means(world)[0] > 1.0:
             return "the theorem is for mean rewards of at most 1"
+        if int(rounds[-1]) // policy.arms > MOST:
+            return f"the theorem's sum is not reckoned for more than {MOST:,} pulls of an arm"
         return arms_bound(policy, lift, rounds)
     if type(world) is not LinearWorld or largest_means(world)[0] > 1.0 + 1e-9:
         return "the theorem is for linear worlds with mean rewards of at most 1"

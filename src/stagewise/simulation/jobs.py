@@ -10,6 +10,7 @@ import numpy as np
 from stagewise.policies.policy import check_verbs
 from stagewise.problem.checks import alone, one_of, seed_of, shown, switch
 from stagewise.problem.errors import InvalidProblem
+from stagewise.reports.regret_bound import bound_values
 from stagewise.reports.result import Result
 from stagewise.simulation.compiled import plays
 from stagewise.simulation.executors import performed
@@ -17,6 +18,7 @@ from stagewise.simulation.folder import SAME, Folder
 from stagewise.simulation.judge import judge
 from stagewise.simulation.pairs import Family, Pairs
 from stagewise.simulation.plan import planned
+from stagewise.simulation.recording import recorded
 from stagewise.simulation.run import Settings, play
 from stagewise.simulation.size import MOST, counted, how_many
 
@@ -60,11 +62,10 @@ def job_for(
     player, place = pairs(0)
     chosen = backend_for(player, place, length, backend)
     arbiter = judge(player, place)
-    settings = Settings(length, points, origin, chosen, audited, arbiter.limits.size)
+    bound = bound_values(player, place, recorded(length, points)) if audited and pairs.fixed else None
+    settings = Settings(length, points, origin, chosen, audited, arbiter.limits.size, bound)
     plan = planned(pairs, arbiter, settings)
-    return Job(
-        pairs, settings, plan, Folder(out, plan, same, single and chosen == "cuda", again=pairs.described)
-    )
+    return Job(pairs, settings, plan, Folder(out, plan, same, single and chosen == "cuda", again=pairs.described))
 
 
 def backend_for(policy: Any, world: Any, rounds: int, backend: Any) -> str:

@@ -33,6 +33,7 @@ class Settings(NamedTuple):
     backend: str
     audit: bool
     limits: int  # how many every run has
+    bound: Floats | None = None  # what a theorem allows, reckoned once where all runs have the same policy and world
 
 
 class Pair(NamedTuple):
@@ -97,8 +98,10 @@ def play_on_device(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Res
 
 def pair_of(policy: Any, world: World, settings: Settings) -> Pair:
     """Return who judges a pair, and what a theorem allows it."""
-    ends = recorded(settings.rounds, settings.record)
-    return Pair(policy, judge(policy, world), bound_values(policy, world, ends) if settings.audit else None)
+    bound = settings.bound
+    if settings.audit and bound is None:
+        bound = bound_values(policy, world, recorded(settings.rounds, settings.record))
+    return Pair(policy, judge(policy, world), bound)
 
 
 def result_of(pair: Pair, rows: Trace, runs: Ints) -> Result:

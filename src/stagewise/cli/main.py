@@ -10,6 +10,7 @@ import typer
 from stagewise import __version__
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+Spec = Annotated[Path, typer.Argument(help="A TOML file.")]
 Out = Annotated[Path, typer.Option(help="The folder for the results; an interrupted run continues there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 Workers = Annotated[
@@ -48,12 +49,7 @@ def everywhere(
 
 
 @app.command()
-def simulate(
-    spec: Annotated[Path, typer.Argument(help="A TOML file.")],
-    out: Out,
-    executor: Workers = None,
-    quiet: Quiet = False,
-) -> None:
+def simulate(spec: Spec, out: Out, executor: Workers = None, quiet: Quiet = False) -> None:
     """Play one policy in one world and keep the result."""
     from stagewise.cli.spec import read
     from stagewise.simulation.simulate import simulate as play
@@ -67,12 +63,7 @@ def simulate(
 
 
 @app.command()
-def compare(
-    spec: Annotated[Path, typer.Argument(help="A TOML file.")],
-    out: Out = Path("comparison"),
-    executor: Workers = None,
-    quiet: Quiet = False,
-) -> None:
+def compare(spec: Spec, out: Out = Path("comparison"), executor: Workers = None, quiet: Quiet = False) -> None:
     """Play several policies with the same random numbers: one table, one picture."""
     from stagewise.cli.spec import read
     from stagewise.reports.comparison import drawn, tabled
@@ -93,12 +84,7 @@ def compare(
 
 
 @app.command()
-def sweep(
-    spec: Annotated[Path, typer.Argument(help="A TOML file.")],
-    out: Out = Path("sweep"),
-    executor: Workers = None,
-    quiet: Quiet = False,
-) -> None:
+def sweep(spec: Spec, out: Out = Path("sweep"), executor: Workers = None, quiet: Quiet = False) -> None:
     """Play every policy in every world, under every threshold and from every seed: one bar, one table."""
     from stagewise.cli.spec import read
     from stagewise.reports.comparison import tabled
@@ -107,18 +93,11 @@ def sweep(
 
     with in_a_sentence():
         asked = read(spec)
-        settings = asked.simulation.model_dump()
-        seed = settings.pop("seed")
-        results = play(
-            policies=asked.policies,
-            worlds=asked.worlds,
-            thresholds=asked.sweep.thresholds,
-            seeds=[seed] if asked.sweep.seeds is None else asked.sweep.seeds,
-            **settings,
-            executor=executor,
-            out=out,
-            progress=not quiet,
-        )
+        settings = asked.simulation.model_dump(exclude={"seed"})
+        settings |= {"executor": executor, "out": out, "progress": not quiet}
+        settings["seeds"] = [asked.simulation.seed] if asked.sweep.seeds is None else asked.sweep.seeds
+        settings["thresholds"] = asked.sweep.thresholds
+        results = play(policies=asked.policies, worlds=asked.worlds, **settings)
         table = tabled({str(cell): result for cell, result in results.items()})
         write_text(out / "sweep.md", table)
     typer.echo(table)

@@ -9,7 +9,8 @@ import pytest
 from tests.browser import shown
 
 import stagewise as sw
-from stagewise.reports.certificate_page import headline, page
+from stagewise.reports.certificate_page import page
+from stagewise.reports.certificate_words import headline
 
 KNOWN = {  # names that the page asks for
     *("policy", "kind", "settings", "verdict", "grounds", "violations", "claim", "rounds", "delta", "confidence"),

@@ -58,16 +58,16 @@ def test_without_thresholds_a_policy_keeps_its_own() -> None:
 def test_a_sweep_continues_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    module = sys.modules["stagewise.simulation.simulate"]
-    whole, calls = module.one_run, []
+    module = sys.modules["stagewise.simulation.jobs"]
+    whole, calls = module.play, []
 
     def stopping(*task: Any) -> Any:
-        calls.append(task[5])
+        calls.extend(task[2])
         if len(calls) == 7:
             raise KeyboardInterrupt
         return whole(*task)
 
-    monkeypatch.setattr(module, "one_run", stopping)
+    monkeypatch.setattr(module, "play", stopping)
     with pytest.raises(KeyboardInterrupt):
         swept(out=tmp_path)
     assert len(list(tmp_path.glob("*/*/*/*/parts/*/manifest.json"))) == 6

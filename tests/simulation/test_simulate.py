@@ -235,16 +235,16 @@ def cut(kind: str) -> tuple[Any, Any]:
 
 
 def test_an_interrupted_simulation_continues_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["stagewise.simulation.simulate"]
-    whole, calls = module.one_run, []
+    module = sys.modules["stagewise.simulation.jobs"]
+    whole, calls = module.play, []
 
     def stopping(*task: Any) -> Any:
-        calls.append(task[5])
+        calls.extend(task[2])
         if len(calls) == 3:
             raise KeyboardInterrupt
         return whole(*task)
 
-    monkeypatch.setattr(module, "one_run", stopping)
+    monkeypatch.setattr(module, "play", stopping)
     with pytest.raises(KeyboardInterrupt):
         played(runs=5, out=tmp_path)
     assert sorted(part.name for part in (tmp_path / "parts").iterdir()) == ["run-000000", "run-000001"]

@@ -23,7 +23,8 @@ from stagewise.policies.ucb import UCB
 from stagewise.problem.ellipsoid import Ball
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.certificate import Certificate
-from stagewise.reports.certificate_page import STYLE, headline
+from stagewise.reports.certificate_page import STYLE
+from stagewise.reports.certificate_words import headline
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.reports.files import write_text
 from stagewise.simulation.certify import certify

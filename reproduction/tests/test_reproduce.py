@@ -16,7 +16,6 @@ from stagewise_reproduction.claim import FAILS, HOLDS, REMARK, Claim, clearly_sm
 from stagewise_reproduction.errata import errata
 from stagewise_reproduction.instances import optimum
 from stagewise_reproduction.paper.figure_1.claims import theorem_bound
-from stagewise_reproduction.published import Published
 from stagewise_reproduction.run import failed, reproduce
 
 NAMES = [
@@ -88,38 +87,6 @@ def test_the_paper_s_rays_have_the_paper_s_optimum() -> None:
     for threshold, value in [(0.8, 49 / 57), (0.5, 0.5 / (32 / 57) * 49 / 57), (0.2, 0.2 / (32 / 57) * 49 / 57)]:
         policy = sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(10)), threshold=threshold, noise=1.0)
         assert optimum(policy, world) == pytest.approx(value, rel=1e-12)
-
-
-@pytest.mark.parametrize(("kind", "low", "high"), [("LC-LUCB", 20_000, 30_000), ("Safe-LTS", 20_000, 30_000)])
-def test_the_published_settings_are_safe_and_slow_to_start(kind: str, low: float, high: float) -> None:
-    """At τ = .2 a tenth of the published horizon costs a bit more than a tenth of the published regret."""
-    world = shifted(10)
-    policy = sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(10)), threshold=0.2, noise=1.0)
-    result = Published(kind, 0.2, world, optimum(policy, world), 100_000)(0)
-    assert low < result.regret[0, -1] < high
-    assert result.violations.sum() == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "threshold", "published", "room"),
-    [
-        ("LC-LUCB", 0.2, 226_775, 0.06 * 226_775),
-        ("Safe-LTS", 0.2, 233_568, 0.06 * 233_568),
-        ("LC-LUCB", 0.5, 144_974, 2 * 8_416),
-        ("Safe-LTS", 0.5, 372_915, 0.06 * 372_915),
-        ("LC-LUCB", 0.8, 33_380, 2 * 11_294),
-        ("Safe-LTS", 0.8, 175_321, 0.06 * 175_321),
-    ],
-)
-def test_the_published_settings_give_the_published_regrets(
-    kind: str, threshold: float, published: float, room: float
-) -> None:
-    world = shifted(10)
-    policy = sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(10)), threshold=threshold, noise=1.0)
-    play = Published(kind, threshold, world, optimum(policy, world), 1_000_000)
-    finals = [play(run).regret[0, -1] for run in range(10)]
-    assert abs(np.mean(finals) - published) <= room
 
 
 def test_the_lower_bound_s_instances_are_those_of_the_corrected_proof() -> None:

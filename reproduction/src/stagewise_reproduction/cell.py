@@ -25,7 +25,11 @@ class Cell:
     rounds: int
     runs: int
     play: Play
-    kernel: str = ""  # cells of one kind share compiled code; the first of a kind is played before the others
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What is compiled for it: cells of one policy share that, in comparisons those of one policy and family."""
+        return self.settings["preset"], self.settings["policy"], self.settings.get("family")
 
     @property
     def plan(self) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,43 +10,31 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.radius import MIXTURE, Belief
 from stagewise.kernels.ridge import Anchor, Followed, Regression, Ridge, follow, tally_size
-from stagewise.problem.errors import InvalidProblem
+from stagewise.kernels.trace import Trace
 from stagewise.reports.result import Result
-from stagewise.simulation.judge import judge
 from stagewise.simulation.recording import empty_trace, recorded
 from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.fresh import Fresh
-from stagewise.worlds.linear import LinearWorld
 from stagewise_reproduction.cell import RECORD, SEED, Play
+from stagewise_reproduction.instances import optimum
 from stagewise_reproduction.published_loops import RIDGE, play_arms, play_linear
 
 
-@dataclass(frozen=True)
-class Published:
-    """A policy with the published settings, in the world it was played in."""
+def published(kind: str, made: Callable[[int], tuple[Any, Any]], rounds: int) -> Play:
+    """Return how a run of "LC-LUCB", "Safe-LTS" or "OPB" is played with the published settings.
 
-    kind: str  # "LC-LUCB", "Safe-LTS" or "OPB"
-    threshold: float
-    world: LinearWorld | ArmsWorld
-    best: float
-    rounds: int
+    `made` gives a run its world, and a policy, of which only the threshold counts.
+    """
 
-    def __call__(self, run: int) -> Result:
-        """Play one run."""
+    def play(run: int) -> Result:
+        policy, world = made(run)
+        threshold, best = np.array(policy.thresholds.values), optimum(policy, world)
         begun = time.perf_counter()
-        trace, threshold = empty_trace(recorded(self.rounds, RECORD), 1), np.array([self.threshold])
-        if isinstance(self.world, ArmsWorld):
-            means, noise = self.world.table.copy(), self.world.noise.copy()
-            room, kind = np.zeros(5 * means.shape[1] + 6), self.world.kind
-            play_arms(means, noise, kind, threshold, self.best, trace, room, SEED, run, self.rounds)
+        trace = empty_trace(recorded(rounds, RECORD), 1)
+        if isinstance(world, ArmsWorld):
+            fill_arms(trace, world, threshold, best, run, rounds)
         else:
-            features = np.array(listed(self.world))
-            means = np.ascontiguousarray(self.world.parameters @ features.T)
-            model = regression(features)
-            room = np.zeros(2 * len(features) + features.shape[1] + 4 + 3 * features.shape[1] + len(features) + 2)
-            sampled = self.kind == "Safe-LTS"
-            noise = self.world.noise.copy()
-            play_linear(model, means, noise, threshold, sampled, self.best, trace, room, SEED, run, self.rounds)
+            fill_linear(trace, world, threshold, best, kind == "Safe-LTS", run, rounds)
+        limit = float(threshold[0])
         return Result(
             rounds=trace.ends,
             regret=trace.regret[None],
@@ -58,34 +45,31 @@ class Published:
             optimum=trace.best[None],
             runs=np.array([run], dtype=np.int64),
             manifest={
-                "policy": {"kind": f"{self.kind}, published settings", "settings": {"threshold": self.threshold}},
-                "world": self.world.description(),
-                "thresholds": {"cost": self.threshold},
-                "rounds": self.rounds,
+                "policy": {"kind": f"{kind}, published settings", "settings": {"threshold": limit}},
+                "world": world.description(),
+                "thresholds": {"cost": limit},
+                "rounds": rounds,
                 "seed": SEED,
                 "seconds": time.perf_counter() - begun,
             },
         )
 
-
-def published(kind: str, made: Callable[[int], tuple[Any, Any]], rounds: int) -> Play:
-    """Return how a run is played with the published settings where each run has its own world and threshold."""
-
-    def play(run: int) -> Result:
-        policy, world = made(run)
-        threshold, best = float(policy.thresholds.values[0]), judge(policy, world).best(world.actions)
-        return Published(kind, threshold, world, best, rounds)(run)
-
     return play
 
 
-def listed(world: LinearWorld) -> Floats:
-    """Return the rays of a world that has the same ones in every round."""
-    actions = world.actions
-    if isinstance(actions, Fresh):
-        raise InvalidProblem("the published settings are for rays that stay the same")
-    features: Floats = actions.features
-    return features
+def fill_arms(trace: Trace, world: Any, threshold: Floats, best: float, run: int, rounds: int) -> None:
+    """Play one run on arms."""
+    means, room = world.table.copy(), np.zeros(5 * world.table.shape[1] + 6)
+    play_arms(means, world.noise.copy(), world.kind, threshold, best, trace, room, SEED, run, rounds)
+
+
+def fill_linear(trace: Trace, world: Any, threshold: Floats, best: float, sampled: bool, run: int, rounds: int) -> None:
+    """Play one run on rays."""
+    features = np.array(world.actions.features)
+    count, d = features.shape
+    means, room = np.ascontiguousarray(world.parameters @ features.T), np.zeros(3 * count + 4 * d + 6)
+    model, noise = regression(features), world.noise.copy()
+    play_linear(model, means, noise, threshold, sampled, best, trace, room, SEED, run, rounds)
 
 
 def regression(features: Floats) -> Regression:

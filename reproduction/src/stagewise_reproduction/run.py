@@ -72,7 +72,7 @@ def play_all(cells: dict[tuple[str, str], list[Cell]], size: str, out: Path, job
     """Play every run with a progress bar; the first of each kind go first, here, to compile for the others."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    first: dict[str, Job] = {}
+    first: dict[Any, Job] = {}
     rest: list[Job] = []
     rounds: dict[Job, int] = {}
     for (experiment, preset), own in cells.items():
@@ -80,10 +80,8 @@ def play_all(cells: dict[tuple[str, str], list[Cell]], size: str, out: Path, job
             for run in range(cell.runs):
                 job = Job(experiment, preset, size, cell.name, run)
                 rounds[job] = cell.rounds
-                if cell.kernel in first:
+                if first.setdefault(cell.kind, job) != job:
                     rest.append(job)
-                else:
-                    first[cell.kernel] = job
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     processes = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=leave_with_parent)
     with Progress(*columns) as progress, processes:

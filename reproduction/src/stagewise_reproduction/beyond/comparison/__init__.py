@@ -1,9 +1,6 @@
 """All policies side by side."""
 
-from stagewise_reproduction.beyond.comparison.claims import check
-from stagewise_reproduction.beyond.comparison.figure import draw
-from stagewise_reproduction.beyond.comparison.plan import FAMILIES, cells
-from stagewise_reproduction.beyond.comparison.table import tabled
+from stagewise_reproduction.beyond.comparison import claims, figure, plan, table
 from stagewise_reproduction.experiment import Experiment
 
 EXPERIMENTS = [
@@ -11,11 +8,11 @@ EXPERIMENTS = [
         name="comparison",
         title="Where the paper stops: all policies side by side",
         words="Six families of problems, δ = .01: "
-        + "; ".join(f"{name}: {family.words}" for name, family in FAMILIES.items())
+        + "; ".join(f"{name}: {family.words}" for name, family in plan.FAMILIES.items())
         + ". Whiskers: one standard error over runs. comparison.md has the microseconds a round.",
-        cells=cells,
-        draw=draw,
-        check=check,
-        table=tabled,
+        cells=plan.cells,
+        draw=figure.draw,
+        check=claims.check,
+        table=table.tabled,
     )
 ]

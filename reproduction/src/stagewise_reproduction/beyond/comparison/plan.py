@@ -269,6 +269,5 @@ def cells(_: str, size: str) -> list[Cell]:
         rounds, runs = about.sizes[size]
         for policy, make in about.policies(size).items():
             told: dict[str, Any] = {"policy": policy, "preset": "ours", "family": family}
-            kernel = f"{family} {policy}"  # each compiles or imports something of its own
-            made.append(Cell(name_of(family, policy), told, rounds, runs, simulated(make, rounds), kernel))
+            made.append(Cell(name_of(family, policy), told, rounds, runs, simulated(make, rounds)))
     return made

@@ -1,8 +1,6 @@
 """The two instances that the proof of the lower bound plays against each other."""
 
-from stagewise_reproduction.beyond.lower_bound.claims import check
-from stagewise_reproduction.beyond.lower_bound.figure import draw
-from stagewise_reproduction.beyond.lower_bound.plan import cells
+from stagewise_reproduction.beyond.lower_bound import claims, figure, plan
 from stagewise_reproduction.experiment import Experiment
 
 EXPERIMENTS = [
@@ -10,10 +8,9 @@ EXPERIMENTS = [
         name="lower-bound",
         title="The lower bound's instances",
         words="r₀ = .5, c₀ = .2, four arms, unit Gaussian noise; rewards and costs as in the proof, corrected. "
-        "Every algorithm "
-        "regrets at least B on one of the two instances.",
-        cells=cells,
-        draw=draw,
-        check=check,
+        "Every algorithm regrets at least B on one of the two instances.",
+        cells=plan.cells,
+        draw=figure.draw,
+        check=claims.check,
     )
 ]

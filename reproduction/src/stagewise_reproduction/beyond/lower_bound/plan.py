@@ -53,4 +53,4 @@ def cell(size: str, policy: str, gap: float, which: str) -> Cell:
     world = instance(gap, which)
 
     about = {"policy": policy, "preset": "ours", "gap": gap, "instance": which, "tau": threshold}
-    return Cell(name_of(policy, gap, which), about, rounds, runs, repeated(player, world, rounds), "arms")
+    return Cell(name_of(policy, gap, which), about, rounds, runs, repeated(player, world, rounds))

@@ -1,20 +1,18 @@
 """Several constraints at once."""
 
-from stagewise_reproduction.beyond.multi_constraint.claims import check
-from stagewise_reproduction.beyond.multi_constraint.figure import draw
-from stagewise_reproduction.beyond.multi_constraint.plan import cells
+from stagewise_reproduction.beyond.multi_constraint import claims, figure, plan
 from stagewise_reproduction.experiment import BANDS, Experiment
 
 EXPERIMENTS = [
     Experiment(
         name="multi-constraint",
         title="Several constraints",
-        words="The paper's rays in d = 10 with one to three costs (the reversed reward and two shifts of it; τ = "
-        ".5, .45, .4), noise "
-        f".1; four Bernoulli arms with one to three costs for OPB. Our defaults at δ = .01. {BANDS}",
+        words="The paper's rays in d = 10 with one to three costs (the reversed reward and two shifts of it; "
+        "τ = .5, .45, .4), noise .1; four Bernoulli arms with one to three costs for OPB. Our defaults at δ = .01. "
+        f"{BANDS}",
         errata=(14,),
-        cells=cells,
-        draw=draw,
-        check=check,
+        cells=plan.cells,
+        draw=figure.draw,
+        check=claims.check,
     )
 ]

@@ -57,5 +57,4 @@ def cell(size: str, policy: str, count: int) -> Cell:
 
     thresholds = ARM_THRESHOLDS if policy == "OPB" else THRESHOLDS
     about = {"policy": policy, "preset": "ours", "m": count, "tau": list(thresholds[:count])}
-    kernel = {"OPB": "arms", "OPLB": "mixtures"}.get(policy, "rays")
-    return Cell(name_of(policy, count), about, rounds, runs, repeated(player, world, rounds), kernel)
+    return Cell(name_of(policy, count), about, rounds, runs, repeated(player, world, rounds))

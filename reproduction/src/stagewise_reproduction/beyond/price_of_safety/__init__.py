@@ -1,8 +1,6 @@
 """What safety costs, and what tighter radii give back."""
 
-from stagewise_reproduction.beyond.price_of_safety.claims import check
-from stagewise_reproduction.beyond.price_of_safety.figure import draw
-from stagewise_reproduction.beyond.price_of_safety.plan import cells
+from stagewise_reproduction.beyond.price_of_safety import claims, figure, plan
 from stagewise_reproduction.experiment import Experiment
 
 EXPERIMENTS = [
@@ -10,11 +8,10 @@ EXPERIMENTS = [
         name="price-of-safety",
         title="The price of safety",
         words="The rays of Figure 1, noise N(0, 1), δ = .01. Whiskers: one standard deviation over runs. A "
-        "negative regret is reward "
-        "taken beyond the threshold.",
+        "negative regret is reward taken beyond the threshold.",
         errata=(62,),
-        cells=cells,
-        draw=draw,
-        check=check,
+        cells=plan.cells,
+        draw=figure.draw,
+        check=claims.check,
     )
 ]

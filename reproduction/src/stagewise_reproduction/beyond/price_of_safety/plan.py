@@ -46,5 +46,4 @@ def cell(size: str, policy: str, threshold: float) -> Cell:
     world, player = shifted(DIMENSION), kind(safe_action=at_zero(DIMENSION), threshold=threshold, **told)
 
     about = {"policy": policy, "preset": "ours", "d": DIMENSION, "tau": threshold}
-    kernel = "sampled" if kind is SafeLTS else "safe" if kind is AlwaysSafe else "rays"
-    return Cell(name_of(policy, threshold), about, rounds, runs, repeated(player, world, rounds), kernel)
+    return Cell(name_of(policy, threshold), about, rounds, runs, repeated(player, world, rounds))

@@ -1,8 +1,6 @@
 """A safe action of which reward and cost are not known."""
 
-from stagewise_reproduction.beyond.unknown_baseline.claims import check
-from stagewise_reproduction.beyond.unknown_baseline.figure import draw
-from stagewise_reproduction.beyond.unknown_baseline.plan import cells
+from stagewise_reproduction.beyond.unknown_baseline import claims, figure, plan
 from stagewise_reproduction.experiment import BANDS, Experiment
 
 EXPERIMENTS = [
@@ -10,10 +8,9 @@ EXPERIMENTS = [
         name="unknown-baseline",
         title="A safe action whose values are unknown",
         words="Ten rays in d = 5 from a safe action that is not zero, τ = .5, noise .1; four Bernoulli arms for "
-        "OPB. Certified in "
-        f"every round, without a horizon (docs/theory/unknown-baseline.md). {BANDS}",
-        cells=cells,
-        draw=draw,
-        check=check,
+        f"OPB. Certified in every round, without a horizon (docs/theory/unknown-baseline.md). {BANDS}",
+        cells=plan.cells,
+        draw=figure.draw,
+        check=claims.check,
     )
 ]

@@ -64,5 +64,4 @@ def cell(size: str, policy: str, known: str) -> Cell:
         player = kind(safe_action=safe, threshold=THRESHOLD, noise=NOISE, delta=DELTA)
 
     about = {"policy": policy, "preset": "ours", "baseline": known, "tau": THRESHOLD}
-    kernel = {"OPB": "arms", "OPLB": "mixtures"}.get(policy, "rays")
-    return Cell(name_of(policy, known), about, rounds, runs, repeated(player, world, rounds), kernel)
+    return Cell(name_of(policy, known), about, rounds, runs, repeated(player, world, rounds))

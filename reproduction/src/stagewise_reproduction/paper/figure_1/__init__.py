@@ -3,15 +3,12 @@
 from functools import partial
 
 from stagewise_reproduction.experiment import BANDS, PRESETS, Experiment
-from stagewise_reproduction.paper.figure_1.claims import check
-from stagewise_reproduction.paper.figure_1.figure import draw_in_columns, draw_in_rows
-from stagewise_reproduction.paper.figure_1.plan import cells
+from stagewise_reproduction.paper.figure_1 import claims, figure, plan
 
 WORDS = (
-    "θ* = (0, 1, …, d−1)/‖·‖, μ* its reverse, d rays from the zero vector to the shifts of μ*. "
-    "Text: λ = 1, the paper's radius at δ = .01 split in two, noise N(0, 1), α_r = 1 + 2/τ, Safe-LTS "
-    "inflated by 1 + 2/τ; "
-    "the paper states neither its noise nor its δ. Authors: λ = .1, the radii and the schedule δ_t of their code. "
+    "θ* = (0, 1, …, d−1)/‖·‖, μ* its reverse, d rays from the zero vector to the shifts of μ*. Text: λ = 1, "
+    "the paper's radius at δ = .01 split in two, noise N(0, 1), α_r = 1 + 2/τ, Safe-LTS inflated by 1 + 2/τ; the paper "
+    "states neither its noise nor its δ. Authors: λ = .1, the radii and the schedule δ_t of their code. "
 )
 MIXED_UP = " The bottom row of the paper's figure shows the files of d = 3 (errata, E65)."
 
@@ -24,9 +21,9 @@ def linear(name: str, where: str, dimension: int) -> Experiment:
         words=f"d = {dimension}. {WORDS}{BANDS}{MIXED_UP if dimension == 5 else ''}",
         errata=(59, 60, 61, 62, 67),
         presets=PRESETS,
-        cells=partial(cells, dimension),
-        draw=draw_in_columns if name == "figure-1" else draw_in_rows,
-        check=check,
+        cells=partial(plan.cells, dimension),
+        draw=figure.draw_in_columns if name == "figure-1" else figure.draw_in_rows,
+        check=claims.check,
     )
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from stagewise.simulation.showcase import at_zero, shifted, slug
 from stagewise_reproduction.cell import Cell, simulated
-from stagewise_reproduction.instances import KINDS, OURS, SIZES, TEXT, optimum
-from stagewise_reproduction.published import Published
+from stagewise_reproduction.instances import KINDS, OURS, SIZES, TEXT
+from stagewise_reproduction.published import published
 
 THRESHOLDS = (0.2, 0.5, 0.8)
 
@@ -35,10 +35,6 @@ def cell(dimension: int, preset: str, size: str, policy: str, threshold: float) 
         safe = at_zero(dimension)
         return KINDS[policy](safe_action=safe, threshold=threshold, noise=1.0, **settings), world
 
-    sampled = policy == "Safe-LTS"
-    play, kernel = simulated(made, rounds), "sampled" if sampled else "rays"
-    if preset == "authors":
-        best = optimum(made(0)[0], world)
-        play, kernel = Published(policy, threshold, world, best, rounds), "published-linear"
+    play = published(policy, made, rounds) if preset == "authors" else simulated(made, rounds)
     about = {"policy": policy, "preset": preset, "d": dimension, "tau": threshold}
-    return Cell(name_of(preset, policy, threshold), about, rounds, runs, play, kernel)
+    return Cell(name_of(preset, policy, threshold), about, rounds, runs, play)

@@ -1,9 +1,7 @@
 """LC-LUCB and Safe-LTS on the unit sphere."""
 
 from stagewise_reproduction.experiment import BANDS, PRESETS, Experiment
-from stagewise_reproduction.paper.figure_2.claims import check
-from stagewise_reproduction.paper.figure_2.figure import draw
-from stagewise_reproduction.paper.figure_2.plan import cells
+from stagewise_reproduction.paper.figure_2 import claims, figure, plan
 
 EXPERIMENTS = [
     Experiment(
@@ -14,8 +12,8 @@ EXPERIMENTS = [
         f"same instances; the published code drew different ones. {BANDS}",
         errata=(60, 64),
         presets=PRESETS,
-        cells=cells,
-        draw=draw,
-        check=check,
+        cells=plan.cells,
+        draw=figure.draw,
+        check=claims.check,
     )
 ]

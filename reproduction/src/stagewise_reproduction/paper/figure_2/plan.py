@@ -45,5 +45,4 @@ def cell(preset: str, size: str, policy: str, dimension: int) -> Cell:
 
     play = published(policy, made, rounds) if preset == "authors" else simulated(made, rounds)
     about = {"policy": policy, "preset": preset, "d": dimension, "tau": "uniform on [0, 1], one a run"}
-    kernel = "published-linear" if preset == "authors" else "sampled" if policy == "Safe-LTS" else "rays"
-    return Cell(name_of(preset, policy, dimension), about, rounds, runs, play, kernel)
+    return Cell(name_of(preset, policy, dimension), about, rounds, runs, play)

@@ -43,5 +43,4 @@ def cell(preset: str, size: str, count: int, threshold: float) -> Cell:
 
     play = published("OPB", made, rounds) if preset == "authors" else simulated(made, rounds)
     about = {"policy": "OPB", "preset": preset, "K": count, "tau": threshold, "outcomes": "bernoulli"}
-    kernel = "published-arms" if preset == "authors" else "arms"
-    return Cell(name_of(preset, count, threshold), about, rounds, runs, play, kernel)
+    return Cell(name_of(preset, count, threshold), about, rounds, runs, play)

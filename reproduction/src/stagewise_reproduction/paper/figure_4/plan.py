@@ -3,9 +3,9 @@
 from stagewise.policies.opb import OPB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.arms import ArmsWorld
-from stagewise_reproduction.cell import Cell, Play, repeated
-from stagewise_reproduction.instances import DELTA, OURS, SIZES, optimum
-from stagewise_reproduction.published import Published
+from stagewise_reproduction.cell import Cell, repeated
+from stagewise_reproduction.instances import DELTA, OURS, SIZES
+from stagewise_reproduction.published import published
 
 REWARDS, COSTS = [0.1, 0.2, 0.4, 0.7], [0.0, 0.4, 0.5, 0.2]
 
@@ -27,10 +27,7 @@ def cell(preset: str, size: str, threshold: float) -> Cell:
     world = ArmsWorld(reward=REWARDS, cost=COSTS, outcomes=outcomes)
     settings = OURS if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
     policy = OPB(arms=4, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=threshold, **settings)
-
-    play: Play = repeated(policy, world, rounds)
-    if preset == "authors":
-        play = Published("OPB", threshold, world, optimum(policy, world), rounds)
+    theirs = published("OPB", lambda _: (policy, world), rounds)
+    play = theirs if preset == "authors" else repeated(policy, world, rounds)
     about = {"policy": "OPB", "preset": preset, "K": 4, "tau": threshold, "outcomes": outcomes}
-    kernel = "published-arms" if preset == "authors" else "arms"
-    return Cell(name_of(preset, threshold), about, rounds, runs, play, kernel)
+    return Cell(name_of(preset, threshold), about, rounds, runs, play)

@@ -129,7 +129,7 @@ def test_a_full_disk_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_where_the_paper_is_not_installed_a_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [])
+    monkeypatch.setattr("stagewise.cli.main.entry_points", lambda **_: [])
     code, said = called("reproduce", "figure-1", "--size", "smoke")
     assert code == 2
     assert said.startswith("stagewise: the paper's experiments are a package of their own")

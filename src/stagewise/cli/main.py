@@ -1,5 +1,6 @@
 """The words people type: `stagewise simulate`, `compare`, `sweep`, `certify`, `show` and `reproduce`."""
 
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -193,8 +194,6 @@ def show(folder: Annotated[Path, typer.Argument(help="A folder that `simulate` w
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def reproduce(context: typer.Context) -> None:
     """Run the paper's experiments, where the package that holds them is installed."""
-    from importlib.metadata import entry_points
-
     for plugin in entry_points(group="stagewise.commands", name="reproduce"):
         plugin.load()(context.args, prog_name="stagewise reproduce")
     raise fail(ModuleNotFoundError(NOT_INSTALLED))

@@ -70,7 +70,7 @@ def test_a_place_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_reproduction_that_runs_out_of_disk_says_so(disk: Path) -> None:  # noqa: F811
-    """Its workers write, so the sentence comes from another process."""
+    """Runs are kept as they are played, so the disk fills up in the middle."""
     leave(disk, 4)
     code, said = called("reproduce", "figure-1", "--size", "smoke", "--jobs", 1, "--out", disk / "out")
     assert code == 2

@@ -116,7 +116,7 @@ def legend_below(figure: Any, axes: Any, columns: int = 4) -> None:
 def save(figure: Any, folder: Path, name: str) -> None:
     """Write the figure as PNG and SVG; what the first arranged, the second need not arrange again."""
     write_picture(figure, folder / f"{name}.png")
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)
     write_picture(figure, folder / f"{name}.svg")
 
 

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,10 +37,16 @@ def chosen_presets(experiment: Experiment, presets: Iterable[str]) -> list[str]:
     return own or [experiment.presets[0]]
 
 
+@cache
+def cells_of(experiment: str, preset: str, size: str) -> dict[str, Cell]:
+    """Return the curves of an experiment by name."""
+    return {cell.name: cell for cell in CATALOGUE[experiment].cells(preset, size)}
+
+
 def perform(job: Job, out: str) -> float:
     """Play one run, in whichever process."""
-    cells = {cell.name: cell for cell in CATALOGUE[job.experiment].cells(job.preset, job.size)}
-    return played(cells[job.cell], Path(out) / "results" / job.experiment, job.run)
+    cell = cells_of(job.experiment, job.preset, job.size)[job.cell]
+    return played(cell, Path(out) / "results" / job.experiment, job.run)
 
 
 def reproduce(names: list[str], presets: list[str], size: str, out: Path, jobs: int) -> list[Claim]:

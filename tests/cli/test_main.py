@@ -128,11 +128,13 @@ def test_a_full_disk_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.Monke
     assert said == "stagewise: result.png: No space left on device\n"
 
 
-def test_reproduce_refuses_a_place_that_is_a_file(tmp_path: Path) -> None:
-    path = spec(tmp_path, GOOD)
-    code, said = called("reproduce", "figure-1", "--size", "smoke", "--out", path)
+def test_where_the_paper_is_not_installed_a_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stagewise.cli.main.entry_points", lambda **_: [])
+    code, said = called("reproduce", "figure-1", "--size", "smoke")
     assert code == 2
-    assert "is a file" in said
+    assert said.startswith("stagewise: the paper's experiments are a package of their own")
+    assert "make reproduce" in said
+    assert said.count("\n") == 1
 
 
 def test_the_version_is_told() -> None:
@@ -158,5 +160,5 @@ def test_every_command_and_option_stands_in_its_document() -> None:
     document = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     for command in app.registered_commands:
         assert f"stagewise {command.callback.__name__}" in document
-    for option in ("--out", "--quiet", "--preset", "--size", "--jobs"):
+    for option in ("--out", "--quiet"):
         assert option in document

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.experiments.instances import at_zero, shifted
 from stagewise.kernels.philox import philox
 from stagewise.kernels.rules.tie import TIE
+from stagewise.simulation.showcase import at_zero, shifted
 
 pytestmark = pytest.mark.gpu
 

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stagewise.kernels.radius import LOGDET, MIXTURE, PAPER, Belief, closed_form, fill_radii, log_determinant, mixture
+from stagewise.kernels.ridge import Ridge, tally_size
 from tests.chance import allowed
 from tests.kernels.alone import absorb
 from tests.kernels.textbook import unit_rows
@@ -14,8 +16,6 @@ from tests.kernels.textbook import unit_rows
 from stagewise import LCLUCB, InvalidProblem, SafeAction
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal
-from stagewise.kernels.radius import LOGDET, MIXTURE, PAPER, Belief, closed_form, fill_radii, log_determinant, mixture
-from stagewise.kernels.ridge import Ridge, tally_size
 
 RUNS = 2000
 ROUNDS = 300

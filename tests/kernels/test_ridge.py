@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.alone import absorb
-from tests.kernels.textbook import fitted, model_at, radius_of, solved, unit_rows
-
-from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.draw import ACTIONS, OUTCOME, normal, uniform
 from stagewise.kernels.linear import learn_from, memory_size, named_mind, start_memory, work_size
 from stagewise.kernels.look import View, look
 from stagewise.kernels.radius import MIXTURE, Belief
 from stagewise.kernels.ridge import ELSEWHERE, Anchor, Followed, Regression, Ridge, learn, multiply, tally_size
 from stagewise.kernels.shape import named_shape
+from tests.kernels.alone import absorb
+from tests.kernels.textbook import fitted, model_at, radius_of, solved, unit_rows
+
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.draw import ACTIONS, OUTCOME, normal, uniform
 from stagewise.models.linear import LinearModel
 
 MILLION = 1_000_000

@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
+from stagewise.kernels.blend import odds_size
+from stagewise.kernels.shape import named_shape
+from stagewise.kernels.sight import named_sight, sheet_size
 
 from stagewise import KernelOPLB, State
 from stagewise.kernels import kernel_look, kernel_oplb
-from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.shape import named_shape
-from stagewise.kernels.sight import named_sight, sheet_size
 from stagewise.problem.actions import ALL, Finite
 
 

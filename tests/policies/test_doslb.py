@@ -7,7 +7,7 @@ from tests.contracts.test_policies import cases, linear_problems
 
 import stagewise as sw
 from stagewise import DOSLB, OPLB, ROFUL, Finite, Outcome, Rays, SafeAction
-from stagewise.experiments.instances import shifted
+from stagewise.simulation.showcase import shifted
 
 
 @cases(DOSLB, [*linear_problems(finite=False)][::3])

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from stagewise.cli.spec import read
-from stagewise.experiments.certificates import certify_all
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_words import headline
 from stagewise.simulation.certify import certify
+from stagewise.simulation.certify_all import certify_all
 from stagewise.simulation.verify import verify
 from stagewise.worlds.family import family_of
 

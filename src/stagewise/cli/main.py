@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,11 @@ Workers = Annotated[
     str | None,
     typer.Option(help="processes:N, dask:ADDRESS, dask:local or cuda; default: a process a core where it pays."),
 ]
+
+NOT_INSTALLED = (
+    "the paper's experiments are a package of their own in the repository of stagewise; "
+    "in a clone of it, `make reproduce` installs and runs them"
+)
 
 
 @contextmanager
@@ -156,37 +162,13 @@ def show(folder: Annotated[Path, typer.Argument(help="A folder that `simulate` w
     typer.echo(tabled({result.manifest["policy"]["kind"]: result}))
 
 
-@app.command()
-def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments by name, such as figure-1; default: all.")
-    ] = None,
-    preset: Annotated[str, typer.Option(help="text, authors or ours; several with commas.")] = "text",
-    size: Annotated[
-        str, typer.Option(help="quick, full (the paper's size), or smoke (only that everything works).")
-    ] = "quick",
-    out: Annotated[Path, typer.Option(help="The folder for results, figures and the report.")] = Path("reproduction"),
-    jobs: Annotated[int, typer.Option(help="Processes; 0: one a core.")] = 0,
-) -> None:
-    """Run the paper's experiments, check its claims and write a report. Fails if a claim that must hold does not."""
-    from stagewise.experiments.catalogue import CATALOGUE
-    from stagewise.experiments.claim import FAILS
-    from stagewise.experiments.report import shown
-    from stagewise.experiments.run import default_jobs, failed
-    from stagewise.experiments.run import reproduce as run
-
-    with in_a_sentence():
-        claims = run(names or list(CATALOGUE), preset.split(","), size, out, jobs if jobs > 0 else default_jobs())
-    for claim in claims:
-        typer.echo(f"{claim.verdict:>19}  {claim.experiment}: {claim.name}: {shown(claim.value)} ({claim.criterion})")
-    lost, broken = sum(claim.verdict == FAILS for claim in claims), failed(claims)
-    why = "the report says why" if size != "smoke" else "smoke is too short for them"
-    words = f"{lost} of which do not hold; {why}" if lost else "all of which hold"
-    typer.echo(f"\n{len(claims)} claims, {words}.")
-    typer.echo(f"The report: {out / 'report.html'}")
-    if broken:
-        typer.echo(f"stagewise: {len(broken)} claim(s) that must hold do not: {broken[0].name}", err=True)
-        raise typer.Exit(1)
+@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def reproduce(context: typer.Context) -> None:
+    """Run the paper's experiments, where the package that holds them is installed."""
+    for plugin in entry_points(group="stagewise.commands", name="reproduce"):
+        plugin.load()(context.args, prog_name="stagewise reproduce")
+    typer.echo(f"stagewise: {NOT_INSTALLED}", err=True)
+    raise typer.Exit(2)
 
 
 def picture(result: Any, folder: Path) -> None:

@@ -1,16 +1,14 @@
 """The settings that made the published curves; they are not ours to offer as policies."""
 
-import math
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from stagewise.kernels.radius import MIXTURE, Belief
-from stagewise.kernels.ridge import Anchor, Followed, Regression, Ridge, follow, tally_size
-
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.trace import Trace
+from stagewise.policies.lclucb import LCLUCB
+from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.result import Result
 from stagewise.simulation.recording import empty_trace, recorded
 from stagewise.worlds.arms import ArmsWorld
@@ -67,20 +65,8 @@ def fill_linear(trace: Trace, world: Any, threshold: Floats, best: float, sample
     """Play one run on rays."""
     features = np.array(world.actions.features)
     count, d = features.shape
-    means, room = np.ascontiguousarray(world.parameters @ features.T), np.zeros(3 * count + 4 * d + 6)
-    model, noise = regression(features), world.noise.copy()
-    play_linear(model, means, noise, threshold, sampled, best, trace, room, SEED, run, rounds)
-
-
-def regression(features: Floats) -> Regression:
-    """Return a regression of reward and cost that has seen nothing and follows the rays."""
-    count, d = features.shape
-    nothing = np.empty(0)
-    model = Regression(
-        Ridge(np.eye(d) / math.sqrt(RIDGE), np.zeros((2, d)), np.zeros(tally_size(2))),
-        Followed(np.zeros((d, count)), np.zeros((2, count)), np.zeros(count)),
-        Anchor(nothing, 0.0, np.zeros(2), nothing),
-        Belief(MIXTURE, RIDGE, 1.0, np.ones(2), np.ones(2), np.ones(2)),
-    )
-    follow(features, model, np.empty(d))
-    return model
+    means, room = np.ascontiguousarray(world.parameters @ features.T), np.zeros(4 * count + 4 * d + 20)
+    safe, noise = SafeAction(features=np.zeros(d)), world.noise.copy()
+    policy = LCLUCB(safe_action=safe, threshold=float(threshold[0]), noise=1.0, ridge=RIDGE, cost_bound=None)
+    memory = policy.following(policy.start(), features).memory
+    play_linear(policy.layout, policy.settings, memory, means, noise, threshold, sampled, best, trace, room, SEED, run, rounds)

@@ -5,13 +5,13 @@ They differ from the paper's text and are not safe choices (docs/errata.md, E33,
 
 import math
 
-from stagewise.kernels.mixture import best_pair
-from stagewise.kernels.ray import safe_step
-from stagewise.kernels.ridge import Regression, add_multiple, learn
-from stagewise.kernels.tie import first_best
-
-from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import OUTCOME, POLICY, fill_normal, normal_pair, uniform
+from stagewise.kernels.layout import part_of
+from stagewise.kernels.rules.pair import best_pair
+from stagewise.kernels.rules.ray import safe_step
+from stagewise.kernels.rules.tie import first_best
+from stagewise.kernels.signals.ridge import LOG_DET, Tables, learn_ridge, tables_of
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import fill_outcome
 
@@ -21,31 +21,36 @@ LOGGED_EVERY = 100
 
 @kernel
 def fill_choice(
-    model: Regression, threshold: float, sampled: bool, t: int, draws: Floats, hoped: Floats, steps: Floats
+    tables: Tables, threshold: float, sampled: bool, t: int, draws: Floats, hoped: Floats, steps: Floats
 ) -> None:
     """Write every ray's step τ/U and its worth there, with the published radii; `t` counts from 0, and is positive.
 
     ρ = 2 √(2 log(√det(Σ/λ)/δ_t)),  δ_t = 1/(1 + n),  n points logged;   cost: ρ + √λ,   reward: ρ/min(1, τ) + √λ
     """
-    followed, size = model.followed, model.ridge.root.shape[0]
+    rows, size = tables.rows, tables.own.shape[1]
+    rewards, costs, forms = rows[size], rows[size + 1], rows[size + 2]
     logged = 1.0 + (t - 1) // LOGGED_EVERY
-    spread = 2.0 * math.sqrt(model.ridge.tally[0] + 2.0 * math.log(1.0 + logged))
+    spread = 2.0 * math.sqrt(tables.tally[LOG_DET] + 2.0 * math.log(1.0 + logged))
     cost_radius = spread + math.sqrt(RIDGE)
     reward_radius = spread / min(1.0, threshold) + math.sqrt(RIDGE)
     for ray in range(hoped.size):
-        width = math.sqrt(followed.forms[ray])
-        steps[ray] = safe_step(followed.estimates[1, ray] + cost_radius * width, threshold)
-        hoped[ray] = followed.estimates[0, ray] + (0.0 if sampled else reward_radius * width)
+        width = math.sqrt(forms[ray])
+        steps[ray] = safe_step(costs[ray] + cost_radius * width, threshold)
+        hoped[ray] = rewards[ray] + (0.0 if sampled else reward_radius * width)
     if sampled:
         for i in range(size):
-            add_multiple(math.sqrt(size) * reward_radius * draws[i], followed.columns[i], hoped)
+            factor, column = math.sqrt(size) * reward_radius * draws[i], rows[i]
+            for ray in range(hoped.size):
+                hoped[ray] += column[ray] * factor
     for ray in range(hoped.size):
         hoped[ray] *= steps[ray]
 
 
 @kernel
 def play_linear(
-    model: Regression,
+    layout: Ints,
+    settings: Floats,
+    memory: Floats,
     means: Floats,
     noise: Floats,
     threshold: Floats,
@@ -58,7 +63,8 @@ def play_linear(
     rounds: int,
 ) -> None:
     """Play LC-LUCB, or Safe-LTS, on fixed rays whose true means are (2, M), with Gaussian noise."""
-    count, size = means.shape[1], model.ridge.root.shape[0]
+    part, count = part_of(layout, memory, 0), means.shape[1]
+    tables, size = tables_of(part, memory), part.size
     hoped, steps, draws = room[:count], room[count : 2 * count], room[2 * count : 2 * count + size]
     values, seen = room[2 * count + size : 2 * count + size + 2], room[2 * count + size + 2 : 2 * count + size + 4]
     work, dearest = room[2 * count + size + 4 :], 0.0
@@ -71,14 +77,14 @@ def play_linear(
         else:
             if sampled:
                 fill_normal(draws, seed, run, t, POLICY)
-            fill_choice(model, threshold[0], sampled, t, draws, hoped, steps)
+            fill_choice(tables, threshold[0], sampled, t, draws, hoped, steps)
             ray = first_best(hoped)
             step = steps[ray]
         first, second = normal_pair(seed, run, t, OUTCOME, 0)
         values[0], values[1] = step * means[0, ray], step * means[1, ray]
         seen[0], seen[1] = values[0] + noise[0] * first, values[1] + noise[1] * second
         note(trace, t, best, values, threshold)
-        learn(model, hoped, ray, step, True, seen, work)
+        learn_ridge(part, hoped, ray, step, True, seen, settings, memory, work)
 
 
 @kernel

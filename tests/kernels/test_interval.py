@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import betaln
 from tests.chance import allowed
 
-from stagewise.kernels.interval import bernstein_interval, kl_interval
+from stagewise.kernels.signals.interval import bernstein_interval, kl_interval
 
 DELTA = 0.05
 PULLS = st.integers(1, 10**7)

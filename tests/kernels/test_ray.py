@@ -14,7 +14,7 @@ from tests.policies.reading import BASELINES, Problem, Reading, longest, random_
 from stagewise import LCLUCB, SafeLTS
 from stagewise.kernels import lc_lucb, linear, safe_lts
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.curve import first_crossing, last_crossing, width_along
+from stagewise.kernels.rules.curve import first_crossing, last_crossing, width_along
 from stagewise.kernels.ray import safe_step
 from stagewise.kernels.ridge import ELSEWHERE
 from stagewise.kernels.shape import named_shape

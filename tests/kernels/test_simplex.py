@@ -11,8 +11,8 @@ from tests.kernels.highs import KINDS, Program, best_value, quiet_solver, random
 
 from stagewise.kernels import simplex
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.mixture import best_pair
-from stagewise.kernels.simplex import GAVE_UP, OPTIMAL, best_mixture, mixture_cost, scratch_shape
+from stagewise.kernels.rules.pair import best_pair
+from stagewise.kernels.rules.simplex import GAVE_UP, OPTIMAL, best_mixture, mixture_cost, scratch_shape
 
 SEED = 20260727
 BILLIONTH = 1e-9

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stagewise import OPB, Agent, Arms, AtLeast, Draw, SafeAction
-from stagewise.kernels.mixture import best_pair
+from stagewise.kernels.rules.pair import best_pair
 from stagewise.policies.policy import Played
 
 SAFE = SafeAction(arm=0, reward=0.1, cost=0.05)

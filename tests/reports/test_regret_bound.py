@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.kernels.interval import bernstein_interval, kl_interval
+from stagewise.kernels.signals.interval import bernstein_interval, kl_interval
 from stagewise.reports.regret_bound import Bound, longest_halves, regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])

@@ -32,7 +32,7 @@ from stagewise import (
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played
 
-SEED, ROUNDS, PAUSE, STOP = 7, 200, 60, 120
+SEED, ROUNDS, PAUSE, STOP, LATE = 7, 60, 30, 48, 12
 
 FIELDS = ("action", "index", "step", "probabilities", "hoped", "dearest", "thresholds", "fallback", "round")
 
@@ -226,7 +226,7 @@ class PolicyContract:
             agent.learn(decision, reward=one.outcome.reward, cost=one.outcome.cost)
 
     def test_an_agent_saved_and_loaded_goes_on_as_if_it_had_never_stopped(self, case: Case, tmp_path: Path) -> None:
-        """Every third outcome comes thirty rounds late, so that decisions are open when the agent is saved."""
+        """Every third outcome comes twelve rounds late, so that decisions are open when the agent is saved."""
         steady, stopped = Agent(case.make(), seed=SEED), Agent(case.make(), seed=SEED)
         kept: list[Decision] = []
         for round_ in range(STOP):
@@ -237,7 +237,7 @@ class PolicyContract:
             kept.append(steady.decide(case.world.actions(round_)))
             assert_same(stopped.decide(case.world.actions(round_)), kept[-1])
             due = [round_] if round_ % 3 else []
-            due += [round_ - 30] if round_ >= 30 and round_ % 3 == 0 else []
+            due += [round_ - LATE] if round_ >= LATE and round_ % 3 == 0 else []
             for late in due:
                 outcome = case.world.outcome(kept[late].action, late)
                 for agent in (steady, stopped):
@@ -250,7 +250,7 @@ class PolicyContract:
         seen = []
         for seed in (SEED, SEED + 1):
             decisions = [
-                case.policy.decide(one.state, one.actions, Draw(seed, 0, one.draw.round)) for one in case.rounds
+                case.policy.decide(one.state, one.actions, Draw(seed, 0, one.draw.round)) for one in case.rounds[PAUSE:]
             ]
             seen.append([(d.index, d.step, d.hoped) for d in decisions])
         assert (seen[0] != seen[1]) == case.is_random

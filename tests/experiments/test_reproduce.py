@@ -20,6 +20,8 @@ from stagewise.experiments.lower_bound.plan import bound, instance
 from stagewise.experiments.published import Published
 from stagewise.experiments.run import failed, reproduce
 
+pytestmark = pytest.mark.compiled
+
 NAMES = [
     *("figure-1", "figure-linear-d3", "figure-linear-d5", "figure-linear-d10", "figure-2", "figure-3", "figure-4"),
     *("figure-4-appendix", "lower-bound", "multi-constraint", "unknown-baseline", "price-of-safety", "comparison"),

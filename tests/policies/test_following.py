@@ -30,7 +30,7 @@ def test_a_followed_ray_has_the_bounds_of_a_ray_looked_at(kind: Any, baseline: s
     problem = random_problem(3, baseline, constraints=constraints, dimension=4, rays=9)
     policy, _ = problem.ready(kind)
     followed, free, rng = policy.start(), wandering(policy), np.random.default_rng(0)
-    for t in range(200):
+    for t in range(40):
         draw = sw.Draw(1, 0, t)
         one, other = policy.decide(followed, problem.targets, draw), policy.decide(free, problem.targets, draw)
         assert one.index == other.index

@@ -55,7 +55,7 @@ def test_a_policy_whose_name_does_not_do_for_a_folder_is_refused(name: str, comm
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["one", "spec.toml", "two"]
 
 
-@pytest.mark.parametrize("name", ["$x^$", "$", "a $ and $\\\\frac{$", "$$", "\\\\$x$"])
+@pytest.mark.parametrize("name", ["$x^$", "a $ and $\\\\frac{$", "\\\\$x$"])
 def test_dollars_in_names_are_drawn_as_they_are(name: str, tmp_path: Path) -> None:
     named = GOOD.replace("[policy]", f'[policies."{name}"]')
     named = named.replace("threshold = 0.3", f'threshold = {{ "{name}" = 0.3 }}')

@@ -21,7 +21,7 @@ from stagewise.kernels.shape import named_shape
 from stagewise.kernels.sight import Sight, named_sight, sheet_size
 from stagewise.problem.actions import ALL
 
-SEEDS = range(12)
+SEEDS = range(6)
 
 
 def sight_of(problem: Problem, **more: Any) -> Sight:

@@ -22,7 +22,7 @@ class TestDOSLBOnRays(PolicyContract):
         assert "may break a limit" in case.rounds[50].decision.explanation()
 
 
-@cases(DOSLB, [*linear_problems(finite=True)][::5], mixes=True)
+@cases(DOSLB, [*linear_problems(finite=True)][6::3], mixes=True)
 class TestDOSLBOnFiniteSets(PolicyContract):
     def test_it_says_that_it_may_break_a_limit(self, case: Case) -> None:
         assert any("may break a limit" in one.decision.explanation() for one in case.rounds)

@@ -8,7 +8,7 @@ OUT ?= results/reproduction
 PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
 COMMA := ,
 
-.PHONY: certificates reproduce test test-slow test-gpu lint bench docs clean
+.PHONY: certificates reproduce test test-plain test-compiled test-slow test-gpu lint bench docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -27,8 +27,15 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q
+test: lint test-plain test-compiled
+
+# Kernels as the Python they are: nothing is compiled, so this is the lane for every change.
+test-plain: .venv/ready
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist loadscope -q -m "not compiled and not slow and not gpu"
+
+# What only machine code can show, and what takes more rounds than Python plays.
+test-compiled: .venv/ready
+	NUMBA_DISABLE_JIT=0 $(BIN)/python -m pytest -n 2 --dist loadfile -q -m "compiled and not slow and not gpu"
 
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow

@@ -9,7 +9,10 @@ from tests.browser import BROWSER, shown
 
 from stagewise_reproduction.claim import Claim
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine"),
+]
 
 
 @pytest.fixture(params=[1280, 390], ids=["desktop", "phone"])

@@ -18,6 +18,8 @@ from stagewise_reproduction.instances import optimum
 from stagewise_reproduction.paper.figure_1.claims import theorem_bound
 from stagewise_reproduction.run import failed, reproduce
 
+pytestmark = pytest.mark.compiled
+
 NAMES = [
     *("figure-1", "figure-linear-d3", "figure-linear-d5", "figure-linear-d10", "figure-2", "figure-3", "figure-4"),
     *("figure-4-appendix", "comparison", "lower-bound", "multi-constraint", "price-of-safety", "unknown-baseline"),

@@ -12,7 +12,7 @@ from tests.cli.commands import GOOD, called, spec
 
 PAGE = 4096
 SIZE = 2**20
-SPEC = GOOD.replace("rounds = 200", "rounds = 30")
+SPEC = GOOD.replace("rounds = 20", "rounds = 5")
 SWEPT = SPEC.replace("[policy]", "[policies.one]")
 COMMANDS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "simulate": (SPEC, ("--quiet",)),

@@ -21,7 +21,7 @@ from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.rules.curve import first_crossing, last_crossing, width_along
 from stagewise.problem.actions import ALL
 
-SEEDS = range(12)
+SEEDS = range(6)
 
 
 def sight_of(problem: Problem, **more: Any) -> Sight:

@@ -17,6 +17,7 @@ RAYS = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays([[1.0, 0.
 RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "threshold": 0.3, "noise": 0.2}
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("policy", "world"),
     [

@@ -29,7 +29,7 @@ WORLDS = {"one": RAYS, "other": OTHER}
 
 
 def swept(**settings: Any) -> dict[Any, sw.Result]:
-    given = {"thresholds": [0.2, 0.4], "seeds": [1, 2], "rounds": 200, "runs": 2, "record": 10}
+    given = {"thresholds": [0.2, 0.4], "seeds": [1, 2], "rounds": 40, "runs": 2, "record": 10}
     return sw.sweep(policies=POLICIES, worlds=WORLDS, **(given | settings))
 
 
@@ -46,7 +46,7 @@ def test_every_cell_is_what_simulate_plays() -> None:
     for cell, result in results.items():
         kind = type(POLICIES[cell.policy])
         policy = kind(safe_action=SAFE, threshold=cell.threshold, noise=0.1)
-        alone = sw.simulate(policy, WORLDS[cell.world], rounds=200, runs=2, seed=cell.seed, record=10)
+        alone = sw.simulate(policy, WORLDS[cell.world], rounds=40, runs=2, seed=cell.seed, record=10)
         assert np.array_equal(result.regret, alone.regret)
 
 
@@ -143,6 +143,7 @@ def test_an_error_in_a_task_is_not_tried_again() -> None:
         list(performed(broken, {0: (0,)}, workers))
 
 
+@pytest.mark.compiled
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_whose_worker_is_killed_gives_what_one_machine_gives(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")

@@ -13,6 +13,8 @@ from stagewise.simulation.restated import weighed_again
 from stagewise.simulation.showcase import CASES, slug
 from stagewise.simulation.verify import TOLERANCE, played_in
 
+pytestmark = pytest.mark.compiled
+
 
 def test_every_policy_is_supported_and_every_control_refuted(tmp_path: Path) -> None:
     outcomes = certify_all(tmp_path, runs=400, rounds=300, confidence=0.9, progress=False)

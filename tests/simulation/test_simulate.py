@@ -209,9 +209,9 @@ def test_other_readers_find_the_same_columns(reader: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["rays", "sampled", "mixtures", "fresh", "arms", "many arms"])
 def test_a_run_does_not_depend_on_how_it_is_cut(kind: str, stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     policy, world = cut(kind)
-    whole = sw.simulate(policy, world, rounds=300, runs=1, seed=3, record=30)
+    whole = sw.simulate(policy, world, rounds=70, runs=1, seed=3, record=7)
     monkeypatch.setattr("stagewise.simulation.run.STRETCH", stretch)
-    pieces = sw.simulate(policy, world, rounds=300, runs=1, seed=3, record=30)
+    pieces = sw.simulate(policy, world, rounds=70, runs=1, seed=3, record=7)
     for field in ("regret", "reward", "cost", "max_cost", "violations"):
         assert np.array_equal(getattr(whole, field), getattr(pieces, field))
 

@@ -27,7 +27,7 @@ from tests.statistics.families import (
 
 from stagewise import LCLUCB, OPLB, ROFUL, SafeLTS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.compiled, pytest.mark.slow]
 
 
 def among(world: Any, kind: Any, known: bool = True, **settings: Any) -> Play:

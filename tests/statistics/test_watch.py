@@ -10,6 +10,8 @@ from stagewise.kernels.watch import farthest, least_noise
 
 import stagewise as sw
 
+pytestmark = pytest.mark.compiled
+
 LEVEL, RUNS, ROUNDS = 0.1, 400, 300
 ZERO = sw.SafeAction(features=[0.0, 0.0])
 TARGETS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]

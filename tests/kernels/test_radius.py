@@ -77,19 +77,23 @@ def count_leaving(kind: str, declared: float, delta: float, truth: Floats, noise
 LONGEST = np.array([2.0, -1.0, 2.0]) / 3.0  # of norm S = 1
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", RADII)
 def test_the_truth_stays_inside_in_all_rounds_at_once(kind: str) -> None:
     assert count_leaving(kind, 1.0, 0.1, LONGEST, 1.0, ROUNDS, RUNS) <= allowed(RUNS, 0.1)
 
 
+@pytest.mark.compiled
 def test_the_default_radius_is_nearly_tight() -> None:
     assert count_leaving("mixture", 1.0, 0.1, LONGEST, 1.0, ROUNDS, RUNS) > 0.01 * RUNS
 
 
+@pytest.mark.compiled
 def test_a_noise_declared_too_small_is_found_out() -> None:
     assert count_leaving("mixture", 0.6, 0.1, LONGEST, 1.0, ROUNDS, RUNS) > allowed(RUNS, 0.1)
 
 
+@pytest.mark.compiled
 def test_in_one_dimension_the_papers_radius_fails_and_the_others_hold() -> None:
     runs, truth = 6000, np.ones(1)
     failures = {kind: count_leaving(kind, 5.0, 0.01, truth, 5.0, 100, runs) for kind in RADII}

@@ -17,7 +17,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.kernels.rules.curve import first_crossing, last_crossing, width_along
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.policies.policy import Played
-from stagewise.problem.actions import ALL
+from stagewise.problem.action_set import ALL
 
 SEEDS = range(6)
 

@@ -107,15 +107,18 @@ def check_million(end: Million, digits: float) -> None:
     assert end.tally[TAKEN] == MILLION
 
 
+@pytest.mark.compiled
 def test_a_million_updates_end_where_one_solve_does() -> None:
     check_million(million(even(np.random.default_rng(1))), 1e-10)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("habit", [few_rays, very_uneven, almost_one_ray])
 def test_a_million_uneven_updates_keep_six_digits(habit: Callable[[np.random.Generator], Habit]) -> None:
     check_million(million(habit(np.random.default_rng(1))), 1e-6)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("habit", [few_rays, very_uneven])
 def test_a_million_uneven_updates_keep_nine_digits_of_the_widths(
     habit: Callable[[np.random.Generator], Habit],

@@ -10,7 +10,7 @@ from stagewise.kernels.answer import answer_size
 from stagewise.kernels.bounds import room_size
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.signals.look import look_size
-from stagewise.problem.actions import ALL
+from stagewise.problem.action_set import ALL
 
 SEED = 20260803
 DELTA = 0.05

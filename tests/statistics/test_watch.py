@@ -11,6 +11,8 @@ import stagewise as sw
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.signals.watch import farthest, least_noise
 
+pytestmark = pytest.mark.compiled
+
 LEVEL, RUNS, ROUNDS = 0.1, 400, 300
 ZERO = sw.SafeAction(features=[0.0, 0.0])
 TARGETS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]

@@ -67,7 +67,7 @@ def check_mixture(program: Program, mixture: Mixture, best: float) -> None:
 @pytest.mark.parametrize("constraints", [1, 2, 3, 5, 8])
 def test_a_mixture_is_worth_what_highs_finds(kind: str, constraints: int) -> None:
     random, solver = np.random.default_rng([SEED, constraints, KINDS.index(kind)]), quiet_solver()
-    for actions in [1, 2, 3, 5, 10, 30, 100, 300] * 5 + [2000]:
+    for actions in [1, 2, 3, 5, 10, 30, 100, 300] * 2:
         program = random_program(random, kind, actions, constraints)
         check_mixture(program, mixture_of(program), best_value(solver, program))
 

@@ -139,6 +139,7 @@ def test_kernels_that_are_none_are_refused(make: Any, word: str) -> None:
         make()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("lengthscale", "ridge"), [(0.3, 0.1), (1.0, 1e-3)])
 def test_a_thousand_different_points_leave_the_recursions_accurate(lengthscale: float, ridge: float) -> None:
     """A hundred points span what a thousand say, but for what the tolerance neglects and the radius pays for."""

@@ -10,7 +10,7 @@ from tests.policies.witness import best_mixture
 from stagewise import RBF, Agent, KernelOPLB, Matern, SafeAction
 from stagewise.kernels.compile import Floats
 
-INSTANCES = 60
+INSTANCES = 20
 ROUNDING = 1e-9
 KNOWN = {
     "known": (True, True),

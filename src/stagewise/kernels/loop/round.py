@@ -32,7 +32,7 @@ from stagewise.kernels.signals.look import look_ridge, recall_ridge
 from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
 from stagewise.kernels.signals.sampling import sample
 from stagewise.kernels.signals.space import learn_space, neglected_in
-from stagewise.kernels.signals.space_look import look_space
+from stagewise.kernels.signals.space_look import look_space, recall_space
 from stagewise.kernels.signals.watch import mistold_regression, note_safe, overrun, same
 
 STAY, RAYS, MIXTURE = 0, 1, 2
@@ -103,7 +103,10 @@ def round_for(form: Form) -> Round:
                 look_arms(layout, part, settings, memory, bounds)
                 found = mistold_arms(layout, part, settings, memory)
             if space and part.kind == SPACE:
-                look_space(layout, part, features, known, settings, memory, bounds, work)
+                if known:
+                    recall_space(layout, part, settings, memory, bounds, work)
+                else:
+                    look_space(layout, part, features, settings, memory, bounds, work)
                 found = mistold_regression(part, settings, memory, neglected_in(part, memory))
             doubt = found if doubt == 0 else doubt
         if doubt == 0 and settings[ALARM] < math.inf:

@@ -80,6 +80,22 @@ def pulled(part: Part, memory: Floats) -> Pulled:
     return Pulled(memory[part.memory : at], memory[at : at + 1 + part.count])
 
 
+class Shown(NamedTuple):
+    """What the pulls have shown of one signal."""
+
+    pulls: float  # of all arms,
+    squares: float  # and the summed squares of their deviations
+    at_arm: float  # pulls of one arm,
+    mean: float  # and their mean
+
+
+@kernel
+def shown_at(part: Part, memory: Floats, arm: int, signal: int) -> Shown:
+    """Return what was seen of a signal, and of one arm's."""
+    table, spread = pulled(part, memory).table, pulled(part, memory).spread
+    return Shown(spread[0], spread[1 + signal], table[arm], table[(1 + 2 * part.count + signal) * part.size + arm])
+
+
 @kernel
 def told_of_arms(part: Part, settings: Floats) -> ToldOfArms:
     """Name what was declared."""

@@ -35,6 +35,15 @@ class Told(NamedTuple):
     known: Floats  # at x₀; 0 where free
 
 
+class Frame(NamedTuple):
+    """How actions become coordinates, and what they are held against."""
+
+    ridge: float  # λ
+    action_bound: float  # L
+    unit: float  # what turns the last entry of Hx into <x, x₀>/‖x₀‖²
+    reflector: Floats  # (d,), where reflected
+
+
 class Tables(NamedTuple):
     """What is remembered; the tables lie flat, row after row, since to shape them anew in every round takes time."""
 
@@ -51,6 +60,14 @@ def told(part: Part, settings: Floats) -> Told:
         settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k],
         settings[at + 3 * k : at + 4 * k],
     )  # fmt: skip
+
+
+@kernel
+def frame_of(part: Part, settings: Floats) -> Frame:
+    """Name how actions become coordinates."""
+    at = part.settings
+    end = at + 3 + part.reflected * (part.size + 1)
+    return Frame(settings[at], settings[at + 1], settings[at + 2], settings[at + 3 : end])
 
 
 @kernel

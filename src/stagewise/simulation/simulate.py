@@ -167,7 +167,7 @@ def collected(jobs: dict[Name, Job], executor: Workers, progress: bool) -> dict[
 
 def on_device(job: Job) -> Result:
     """Play all runs at once on a GPU; what a folder holds already, whole and of the same plan, is not played again."""
-    from stagewise.simulation import cuda
+    from stagewise.simulation.gpu.play import play as play_on_gpu
 
     if job.out is not None:
         finished(job.out, job.plan, [])
@@ -176,7 +176,7 @@ def on_device(job: Job) -> Result:
             return before
     begun, arbiter = time.perf_counter(), judge(job.policy, job.world)
     runs, m = np.array(job.runs, dtype=np.int64), job.world.costs
-    traces = cuda.play(job.policy, arbiter, job.rounds, job.record, signed(job.seed), runs, job.audit)
+    traces = play_on_gpu(job.policy, arbiter, job.rounds, job.record, signed(job.seed), runs, job.audit)
     result = Result(
         rounds=recorded(job.rounds, job.record),
         regret=traces.regret,

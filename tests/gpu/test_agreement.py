@@ -8,7 +8,7 @@ import pytest
 import stagewise as sw
 from stagewise.experiments.instances import at_zero, shifted
 from stagewise.kernels.philox import philox
-from stagewise.kernels.tie import TIE
+from stagewise.kernels.rules.tie import TIE
 
 pytestmark = pytest.mark.gpu
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagewise.kernels.normal import quantile_pair
-from stagewise.simulation import lockstep
-from stagewise.simulation.registers import TABLES
+from stagewise.simulation.gpu import lockstep
+from stagewise.simulation.gpu.registers import TABLES
 
 CLOSE = 1e-15
 errors = st.floats(-(2.0**-20), 2.0**-20)

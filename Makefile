@@ -4,18 +4,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 SIZE ?= quick
-OUT ?= reproduction
+OUT ?= results/reproduction
 PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
 COMMA := ,
 
-.PHONY: certificates reproduce test test-slow test-gpu lint bench docs clean
+.PHONY: certificates reproduce test test-plain test-compiled test-slow test-gpu lint bench docs clean
 
-.venv/ready: requirements.lock pyproject.toml
+.venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "stagewise needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable ./reproduction
 	@touch .venv/ready
 
 reproduce: .venv/ready
@@ -27,8 +27,15 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q
+test: lint test-plain test-compiled
+
+# Kernels as the Python they are: nothing is compiled, so this is the lane for every change.
+test-plain: .venv/ready
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist loadscope -q -m "not compiled and not slow and not gpu"
+
+# What only machine code can show, and what takes more rounds than Python plays.
+test-compiled: .venv/ready
+	NUMBA_DISABLE_JIT=0 $(BIN)/python -m pytest -n 2 --dist loadfile -q -m "compiled and not slow and not gpu"
 
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow
@@ -38,11 +45,11 @@ test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -m gpu tests/gpu
 	$(BIN)/python benchmarks/gpu.py
 
-.venv-bench/ready: benchmarks/requirements.lock pyproject.toml
+.venv-bench/ready: benchmarks/requirements.lock pyproject.toml reproduction/pyproject.toml
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.lock
 	-.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check contextualbandits==0.3.30  # compiles; the table does without it
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable ./reproduction
 	@touch .venv-bench/ready
 
 bench: .venv-bench/ready
@@ -69,4 +76,4 @@ docs: .venv/ready
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf .venv .venv-bench docs/_build reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench docs/_build results/reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,9 +17,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import stagewise as sw
-from stagewise.experiments.instances import at_zero
-from stagewise.experiments.sphere.plan import NOISE, instance
 from stagewise.simulation.judge import judge
+from stagewise.simulation.showcase import at_zero
+from stagewise_reproduction.paper.figure_2.plan import NOISE, instance
 
 POLICIES = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL}
 SEED = 0

@@ -16,7 +16,8 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.kernels.draw import ACTIONS, fill_normal
-from stagewise.simulation.run import one_run
+from stagewise.simulation.judge import judge
+from stagewise.simulation.run import Settings, one_run
 from witness.witness import compiler, library
 
 D, NOISE, DELTA = 10, 0.1, 0.05
@@ -46,7 +47,9 @@ SAFE = sw.SafeAction(features=np.zeros(D))
 
 def played(policy: Any, world: Any) -> Play:
     """Return our compiled loop."""
-    return lambda rounds: float(one_run(policy, world, rounds, 1000, 0, 0, "cpu").regret[-1])
+    arbiter = judge(policy, world)
+    m = arbiter.limits.size
+    return lambda rounds: float(one_run(policy, arbiter, Settings(rounds, 1000, 0, "cpu", False, m), 0).regret[-1])
 
 
 def linear(kind: Any, actions: Any, threshold: float, **settings: Any) -> Play:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.experiments.instances import at_zero, shifted
 from stagewise.simulation import cuda_loops, registers
 from stagewise.simulation.compiled import draws_mixtures
 from stagewise.simulation.judge import judge
+from stagewise.simulation.showcase import at_zero, shifted
 
 warnings.filterwarnings("ignore")
 RUNS = 2**18

@@ -13,7 +13,8 @@ import matplotlib as mpl
 import numpy as np
 
 import stagewise as sw
-from stagewise.simulation.run import one_run
+from stagewise.simulation.judge import judge
+from stagewise.simulation.run import Settings, one_run
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -57,7 +58,8 @@ def per_round(policy: Any, world: Any) -> float:
 
     def seconds(rounds: int) -> float:
         begun = time.perf_counter()
-        one_run(policy, world, rounds, 10, 0, 0, "cpu")
+        arbiter = judge(policy, world)
+        one_run(policy, arbiter, Settings(rounds, 10, 0, "cpu", False, arbiter.limits.size), 0)
         return time.perf_counter() - begun
 
     seconds(10)

@@ -18,8 +18,8 @@ import highspy
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.mixture import anybody_exceeds, best_pair
-from stagewise.kernels.simplex import best_mixture, scratch_shape
+from stagewise.kernels.rules.pair import anybody_exceeds, best_pair
+from stagewise.kernels.rules.simplex import best_mixture, scratch_shape
 
 SAFE_REWARD, SAFE_COST, LIMIT = 0.1, 0.05, 0.5
 

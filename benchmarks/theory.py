@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.mixture import best_pair
+from stagewise.kernels.rules.pair import best_pair
 
 DELTA = 0.01
 

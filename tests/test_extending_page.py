@@ -8,6 +8,7 @@ import pytest
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
 
 
+@pytest.mark.compiled
 def test_the_page_prints_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

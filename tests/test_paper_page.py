@@ -7,6 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+PLACES = (ROOT / "src" / "stagewise", ROOT / "reproduction" / "src" / "stagewise_reproduction", ROOT)
 NAMED = re.compile(r"`([\w/]+\.py): (\w+)`((?:, `\w+`)*)")
 
 
@@ -24,7 +25,7 @@ def test_the_page_names_many() -> None:
 
 @pytest.mark.parametrize(("path", "name"), references())
 def test_what_the_page_names_exists(path: str, name: str) -> None:
-    places = [place / path for place in (ROOT / "src" / "stagewise", ROOT) if (place / path).exists()]
+    places = [place / path for place in PLACES if (place / path).exists()]
     assert places, path
     text = places[0].read_text(encoding="utf-8")
     assert re.search(rf"^\s*(?:def|class) {name}\b|^\s*{name}(?::[^=]+)? = |\b{name}, .* = ", text, re.MULTILINE), name

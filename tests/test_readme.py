@@ -9,6 +9,7 @@ import pytest
 README = Path(__file__).parents[1] / "README.md"
 
 
+@pytest.mark.compiled
 def test_the_first_example_prints_what_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
     text = README.read_text(encoding="utf-8")
     code, shown = re.search(r"```python\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL).groups()
@@ -16,6 +17,7 @@ def test_the_first_example_prints_what_stands_below_it(capsys: pytest.CaptureFix
     assert capsys.readouterr().out == shown
 
 
+@pytest.mark.compiled
 def test_the_production_page_prints_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

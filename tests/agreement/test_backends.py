@@ -8,6 +8,8 @@ import pytest
 
 import stagewise as sw
 
+pytestmark = pytest.mark.compiled
+
 D = 4
 RNG = np.random.default_rng(5)
 THETA, *MUS = (row / np.linalg.norm(row) for row in np.abs(RNG.normal(size=(4, D))))

@@ -10,6 +10,8 @@ from tests.agreement.test_backends import MUS, SAFE, TARGETS, THETA, D, baseline
 import stagewise as sw
 from stagewise.worlds.family import rebuilt
 
+pytestmark = pytest.mark.compiled
+
 ROUNDS = 120
 CHOSEN = [1, 4]
 RADII = ("kl", "bernstein", "hoeffding")

@@ -7,6 +7,8 @@ import pytest
 
 import stagewise as sw
 
+pytestmark = pytest.mark.compiled
+
 PROBLEMS = 40
 ROUNDS = 4
 KINDS: list[tuple[Any, dict[str, Any]]] = [

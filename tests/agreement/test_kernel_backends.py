@@ -7,6 +7,8 @@ import pytest
 
 import stagewise as sw
 
+pytestmark = pytest.mark.compiled
+
 RNG = np.random.default_rng(5)
 FEATURES = np.vstack([RNG.uniform(size=(9, 2)), [[0.3, 0.3]]])
 FEATURES[4] = FEATURES[1]  # listed twice

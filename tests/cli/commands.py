@@ -8,7 +8,7 @@ from stagewise.cli.main import app
 
 GOOD = """
 [simulation]
-rounds = 200
+rounds = 20
 runs = 2
 [world]
 kind = "linear"

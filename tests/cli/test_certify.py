@@ -12,7 +12,7 @@ import stagewise as sw
 from stagewise.cli.main import app, certify, simulate, sweep
 
 ROOT = Path(__file__).parents[2]
-NOISY = GOOD.replace("rounds = 200", "rounds = 100").replace("noise = 0.1", "noise = 0.5")
+NOISY = GOOD.replace("rounds = 20", "rounds = 10").replace("noise = 0.1", "noise = 0.5")
 
 
 def test_a_supported_claim_leaves_with_0_and_can_be_verified(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_the_linear_kernel_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_tables_that_are_no_kernel_are_refused(kernel: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidFile, match="kernel is"):
+    with pytest.raises(InvalidFile, match=r"policy\.kernel"):
         read(written(tmp_path, kernel))
 
 

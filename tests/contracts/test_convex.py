@@ -13,7 +13,7 @@ from stagewise import LCLUCB, ROFUL, AtLeast, Ball, Box, Draw, Ellipsoid, Outcom
 
 REWARD = [0.6, 0.4, -0.3]
 COSTS = [[0.5, -0.3, 0.4], [-0.2, 0.6, 0.1], [0.3, 0.2, 0.6]]
-ROUNDS = 64
+ROUNDS = 32
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ def cases(step: int, **settings: Any) -> Any:
     return pytest.mark.parametrize("case", made, ids=str)
 
 
-@cases(1, method="socp")
+@cases(3, method="socp")
 class TestOPLBByCones(MixtureContract):
     pass
 

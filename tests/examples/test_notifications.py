@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.compiled
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "notifications.py"
 
 

@@ -2,10 +2,10 @@
 
 import numba
 import numpy as np
-
-from stagewise.kernels.compile import Floats
 from stagewise.kernels.radius import MIXTURE, Belief
 from stagewise.kernels.ridge import ELSEWHERE, Anchor, Followed, Regression, Ridge, learn
+
+from stagewise.kernels.compile import Floats
 
 
 @numba.njit

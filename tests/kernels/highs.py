@@ -3,7 +3,7 @@
 import highspy
 import numpy as np
 
-from stagewise.kernels.basis import Program
+from stagewise.kernels.rules.basis import Program
 
 KINDS = [
     "plain",

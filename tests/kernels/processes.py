@@ -13,7 +13,7 @@ from stagewise.kernels import kept
 # Asks a small kernel, and prints how often its machine code was found, and how often it was compiled.
 ASK = """
 import numpy as np
-from stagewise.kernels.tie import first_best
+from stagewise.kernels.rules.tie import first_best
 assert first_best(np.array([1.0, 3.0])) == 1
 print(sum(first_best.stats.cache_hits.values()), sum(first_best.stats.cache_misses.values()))
 """

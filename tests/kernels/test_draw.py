@@ -86,6 +86,7 @@ def test_large_seeds_keep_their_64_bits() -> None:
     assert [draw.signed(seed) for seed in (0, 2**63 - 1, 2**63, 2**64 - 1)] == [0, 2**63 - 1, -(2**63), -1]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("stream", [draw.OUTCOME, draw.POLICY])
 def test_uniforms_are_uniform(stream: int) -> None:
     values = np.empty(MANY // 5)
@@ -97,6 +98,7 @@ def test_uniforms_are_uniform(stream: int) -> None:
     assert stats.chisquare(trailing).pvalue > 1e-3
 
 
+@pytest.mark.compiled
 def test_normals_have_the_moments_of_the_normal() -> None:
     values = np.empty(MANY)
     draw.fill_normal(values, SEED, 0, 0, draw.OUTCOME)
@@ -113,6 +115,7 @@ def along(place: Callable[[int], tuple[int, int, int, int, int]]) -> Floats:
     return np.array([draw.normal(*place(index)) for index in range(SOME)])
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "other",
     [

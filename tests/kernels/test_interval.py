@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import betaln
 from tests.chance import allowed
 
-from stagewise.kernels.interval import bernstein_interval, kl_interval
+from stagewise.kernels.signals.interval import bernstein_interval, kl_interval
 
 DELTA = 0.05
 PULLS = st.integers(1, 10**7)
@@ -93,11 +93,13 @@ def misses(kind: str, mean: float, confidence: float, bernstein: bool, runs: int
     return count
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("bernstein", [False, True])
 @pytest.mark.parametrize(("kind", "mean"), [("coin", 0.5), ("coin", 0.01), ("uniform", 0.3)])
 def test_few_runs_ever_miss(kind: str, mean: float, bernstein: bool) -> None:
     assert misses(kind, mean, math.log(1.0 / DELTA), bernstein) <= allowed(1000, DELTA)
 
 
+@pytest.mark.compiled
 def test_with_too_little_confidence_too_many_runs_miss() -> None:
     assert misses("coin", 0.5, math.log(1.0 / 0.7), False) > allowed(1000, DELTA)

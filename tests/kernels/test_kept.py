@@ -2,11 +2,14 @@
 
 import os
 import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.kernels.processes import ALONE, COMPILED, asked, files
+
+pytestmark = pytest.mark.compiled
 
 ANOTHER = 4242
 
@@ -22,10 +25,9 @@ class Trap:
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Path:
+def cache(compiled_once: Path, tmp_path: Path) -> Path:
     """Return a folder that is this user's own, whose kernels are traps."""
-    cache = tmp_path / "above" / "cache"
-    asked(STAGEWISE_CACHE=str(cache))
+    cache = Path(shutil.copytree(compiled_once, tmp_path / "above" / "cache"))
     assert files(cache)
     for name in files(cache):
         Path(name).write_bytes(pickle.dumps(Trap(tmp_path / "marker")))

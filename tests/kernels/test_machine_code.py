@@ -1,12 +1,15 @@
 """Machine code is found again in another process, never when it is old, and compiled where it cannot be kept."""
 
 import pickle
+import shutil
 from pathlib import Path
 
 import pytest
 from tests.kernels.processes import ALONE, ASK, COMPILED, FOUND, asked, copied, files
 
 from stagewise.kernels import kept
+
+pytestmark = pytest.mark.compiled
 
 CALLED = "from stagewise.kernels.compile import kernel\n\n\n@kernel\ndef number() -> float:\n    return 1.0\n"
 CALLER = """from stagewise.kernels.compile import kernel
@@ -28,11 +31,9 @@ pwd.getpwuid = nobody
 
 
 @pytest.fixture
-def filled(tmp_path: Path) -> Path:
+def filled(compiled_once: Path, tmp_path: Path) -> Path:
     """Return a cache with a kernel in it."""
-    cache = tmp_path / "cache"
-    assert asked(STAGEWISE_CACHE=str(cache)) == (COMPILED, "")
-    return cache
+    return Path(shutil.copytree(compiled_once, tmp_path / "cache"))
 
 
 def read_only(folder: Path) -> Path:

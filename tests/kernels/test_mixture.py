@@ -9,8 +9,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests.kernels.highs import KINDS, Program, best_value, quiet_solver, random_program
 
-from stagewise.kernels.mixture import Pair, best_pair, safe_share
-from stagewise.kernels.tie import first_best
+from stagewise.kernels.rules.pair import Pair, best_pair, safe_share
+from stagewise.kernels.rules.tie import first_best
 
 SEED = 20260727
 BILLIONTH = 1e-9

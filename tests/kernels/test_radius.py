@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stagewise.kernels.radius import LOGDET, MIXTURE, PAPER, Belief, closed_form, fill_radii, log_determinant, mixture
+from stagewise.kernels.ridge import Ridge, tally_size
 from tests.chance import allowed
 from tests.kernels.alone import absorb
 from tests.kernels.textbook import unit_rows
@@ -14,8 +16,6 @@ from tests.kernels.textbook import unit_rows
 from stagewise import LCLUCB, InvalidProblem, SafeAction
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal
-from stagewise.kernels.radius import LOGDET, MIXTURE, PAPER, Belief, closed_form, fill_radii, log_determinant, mixture
-from stagewise.kernels.ridge import Ridge, tally_size
 
 RUNS = 2000
 ROUNDS = 300
@@ -77,19 +77,23 @@ def belief_in(kind: str, noise: float, delta: float) -> Belief:
 LONGEST = np.array([2.0, -1.0, 2.0]) / 3.0  # of norm S = 1
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_truth_stays_inside_in_all_rounds_at_once(kind: str) -> None:
     assert count_leaving(belief_in(kind, 1.0, 0.1), LONGEST, 1.0, ROUNDS, RUNS) <= allowed(RUNS, 0.1)
 
 
+@pytest.mark.compiled
 def test_the_default_radius_is_nearly_tight() -> None:
     assert count_leaving(belief_in("mixture", 1.0, 0.1), LONGEST, 1.0, ROUNDS, RUNS) > 0.01 * RUNS
 
 
+@pytest.mark.compiled
 def test_a_noise_declared_too_small_is_found_out() -> None:
     assert count_leaving(belief_in("mixture", 0.6, 0.1), LONGEST, 1.0, ROUNDS, RUNS) > allowed(RUNS, 0.1)
 
 
+@pytest.mark.compiled
 def test_in_one_dimension_the_papers_radius_fails_and_the_others_hold() -> None:
     runs, truth = 6000, np.ones(1)
     failures = {kind: count_leaving(belief_in(kind, 5.0, 0.01), truth, 5.0, 100, runs) for kind in KINDS}

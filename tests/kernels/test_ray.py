@@ -8,20 +8,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_matrix
+from stagewise.kernels.ray import safe_step
+from stagewise.kernels.ridge import ELSEWHERE
+from stagewise.kernels.shape import named_shape
+from stagewise.kernels.sight import Sight, named_sight, sheet_size
 from tests.kernels.textbook import Fit
 from tests.policies.reading import BASELINES, Problem, Reading, longest, random_problem, reading_of
 
 from stagewise import LCLUCB, SafeLTS
 from stagewise.kernels import lc_lucb, linear, safe_lts
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.curve import first_crossing, last_crossing, width_along
-from stagewise.kernels.ray import safe_step
-from stagewise.kernels.ridge import ELSEWHERE
-from stagewise.kernels.shape import named_shape
-from stagewise.kernels.sight import Sight, named_sight, sheet_size
+from stagewise.kernels.rules.curve import first_crossing, last_crossing, width_along
 from stagewise.problem.actions import ALL
 
-SEEDS = range(12)
+SEEDS = range(6)
 
 
 def sight_of(problem: Problem, **more: Any) -> Sight:

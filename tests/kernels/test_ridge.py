@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.alone import absorb
-from tests.kernels.textbook import fitted, model_at, radius_of, solved, unit_rows
-
-from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.draw import ACTIONS, OUTCOME, normal, uniform
 from stagewise.kernels.linear import learn_from, memory_size, named_mind, start_memory, work_size
 from stagewise.kernels.look import View, look
 from stagewise.kernels.radius import MIXTURE, Belief
 from stagewise.kernels.ridge import ELSEWHERE, Anchor, Followed, Regression, Ridge, learn, multiply, tally_size
 from stagewise.kernels.shape import named_shape
+from tests.kernels.alone import absorb
+from tests.kernels.textbook import fitted, model_at, radius_of, solved, unit_rows
+
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.draw import ACTIONS, OUTCOME, normal, uniform
 from stagewise.models.linear import LinearModel
 
 MILLION = 1_000_000
@@ -135,15 +135,18 @@ def check_million(end: Million, digits: float) -> None:
     assert end.tally[1] == MILLION
 
 
+@pytest.mark.compiled
 def test_a_million_updates_end_where_one_solve_does() -> None:
     check_million(million(even(np.random.default_rng(1))), 1e-10)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("habit", [few_rays, very_uneven, almost_one_ray])
 def test_a_million_uneven_updates_keep_six_digits(habit: Callable[[np.random.Generator], Habit]) -> None:
     check_million(million(habit(np.random.default_rng(1))), 1e-6)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("habit", [few_rays, very_uneven])
 def test_a_million_uneven_updates_keep_nine_digits_of_the_widths(
     habit: Callable[[np.random.Generator], Habit],

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from stagewise.kernels.look import View, recall
+from stagewise.kernels.ridge import Followed, Regression, follow
 from tests.kernels.test_ridge import BASELINES, COUNTS, alone, learned, looked, study
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.look import View, recall
-from stagewise.kernels.ridge import Followed, Regression, follow
 
 
 def recalled(features: Floats, model: Regression) -> tuple[Regression, View, float]:

@@ -11,8 +11,8 @@ from tests.kernels.highs import KINDS, Program, best_value, quiet_solver, random
 
 from stagewise.kernels import simplex
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.mixture import best_pair
-from stagewise.kernels.simplex import GAVE_UP, OPTIMAL, best_mixture, mixture_cost, scratch_shape
+from stagewise.kernels.rules.pair import best_pair
+from stagewise.kernels.rules.simplex import GAVE_UP, OPTIMAL, best_mixture, mixture_cost, scratch_shape
 
 SEED = 20260727
 BILLIONTH = 1e-9
@@ -67,7 +67,7 @@ def check_mixture(program: Program, mixture: Mixture, best: float) -> None:
 @pytest.mark.parametrize("constraints", [1, 2, 3, 5, 8])
 def test_a_mixture_is_worth_what_highs_finds(kind: str, constraints: int) -> None:
     random, solver = np.random.default_rng([SEED, constraints, KINDS.index(kind)]), quiet_solver()
-    for actions in [1, 2, 3, 5, 10, 30, 100, 300] * 5 + [2000]:
+    for actions in [1, 2, 3, 5, 10, 30, 100, 300] * 2:
         program = random_program(random, kind, actions, constraints)
         check_mixture(program, mixture_of(program), best_value(solver, program))
 

@@ -142,6 +142,7 @@ def excluding_runs(told: float, runs: int, rounds: int) -> int:
     return failures
 
 
+@pytest.mark.compiled
 def test_of_two_thousand_runs_no_more_exclude_the_truth_than_delta_allows() -> None:
     assert excluding_runs(0.5, 2000, 40) <= allowed(2000, DELTA)
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.textbook import model_at
-
-from stagewise.kernels.compile import named
 from stagewise.kernels.linear import memory_size, named_mind
 from stagewise.kernels.ridge import Anchor, place
 from stagewise.kernels.shape import named_shape
+from tests.kernels.textbook import model_at
+
+from stagewise.kernels.compile import named
 from stagewise.problem.errors import InvalidProblem
 
 coordinates = st.floats(-3.0, 3.0, allow_subnormal=False)

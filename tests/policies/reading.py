@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 def random_problem(
     seed: int, baseline: str, constraints: int = 1, dimension: int = 4, rays: int = 5, scale: float = 1.0
 ) -> Problem:
-    """Draw a problem whose costs are of the size `scale`, with none to some thousand rounds of data.
+    """Draw a problem whose costs are of the size `scale`, with none to some hundred rounds of data.
 
     Where the safe cost is unknown the safe action was played often enough to be left.
     """
@@ -48,10 +48,10 @@ def random_problem(
     truths[0] *= 1.0 if truths[0] @ safe >= 0.0 else -1.0
     at_safe = truths @ safe
     targets = unit_rows(random, rays, dimension) * random.uniform(0.5, 1.0, (rays, 1))
-    rounds = int(random.choice([0, 3, 30, 300, 3000]))
+    rounds = int(random.choice([0, 3, 30, 200]))
     steps = random.uniform(0.0, 1.0, (rounds, 1))
     explored = (1.0 - steps) * safe + steps * targets[random.integers(rays, size=rounds)]
-    repeated = 900 if baseline in ("cost unknown", "unknown") else 0
+    repeated = 100 if baseline in ("cost unknown", "unknown") else 0
     actions = np.vstack([np.tile(safe, (repeated, 1)), explored])
     settings = {
         "safe_action": SafeAction(
@@ -60,16 +60,16 @@ def random_problem(
             cost=None if baseline in ("cost unknown", "unknown") else at_safe[1:],
         ),
         "threshold": at_safe[1:] + scale * random.uniform(0.1, 0.4, constraints),
-        "noise": 0.1 * units,
+        "noise": 0.03 * units,
         "parameter_bound": units,
-        "ridge": 0.5,
+        "ridge": 0.05,
         "cost_bound": None,
     }
     return Problem(
         settings,
         targets,
         actions,
-        actions @ truths.T + 0.1 * units * random.normal(size=(len(actions), 1 + constraints)),
+        actions @ truths.T + 0.03 * units * random.normal(size=(len(actions), 1 + constraints)),
     )
 
 

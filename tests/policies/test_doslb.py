@@ -7,7 +7,7 @@ from tests.contracts.test_policies import cases, linear_problems
 
 import stagewise as sw
 from stagewise import DOSLB, OPLB, ROFUL, Finite, Outcome, Rays, SafeAction
-from stagewise.experiments.instances import shifted
+from stagewise.simulation.showcase import shifted
 
 
 @cases(DOSLB, [*linear_problems(finite=False)][::3])
@@ -22,7 +22,7 @@ class TestDOSLBOnRays(PolicyContract):
         assert "may break a limit" in case.rounds[50].decision.explanation()
 
 
-@cases(DOSLB, [*linear_problems(finite=True)][::5], mixes=True)
+@cases(DOSLB, [*linear_problems(finite=True)][6::3], mixes=True)
 class TestDOSLBOnFiniteSets(PolicyContract):
     def test_it_says_that_it_may_break_a_limit(self, case: Case) -> None:
         assert any("may break a limit" in one.decision.explanation() for one in case.rounds)
@@ -64,6 +64,7 @@ def test_on_a_finite_set_it_is_the_directional_oplb_before_mixing_back() -> None
     assert farther > 25
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("threshold", [0.2, 0.5])
 def test_it_breaks_its_limit_where_roful_does_not(threshold: float) -> None:
     settings = {"safe_action": SafeAction(features=np.zeros(5)), "threshold": threshold, "noise": 1.0, "delta": 0.01}

@@ -52,7 +52,7 @@ class Believed:
 @pytest.mark.parametrize("name", CASES)
 def test_the_grades_are_ordered_safe_and_optimistic_on_the_data_least_favourable_to_it(name: str) -> None:
     case, dared = CASES[name], 0
-    for instance in instances(name, 25):
+    for instance in instances(name, 8):
         assert instance.on_event()
         lp, socp = (instance.decided(sw.OPLB, sw.Finite, method=method) for method in ("lp", "socp"))
         exact = instance.decided(sw.OPLB, sw.Finite, method="exact", budget=60, tolerance=1e-2)
@@ -73,7 +73,7 @@ def test_the_grades_are_ordered_safe_and_optimistic_on_the_data_least_favourable
         assert 0.0 <= socp.gap <= 3e-6 * max(1.0, socp.hoped)
         assert socp.hoped >= lp.hoped - ROUNDING
         assert exact.hoped <= socp.hoped + socp.gap + ROUNDING
-    assert dared >= 10
+    assert dared >= 3
 
 
 def test_without_the_lift_the_same_data_defeat_optimism() -> None:

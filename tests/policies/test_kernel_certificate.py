@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.models.kernel_textbook import Signal, matrix
-from tests.policies.kernel_reading import read_bounds
+from tests.policies.kernel_reading import read_bounds, read_sums
 
 from stagewise import RBF, Agent, KernelOPLB, Matern, SafeAction
 from stagewise.kernels.compile import Floats
@@ -66,8 +66,8 @@ def test_without_noise_the_truth_is_never_outside(
     agent.learn_log(actions, seen[0] / 10.0, seen[1])  # a tenth: rewards are at most 1
     told = read_bounds(policy, agent.state, GRID)
     truth = values(GRID) * np.array([[0.1], [1.0]])
-    assert np.all(np.abs(told.estimates - truth) <= told.radii[:, None] * told.widths + 1e-7)
-    assert np.all(np.abs(told.start - truth[:, 0]) <= told.radii * told.start_widths + 1e-7)
+    assert np.all(np.abs(told.estimates - truth) <= told.halves + 1e-7)
+    assert np.all(np.abs(told.start - truth[:, 0]) <= told.start_halves + 1e-7)
 
 
 def test_the_price_of_neglect_cannot_be_lowered() -> None:
@@ -88,11 +88,12 @@ def test_the_price_of_neglect_cannot_be_lowered() -> None:
     count = 10_000
     agent.learn_log(np.vstack([place, *[beside] * count]), np.zeros(count + 1), [0.0, *[off] * count])
     told = read_bounds(policy, agent.state, place[None])
-    error, bound = told.estimates[1, 0], told.radii[1] * told.widths[1, 0]
-    assert agent.state.memory[4] == pytest.approx(count * off**2)
+    error, bound, neglected = told.estimates[1, 0], told.halves[1, 0], read_sums(policy, agent.state)[1]
+    assert neglected == pytest.approx(count * off**2)
     assert error <= bound
     assert error > 0.99 * bound
-    assert error > 100.0 * math.sqrt(0.1) * told.widths[1, 0], "without the price the bound would be broken"
+    width = bound / (math.sqrt(0.1) + math.sqrt(neglected))
+    assert error > 100.0 * math.sqrt(0.1) * width, "without the price the bound would be broken"
 
 
 def test_a_capacity_that_is_never_reached_changes_nothing() -> None:
@@ -132,7 +133,7 @@ def test_smaller_capacity_means_wider_bounds() -> None:
         agent = Agent(policy)
         agent.learn_log(actions, outcomes, outcomes)
         told = read_bounds(policy, agent.state, GRID)
-        halves.append(float(np.mean(told.radii[1] * told.widths[1])))
+        halves.append(float(np.mean(told.halves[1])))
     assert halves[0] > halves[1] > halves[2]
 
 
@@ -147,4 +148,4 @@ def test_known_part_and_unknown_part_share_the_norm() -> None:
         ridge=1.0,
     )
     told = read_bounds(policy, policy.start(), np.full((1, 1), 50.0))
-    assert told.radii == pytest.approx([0.8, 1.0])
+    assert told.halves[:, 0] == pytest.approx([0.8, 1.0])

@@ -10,7 +10,7 @@ from tests.policies.witness import best_mixture
 from stagewise import RBF, Agent, KernelOPLB, Matern, SafeAction
 from stagewise.kernels.compile import Floats
 
-INSTANCES = 60
+INSTANCES = 20
 ROUNDING = 1e-9
 KNOWN = {
     "known": (True, True),
@@ -54,7 +54,7 @@ def ends(agent: Agent, listed: Floats) -> tuple[Floats, Floats]:
     """Return the lowest and the highest values (1 + m, K + 1) within the bounds; the safe action stands last."""
     seen = read_bounds(agent.policy, agent.state, listed)  # type: ignore[arg-type]
     middle = np.column_stack([seen.estimates, seen.start])
-    half = seen.radii[:, None] * np.column_stack([seen.widths, seen.start_widths])
+    half = np.column_stack([seen.halves, seen.start_halves])
     return middle - half, middle + half
 
 

@@ -154,9 +154,10 @@ def test_a_bound_on_mean_costs_lengthens_steps(baseline: str) -> None:
     longer = 0
     for seed in SEEDS:
         problem = random_problem(seed, baseline, 3)
+        ready = [problem.ready(LCLUCB, cost_bound=bound) for bound in (0.85, None)]
         for ray in range(len(problem.targets)):
             only = Rays(problem.targets).only([ray])
-            clipped, bare = decided(LCLUCB, problem, only, cost_bound=0.85), decided(LCLUCB, problem, only)
+            clipped, bare = (policy.decide(state, only, Draw()) for policy, state in ready)
             if clipped.index == bare.index == ray:
                 assert clipped.step >= bare.step
                 longer += clipped.step > bare.step

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stagewise.kernels.blend import Odds
 from tests.kernels.highs import Program, best_value, quiet_solver
 
 import stagewise as sw
-from stagewise.kernels.blend import Odds
 
 
 def odds_of(decision: sw.Decision) -> Odds:

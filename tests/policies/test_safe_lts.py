@@ -57,7 +57,7 @@ def test_the_ray_is_the_best_for_the_parameter_drawn_from_the_rounds_numbers(bas
         problem.settings["threshold"] = np.maximum(problem.settings["threshold"], 0.05)
         reading = reading_of(problem)
         theta = sampled(problem, reading, inflation_of(inflation, problem, reading), DRAW)
-        ends = [reading.along(x, step_on_ray(problem, i)) for i, x in enumerate(problem.targets)]
+        ends = [reading.along(x, step) for x, step in zip(problem.targets, steps_on_rays(problem), strict=True)]
         values = [float(theta @ end) for end in [*ends, reading.safe]]
         decision, best = decided(problem, inflation=inflation), int(np.argmax(values))
         assert decision.index == (best if best < len(ends) else -1)
@@ -67,12 +67,11 @@ def test_the_ray_is_the_best_for_the_parameter_drawn_from_the_rounds_numbers(bas
     assert len(chosen) > 2
 
 
-def step_on_ray(problem: Problem, ray: int) -> float:
-    """Return LC-LUCB's step on a ray, as its table shows it: there are no more rays than it shows."""
+def steps_on_rays(problem: Problem) -> list[float]:
+    """Return LC-LUCB's steps, as its table shows them: there are no more rays than it shows."""
     policy, state = problem.ready(LCLUCB)
-    rows = policy.decide(state, problem.targets, Draw()).table().rows
-    (step,) = [row.weight for row in rows if row.label == f"ray {ray}"]
-    return float(step)
+    steps = {row.label: row.weight for row in policy.decide(state, problem.targets, Draw()).table().rows}
+    return [float(steps[f"ray {ray}"]) for ray in range(len(problem.targets))]
 
 
 @pytest.mark.parametrize("constraints", [1, 3])
@@ -81,8 +80,9 @@ def test_the_safe_steps_are_lc_lucbs(baseline: str, constraints: int) -> None:
     for seed in SEEDS:
         problem = random_problem(seed, baseline, constraints)
         policy, state = problem.ready(SafeLTS)
+        steps = steps_on_rays(problem)
         for row in policy.decide(state, problem.targets, DRAW).table().rows[:-1]:
-            assert row.weight == step_on_ray(problem, int(row.label.split()[1]))
+            assert row.weight == steps[int(row.label.split()[1])]
 
 
 def hoped_of_ray(policy: SafeLTS, state: Any, target: Floats, draw: Draw) -> float:

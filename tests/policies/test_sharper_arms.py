@@ -9,7 +9,7 @@ from tests.policies.witness import best_mixture
 
 from stagewise import OPB, UCB, Agent, Arms, AtLeast, InvalidOutcome, InvalidProblem, SafeAction
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.interval import bernstein_interval, kl_interval
+from stagewise.kernels.signals.interval import bernstein_interval, kl_interval
 
 ARMS, DELTA = 5, 0.1
 RADII = ["kl", "bernstein"]

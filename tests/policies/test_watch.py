@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stagewise.kernels.linear import named_mind
+from stagewise.kernels.watch import SQUARES
 
 import stagewise as sw
 from stagewise.kernels.compile import named
-from stagewise.kernels.linear import named_mind
-from stagewise.kernels.watch import SQUARES
 
 ZERO = sw.SafeAction(features=[0.0, 0.0])
 OFF = sw.SafeAction(features=[0.4, 0.3], reward=0.1, cost=0.1)

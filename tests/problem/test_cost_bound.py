@@ -85,11 +85,14 @@ def test_a_safe_action_of_unknown_cost_and_a_kernel_pass_it_too() -> None:
 
 
 def test_each_cost_may_have_a_bound_of_its_own() -> None:
-    limits = {"a": 3.0, "b": 0.5}
+    limits = {"a": 3.0, "b": 40.0}
     by_name = sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, cost_bound={"b": None, "a": 4.0})
     by_place = sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, cost_bound=[4.0, None])
-    assert np.array_equal(by_name.numbers, by_place.numbers)
-    assert by_name.numbers[-2:].tolist() == [4.0, np.inf]
+    without = sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, cost_bound=None)
+    far = 5.0 * np.eye(ZERO.features.size)
+    steps = [policy.decide(policy.start(), far).step for policy in (by_name, by_place, without)]
+    assert steps[:2] == pytest.approx([3.0 / 4.0] * 2)
+    assert steps[2] < 0.7
     for bad, part in (({"a": 4.0}, "names ['a']"), ([4.0], "1 entries"), ("units", "'units'"), ([4.0, -1.0], "-1.0")):
         with refused(InvalidProblem, "cost_bound", part):
             sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, cost_bound=bad)

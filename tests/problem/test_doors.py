@@ -85,6 +85,12 @@ def test_every_door_refuses_odd_values_in_a_sentence(door: Any, value: Any) -> N
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize("value", [itself(), nested(100_000)], ids=["itself", "deep"])
+def test_lists_without_a_floor_are_refused_before_anything_follows_them(value: Any) -> None:
+    with pytest.raises(StagewiseError, match="levels deep"):
+        array(value, "it")
+
+
 @pytest.mark.parametrize(
     "value",
     [2, 2.0, np.int8(2), np.float32(2.0), np.array(2), np.array(2.0), Fraction(2), Decimal(2), np.array(Fraction(2))],

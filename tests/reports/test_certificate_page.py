@@ -9,7 +9,8 @@ import pytest
 from tests.browser import shown
 
 import stagewise as sw
-from stagewise.reports.certificate_page import headline, page
+from stagewise.reports.certificate_page import page
+from stagewise.reports.certificate_words import headline
 
 KNOWN = {  # names that the page asks for
     *("policy", "kind", "settings", "verdict", "grounds", "violations", "claim", "rounds", "delta", "confidence"),
@@ -38,6 +39,7 @@ def opened(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[Any, 
         yield page_and_troubles
 
 
+@pytest.mark.compiled
 def test_the_page_stands_by_itself(opened: tuple[Any, list[str]]) -> None:
     tab, troubles = opened
     assert troubles == []
@@ -66,6 +68,7 @@ def test_a_refuted_page_says_so() -> None:
     assert "it first was in round" in words
 
 
+@pytest.mark.compiled
 def test_a_page_tells_of_an_assumption_that_was_not_so() -> None:
     policy = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.45)
     content = sw.certify(policy, WORLD, rounds=50, runs=400, progress=False).content
@@ -113,6 +116,7 @@ def poisoned(value: Any) -> Any:
     return [poisoned(entry) for entry in value] if isinstance(value, list) else value
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("family", ["fixed", "callable"])
 def test_no_word_of_a_certificate_becomes_a_part_of_the_page(family: str, folder: Path) -> None:
     content = sw.Certificate.load(folder).content

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 from tests.chance import allowed
 
-from stagewise.kernels.interval import kl_high
+from stagewise.kernels.signals.interval import kl_high
 from stagewise.reports.evidence import REFUTED, SUPPORTED, UNDECIDED, clopper_pearson, evidence, runs_needed
 
 

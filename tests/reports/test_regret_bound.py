@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.kernels.interval import bernstein_interval, kl_interval
+from stagewise.kernels.signals.interval import bernstein_interval, kl_interval
 from stagewise.reports.regret_bound import Bound, longest_halves, regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])
@@ -17,6 +17,7 @@ RAYS = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays([[1.0, 0.
 RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "threshold": 0.3, "noise": 0.2}
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("policy", "world"),
     [
@@ -101,3 +102,10 @@ def test_a_bound_may_fail_when_an_interval_or_a_draw_does(policy: Any, world: An
     bound = regret_bound(policy, world, ROUNDS)
     assert isinstance(bound, Bound)
     assert bound.failure == pytest.approx(failure)
+
+
+def test_a_sum_that_no_memory_holds_is_not_reckoned() -> None:
+    policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3)
+    world = sw.ArmsWorld(reward=[0.1, 0.9], cost=[0.0, 0.5])
+    assert isinstance(regret_bound(policy, world, np.array([1000])), Bound)
+    assert "10,000,000 pulls" in str(regret_bound(policy, world, np.array([2**32])))

@@ -139,6 +139,7 @@ def test_a_box_of_too_many_corners_is_bounded_too() -> None:
     assert value(hope, points[feasible(hope, points)]).max() <= region(hope, box, np.zeros(d)).relaxed().bound
 
 
+@pytest.mark.compiled
 @given(st.integers(0, 100_000), st.integers(0, 3), st.integers(1, 4), st.integers(0, 3))
 @settings(max_examples=100, deadline=None)
 def test_the_true_optimum_is_attained_and_not_exceeded(seed: int, kind: int, d: int, m: int) -> None:

@@ -10,7 +10,7 @@ TARGETS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
 SAFE = sw.SafeAction(features=[0.0, 0.0])
 FIXED = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.5)
 POLICY = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.5)
-ROUNDS = 200
+ROUNDS = 20
 
 
 def certified(policy: Any = POLICY, world: Any = FIXED, **settings: Any) -> sw.Certificate:

@@ -16,6 +16,7 @@ THETA, MU = (row / np.linalg.norm(row) for row in np.abs(RNG.normal(size=(2, D))
 TARGETS = RNG.normal(size=(5, D)) / 2.0
 SAFE = sw.SafeAction(features=np.zeros(D))
 TOLD, NOISE = 0.02, 1.0  # far too little, so that there is something to count
+COUNTED = ("first_violation", "hopeless", "settled", "missed")
 ALONE: dict[str, Any] = {"cost_bound": 1.0, "watch": False}  # and nothing that would stop it
 
 
@@ -82,8 +83,8 @@ def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None
     other = sw.simulate(kernel, listed, **plan).audit
     assert one is not None
     assert other is not None
-    for column, counted in one.items():
-        assert np.array_equal(other[column], counted), column
+    for column in COUNTED:
+        assert np.array_equal(other[column], one[column]), column
     assert (one["missed"].max() > 0) == (told == TOLD)
 
 
@@ -175,8 +176,8 @@ def test_an_audit_does_not_depend_on_cut_or_worker(name: str, monkeypatch: pytes
     monkeypatch.setattr("stagewise.simulation.run.STRETCH", 7)
     pieces = audited(name)
     for part, values in whole.items():
-        assert np.array_equal(values, elsewhere[part])
-        assert np.array_equal(values, pieces[part])
+        assert np.array_equal(values, elsewhere[part], equal_nan=True)
+        assert np.array_equal(values, pieces[part], equal_nan=True)
 
 
 def test_an_audit_changes_nothing_else_and_is_kept(tmp_path: Path) -> None:

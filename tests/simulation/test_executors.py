@@ -29,7 +29,7 @@ WORLDS = {"one": RAYS, "other": OTHER}
 
 
 def swept(**settings: Any) -> dict[Any, sw.Result]:
-    given = {"thresholds": [0.2, 0.4], "seeds": [1, 2], "rounds": 200, "runs": 2, "record": 10}
+    given = {"thresholds": [0.2, 0.4], "seeds": [1, 2], "rounds": 40, "runs": 2, "record": 10}
     return sw.sweep(policies=POLICIES, worlds=WORLDS, **(given | settings))
 
 
@@ -46,7 +46,7 @@ def test_every_cell_is_what_simulate_plays() -> None:
     for cell, result in results.items():
         kind = type(POLICIES[cell.policy])
         policy = kind(safe_action=SAFE, threshold=cell.threshold, noise=0.1)
-        alone = sw.simulate(policy, WORLDS[cell.world], rounds=200, runs=2, seed=cell.seed, record=10)
+        alone = sw.simulate(policy, WORLDS[cell.world], rounds=40, runs=2, seed=cell.seed, record=10)
         assert np.array_equal(result.regret, alone.regret)
 
 
@@ -58,16 +58,16 @@ def test_without_thresholds_a_policy_keeps_its_own() -> None:
 def test_a_sweep_continues_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    module = sys.modules["stagewise.simulation.simulate"]
-    whole, calls = module.one_run, []
+    module = sys.modules["stagewise.simulation.jobs"]
+    whole, calls = module.play, []
 
     def stopping(*task: Any) -> Any:
-        calls.append(task[5])
+        calls.extend(task[2])
         if len(calls) == 7:
             raise KeyboardInterrupt
         return whole(*task)
 
-    monkeypatch.setattr(module, "one_run", stopping)
+    monkeypatch.setattr(module, "play", stopping)
     with pytest.raises(KeyboardInterrupt):
         swept(out=tmp_path)
     assert len(list(tmp_path.glob("*/*/*/*/parts/*/manifest.json"))) == 6
@@ -143,6 +143,7 @@ def test_an_error_in_a_task_is_not_tried_again() -> None:
         list(performed(broken, {0: (0,)}, workers))
 
 
+@pytest.mark.compiled
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_whose_worker_is_killed_gives_what_one_machine_gives(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")

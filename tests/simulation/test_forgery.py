@@ -11,7 +11,7 @@ from tests.simulation.certified import FIXED, POLICY
 
 import stagewise as sw
 from stagewise.reports.agreement import disagreements
-from stagewise.reports.certificate import Terms, reweighed, told
+from stagewise.reports.evidence import Tally, Terms, told, weighed
 from stagewise.simulation.claim import terms_for
 from stagewise.simulation.verify import played_in
 
@@ -29,9 +29,8 @@ def saved(content: dict[str, Any], folder: Path) -> Path:
 def summed_up(content: dict[str, Any], terms: Terms) -> None:
     """Make the summary, the verdict and its grounds fit the totals of the batches."""
     batches = content["batches"]
-    runs, violating = sum(one["runs"] for one in batches), sum(one["violating"] for one in batches)
-    missing = [sum(column) for column in zip(*(one["missing"] for one in batches), strict=True)]
-    result = reweighed(runs, violating, missing, terms, runs == content["plan"]["runs"])
+    tally = Tally.of(terms, batches)
+    result = weighed(tally, terms, complete=tally.runs == content["plan"]["runs"])
     content["verdict"], content["grounds"] = result.verdict, result.grounds
     content["violations"] = told(result.violations)
     names = zip(terms.names, result.coverage, strict=True)

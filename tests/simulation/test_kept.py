@@ -8,8 +8,8 @@ from tests.simulation.certified import FIXED, certified, without_times
 
 import stagewise as sw
 from stagewise.simulation import certify as certify_module
-from stagewise.simulation.certify import findings_of
-from stagewise.simulation.kept import Kept
+from stagewise.simulation import jobs, restated
+from stagewise.simulation.run import play
 
 
 class PowerCut(Exception):
@@ -21,26 +21,25 @@ def test_a_certificate_that_was_cut_short_goes_on_from_its_folder(
 ) -> None:
     played: list[int] = []
 
-    def counting(family: Any, rounds: int, seed: int, backend: str, first: int, count: int) -> Any:
+    def counting(*task: Any) -> Any:
         if len(played) == 3:
             raise PowerCut
-        played.append(first)
-        return findings_of(family, rounds, seed, backend, first, count)
+        played.append(task[2][0])
+        return play(*task)
 
     whole = certified(runs=100, early=False)
-    monkeypatch.setattr(certify_module, "findings_of", counting)
+    monkeypatch.setattr(jobs, "play", counting)
     with pytest.raises(PowerCut):
         certified(runs=100, early=False, out=tmp_path)
     assert not (tmp_path / "certificate.json").exists()
     before = list(played)
-    monkeypatch.setattr(certify_module, "findings_of", findings_of)
+    monkeypatch.setattr(jobs, "play", play)
     with pytest.raises(sw.InvalidFile, match="another plan, whose seed differs"):
         certified(runs=100, early=False, out=tmp_path, seed=1)
-    kept = sorted((tmp_path / "batches").glob("from-*.npz"))
-    assert len(kept) == 3
+    assert len(list((tmp_path / "batches" / "parts").iterdir())) == 3
     played.clear()
     played.extend([-1] * 4)  # no more power cuts
-    monkeypatch.setattr(certify_module, "findings_of", counting)
+    monkeypatch.setattr(jobs, "play", counting)
     again = certified(runs=100, early=False, out=tmp_path)
     assert not set(before) & set(played)
     assert without_times(again) == without_times(whole)
@@ -49,34 +48,32 @@ def test_a_certificate_that_was_cut_short_goes_on_from_its_folder(
 
 def test_a_batch_that_was_tampered_with_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut(*task: Any) -> Any:
-        if task[-2] > 0:
+        if task[2][0] > 0:
             raise PowerCut
-        return findings_of(*task)
+        return play(*task)
 
-    monkeypatch.setattr(certify_module, "findings_of", cut)
+    monkeypatch.setattr(jobs, "play", cut)
     with pytest.raises(PowerCut):
         certified(runs=100, early=False, out=tmp_path)
-    (batch,) = (tmp_path / "batches").glob("from-*.npz")
+    (batch,) = (tmp_path / "batches" / "parts").glob("*/runs.parquet")
     content = batch.read_bytes()
     for damaged in (b"nothing", content[:-1], content[:400] + bytes([content[400] ^ 1]) + content[401:]):
         batch.write_bytes(damaged)
-        with pytest.raises(sw.InvalidFile, match="is not a batch of runs; delete it"):
+        with pytest.raises(sw.InvalidFile, match=r"is not whole.*delete the folder and play its runs again"):
             certified(runs=100, early=False, out=tmp_path)
 
 
-def test_a_batch_whose_name_vouches_for_nothing_is_played_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_nothing_vouches_for_is_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut(*task: Any) -> Any:
-        if task[-2] > 0:
+        if task[2][0] > 0:
             raise PowerCut
-        return findings_of(*task)
+        return play(*task)
 
-    monkeypatch.setattr(certify_module, "findings_of", cut)
+    monkeypatch.setattr(jobs, "play", cut)
     with pytest.raises(PowerCut):
         certified(runs=100, early=False, out=tmp_path)
-    (batch,) = (tmp_path / "batches").glob("from-*.npz")
-    batch.rename(batch.with_name("from-000000000.npz"))
+    (batch,) = (tmp_path / "batches" / "parts").iterdir()
+    (batch / "manifest.json").unlink()
     monkeypatch.undo()
     again = certified(runs=100, early=False, out=tmp_path)
     assert without_times(again) == without_times(certified(runs=100, early=False))
@@ -87,19 +84,19 @@ def test_a_certificate_of_other_runs_takes_no_part_of_a_batch(
     before: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(certify_module, "batch_size", lambda *_: 10)  # as for any number of runs from 40,000 on
-    monkeypatch.setattr("stagewise.simulation.restated.batch_size", lambda *_: 10)
+    monkeypatch.setattr(restated, "batch_size", lambda *_: 10)
     with monkeypatch.context() as patched:
-        patched.setattr(Kept, "forget", interrupted)
+        patched.setattr(certify_module, "concluded", interrupted)
         with pytest.raises(PowerCut):
             certified(runs=before, early=False, out=tmp_path)
-    assert len(list((tmp_path / "batches").glob("from-*.npz"))) == -(-before // 10)
+    assert len(list((tmp_path / "batches" / "parts").iterdir())) == -(-before // 10)
     again = certified(runs=after, early=False, out=tmp_path)
     assert [batch["runs"] for batch in again.content["batches"]] == [min(10, after - n) for n in range(0, after, 10)]
     assert without_times(again) == without_times(certified(runs=after, early=False))
     assert sw.verify(tmp_path, part=1.0).faults == ()
 
 
-def interrupted(kept: Kept) -> None:
+def interrupted(*_: Any) -> None:
     raise PowerCut
 
 

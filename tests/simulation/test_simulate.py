@@ -209,9 +209,9 @@ def test_other_readers_find_the_same_columns(reader: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["rays", "sampled", "mixtures", "fresh", "arms", "many arms"])
 def test_a_run_does_not_depend_on_how_it_is_cut(kind: str, stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     policy, world = cut(kind)
-    whole = sw.simulate(policy, world, rounds=300, runs=1, seed=3, record=30)
+    whole = sw.simulate(policy, world, rounds=70, runs=1, seed=3, record=7)
     monkeypatch.setattr("stagewise.simulation.run.STRETCH", stretch)
-    pieces = sw.simulate(policy, world, rounds=300, runs=1, seed=3, record=30)
+    pieces = sw.simulate(policy, world, rounds=70, runs=1, seed=3, record=7)
     for field in ("regret", "reward", "cost", "max_cost", "violations"):
         assert np.array_equal(getattr(whole, field), getattr(pieces, field))
 
@@ -235,16 +235,16 @@ def cut(kind: str) -> tuple[Any, Any]:
 
 
 def test_an_interrupted_simulation_continues_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["stagewise.simulation.simulate"]
-    whole, calls = module.one_run, []
+    module = sys.modules["stagewise.simulation.jobs"]
+    whole, calls = module.play, []
 
     def stopping(*task: Any) -> Any:
-        calls.append(task[5])
+        calls.extend(task[2])
         if len(calls) == 3:
             raise KeyboardInterrupt
         return whole(*task)
 
-    monkeypatch.setattr(module, "one_run", stopping)
+    monkeypatch.setattr(module, "play", stopping)
     with pytest.raises(KeyboardInterrupt):
         played(runs=5, out=tmp_path)
     assert sorted(part.name for part in (tmp_path / "parts").iterdir()) == ["run-000000", "run-000001"]

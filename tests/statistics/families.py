@@ -3,13 +3,13 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from stagewise.kernels.blend import odds_size
+from stagewise.kernels.sight import sheet_size
 from tests.statistics import loops
 
 from stagewise import OPB, OPLB, SafeAction, SafeLTS
 from stagewise.kernels import linear
-from stagewise.kernels.blend import odds_size
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.sight import sheet_size
 from stagewise.policies.safe_lts import INFLATIONS
 from stagewise.problem.actions import ALL
 

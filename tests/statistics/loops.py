@@ -5,10 +5,11 @@ Each loop returns the largest excess of a run, and in how many rounds something 
 
 import math
 
+from stagewise.kernels.ridge import ELSEWHERE
+
 from stagewise.kernels import lc_lucb, linear, opb, oplb, safe_lts
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import OUTCOME, POLICY, normal, uniform
-from stagewise.kernels.ridge import ELSEWHERE
 
 UNSAMPLED = -1  # in the place of Safe-LTS's inflation: LC-LUCB or ROFUL
 

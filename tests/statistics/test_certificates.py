@@ -11,6 +11,8 @@ from tests.statistics.families import arm_policy, linear_policy, linear_world, t
 
 import stagewise as sw
 
+pytestmark = pytest.mark.compiled
+
 ZERO = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
 RAY = sw.LinearWorld(theta=[0.9], mu=[0.9], actions=sw.Rays([[1.0]]), noise=1.0)
 COIN = sw.ArmsWorld(reward=tight_arms(0, True).truth[0], cost=tight_arms(0, True).truth[1:])

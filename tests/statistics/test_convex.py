@@ -15,6 +15,8 @@ from tests.statistics.families import DELTA, SEED, LinearWorld, directions, line
 from stagewise import LCLUCB, ROFUL, Ball, Box, Polytope, State
 from stagewise.policies.policy import Played
 
+pytestmark = pytest.mark.compiled
+
 STARTS = 8
 
 

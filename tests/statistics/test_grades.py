@@ -10,6 +10,8 @@ from tests.statistics.families import DELTA, SEED, LinearWorld, Result, linear_p
 
 from stagewise import OPLB, Draw, Outcome
 
+pytestmark = pytest.mark.compiled
+
 
 def by_hand(world: LinearWorld, run: int, rounds: int, known: bool, declared: float, **settings: Any) -> Result:
     """Play OPLB; what counts is the true expected cost of every round's mixture."""

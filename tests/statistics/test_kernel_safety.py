@@ -14,6 +14,8 @@ from tests.models.kernel_textbook import matrix
 
 import stagewise as sw
 
+pytestmark = pytest.mark.compiled
+
 DELTA, SEED = 0.05, 20260810
 
 

@@ -20,7 +20,7 @@ from stagewise import LCLUCB, OPLB, ROFUL, Arms, Draw, Finite, Outcome, Rays, Sa
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import OUTCOME, normal, uniform
 
-pytestmark = pytest.mark.slow  # minutes of compiling
+pytestmark = [pytest.mark.compiled, pytest.mark.slow]  # minutes of compiling
 
 ROUNDS = 120
 

@@ -17,6 +17,8 @@ from stagewise import OPNLB, Agent, Arms, Draw, SafeAction
 from stagewise.kernels.compile import Floats
 from stagewise.policies.policy import Played
 
+pytestmark = pytest.mark.compiled
+
 SEED = 20260904
 
 

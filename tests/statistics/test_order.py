@@ -16,6 +16,8 @@ from tests.chance import allowed
 from stagewise import LCLUCB, OPB, Agent, Arms, Rays, SafeAction, State
 from stagewise.policies.policy import Played
 
+pytestmark = pytest.mark.compiled
+
 SEED, DELTA, LIMIT = 20261112, 0.05, 0.5
 WINDOWS = (4, 8, 16, 24, 32, 48, 64)
 

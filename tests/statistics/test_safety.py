@@ -7,7 +7,7 @@ In random worlds violations are much rarer than δ, because a confidence set tha
 plays. The tight worlds leave no such luck: there a run violates as often as an interval fails.
 
 All of it is behind `make test-slow`, because its loops take minutes to compile. The ordinary tests have certificates
-(tests/experiments/test_certificates.py), which count violations of every policy and refute their controls.
+(tests/simulation/test_showcase.py), which count violations of every policy and refute their controls.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from tests.statistics.families import (
 
 from stagewise import LCLUCB, OPLB, ROFUL, SafeLTS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.compiled, pytest.mark.slow]
 
 
 def among(world: Any, kind: Any, known: bool = True, **settings: Any) -> Play:

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
+from stagewise.kernels.watch import farthest, least_noise
 
 import stagewise as sw
-from stagewise.kernels.watch import farthest, least_noise
+
+pytestmark = pytest.mark.compiled
 
 LEVEL, RUNS, ROUNDS = 0.1, 400, 300
 ZERO = sw.SafeAction(features=[0.0, 0.0])

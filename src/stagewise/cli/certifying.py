@@ -4,44 +4,22 @@ from pathlib import Path
 from typing import Any
 
 from stagewise.cli.spec import read
-from stagewise.experiments.certificates import certify_all
-from stagewise.problem.errors import InvalidFile
 from stagewise.reports.certificate import Certificate
-from stagewise.reports.certificate_page import headline
+from stagewise.reports.certificate_words import headline
 from stagewise.simulation.certify import certify
+from stagewise.simulation.certify_all import certify_all
 from stagewise.simulation.verify import verify
 from stagewise.worlds.family import family_of
 
 
-def certified(
-    spec: Path,
-    out: Path,
-    runs: int,
-    delta: float | None,
-    confidence: float,
-    early: bool,
-    settings: dict[str, Any],
-) -> tuple[bool, str]:
+def certified(spec: Path, out: Path, **settings: Any) -> tuple[bool, str]:
     """Certify the one policy of a file; its [simulation] tells rounds, seed and backend."""
     asked = read(spec)
-    if len(asked.policies) > 1:
-        raise InvalidFile(f"{spec} holds {len(asked.policies)} policies; a certificate is about one")
-    policy, plan = next(iter(asked.policies.values())), asked.simulation
+    policy, plan = asked.policy, asked.simulation
     safe = getattr(getattr(policy, "safe_action", None), "arm", None) or 0
     family = family_of(asked.certify.family, asked.world, safe, plan.seed, asked.certify.spread)
-    certificate = certify(
-        policy,
-        family,
-        rounds=plan.rounds,
-        runs=runs,
-        seed=plan.seed,
-        delta=delta,
-        confidence=confidence,
-        early=early,
-        backend=plan.backend,
-        out=out,
-        **settings,
-    )
+    told: dict[str, Any] = {"rounds": plan.rounds, "seed": plan.seed, "backend": plan.backend, "out": out}
+    certificate = certify(policy, family, **told, **settings)
     words = f"{certificate.verdict}: {headline(certificate.content)}\nThe certificate: {out / 'certificate.html'}"
     return certificate.holds, words
 
@@ -53,16 +31,15 @@ def checked(path: Path, part: float, seed: int | None, executor: str | None) -> 
     again = f"{found.runs:,} runs in {batches} were played again, {found.equal} of them to the same bit"
     if found.stands:
         content = Certificate.load(path).content
-        rest = (
-            f" Possible, but compared only with --part 1: {', '.join(found.unconfirmed)}." if found.unconfirmed else ""
-        )
+        left = ", ".join(found.unconfirmed)
+        rest = f" Possible, but compared only with --part 1: {left}." if left else ""
         return True, f"{path} stands: {again}.{rest} It says: {content['verdict']}, {headline(content)}"
     return False, f"{path} does not stand: {'; '.join(found.faults)}. {again}."
 
 
-def everyone(out: Path, runs: int, confidence: float, settings: dict[str, Any]) -> tuple[bool, str]:
+def everyone(out: Path, **settings: Any) -> tuple[bool, str]:
     """Certify every policy on the paper's problems; those that must fail are to be refuted."""
-    outcomes = certify_all(out, runs=runs, confidence=confidence, **settings)
+    outcomes = certify_all(out, **settings)
     lines = [f"{one.verdict:>10}  {one.name} (expected: {one.expected})" for one in outcomes]
     lines.append(f"The index: {out / 'index.html'}")
     return all(one.as_expected for one in outcomes), "\n".join(lines)

@@ -1,5 +1,8 @@
 """The words people type: `stagewise simulate`, `compare`, `sweep`, `certify`, `show` and `reproduce`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +11,7 @@ import typer
 from stagewise import __version__
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+Spec = Annotated[Path, typer.Argument(help="A TOML file.")]
 Out = Annotated[Path, typer.Option(help="The folder for the results; an interrupted run continues there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 Workers = Annotated[
@@ -15,12 +19,23 @@ Workers = Annotated[
     typer.Option(help="processes:N, dask:ADDRESS, dask:local or cuda; default: a process a core where it pays."),
 ]
 
+NOT_INSTALLED = (
+    "the paper's experiments are a package of their own in the repository of stagewise; "
+    "in a clone of it, `make reproduce` installs and runs them"
+)
 
-def fail(error: Exception) -> typer.Exit:
+
+@contextmanager
+def in_a_sentence() -> Iterator[None]:
     """Say what is wrong in one line, and leave with 2."""
-    words = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
-    typer.echo(f"stagewise: {words}", err=True)
-    return typer.Exit(2)
+    from stagewise.problem.errors import StagewiseError
+
+    try:
+        yield
+    except (StagewiseError, OSError) as error:
+        words = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+        typer.echo(f"stagewise: {words}", err=True)
+        raise typer.Exit(2) from None
 
 
 def tell_version(asked: bool) -> None:
@@ -40,46 +55,29 @@ def everywhere(
 
 
 @app.command()
-def simulate(
-    spec: Annotated[Path, typer.Argument(help="A TOML file.")],
-    out: Out,
-    executor: Workers = None,
-    quiet: Quiet = False,
-) -> None:
+def simulate(spec: Spec, out: Out, executor: Workers = None, quiet: Quiet = False) -> None:
     """Play one policy in one world and keep the result."""
     from stagewise.cli.spec import read
-    from stagewise.problem.errors import InvalidFile, StagewiseError
     from stagewise.simulation.simulate import simulate as play
 
-    try:
+    with in_a_sentence():
         asked = read(spec)
-        if len(asked.policies) > 1:
-            raise InvalidFile(f"{spec} holds {len(asked.policies)} policies; `stagewise compare` plays several")
         settings = asked.simulation.model_dump()
-        policy = next(iter(asked.policies.values()))
-        result = play(policy, asked.world, **settings, executor=executor, progress=not quiet, out=out)
+        result = play(asked.policy, asked.world, **settings, executor=executor, progress=not quiet, out=out)
         picture(result, out)
-    except (StagewiseError, OSError) as error:
-        raise fail(error) from None
     typer.echo(repr(result))
 
 
 @app.command()
-def compare(
-    spec: Annotated[Path, typer.Argument(help="A TOML file.")],
-    out: Out = Path("comparison"),
-    executor: Workers = None,
-    quiet: Quiet = False,
-) -> None:
+def compare(spec: Spec, out: Out = Path("comparison"), executor: Workers = None, quiet: Quiet = False) -> None:
     """Play several policies with the same random numbers: one table, one picture."""
     from stagewise.cli.spec import read
-    from stagewise.problem.errors import StagewiseError
     from stagewise.reports.comparison import drawn, tabled
     from stagewise.reports.files import write_text
     from stagewise.reports.picture import write_picture
     from stagewise.simulation.simulate import simulate as play
 
-    try:
+    with in_a_sentence():
         asked = read(spec)
         settings = asked.simulation.model_dump()
         results = {
@@ -88,43 +86,26 @@ def compare(
         }
         write_picture(drawn(results), out / "comparison.png")
         write_text(out / "comparison.md", tabled(results))
-    except (StagewiseError, OSError) as error:
-        raise fail(error) from None
     typer.echo(tabled(results))
 
 
 @app.command()
-def sweep(
-    spec: Annotated[Path, typer.Argument(help="A TOML file.")],
-    out: Out = Path("sweep"),
-    executor: Workers = None,
-    quiet: Quiet = False,
-) -> None:
+def sweep(spec: Spec, out: Out = Path("sweep"), executor: Workers = None, quiet: Quiet = False) -> None:
     """Play every policy in every world, under every threshold and from every seed: one bar, one table."""
     from stagewise.cli.spec import read
-    from stagewise.problem.errors import StagewiseError
     from stagewise.reports.comparison import tabled
     from stagewise.reports.files import write_text
     from stagewise.simulation.sweep import sweep as play
 
-    try:
+    with in_a_sentence():
         asked = read(spec)
-        settings = asked.simulation.model_dump()
-        seed = settings.pop("seed")
-        results = play(
-            policies=asked.policies,
-            worlds=asked.worlds,
-            thresholds=asked.sweep.thresholds,
-            seeds=[seed] if asked.sweep.seeds is None else asked.sweep.seeds,
-            **settings,
-            executor=executor,
-            out=out,
-            progress=not quiet,
-        )
+        settings = asked.simulation.model_dump(exclude={"seed"})
+        settings |= {"executor": executor, "out": out, "progress": not quiet}
+        settings["seeds"] = [asked.simulation.seed] if asked.sweep.seeds is None else asked.sweep.seeds
+        settings["thresholds"] = asked.sweep.thresholds
+        results = play(policies=asked.policies, worlds=asked.worlds, **settings)
         table = tabled({str(cell): result for cell, result in results.items()})
         write_text(out / "sweep.md", table)
-    except (StagewiseError, OSError) as error:
-        raise fail(error) from None
     typer.echo(table)
 
 
@@ -151,20 +132,19 @@ def certify(
 ) -> None:
     """Test a policy's safety on many runs and say what they prove: leaves with 0 only if the claim is supported."""
     from stagewise.cli.certifying import certified, checked, everyone
-    from stagewise.problem.errors import InvalidFile, StagewiseError
+    from stagewise.problem.errors import InvalidFile
 
-    try:
+    with in_a_sentence():
         if (spec is not None) + (verify is not None) + everything != 1:
             raise InvalidFile("give a TOML file, or --verify FILE, or --all, and only one of them")
-        settings = {"executor": executor, "progress": not quiet}
+        settings: dict[str, Any] = {"executor": executor, "progress": not quiet}
         if verify is not None:
             holds, words = checked(verify, part, seed, executor)
         elif spec is not None:
-            holds, words = certified(spec, out, runs, delta, confidence, not exhaustive, settings)
+            settings |= {"delta": delta, "early": not exhaustive}
+            holds, words = certified(spec, out, runs=runs, confidence=confidence, **settings)
         else:
-            holds, words = everyone(out, runs, confidence, settings)
-    except (StagewiseError, OSError) as error:
-        raise fail(error) from None
+            holds, words = everyone(out, runs=runs, confidence=confidence, **settings)
     typer.echo(words)
     if not holds:
         raise typer.Exit(1)
@@ -173,52 +153,22 @@ def certify(
 @app.command()
 def show(folder: Annotated[Path, typer.Argument(help="A folder that `simulate` wrote.")]) -> None:
     """Print what a result holds, and draw it again."""
-    from stagewise.problem.errors import StagewiseError
     from stagewise.reports.comparison import tabled
     from stagewise.reports.result import Result
 
-    try:
+    with in_a_sentence():
         result = Result.load(folder)
         picture(result, folder)
-    except (StagewiseError, OSError) as error:
-        raise fail(error) from None
     typer.echo(tabled({result.manifest["policy"]["kind"]: result}))
 
 
-@app.command()
-def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments by name, such as figure-1; default: all.")
-    ] = None,
-    preset: Annotated[str, typer.Option(help="text, authors or ours; several with commas.")] = "text",
-    size: Annotated[
-        str, typer.Option(help="quick, full (the paper's size), or smoke (only that everything works).")
-    ] = "quick",
-    out: Annotated[Path, typer.Option(help="The folder for results, figures and the report.")] = Path("reproduction"),
-    jobs: Annotated[int, typer.Option(help="Processes; 0: one a core.")] = 0,
-) -> None:
-    """Run the paper's experiments, check its claims and write a report. Fails if a claim that must hold does not."""
-    from stagewise.experiments.catalogue import CATALOGUE
-    from stagewise.experiments.claim import FAILS
-    from stagewise.experiments.report import shown
-    from stagewise.experiments.run import default_jobs, failed
-    from stagewise.experiments.run import reproduce as run
-    from stagewise.problem.errors import StagewiseError
-
-    try:
-        claims = run(names or list(CATALOGUE), preset.split(","), size, out, jobs if jobs > 0 else default_jobs())
-    except (StagewiseError, OSError) as error:
-        raise fail(error) from None
-    for claim in claims:
-        typer.echo(f"{claim.verdict:>19}  {claim.experiment}: {claim.name}: {shown(claim.value)} ({claim.criterion})")
-    lost, broken = sum(claim.verdict == FAILS for claim in claims), failed(claims)
-    why = "the report says why" if size != "smoke" else "smoke is too short for them"
-    words = f"{lost} of which do not hold; {why}" if lost else "all of which hold"
-    typer.echo(f"\n{len(claims)} claims, {words}.")
-    typer.echo(f"The report: {out / 'report.html'}")
-    if broken:
-        typer.echo(f"stagewise: {len(broken)} claim(s) that must hold do not: {broken[0].name}", err=True)
-        raise typer.Exit(1)
+@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def reproduce(context: typer.Context) -> None:
+    """Run the paper's experiments, where the package that holds them is installed."""
+    for plugin in entry_points(group="stagewise.commands", name="reproduce"):
+        plugin.load()(context.args, prog_name="stagewise reproduce")
+    typer.echo(f"stagewise: {NOT_INSTALLED}", err=True)
+    raise typer.Exit(2)
 
 
 def picture(result: Any, folder: Path) -> None:

@@ -1,16 +1,18 @@
 """A simulation as a TOML file: read, checked key by key, and built, before anything runs."""
 
-import dataclasses
 import re
 import tomllib
-from inspect import Parameter, signature
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from stagewise.models.kernel import RBF, LinearKernel, Matern
 from stagewise.policies.saved import KINDS, POLICIES
+from stagewise.problem.actions import Rays
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile, StagewiseError
 from stagewise.problem.functions import FunctionClass
@@ -23,7 +25,11 @@ from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 from stagewise.worlds.world import World
 
-KERNELS: dict[str, Any] = {"rbf": RBF, "matern": Matern, "linear": LinearKernel}
+Kinds = dict[str, Callable[..., Any]]
+WORLDS: Kinds = {"linear": LinearWorld, "arms": ArmsWorld, "table": TableWorld}
+KERNELS: Kinds = {"rbf": RBF, "matern": Matern, "linear": LinearKernel}
+POLICY_KINDS: Kinds = {kind.__name__: kind for kind in (*POLICIES, KINDS["ROFUL"], KINDS["DOSLB"])}
+HIDDEN: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that no file has
 
 
 class Strict(BaseModel):
@@ -57,47 +63,12 @@ class Certify(Strict):
     spread: float | None = None  # of the means of random-arms around those of the world
 
 
-class Linear(Strict):
-    """A linear world."""
-
-    kind: Literal["linear"]
-    theta: list[float]
-    mu: list[float] | list[list[float]]
-    noise: float | list[float]
-    noise_kind: Literal["gaussian", "uniform", "rademacher"] = "gaussian"
-    actions: dict[str, Any]
-
-
-class Bandit(Strict):
-    """A world of arms."""
-
-    kind: Literal["arms"]
-    reward: list[float]
-    cost: list[float] | list[list[float]]
-    outcomes: Literal["bernoulli", "gaussian", "clipped-gaussian"] = "bernoulli"
-    noise: float | list[float] = 0.1
-
-
-class Listing(Strict):
-    """A world of listed actions with any means."""
-
-    kind: Literal["table"]
-    features: list[list[float]]
-    reward: list[float]
-    cost: list[float] | list[list[float]]
-    outcomes: Literal["bernoulli", "gaussian", "clipped-gaussian"] = "gaussian"
-    noise: float | list[float] = 0.1
-
-
-Table = Annotated[Linear | Bandit | Listing, Field(discriminator="kind")]
-
-
 class File(Strict):
     """The whole file: one world or several, and one policy or several."""
 
     simulation: Simulation
-    world: Table | None = None
-    worlds: dict[str, Table] | None = None
+    world: dict[str, Any] | None = None
+    worlds: dict[str, dict[str, Any]] | None = None
     policy: dict[str, Any] | None = None
     policies: dict[str, dict[str, Any]] | None = None
     sweep: Sweep = Sweep()
@@ -112,6 +83,13 @@ class Spec(NamedTuple):
     policies: dict[str, Any]
     sweep: Sweep
     certify: Certify
+
+    @property
+    def policy(self) -> Any:
+        """The only policy."""
+        if len(self.policies) > 1:
+            raise InvalidFile(f"the file holds {len(self.policies)} policies; `stagewise compare` plays several")
+        return next(iter(self.policies.values()))
 
     @property
     def world(self) -> World:
@@ -133,95 +111,69 @@ def read(path: Path) -> Spec:
         raise InvalidFile(f"{path} holds lists or tables in each other, deeper than any setting is") from None
     try:
         file = File.model_validate(content)
+        given = named(file.policy, file.policies, "policy", "policies")
+        places = named(file.world, file.worlds, "world", "worlds")
+        worlds = {name: built(table, name, WORLDS) for name, table in places.items()}
+        policies = {name: built(table, name, POLICY_KINDS) for name, table in given.items()}
+        return Spec(file.simulation, worlds, policies, file.sweep, file.certify)
     except ValidationError as error:
         raise InvalidFile(f"{path}: {complaint(error)}") from None
-    given = file.policies or ({"policy": file.policy} if file.policy else {})
-    if not given or (file.policy and file.policies):
-        raise InvalidFile(f"{path}: give one [policy], or several as [policies.NAME]")
-    places = file.worlds or ({"world": file.world} if file.world else {})
-    if not places or (file.world and file.worlds):
-        raise InvalidFile(f"{path}: give one [world], or several as [worlds.NAME]")
-    try:
-        checked(given, "policies")
-        checked(places, "worlds")
-        worlds = {name: built_world(table) for name, table in places.items()}
-        policies = {name: built_policy(name, table) for name, table in given.items()}
-        return Spec(file.simulation, worlds, policies, file.sweep, file.certify)
     except StagewiseError as error:
         raise InvalidFile(f"{path}: {error}") from None
+
+
+def named(one: Any, several: dict[str, Any] | None, word: str, words: str) -> dict[str, Any]:
+    """Return what a file gives once or by several names."""
+    given = several or ({word: one} if one else {})
+    if not given or (one and several):
+        raise InvalidFile(f"give one [{word}], or several as [{words}.NAME]")
+    return checked(given, words)
 
 
 def complaint(error: ValidationError) -> str:
     """Return the first thing wrong: key, value, expectation."""
     found = error.errors()
     first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])  # a typo makes a key go missing
-    key = ".".join(str(part) for part in first["loc"] if part not in ("linear", "arms", "table"))
+    key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
         return f"unknown key {key!r} with value {shown(first['input'])}; docs/cli.md lists the keys there are"
-    if first["type"] == "union_tag_invalid":
-        return f"{key}.kind is {shown(first['input'].get('kind'))}; it must be one of {first['ctx']['expected_tags']}"
     if first["type"] == "missing":
         return f"the key {key!r} is missing"
     return f"{key} is {shown(first['input'])}; {first['msg'][0].lower()}{first['msg'][1:]}"
 
 
-def built_world(table: Linear | Bandit | Listing) -> World:
-    """Return the world."""
-    if isinstance(table, Listing):
-        return TableWorld(**table.model_dump(exclude={"kind"}))
-    if isinstance(table, Bandit):
-        return ArmsWorld(reward=table.reward, cost=table.cost, outcomes=table.outcomes, noise=table.noise)
-    actions = built_actions(table.actions)
-    return LinearWorld(theta=table.theta, mu=table.mu, actions=actions, noise=table.noise, noise_kind=table.noise_kind)
-
-
-def built_actions(table: dict[str, Any]) -> Any:
-    """Return the actions; "random-rays" stands for RandomRays, whose constructor says which keys there are."""
-    settings = dict(table)
-    name = settings.pop("kind", None)
-    kinds = {re.sub(r"\B(?=[A-Z])", "-", key).lower(): kind for key, kind in action_sets().items()}
-    if not isinstance(name, str) or name not in kinds:
-        raise InvalidFile(f"world.actions.kind is {shown(name)}; it must be one of {', '.join(map(repr, kinds))}")
-    taken = signature(kinds[name]).parameters
-    keys = {"features" if key == "targets" else key: key for key in taken}  # rays are listed like any other actions
-    needed = [key for key, own in keys.items() if taken[own].default is Parameter.empty]
-    if not set(needed) <= set(settings) <= set(keys):
-        raise InvalidFile(
-            f"world.actions of kind {name!r} need {' and '.join(needed) or 'some'} of {', '.join(keys)}; given are "
-            f"{sorted(settings)}"
-        )
-    return kinds[name](**{keys[key]: value for key, value in settings.items()})
-
-
-def built_policy(name: str, table: dict[str, Any]) -> Any:
-    """Return a policy; its own settings say which keys there are."""
-    settings = dict(table)
-    kind = settings.pop("kind", None)
-    kinds = {policy.__name__: policy for policy in (*POLICIES, KINDS["ROFUL"], KINDS["DOSLB"])}
+def built(table: Any, name: str, kinds: Kinds) -> Any:
+    """Return what a table stands for: its `kind` says what is made, whose own settings say which keys there are."""
+    if not isinstance(table, dict):
+        raise InvalidFile(f"{name} is {shown(table)}; it must be a table with a kind: {', '.join(map(repr, kinds))}")
+    kind = table.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
-        raise InvalidFile(f"{name}.kind is {shown(kind)}; it must be one of {', '.join(sorted(kinds))}")
-    fields = [field for field in dataclasses.fields(kinds[kind]) if field.init]
-    keys = sorted(field.name for field in fields)
-    for key in settings:
-        if key not in keys:
-            raise InvalidFile(
-                f"unknown key '{name}.{key}' with value {shown(settings[key])}; {kind} has {', '.join(keys)}"
-            )
-    for field in fields:
-        if field.name not in settings and field.default is field.default_factory is dataclasses.MISSING:
-            raise InvalidFile(f"the key '{name}.{field.name}' is missing; {kind} needs it")
-    if "safe_action" in settings:
-        settings["safe_action"] = built_safe(f"{name}.safe_action", settings["safe_action"])
-    if "threshold" in settings:
-        settings["threshold"] = built_threshold(settings["threshold"])
-    for key in {"reward_class", "cost_class"} & set(settings):
-        settings[key] = built_class(settings[key])
-    if "kernel" in settings:
-        settings["kernel"] = built_kernel(f"{name}.kernel", settings["kernel"])
-    return kinds[kind](**settings)
+        raise InvalidFile(f"{name}.kind is {shown(kind)}; it must be one of {', '.join(map(repr, kinds))}")
+    make, settings = kinds[kind], {key: value for key, value in table.items() if key != "kind"}
+    known = {key: one for key, one in signature(make).parameters.items() if key not in HIDDEN.get(make, ())}
+    for key, value in settings.items():
+        if key not in known:
+            raise InvalidFile(f"unknown key '{name}.{key}' with value {shown(value)}; {kind!r} has {', '.join(known)}")
+    for key, one in known.items():
+        if key not in settings and one.default is one.empty:
+            raise InvalidFile(f"the key '{name}.{key}' is missing; {kind!r} needs {', '.join(known)}")
+    return make(
+        **{key: BUILT[key](value, f"{name}.{key}") if key in BUILT else value for key, value in settings.items()}
+    )
 
 
-def built_safe(name: str, table: Any) -> SafeAction:
+def built_actions(table: Any, name: str) -> Any:
+    """Return a set of actions: "random-rays" stands for RandomRays; rays are listed like any other actions."""
+    kinds: Kinds = {re.sub(r"\B(?=[A-Z])", "-", key).lower(): kind for key, kind in action_sets().items()}
+    return built(table, name, {**kinds, "rays": rays})
+
+
+def rays(features: Any) -> Rays:
+    """Return rays by the name that all listed actions have in a file."""
+    return Rays(features)
+
+
+def built_safe(table: Any, name: str) -> SafeAction:
     """Return the safe action."""
     if not isinstance(table, dict) or set(table) - {"features", "arm", "reward", "cost"}:
         raise InvalidFile(
@@ -230,34 +182,34 @@ def built_safe(name: str, table: Any) -> SafeAction:
     return SafeAction(**table)
 
 
-def built_class(value: Any) -> Any:
+def built_class(value: Any, name: str) -> Any:
     """Return classes of functions; {functions = ..., features = ...} stands for a table over listed actions."""
     if isinstance(value, dict) and set(value) == {"functions", "features"}:
         return FunctionClass(**value)
-    if isinstance(value, dict):
-        return {key: built_class(entry) for key, entry in value.items()}
-    return [built_class(entry) for entry in value] if isinstance(value, list) else value
+    return each(value, built_class, name)
 
 
-def built_kernel(name: str, table: Any) -> Any:
-    """Return a reproducing kernel; {kind = "rbf", lengthscale = 0.3} stands for RBF(lengthscale=0.3)."""
-    settings = dict(table) if isinstance(table, dict) else {}
-    kind = KERNELS.get(settings.pop("kind", None))
-    keys = [field.name for field in dataclasses.fields(kind)] if kind else []
-    if kind is None or set(settings) - set(keys) or ("lengthscale" in keys and "lengthscale" not in settings):
-        raise InvalidFile(
-            f"{name} is {shown(table)}; it must be a table with kind = 'rbf' or 'matern' and a lengthscale, the latter "
-            "with smoothness = 0.5, 1.5 or 2.5 if not 2.5, or kind = 'linear' alone"
-        )
-    return kind(**settings)
-
-
-def built_threshold(value: Any) -> Any:
+def built_threshold(value: Any, name: str) -> Any:
     """Return thresholds; {at_least = v} and {relative_to_safe = v} stand for the two special kinds."""
     if isinstance(value, dict) and set(value) == {"at_least"}:
-        return AtLeast(built_threshold(value["at_least"]))
+        return AtLeast(built_threshold(value["at_least"], name))
     if isinstance(value, dict) and set(value) == {"relative_to_safe"}:
         return RelativeToSafe(value["relative_to_safe"])
+    return each(value, built_threshold, name)
+
+
+def each(value: Any, build: Callable[[Any, str], Any], name: str) -> Any:
+    """Return a list or a table with everything in it built, and anything else as it is."""
     if isinstance(value, dict):
-        return {key: built_threshold(entry) for key, entry in value.items()}
-    return [built_threshold(entry) for entry in value] if isinstance(value, list) else value
+        return {key: build(entry, name) for key, entry in value.items()}
+    return [build(entry, name) for entry in value] if isinstance(value, list) else value
+
+
+BUILT: dict[str, Callable[[Any, str], Any]] = {  # settings that stand for something that is no number and no word
+    "actions": built_actions,
+    "kernel": partial(built, kinds=KERNELS),
+    "safe_action": built_safe,
+    "threshold": built_threshold,
+    "reward_class": built_class,
+    "cost_class": built_class,
+}

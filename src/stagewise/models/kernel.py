@@ -1,14 +1,17 @@
 """Signals in a reproducing-kernel space: which kernel, and what is assumed of functions in its space."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stagewise.kernels import radius, reproducing
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.shape import Shape
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import SPACE
+from stagewise.kernels.signals import similarity as reproducing
+from stagewise.kernels.signals.radius import MIXTURE
+from stagewise.models.part import Modelled, regressions
 from stagewise.problem.checks import number, positive
 from stagewise.problem.errors import InvalidProblem
 
@@ -118,29 +121,14 @@ class KernelModel:
         """k(x₀, x₀); 0 where every function of the space vanishes."""
         return similarity(self.kernel, self.safe, self.safe)
 
-    def flags(self, *, directional: bool, inflated: bool) -> Ints:
-        """Return the whole numbers and switches that kernels read: a linear policy's, then the kernel's kind."""
-        shape = Shape(
-            self.safe.size,
-            len(self.names) - 1,
-            radius.MIXTURE,
-            self.safe_norm == 0.0,
-            self.reward is not None,
-            self.costs is not None,
-            directional,
-            inflated,
-            offers_safe=True,
-            returns=True,
-        )
-        return np.array([*shape, self.kernel.kind], dtype=np.int64)
-
-    def numbers(self) -> Floats:
-        """Return the settings that kernels read, up to the promise."""
-        known = np.zeros(len(self.names))
-        known[0] = self.reward or 0.0
-        known[1:] = 0.0 if self.costs is None else self.costs
-        fixed = np.array([self.ridge, self.tolerance, self.kernel.lengthscale, self.safe_norm])
-        return np.concatenate([fixed, self.safe, self.noise, self.learned_bounds(), self.confidence, known])
+    def parts(self) -> Iterator[Modelled]:
+        """Yield the regressions; those that share one share a basis."""
+        values = np.array([self.reward or 0.0, *(np.zeros(len(self.names) - 1) if self.costs is None else self.costs)])
+        fixed, bounds = np.array([self.ridge, self.tolerance, self.kernel.lengthscale]), self.learned_bounds()
+        for first, last, known in regressions(len(self.names), self.reward is not None, self.costs is not None):
+            declared = (self.noise, bounds, self.confidence, values if known else np.zeros(values.size))
+            whole = (SPACE, first, last - first, 0, MIXTURE, int(known), 0, self.kernel.kind)
+            yield Modelled(whole, np.concatenate([fixed, *(row[first:last] for row in declared)]))
 
     def learned_bounds(self) -> Floats:
         """Return what B leaves for the part that is learned: √(B² − c₀²/k(x₀, x₀)) where the value c₀ is known."""

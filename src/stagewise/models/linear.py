@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import RIDGE
 from stagewise.kernels.signals.radius import PAPER, RADII, radius
-from stagewise.models.part import Modelled
+from stagewise.models.part import Modelled, regressions
 from stagewise.problem.errors import InvalidProblem
 
 
@@ -29,13 +29,9 @@ class LinearModel:
     radius: str
 
     def parts(self) -> Iterator[Modelled]:
-        """Yield the regressions: reward and costs share one when both are known, or both unknown, at x₀."""
-        count, split = len(self.names), (self.reward is None) != (self.costs is None)
-        if count > 1 and split:
-            yield self.part(0, 1, self.reward is not None)
-            yield self.part(1, count, self.costs is not None)
-        else:
-            yield self.part(0, count, self.reward is not None)
+        """Yield the regressions."""
+        for first, last, known in regressions(len(self.names), self.reward is not None, self.costs is not None):
+            yield self.part(first, last, known)
 
     def part(self, first: int, last: int, known: bool) -> Modelled:
         """Return the regression of signals `first` to `last`."""

@@ -10,3 +10,16 @@ class Modelled(NamedTuple):
 
     whole: tuple[int, ...]  # kind, first signal, signals, size, radius, anchored, reflected, similarity
     numbers: Floats
+
+
+def regressions(signals: int, reward_known: bool, costs_known: bool) -> list[tuple[int, int, bool]]:
+    """Return the signals `first` to `last` of each regression, and whether their values at x₀ are known.
+
+    Reward and costs share one when both are known there, or both unknown.
+
+    >>> regressions(3, True, True), regressions(3, True, False)
+    ([(0, 3, True)], [(0, 1, True), (1, 3, False)])
+    """
+    if signals == 1 or reward_known == costs_known:
+        return [(0, signals, reward_known)]
+    return [(0, 1, reward_known), (1, signals, costs_known)]

@@ -21,7 +21,6 @@ from stagewise.problem.convex import Convex
 from stagewise.problem.errors import InvalidActions
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
-from stagewise.rules.ascent import ascended
 from stagewise.rules.climb import ascending, climbed, net
 from stagewise.rules.regions import Region, region
 from stagewise.rules.relaxation import Hope
@@ -58,7 +57,7 @@ def decision_in_convex(
 
         def moves(far: Floats) -> Floats:
             step = float(look(far[np.newaxis]).room.rule[compared, 0])
-            found = [ascended(part, safe, safe + step * (far - safe)) for part in regions]
+            found = [part.ascended(safe, safe + step * (far - safe)) for part in regions]
             return np.array([point for point in found if point is not None]).reshape(-1, safe.size)
 
         best = ascending(hoped, placed, safe, best, moves, bound)

@@ -2,24 +2,26 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels import kernel_look, kernel_mind, kernel_oplb
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.rules.promise import DISPUTED
+from stagewise.kernels.layout import DIRECTIONAL, FOLLOWED, INFLATED, OFFERS_SAFE, PARTS, RETURNS, ROOM, part_of
+from stagewise.kernels.loop.memory import fullest, keeping_for
+from stagewise.kernels.loop.round import MIXTURE, Form
+from stagewise.kernels.signals.space import basis_of
 from stagewise.models.kernel import Kernel, KernelModel, LinearKernel, similarity
 from stagewise.policies.baseline import featured, vanishing
 from stagewise.policies.ceilings import UNIT, CostBound, beyond, ceilings_of, span_of
-from stagewise.policies.contradictions import regressed, subject, words_for
-from stagewise.policies.kernel_memory import FIRST_ROOM, fitting_memory, following, roomy, started
-from stagewise.policies.learning import Learning
+from stagewise.policies.compiled import MEMORY_SIZE, CompiledPolicy, assembled, fitting_memory
 from stagewise.policies.linear import check_features, check_scale, check_span
-from stagewise.policies.listed import listed_of, programmed
-from stagewise.policies.policy import Played, State
+from stagewise.policies.listed import listed_of
+from stagewise.policies.mixtures import decision_from
+from stagewise.policies.policy import State
+from stagewise.policies.rays import own
 from stagewise.policies.settings import keep, probability, promise_numbers
-from stagewise.problem.actions import Finite, Listed
+from stagewise.problem.actions import Finite, Listed, Rays
 from stagewise.problem.checks import PerSignal, number, one_of, one_per, positive, shown, switch, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -28,10 +30,12 @@ from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 SMALLEST_TOLERANCE = 1e-12
+FIRST_ROOM = 8  # basis points that a new memory has room for; it grows by half
+FULLEST, PART_OF, BASIS_OF = named(fullest), named(part_of), named(basis_of)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KernelOPLB(Learning):
+class KernelOPLB(CompiledPolicy):
     """With probability 1 − δ every round's mixture has its expected cost in check, for signals f with ‖f‖ ≤ B.
 
         maximise E_π hoped(X)  subject to  E_π dearest_j(X) ≤ τ_j for every j
@@ -69,9 +73,12 @@ class KernelOPLB(Learning):
 
     dimension: int = field(init=False, repr=False)  # d
     thresholds: Thresholds = field(init=False, repr=False)
-    flags: Ints = field(init=False, repr=False)
-    numbers: Floats = field(init=False, repr=False)
+    model: KernelModel = field(init=False, repr=False)
+    layout: Ints = field(init=False, repr=False)
+    settings: Floats = field(init=False, repr=False)
     span: float = field(init=False, repr=False)  # the largest √k(x, x) that the default of cost_bound allows
+
+    form: ClassVar[Form] = Form(space=1, rule=MIXTURE)
 
     def __post_init__(self) -> None:
         keep(self)
@@ -84,20 +91,23 @@ class KernelOPLB(Learning):
         check_scale(size, positive(self.ridge, "ridge"), "the safe action", InvalidProblem)
         thresholds = resolved(self.threshold, stand_in(safe, self.kernel))
         directional = one_of(self.optimism, ("inflated", "directional"), "optimism") == "directional"
-        model = self.model(safe, thresholds)
+        model = self.assumed(safe, thresholds)
         ceilings = ceilings_of(thresholds, self.cost_bound)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
         span = span_of(self.cost_bound, ceilings, model.norm_bound[1:])
         size = math.sqrt(similarity(self.kernel, safe.features, safe.features))
         if size > span and not (isinstance(self.kernel, LinearKernel) and thresholds.safe is not None):
             raise InvalidProblem(beyond("the safe action", size, span))
+        switches = OFFERS_SAFE | RETURNS | (DIRECTIONAL if directional else INFLATED)
+        layout, settings = assembled((switches, 0, -1), promise, safe.features, tuple(model.parts()))
         object.__setattr__(self, "dimension", safe.dimension)
         object.__setattr__(self, "span", span)
         object.__setattr__(self, "thresholds", thresholds)
-        object.__setattr__(self, "flags", model.flags(directional=directional, inflated=not directional))
-        object.__setattr__(self, "numbers", np.concatenate([model.numbers(), promise]))
+        object.__setattr__(self, "model", model)
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "settings", settings)
 
-    def model(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
+    def assumed(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
         """Return what is assumed of the signals."""
         names = ("reward", *thresholds.names)
         share = probability(self.delta, "delta") / (len(names) if switch(self.share_delta, "share_delta") else 1)
@@ -120,48 +130,50 @@ class KernelOPLB(Learning):
             tolerance=tolerance,
         )
 
-    def start(self) -> State:
-        """Return the memory of a policy that has seen nothing."""
-        return State(started(self.flags, self.numbers, min(FIRST_ROOM, self.capacity)))
+    @property
+    def first_room(self) -> int:
+        """Basis points that a new memory has room for."""
+        return min(FIRST_ROOM, self.capacity)
+
+    def form_for(self, actions: Any) -> Form | None:
+        """Return how compiled loops play it: on actions that come back, so that their points are known beforehand."""
+        return self.form if isinstance(actions, Finite) else None
+
+    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
+        """Return the memory that a compiled run begins with: it follows all actions, and has room for all of them."""
+        self.fitting(offered)  # refuse here what play by hand refuses
+        room = max(min(self.capacity, len(features) + 1), self.first_room)
+        return self.changed(self.layout, self.settings, self.start().memory, features, room)
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from the best safe mixture."""
-        listed = listed_of(actions)
-        if listed.between:
+        if isinstance(actions, Rays):
             raise InvalidActions(
                 "the actions are Rays, whose inner points are no mixtures of their ends for a kernel; list the points "
                 "that can be played as a Finite set"
             )
-        work = np.empty(kernel_look.look_size(int(state.memory[2])))
-        program = programmed(kernel_oplb.decide, self, state, self.fitting(listed), draw, work)
-        return self.explained(program.code, state, program.decision())
+        listed = self.fitting(listed_of(actions))
+        seen = self.seen(self.form, state, listed.features, listed.eligible, draw)
+        action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
+        return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round))
 
-    def explained(self, code: int, state: State, decision: Decision) -> Decision:
-        """Return the decision; where its kernel's code disputes what was declared, with the fallback in words."""
-        if code > -DISPUTED:
-            return decision
-        mind = named(kernel_mind.named_mind)(self.flags, self.numbers, state.memory)
-        costs, promise, constraint = mind.costs, mind.promise, subject(code)[1]
-        neglected = math.sqrt(costs.basis.size[1])
-        seen = regressed(constraint, promise, costs.belief, costs.ridge.tally, costs.known, neglected)
-        return decision._replace(fallback=words_for(code, self.thresholds, promise.ceilings, seen))
-
-    def follow(self, state: State, decision: Decision) -> State:
-        """Follow the first candidates that are ever offered, until others are."""
-        if decision.offered is None:
-            return state
-        return State(following(self.logged(decision.offered), self.flags, self.numbers, self.own(state).memory))
-
-    def take(self, state: State, played: Played, values: Floats) -> State:
-        """Take in what was seen with an action, in place while there is room for another basis point."""
-        memory, m = roomy(self.flags, self.numbers, state.memory, self.capacity), self.thresholds.values.size
-        work = np.empty(kernel_oplb.learning_size(int(memory[2]), m, max(int(memory[1]), 0)))
-        kernel_oplb.learn_from(played.action, values, self.flags, self.numbers, memory, work)
-        return State(memory)
+    def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
+        """Return the memory, with more room where another basis point could not join, up to the capacity."""
+        room, followed = int(memory[ROOM]), int(memory[FOLLOWED])
+        if room == self.capacity or FULLEST(layout, memory) < room:
+            return memory
+        more = min(room + max(room // 2, FIRST_ROOM), self.capacity)
+        changed = np.empty(MEMORY_SIZE(layout, followed, more))
+        keeping_for(*self.form[:3]).widen(layout, memory, more, changed)
+        return changed
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's."""
-        return fitting_memory(memory, self.flags, self.capacity)
+        if not fitting_memory(memory, self.layout, self.capacity) or memory[ROOM] < 1:
+            return False
+        parts = [PART_OF(self.layout, memory, which) for which in range(self.layout[PARTS])]
+        used, neglected = np.array([BASIS_OF(self.layout, part, memory).sums for part in parts]).T
+        return bool(np.all((used % 1.0 == 0.0) & (used >= 0.0) & (used <= memory[ROOM]) & (neglected >= 0.0)))
 
     def logged(self, actions: Any) -> Floats:
         """Return logged actions (n, d)."""

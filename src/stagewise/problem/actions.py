@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from stagewise.problem.action_set import ALL as ALL
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.action_set import Flags as Flags
-from stagewise.problem.checks import Floats, as_array, frozen, measured, size_of
+from stagewise.problem.checks import Floats, as_array, frozen, size_of, table_of
 from stagewise.problem.errors import InvalidActions
 
 
@@ -44,12 +44,7 @@ def mask_of(chosen: Any, count: int) -> Flags:
 
 def checked(features: Any) -> tuple[Floats, float]:
     """Return a table (K, d) of actions, and the size of its largest feature."""
-    result, largest = measured(features, "the actions", InvalidActions)
-    if result.ndim != 2 or result.size == 0:
-        raise InvalidActions(
-            f"the actions have shape {result.shape}; they must be a table with one row per action and at least one"
-        )
-    return result, largest
+    return table_of(features, "the actions", InvalidActions)
 
 
 class Listed(ActionSet):
@@ -63,20 +58,16 @@ class Listed(ActionSet):
     longest: float | None  # the largest norm of a row, once somebody has asked for it
 
     def __init__(self, features: ArrayLike) -> None:
-        given, self.largest = checked(features)
-        self.longest = None
-        self.features = frozen(given)
-        self.eligible = ALL
+        given, self.largest = table_of(features, "the actions", InvalidActions)
+        self.features, self.eligible, self.longest = frozen(given), ALL, None
 
     @classmethod
     def borrowed(cls, features: Any) -> Self:
         """Take an array as it is, without a copy: for one decision only."""
         listed = cls.__new__(cls)
-        given, listed.largest = checked(features)
-        listed.longest = None
-        listed.features = given.view()
+        given, listed.largest = table_of(features, "the actions", InvalidActions)
+        listed.features, listed.eligible, listed.longest = given.view(), ALL, None
         listed.features.flags.writeable = False  # kernels are compiled once, for arrays that nobody writes to
-        listed.eligible = ALL
         return listed
 
     def only(self, chosen: ArrayLike) -> Self:

@@ -190,6 +190,24 @@ def measured(value: Any, name: str, error: type[StagewiseError] = InvalidProblem
     return result.reshape(given.shape), max(float(high), -float(low))
 
 
+def table_of(value: Any, name: str, error: type[StagewiseError], row: str = "action") -> tuple[Floats, float]:
+    """Return a table (rows, columns) that is not empty, and the size of its largest entry."""
+    table, largest = measured(value, name, error)
+    if table.ndim != 2 or table.size == 0:
+        raise error(
+            f"{name} must be a table with one row per {row} and at least one; what is given has shape {table.shape}"
+        )
+    return table, largest
+
+
+def vector_of(value: Any, name: str, error: type[StagewiseError]) -> Floats:
+    """Return one vector that is not empty."""
+    vector = array(value, name, error)
+    if vector.ndim != 1 or vector.size == 0:
+        raise error(f"{name} must be one vector of length d; what is given has shape {vector.shape}")
+    return vector
+
+
 def unmasked(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> Any:
     """Return the value unless it is a masked array or lists one: NumPy would take what is masked for data."""
     if isinstance(value, MaskedArray) or (

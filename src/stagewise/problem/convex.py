@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.actions import Finite, Listed
-from stagewise.problem.checks import Floats, array
+from stagewise.problem.checks import Floats, vector_of
 from stagewise.problem.errors import InvalidActions
 
 ROUNDING = 1e-9  # how far outside, as a share of its size, a point still counts as inside
@@ -134,7 +134,7 @@ class Convex(ActionSet, ABC):
 
     def contains(self, point: ArrayLike) -> bool:
         """Say whether a point is in the set, up to rounding."""
-        given = point_of(point, "the point")
+        given = vector_of(point, "the point", InvalidActions)
         if self.dimension not in (None, given.size):
             raise InvalidActions(f"the point has {given.size} features; the {type(self).__name__} has {self.dimension}")
         return self.excess(given) <= ROUNDING
@@ -159,11 +159,3 @@ class Convex(ActionSet, ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.dimension or 'any number of'} features)"
-
-
-def point_of(value: Any, name: str) -> Floats:
-    """Return one vector with finite entries."""
-    point = array(value, name, InvalidActions)
-    if point.ndim != 1 or point.size == 0:
-        raise InvalidActions(f"{name} has shape {point.shape}; it must be one vector of length d")
-    return point

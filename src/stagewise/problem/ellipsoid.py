@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.problem.checks import Floats, array, frozen, number
-from stagewise.problem.convex import Convex, Hull, point_of
+from stagewise.problem.checks import Floats, array, frozen, number, vector_of
+from stagewise.problem.convex import Convex, Hull
 from stagewise.problem.errors import InvalidActions
 
 
@@ -37,7 +37,9 @@ class Ellipsoid(Convex):
                 "positive definite, since every half-axis is the root of an eigenvalue"
             )
         self.shape = frozen(given)
-        self.middle = frozen(np.zeros(len(given)) if center is None else point_of(center, "the ellipsoid's center"))
+        self.middle = frozen(
+            np.zeros(len(given)) if center is None else vector_of(center, "the ellipsoid's center", InvalidActions)
+        )
         if self.middle.size != len(given):
             raise InvalidActions(f"the ellipsoid's center has {self.middle.size} features; its shape has {len(given)}")
         self.center = self.middle
@@ -107,7 +109,7 @@ class Ball(Ellipsoid):
         self.radius = number(radius, "the ball's radius", InvalidActions)
         if not self.radius > 0.0:
             raise InvalidActions(f"the ball's radius is {self.radius}; it must be greater than 0")
-        self.center = None if center is None else frozen(point_of(center, "the ball's center"))
+        self.center = None if center is None else frozen(vector_of(center, "the ball's center", InvalidActions))
         self.middle = np.zeros(()) if self.center is None else self.center
         self._factor, self._inverse = np.array(self.radius), np.array(1.0 / self.radius)  # of any dimension
         self._measure(self.radius * np.eye(self.middle.size), self.radius)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import Floats, array, as_array, frozen, is_listing, mapping_of, number, shown
+from stagewise.problem.checks import Floats, as_array, frozen, is_listing, mapping_of, number, shown, table_of
 from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseError
 from stagewise.problem.tables import in_order
 
@@ -45,7 +45,7 @@ class FunctionClass:
                 return
             listed = listed_features(self.features)
             functions = np.stack([self._asked(row, InvalidProblem) for row in listed], axis=1)
-        table = merged(array(functions, "a class of functions"))
+        table = merged(table_of(functions, "a class of functions", InvalidProblem, "function")[0] + 0.0)
         object.__setattr__(self, "functions", frozen(table))
         if self.features is not None:
             object.__setattr__(self, "features", frozen(listed_features(self.features)))
@@ -86,9 +86,7 @@ class FunctionClass:
 
     def over(self, features: Floats, error: type[StagewiseError] = InvalidActions) -> Floats:
         """Return the value (F, n) of every function at actions with these features (n, d)."""
-        rows = array(features, "the actions", error)
-        if rows.ndim != 2 or rows.size == 0:
-            raise error(f"the actions have shape {rows.shape}; they must be a table with one row per action")
+        rows, _ = table_of(features, "the actions", error)
         return np.stack([self._column(row, error) for row in rows + 0.0], axis=1)  # + 0.0: there is one zero
 
     def _column(self, row: Floats, error: type[StagewiseError]) -> Floats:
@@ -136,24 +134,13 @@ def different(functions: Sequence[Any]) -> tuple[Any, ...]:
 
 def merged(table: Floats) -> Floats:
     """Return the different rows of a table, in the order they came."""
-    if table.ndim != 2 or table.size == 0:
-        raise InvalidProblem(
-            f"a class of functions has shape {table.shape}; it must be a table with one row per function and one "
-            "column per action, and at least one of each"
-        )
-    table = table + 0.0
     _, first = np.unique(table, axis=0, return_index=True)
     return table[np.sort(first)]
 
 
 def listed_features(features: Any) -> Floats:
     """Return listed actions (K, d)."""
-    listed = array(features, "the listed actions of a class")
-    if listed.ndim != 2 or listed.size == 0:
-        raise InvalidProblem(
-            f"the listed actions of a class have shape {listed.shape}; they must be a table with one row per action"
-        )
-    return listed + 0.0
+    return table_of(features, "the listed actions of a class", InvalidProblem)[0] + 0.0
 
 
 def class_of(value: Any) -> FunctionClass:

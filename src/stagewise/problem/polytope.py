@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.problem.checks import Floats, array, frozen
-from stagewise.problem.convex import Convex, Hull, hull_of, point_of
+from stagewise.problem.checks import Floats, array, frozen, table_of, vector_of
+from stagewise.problem.convex import Convex, Hull, hull_of
 from stagewise.problem.errors import InvalidActions
 from stagewise.problem.hull import corners, faces_around
 
@@ -27,7 +27,8 @@ class Box(Convex):
     """The largest value of each feature (d,)."""
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
-        self.low, self.high = frozen(point_of(low, "the box's low")), frozen(point_of(high, "the box's high"))
+        self.low = frozen(vector_of(low, "the box's low", InvalidActions))
+        self.high = frozen(vector_of(high, "the box's high", InvalidActions))
         if self.low.shape != self.high.shape:
             raise InvalidActions(f"the box's low has {self.low.size} features and its high {self.high.size}")
         if not np.all(self.low < self.high):
@@ -105,11 +106,7 @@ class Polytope(Convex):
         if vertices is None:
             points = corners(*halfspaces(A, b))
         else:
-            points = array(vertices, "the polytope's vertices", InvalidActions)
-            if points.ndim != 2 or points.size == 0:
-                raise InvalidActions(
-                    f"the polytope's vertices have shape {points.shape}; they must be a table with one row a vertex"
-                )
+            points, _ = table_of(vertices, "the polytope's vertices", InvalidActions, "vertex")
         self._faces, extreme = faces_around(points)
         self.hull = hull_of(frozen(points[extreme]))
         self.middle = frozen(self.vertices.mean(axis=0))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.problem.checks import MANY, array, frozen, kept, number, whole
+from stagewise.problem.checks import MANY, frozen, kept, number, vector_of, whole
 from stagewise.problem.errors import InvalidProblem
 
 Cost = float | Sequence[float | None] | Mapping[str, float | None] | npt.NDArray[np.float64] | None
@@ -36,11 +36,7 @@ class SafeAction:
         if (self.features is None) == (self.arm is None):
             raise InvalidProblem("a safe action has either features (linear problems) or an arm; give exactly one")
         if self.features is not None:
-            features = array(self.features, "the safe action's features")
-            if features.ndim != 1 or features.size == 0:
-                raise InvalidProblem(
-                    f"the safe action's features have shape {features.shape}; they must be one vector of length d"
-                )
+            features = vector_of(self.features, "the safe action's features", InvalidProblem)
             object.__setattr__(self, "features", frozen(features))
             if np.any(features) and not np.abs(features).max() > 1e-100:
                 raise InvalidProblem(

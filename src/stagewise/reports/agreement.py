@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.reports.findings import Findings
+from stagewise.reports.findings import column
+from stagewise.reports.result import Result
 
 WHOLE = "it"  # what differs is not within anything
 SPREAD = ("first_violation", "optimism", "regret", "margins", "settled")  # said of all runs together
@@ -52,10 +53,7 @@ def impossible(content: dict[str, Any], near: float) -> Iterator[str]:
         yield "first_violation"
     if hope is not None and not (hope["runs"] <= min(runs, hope["rounds"])):
         yield "optimism"
-    curves = [
-        dict(zip(regret["quantiles"], cuts, strict=True)) for cuts in zip(*regret["quantiles"].values(), strict=True)
-    ]
-    if not all(map(ascending, curves)) or (regret["above"] or 0) > runs:
+    if not all(map(ascending, curves_of(content))) or (regret["above"] or 0) > runs:
         yield "regret"
     worst = np.min([batch["margin"] for batch in batches], axis=0).tolist()
     lows = [one["quantiles"]["0"] for one in content["margins"].values()]
@@ -73,22 +71,25 @@ def ascending(cuts: dict[str, float]) -> bool:
     return all(one <= other + 1e-9 * max(1.0, abs(other)) for one, other in pairwise(ordered))
 
 
-def outside(content: dict[str, Any], played: Findings, near: float) -> Iterator[str]:
+def outside(content: dict[str, Any], played: Result, near: float) -> Iterator[str]:
     """Yield which sections leave runs out that were played: below their least or above their largest value."""
-    columns: dict[str, list[tuple[Any, Any]]] = {
-        "first_violation": [(content["first_violation"], played.first_violation[played.first_violation > 0])],
-        "regret": [
-            ({level: row[i] for level, row in content["regret"]["quantiles"].items()}, played.regret[:, i])
-            for i in range(played.regret.shape[1])
-        ],
-        "margins": [(one["quantiles"], played.margin[:, j]) for j, one in enumerate(content["margins"].values())],
-        "settled": [(content["settled"]["quantiles"], played.settled[played.settled > 0])],
+    first, settled = column(played, "first_violation"), column(played, "settled")
+    margins = [one["quantiles"] for one in content["margins"].values()]
+    columns: dict[str, Any] = {
+        "first_violation": [(content["first_violation"], first[first > 0])],
+        "regret": zip(curves_of(content), played.regret.T, strict=False),
+        "margins": zip(margins, column(played, "margin").T, strict=False),
+        "settled": [(content["settled"]["quantiles"], settled[settled > 0])],
     }
-    for name, pairs in columns.items():
-        for cuts, values in pairs:
-            if values.size and not (cuts is not None and held(cuts, values, near)):
-                yield name
-                break
+    for name, rows in columns.items():
+        if not all(values.size == 0 or (cuts is not None and held(cuts, values, near)) for cuts, values in rows):
+            yield name
+
+
+def curves_of(content: dict[str, Any]) -> list[dict[str, float]]:
+    """Return the quantiles of regret at every recorded round."""
+    cuts = content["regret"]["quantiles"]
+    return [dict(zip(cuts, row, strict=True)) for row in zip(*cuts.values(), strict=True)]
 
 
 def held(cuts: dict[str, float], values: Any, near: float) -> bool:

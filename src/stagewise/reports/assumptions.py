@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.ceilings import bounds_of
 from stagewise.problem.checks import one_per
 from stagewise.problem.errors import StagewiseError
+from stagewise.reports.promises import NOTHING, promise_of
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
@@ -19,18 +19,24 @@ SLIGHT = 1e-9
 
 def assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
     """Return each assumption in words, what was declared, what is so in this world, and whether it is kept."""
-    if isinstance(policy, AlwaysSafe) or getattr(policy, "thresholds", None) is None:
+    if promise_of(policy).learns == NOTHING or getattr(policy, "thresholds", None) is None:
         return []
     ours = type(world) in (LinearWorld, ArmsWorld, TableWorld)  # of others nothing but the safe action is known
-    rows = [*noise_rows(policy, world), *size_rows(policy, world)] if ours else []
+    names = ("reward", *policy.thresholds.names)  # what the policy learns
+    rows = [*noise_rows(policy, world, names), *size_rows(policy, world, names)] if ours else []
     if getattr(policy, "safe_action", None) is not None:
         rows += safe_rows(policy, world)
     return rows
 
 
-def row(words: str, declared: Floats, real: Floats, kept: Any) -> dict[str, Any]:
+def row(words: str, declared: Any, real: Any, kept: Any) -> dict[str, Any]:
     """Return one line of the table."""
     return {"assumption": words, "declared": listed(declared), "real": listed(real), "kept": bool(kept)}
+
+
+def at_most(words: str, declared: Any, real: Any) -> dict[str, Any]:
+    """Return a line that is kept where nothing is larger than was declared."""
+    return row(words, declared, real, np.all(real <= np.asarray(declared) + SLIGHT))
 
 
 def listed(values: Any) -> list[float]:
@@ -38,39 +44,30 @@ def listed(values: Any) -> list[float]:
     return [float(f"{value:.12g}") for value in np.atleast_1d(np.asarray(values, dtype=np.float64)).tolist()]
 
 
-def signals(policy: Any) -> tuple[str, ...]:
-    """Return the names of what the policy learns."""
-    return ("reward", *policy.thresholds.names)
-
-
-def noise_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
+def noise_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return what is said of the noise, or of the range of outcomes."""
-    names = signals(policy)
-    declared = getattr(policy, "noise", None)
-    if declared is None and not isinstance(world, ArmsWorld):
+    declared, arms = getattr(policy, "noise", None), isinstance(world, ArmsWorld)
+    if declared is None and not arms:
         return []
-    if isinstance(world, ArmsWorld) and declared is None and getattr(policy, "radius", "") != "paper":
-        return [row("every outcome lies in [0, 1]", np.array([1.0]), np.array([1.0]), world.outcomes != "gaussian")]
+    if declared is None and getattr(policy, "radius", "") != "paper":
+        return [row("every outcome lies in [0, 1]", 1.0, 1.0, world.outcomes != "gaussian")]
     told = one_per(1.0 if declared is None else declared, names, "noise")
     coins = getattr(world, "outcomes", "") == "bernoulli"  # numbers in [0, 1] are ½-sub-Gaussian
     real = np.full(len(names), 0.5) if coins else world.noise[: len(names)]
-    return [row("the noise is sub-Gaussian with at most this scale", told, real, np.all(real <= told + SLIGHT))]
+    return [at_most("the noise is sub-Gaussian with at most this scale", told, real)]
 
 
-def size_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
+def size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return what is said of the size of parameters and of means."""
-    rows, names = [], signals(policy)
+    rows, largest = [], largest_means(world)[: len(names)]
     if isinstance(world, LinearWorld) and hasattr(policy, "parameter_bound"):
-        told = one_per(policy.parameter_bound, names, "parameter_bound")
-        real = np.linalg.norm(world.parameters[: len(names)], axis=1)
-        words = "the unknown parameter vectors are at most this long"
-        rows.append(row(words, told, real, np.all(real <= told + SLIGHT)))
-    largest = largest_means(world)[: len(names)]
-    rows.append(row("mean rewards are at most 1", np.array([1.0]), largest[:1], largest[0] <= 1.0 + SLIGHT))
+        told, real = one_per(policy.parameter_bound, names, "parameter_bound"), world.parameters[: len(names)]
+        rows.append(at_most("the unknown parameter vectors are at most this long", told, np.linalg.norm(real, axis=1)))
+    rows.append(at_most("mean rewards are at most 1", 1.0, largest[0]))
     bounds = bounds_of(getattr(policy, "cost_bound", None), names[1:])
     if largest.size > 1 and np.isfinite(bounds).any():
-        told, real = bounds[np.isfinite(bounds)], largest[1:][np.isfinite(bounds)]
-        rows.append(row("mean costs are at most this", told, real, np.all(real <= told + SLIGHT)))
+        bounded = np.isfinite(bounds)
+        rows.append(at_most("mean costs are at most this", bounds[bounded], largest[1:][bounded]))
     return rows
 
 
@@ -93,10 +90,9 @@ def safe_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
     rows = []
     if safe.reward is not None:
         kept = math.isclose(safe.reward, real[0], rel_tol=SLIGHT, abs_tol=SLIGHT)
-        rows.append(row("the safe action's reward is known", np.array([safe.reward]), real[:1], kept))
+        rows.append(row("the safe action's reward is known", safe.reward, real[0], kept))
     if limits.safe is not None and limits.safe.size:
         costs = real[1 : 1 + limits.safe.size]
-        rows.append(
-            row("the safe action's costs are known", limits.safe, costs, np.allclose(limits.safe, costs, atol=SLIGHT))
-        )
+        kept = np.allclose(limits.safe, costs, atol=SLIGHT)
+        rows.append(row("the safe action's costs are known", limits.safe, costs, kept))
     return rows

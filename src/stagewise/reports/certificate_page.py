@@ -5,8 +5,17 @@ import json
 from typing import Any
 
 from stagewise.reports import certificate_pictures as pictures
-from stagewise.reports.certificate import VERIFY
-from stagewise.reports.evidence import REFUTED, SUPPORTED
+from stagewise.reports.certificate_words import (
+    ends_of,
+    headline,
+    how_close,
+    percent,
+    played_in,
+    promised,
+    shown,
+    what_caution_cost,
+)
+from stagewise.reports.evidence import VERIFY
 
 STYLE = """
 :root { color-scheme: light; }
@@ -23,7 +32,6 @@ img { width: 100%; min-width: 34rem; height: auto; } td:first-child { min-width:
 pre { background: #f6f6f6; padding: .6rem; overflow-x: auto; font-size: .85rem; }
 code { overflow-wrap: anywhere; }
 """
-NOTHING = 1e-9  # below it numbers are rounding
 NOT_TESTED = (
     "Worlds other than those played in: nothing is said of noise, sizes or shapes that were not drawn.",
     "Worlds that change while they are learned from, outcomes that come late or not at all, outcomes recorded wrongly.",
@@ -34,61 +42,6 @@ MIXED = (
     "Single actions of a mixture: the promise is for the expected cost of the mixture that an action is drawn from, "
     "and one action in it may cost more."
 )
-
-
-def shown(value: float) -> str:
-    """Return a number as people read it."""
-    if abs(value) < NOTHING:
-        return "0"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def percent(value: float) -> str:
-    """Return a probability as people read it."""
-    return "0 %" if value < 5e-6 else f"{100.0 * value:.3g} %"
-
-
-def high_of(one: dict[str, Any]) -> float:
-    """Return the upper end that counts."""
-    return float(min(one["anytime"][1], one["exact"][1] if one["exact"] else 1.0))
-
-
-def low_of(one: dict[str, Any]) -> float:
-    """Return the lower end that counts."""
-    return float(max(one["anytime"][0], one["exact"][0] if one["exact"] else 0.0))
-
-
-def headline(content: dict[str, Any]) -> str:
-    """Return the verdict in a sentence."""
-    found, claim = content["violations"], content["claim"]
-    seen = f"{found['happened']:,} of {found['runs']:,} simulated runs of {claim['rounds']:,} rounds broke a limit."
-    sure = f"with {percent(claim['confidence'])} confidence"
-    if content["verdict"] == SUPPORTED:
-        words = f"{seen} At most {percent(high_of(found))} of such runs do, {sure}; {percent(found['allowed'])} may."
-    elif content["verdict"] == REFUTED:
-        words = (
-            f"{seen} At least {percent(low_of(found))} of all such runs do, {sure}, "
-            f"and only {percent(found['allowed'])} may."
-        )
-    else:
-        more = (
-            f"At this rate about {found['needed']:,} runs would be enough to support it."
-            if found["needed"]
-            else "At this rate no number of runs would support it."
-        )
-        words = (
-            f"{seen} So between {percent(low_of(found))} and {percent(high_of(found))} of all such runs do, {sure}; "
-            f"{percent(found['allowed'])} may. {more}"
-        )
-    broken = [one["signal"] for one in content["coverage"] if one["verdict"] == REFUTED]
-    if broken and content["verdict"] == SUPPORTED:
-        words += (
-            f" But the intervals of {', '.join(map(repr, broken))}, which the promise rests on, fail more often than "
-            "they may: do not rely on this elsewhere."
-        )
-    if content["verdict"] == SUPPORTED and not all(one["kept"] for one in content["assumptions"]):
-        words += " But not all that was assumed was so, as the table says, and then no theorem stands behind this."
-    return words
 
 
 def escaped(value: Any) -> Any:
@@ -105,52 +58,28 @@ def page(content: dict[str, Any]) -> str:
     drawn = (pictures.promises(content), pictures.margins(content), pictures.regret(content))
     content = escaped(content)
     kind, verdict = content["policy"]["kind"], content["verdict"]
-    title = f"Safety certificate: {kind}, {verdict}"
+    sections = {
+        "What was promised": f"<p>{promised(content)}</p>",
+        "What was assumed": assumed(content),
+        "What was found": found_in(content, drawn),
+        "What was not tested": not_tested(content),
+        "How to check this page": checked(content),
+    }
     parts = [
         "<!doctype html><html lang=en><head><meta charset=utf-8>",
         "<meta name=viewport content='width=device-width, initial-scale=1'><link rel=icon href='data:,'>",
-        f"<title>{title}</title><style>{STYLE}</style></head><body>",
+        f"<title>Safety certificate: {kind}, {verdict}</title><style>{STYLE}</style></head><body>",
         f"<h1>Does {kind} keep its limits?</h1>",
         f"<div class='verdict {verdict}'><b>The claim is {verdict}.</b><p>{headline(content)}</p></div>",
-        "<h2>What was promised</h2>",
-        promised(content),
-        "<h2>What was assumed</h2>",
-        assumed(content),
-        "<h2>What was found</h2>",
-        found_in(content, drawn),
-        "<h2>What was not tested</h2>",
-        not_tested(content),
-        "<h2>How to check this page</h2>",
-        checked(content),
+        *(f"<h2>{title}</h2>\n{body}" for title, body in sections.items()),
         "</body></html>\n",
     ]
     return "\n".join(parts)
 
 
-def promised(content: dict[str, Any]) -> str:
-    """Return the claim in words."""
-    limits = "; ".join(
-        f"the expected {one['name']} of every round is {one['side']} {shown(one['value'])}"
-        for one in content["thresholds"]
-    )
-    claim = content["claim"]
-    return (
-        f"<p>In {claim['rounds']:,} rounds the policy learns by doing. The claim: {limits}. A run in which even one "
-        f"round breaks a limit counts as broken as a whole, and at most {percent(claim['delta'])} of runs may be.</p>"
-    )
-
-
 def assumed(content: dict[str, Any]) -> str:
     """Return what the policy was told, beside what was so."""
-    family, spread = content["world"]["family"], content["world"].get("spread")
-    means = (
-        "from [0, 1]" if spread is None else f"around the given ones, {percent(spread)} less to {percent(spread)} more"
-    )
-    where = {
-        "fixed": "All runs were played in one and the same world.",
-        "random-sphere": "Every run had its own world: directions of reward and cost drawn evenly from the sphere.",
-        "random-arms": f"Every run had its own world: means of all arms but the safe one drawn evenly {means}.",
-    }.get(family, f"Every run had its own world, drawn by {content['world'].get('name', 'a function')}.")
+    where = played_in(content["world"])
     if not content["assumptions"]:
         return f"<p>{where} The policy rests on nothing but the safe action being safe.</p>"
     rows = "".join(
@@ -159,7 +88,7 @@ def assumed(content: dict[str, Any]) -> str:
         f"<td class={'supported' if one['kept'] else 'refuted'}>{'yes' if one['kept'] else 'no'}</td></tr>"
         for one in content["assumptions"]
     )
-    drawn = "" if family == "fixed" else " The third column is that of the first run."
+    drawn = "" if content["world"]["family"] == "fixed" else " The third column is that of the first run."
     return (
         f"<p>{where} The promise holds where the following is so.{drawn}</p><div class=scroll><table>"
         f"<tr><th>assumption<th class=n>declared<th class=n>here<th>kept</tr>{rows}</table></div>"
@@ -177,7 +106,7 @@ def found_in(content: dict[str, Any], drawn: tuple[str, str, str]) -> str:
     rows += [(f"in some round an interval of {one['signal']!r} fails", one) for one in content["coverage"]]
     table = "".join(
         f"<tr><td>{name}</td><td class=n>{one['happened']:,} / {one['runs']:,}</td>"
-        f"<td class=n>{percent(low_of(one))} to {percent(high_of(one))}</td><td class=n>{percent(one['allowed'])}</td>"
+        f"<td class=n>{' to '.join(map(percent, ends_of(one)))}</td><td class=n>{percent(one['allowed'])}</td>"
         f"<td class='{one['verdict']}'>{one['verdict']}</td></tr>"
         for name, one in rows
     )
@@ -192,9 +121,9 @@ def found_in(content: dict[str, Any], drawn: tuple[str, str, str]) -> str:
         f"<div class=scroll><table><tr><th>event<th class=n>seen<th class=n>true share<th class=n>allowed<th></tr>"
         f"{table}</table></div><p class=small>{kind}</p>"
         f"{image('Shares of runs against what is allowed', drawn[0])}"
-        f"<h3>How close it came</h3>{margin_words(content)}"
+        f"<h3>How close it came</h3><p>{how_close(content)}</p>"
         f"{image('Histogram of what was left to the limits', drawn[1])}"
-        f"<h3>What caution cost</h3>{regret_words(content)}"
+        f"<h3>What caution cost</h3><p>{what_caution_cost(content)}</p>"
         f"{image('Regret over the rounds', drawn[2])}"
     )
 
@@ -204,59 +133,10 @@ def image(words: str, address: str) -> str:
     return f"<div class=scroll><img alt='{words}' src='{address}'></div>"
 
 
-def margin_words(content: dict[str, Any]) -> str:
-    """Return the margins, and when limits were first broken, in words."""
-    words = [
-        f"In the round of a run that came closest to the limit of {name!r}, what was left was "
-        f"{shown(one['quantiles']['0.5'])} in the middle run, {shown(one['quantiles']['0.01'])} or less in one run "
-        f"of a hundred, {shown(one['quantiles']['0'])} in the worst."
-        for name, one in content["margins"].items()
-    ]
-    if content["first_violation"] is not None:
-        words.append(
-            f"Where a limit was broken, it first was in round {shown(content['first_violation']['0.5'])} (median)."
-        )
-    return f"<p>{' '.join(words)}</p>"
-
-
-def regret_words(content: dict[str, Any]) -> str:
-    """Return regret, its bound, optimism and the time to become useful in words."""
-    found, settled, hope = content["regret"], content["settled"], content["optimism"]
-    last = {level: row[-1] for level, row in found["quantiles"].items()}
-    words = [
-        f"Against one who knows the world, the middle run lost {shown(last['0.5'])} in all, one run of a hundred "
-        f"{shown(last['0.99'])} or more, the worst {shown(last['1'])}."
-    ]
-    if found["bound"] is None:
-        words.append(f"There is no bound to compare with: {found['theorem']}.")
-    else:
-        words.append(
-            f"The theorem ({found['theorem']}) allows {shown(found['bound'][-1])}, with probability "
-            f"{percent(1.0 - found['failure'])}; {found['above']:,} runs were above it in a recorded round."
-        )
-    if hope is not None and hope["rounds"] == 0:
-        words.append("In no round did the policy hope for less than was possible, as its theorem says.")
-    elif hope is not None:
-        words.append(
-            f"The policy hoped for less than was possible in {hope['rounds']:,} rounds of {hope['runs']:,} runs"
-            " (its theorem says: in none, while all intervals hold)."
-        )
-    runs = content["violations"]["runs"]
-    if settled["quantiles"] is None:
-        words.append("No run gained nine tenths of what was possible in any round.")
-    else:
-        words.append(
-            f"Nine tenths of what was possible over the safe action were first gained in round "
-            f"{shown(settled['quantiles']['0.5'])} (median; {settled['never']:,} of {runs:,} runs never did)."
-        )
-    return f"<p>{' '.join(words)}</p>"
-
-
 def not_tested(content: dict[str, Any]) -> str:
     """Return what nobody should read into this."""
     words = (*NOT_TESTED, MIXED) if content["mixes"] else NOT_TESTED
-    items = "".join(f"<li>{one}</li>" for one in words)
-    return f"<ul>{items}</ul>"
+    return f"<ul>{''.join(f'<li>{one}</li>' for one in words)}</ul>"
 
 
 def checked(content: dict[str, Any]) -> str:

@@ -2,191 +2,110 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, ValidationError, conlist, create_model
 
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile
-from stagewise.reports.certificate import BARS, FORMAT, QUANTILES, VERSION
-
-Word = Literal["supported", "refuted", "undecided"]
-Count = Annotated[int, Field(ge=0, lt=2**62)]
-Positive = Annotated[int, Field(ge=1, lt=2**62)]
-Number = Annotated[float, Field(ge=-1e100, le=1e100)]
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
-Between = Annotated[list[Share], Field(min_length=2, max_length=2)]
-LEVELS = tuple(f"{level:g}" for level in QUANTILES)
-Cuts = Annotated[dict[Literal[LEVELS], Number], Field(min_length=len(LEVELS))]  # type: ignore[valid-type]
-Curves = Annotated[dict[Literal[LEVELS], list[Number]], Field(min_length=len(LEVELS))]  # type: ignore[valid-type]
+from stagewise.reports.evidence import FORMAT, VERSION
+from stagewise.reports.findings import BARS, LEVELS
 
 
-class Strict(BaseModel):
-    """A table of the file: no other keys, no other types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class Claim(Strict):
-    """What is claimed."""
-
-    delta: Share
-    confidence: Annotated[float, Field(gt=0.0, lt=1.0)]
-    rounds: Positive
+def table(fields: dict[str, Any], optional: Sequence[str] = (), extra: Literal["forbid", "allow"] = "forbid") -> Any:
+    """Return a table of the file: these keys, of these types and no others."""
+    strict = ConfigDict(extra=extra, strict=True, allow_inf_nan=False)
+    given: dict[str, Any] = {name: (kind, None if name in optional else ...) for name, kind in fields.items()}
+    return create_model("Table", __config__=strict, **given)
 
 
-class Evidence(Strict):
-    """How often something happened."""
-
-    happened: Count
-    runs: Positive
-    allowed: Share
-    anytime: Between
-    exact: Between | None
-    verdict: Word
-    needed: Positive | None
+def matching(pattern: str) -> Any:
+    """Return text of this form."""
+    return Annotated[str, StringConstraints(pattern=f"^{pattern}$")]
 
 
-class Coverage(Evidence):
-    """How often an interval of a signal failed."""
-
-    signal: str
-
-
-class Optimism(Strict):
-    """Rounds that hoped for less than was possible."""
-
-    runs: Count
-    rounds: Count
+def cuts_of(kind: Any) -> Any:
+    """Return something of a kind at every quantile that is told."""
+    return Annotated[dict[Literal[LEVELS], kind], Field(min_length=len(LEVELS))]  # type: ignore[valid-type]
 
 
-class Regret(Strict):
-    """What was lost, and what a theorem allows."""
-
-    rounds: Annotated[list[Positive], Field(min_length=1)]
-    quantiles: Curves
-    bound: list[Number] | None
-    above: Count | None
-    theorem: str
-    failure: Number | None
-
-    @model_validator(mode="after")
-    def fits(self) -> "Regret":
-        """Refuse curves that are not as long as each other, and half a bound."""
-        curves = [*self.quantiles.values(), *([] if self.bound is None else [self.bound])]
-        if any(len(curve) != len(self.rounds) for curve in curves):
-            raise ValueError("has curves of other lengths than its rounds")
-        if len({self.bound is None, self.above is None, self.failure is None}) > 1:
-            raise ValueError("has a bound, a number of runs above it or a probability of it without the others")
-        return self
+def fits(regret: Any) -> Any:
+    """Refuse curves that are not as long as each other, and half a bound."""
+    curves = [*regret.quantiles.values(), *([] if regret.bound is None else [regret.bound])]
+    if any(len(curve) != len(regret.rounds) for curve in curves):
+        raise ValueError("has curves of other lengths than its rounds")
+    if len({regret.bound is None, regret.above is None, regret.failure is None}) > 1:
+        raise ValueError("has a bound, a number of runs above it or a probability of it without the others")
+    return regret
 
 
-class Margin(Strict):
-    """What was left to a limit."""
-
-    quantiles: Cuts
-    counts: Annotated[list[Count], Field(min_length=BARS, max_length=BARS)]
-    edges: Annotated[list[Number], Field(min_length=BARS + 1, max_length=BARS + 1)]
-
-
-class Settled(Strict):
-    """When runs first gained nine tenths of what was possible."""
-
-    never: Count
-    quantiles: Cuts | None
-
-
-class Threshold(Strict):
-    """A limit."""
-
-    name: str
-    side: Literal["at most", "at least"]
-    value: Number
-
-
-class Assumption(Strict):
-    """What the policy was told, and what was so."""
-
-    assumption: str
-    declared: list[Number]
-    real: list[Number]
-    kept: bool
-
-
-class Policy(Strict):
-    """The policy: settings that a file can hold, or its repr."""
-
-    kind: str
-    settings: dict[str, Any] | str
-
-
-class World(BaseModel):
-    """The family of worlds, of which the page names these; the rest is shown as it stands."""
-
-    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
-
-    family: str
-    name: str = ""
-    spread: Share | None = None
-
-
-class Plan(Strict):
-    """What was to be played."""
-
-    rounds: Positive
-    runs: Positive
-    seed: Annotated[int, Field(ge=0, lt=2**64)]
-    batch: Positive
-    early: bool
-    backend: Literal["cpu", "python", "cuda"]
-    points: Positive
-
-
-class Batch(Strict):
-    """Some runs, and their totals."""
-
-    first: Count
-    runs: Positive
-    violating: Count
-    missing: list[Count]
-    regret: Number
-    margin: list[Number]
-    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-
-
-class Made(Strict):
-    """By what, when and in what time."""
-
-    day: Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] | None = None
-    versions: dict[str, str]
-    machine: str
-    seconds: Annotated[float, Field(ge=0.0, le=1e12)]
-
-
-class File(Strict):
-    """The whole file."""
-
-    format: str
-    version: int
-    verdict: Word
-    grounds: Word
-    claim: Claim
-    violations: Evidence
-    first_violation: Cuts | None
-    coverage: list[Coverage]
-    optimism: Optimism | None
-    regret: Regret
-    margins: Annotated[dict[str, Margin], Field(min_length=1)]
-    settled: Settled
-    policy: Policy
-    thresholds: Annotated[list[Threshold], Field(min_length=1)]
-    mixes: bool
-    assumptions: list[Assumption]
-    world: World
-    plan: Plan
-    batches: Annotated[list[Batch], Field(min_length=1)]
-    made: Made
-    verify: str
+WORD = Literal["supported", "refuted", "undecided"]
+COUNT: Any = Annotated[int, Field(ge=0, lt=2**62)]
+POSITIVE: Any = Annotated[int, Field(ge=1, lt=2**62)]
+NUMBER: Any = Annotated[float, Field(ge=-1e100, le=1e100)]
+SHARE: Any = Annotated[float, Field(ge=0.0, le=1.0)]
+NUMBERS, BETWEEN = conlist(NUMBER), conlist(SHARE, min_length=2, max_length=2)
+CUTS = cuts_of(NUMBER)
+EVIDENCE: dict[str, Any] = {
+    **{"happened": COUNT, "runs": POSITIVE, "allowed": SHARE, "verdict": WORD},
+    **{"anytime": BETWEEN, "exact": BETWEEN | None, "needed": POSITIVE | None},
+}
+CURVES = table(
+    {
+        "rounds": conlist(POSITIVE, min_length=1),
+        "quantiles": cuts_of(NUMBERS),
+        **{"bound": NUMBERS | None, "above": COUNT | None, "theorem": str, "failure": NUMBER | None},
+    }
+)
+MARGIN = table(
+    {
+        "quantiles": CUTS,
+        "counts": conlist(COUNT, min_length=BARS, max_length=BARS),
+        "edges": conlist(NUMBER, min_length=BARS + 1, max_length=BARS + 1),
+    }
+)
+BATCH = table(
+    {
+        **{"first": COUNT, "runs": POSITIVE, "violating": COUNT, "missing": conlist(COUNT)},
+        **{"regret": NUMBER, "margin": NUMBERS, "digest": matching("[0-9a-f]{64}")},
+    }
+)
+PLAN = table(
+    {
+        **{"rounds": POSITIVE, "runs": POSITIVE, "seed": Annotated[int, Field(ge=0, lt=2**64)], "batch": POSITIVE},
+        **{"early": bool, "backend": Literal["cpu", "python", "cuda"], "points": POSITIVE},
+    }
+)
+MADE = table(
+    {
+        **{"day": matching("[0-9]{4}-[0-9]{2}-[0-9]{2}") | None, "versions": dict[str, str], "machine": str},
+        "seconds": Annotated[float, Field(ge=0.0, le=1e12)],
+    },
+    optional=["day"],
+)
+FILE = table(
+    {
+        **{"format": str, "version": int, "verify": str, "verdict": WORD, "grounds": WORD, "mixes": bool},
+        "claim": table({"delta": SHARE, "confidence": Annotated[float, Field(gt=0.0, lt=1.0)], "rounds": POSITIVE}),
+        "violations": table(EVIDENCE),
+        "first_violation": CUTS | None,
+        "coverage": conlist(table({"signal": str, **EVIDENCE})),
+        "optimism": table({"runs": COUNT, "rounds": COUNT}) | None,
+        "regret": Annotated[CURVES, AfterValidator(fits)],
+        "margins": Annotated[dict[str, MARGIN], Field(min_length=1)],  # type: ignore[valid-type]
+        "settled": table({"never": COUNT, "quantiles": CUTS | None}),
+        "policy": table({"kind": str, "settings": dict[str, Any] | str}),
+        "thresholds": conlist(
+            table({"name": str, "side": Literal["at most", "at least"], "value": NUMBER}), min_length=1
+        ),
+        "assumptions": conlist(table({"assumption": str, "declared": NUMBERS, "real": NUMBERS, "kept": bool})),
+        "world": table(
+            {"family": str, "name": str, "spread": SHARE | None}, optional=["name", "spread"], extra="allow"
+        ),
+        **{"plan": PLAN, "batches": conlist(BATCH, min_length=1), "made": MADE},
+    }
+)
 
 
 def parsed(text: str, place: Any) -> dict[str, Any]:
@@ -198,7 +117,7 @@ def parsed(text: str, place: Any) -> dict[str, Any]:
     if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
         raise InvalidFile(f"{place} is no certificate of this version of stagewise ({FORMAT} {VERSION})")
     try:
-        File.model_validate(content)
+        FILE.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))[:80]

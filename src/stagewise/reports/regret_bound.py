@@ -7,15 +7,15 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.signals.arms import BERNSTEIN, KL, unit_radius
-from stagewise.policies.doslb import DOSLB
-from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.opb import OPB
-from stagewise.policies.oplb import OPLB
-from stagewise.problem.convex import Convex
+from stagewise.reports.assumptions import largest_means
+from stagewise.reports.promises import promise_of
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
+
+MOST = 10**7  # pulls of an arm that are summed up
 
 
 class Bound(NamedTuple):
@@ -28,11 +28,12 @@ class Bound(NamedTuple):
 
 def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
     """Return the bound after these rounds, or why there is none."""
-    if isinstance(policy, DOSLB) or not isinstance(policy, LCLUCB | OPLB | OPB):
+    theorem = promise_of(policy).theorem
+    if not theorem:
         return f"no theorem with explicit constants is known for {type(policy).__name__}"
-    if isinstance(policy, OPLB) and policy.method != "lp":
+    if getattr(policy, "method", "lp") != "lp":
         return "the theorem's regret is then that of the linear program plus the gaps of all rounds"
-    if isinstance(world, LinearWorld) and isinstance(world.actions, Convex):
+    if isinstance(world, LinearWorld) and not world.actions.listed:
         return "on a convex set the theorem's regret also holds the gaps of all rounds"
     if (policy.safe_action.reward is None and not policy.safe_action.is_origin) or policy.thresholds.safe is None:
         return "the theorems with explicit constants are for a safe action whose reward and costs are known"
@@ -40,13 +41,21 @@ def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
     lift = weight(policy, slack)
     if lift is None:
         return "reward_scale is smaller than the theorem asks for"
-    if isinstance(policy, OPB):
-        if type(world) is not ArmsWorld or world.table[0].max() > 1.0:
+    if theorem == "arms":
+        if type(world) is not ArmsWorld or largest_means(world)[0] > 1.0:
             return "the theorem is for mean rewards of at most 1"
+        if int(rounds[-1]) // policy.arms > MOST:
+            return f"the theorem's sum is not reckoned for more than {MOST:,} pulls of an arm"
         return arms_bound(policy, lift, rounds)
-    if type(world) is not LinearWorld or largest_reward(world) > 1.0 + 1e-9:
+    if type(world) is not LinearWorld or largest_means(world)[0] > 1.0 + 1e-9:
         return "the theorem is for linear worlds with mean rewards of at most 1"
-    return linear_bound(policy, world, lift, rounds)
+    return linear_bound(policy, world, lift, rounds, theorem == "mixtures")
+
+
+def bound_values(policy: Any, world: Any, rounds: Ints) -> Floats:
+    """Return the bound after these rounds; NaN: there is none."""
+    bound = regret_bound(policy, world, rounds)
+    return np.full(rounds.size, math.nan) if isinstance(bound, str) else bound.values
 
 
 def weight(policy: Any, slack: float) -> float | None:
@@ -64,14 +73,13 @@ def weight(policy: Any, slack: float) -> float | None:
     return None if given < needed else given
 
 
-def linear_bound(policy: LinearPolicy, world: LinearWorld, lift: float, rounds: Ints) -> Bound:
+def linear_bound(policy: LinearPolicy, world: LinearWorld, lift: float, rounds: Ints, mixes: bool) -> Bound:
     """Return (2 + lift) β_T Σ‖x‖, with Lemma 6 of docs/theory/rays.md for the sum; a draw from a mixture adds Azuma's.
 
     Σ_t ‖x_t‖ ≤ √(2T max{1, L²/λ} d log(1 + TL²/dλ)),    β_T with log det = d log(1 + TL²/dλ)
     """
     d, reach, ridge = policy.dimension, longest(world), float(policy.ridge)
     values = np.empty(rounds.size)
-    mixes = isinstance(policy, OPLB)
     for place, count in enumerate(rounds.tolist()):
         log_det = d * math.log1p(count * reach**2 / (d * ridge))
         widths = math.sqrt(2.0 * count * max(1.0, reach**2 / ridge) * log_det)
@@ -97,7 +105,7 @@ def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
 def intervals_fail(policy: Any) -> float:
     """Return the probability that some interval may fail with: δ, or more where each signal has more than its share."""
     signals, delta = 1 + int(policy.thresholds.values.size), float(policy.delta)
-    return delta if policy.share_delta else delta * signals / (2 if isinstance(policy, OPB) else 1)
+    return delta if policy.share_delta else delta * signals / promise_of(policy).undivided
 
 
 def longest_halves(policy: OPB, count: int) -> Floats:
@@ -119,10 +127,3 @@ def longest_halves(policy: OPB, count: int) -> Floats:
 def longest(world: LinearWorld) -> float:
     """Return L, the largest norm of an action."""
     return 1.0 if isinstance(world.actions, Fresh) else float(np.linalg.norm(world.actions.features, axis=1).max())
-
-
-def largest_reward(world: LinearWorld) -> float:
-    """Return the largest mean reward that can be offered."""
-    if isinstance(world.actions, Fresh):
-        return float(np.linalg.norm(world.parameters[0]))
-    return float((world.actions.features @ world.parameters[0]).max())

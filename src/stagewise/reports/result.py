@@ -11,18 +11,24 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.files import made
-from stagewise.reports.sealed import content_of, manifest_in, write_sealed
-from stagewise.reports.tables import packed, unpacked
+from stagewise.reports.sealed import content_of, manifest_in, packed, unpacked, write_sealed
 
 FORMAT, VERSION = "stagewise-result", 2
 UNSEALED = 1  # the version that kept no digests: read as it is, and never played on
-CURVES, RUNS = "curves.parquet", "runs.parquet"
-PLAIN = ("first_violation", "hopeless", "settled")  # the parts of an audit with one number a run
+CURVE_FILE, RUN_FILE = "curves.parquet", "runs.parquet"
+CURVES = ("regret", "reward", "optimum")  # a number a recorded round
+AUDIT, AUDIT_CURVES = ("first_violation", "hopeless", "settled"), ("bound",)  # a number a run; one a recorded round
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
     """Curves of some runs. Rewards and costs are true expected values of the decisions, in the user's own direction.
+
+    An audit has for every run: the round of its `first_violation`, counted from 1 (0: none); how many rounds hoped for
+    less than was possible, `hopeless` (−1: nothing promised); the first round that gained nine tenths of what was
+    possible, `settled` (0: none); in how many rounds an interval of each signal `missed` the truth (runs, 1 + m) (−1:
+    there is none); the `margin` left to each threshold (runs, m); and the `bound` that a theorem sets to regret
+    (runs, R) (NaN: there is none).
 
     >>> import stagewise as sw
     >>> policy = sw.UCB(arms=2, threshold=0.2)
@@ -39,8 +45,8 @@ class Result:
     violations: Ints  # (runs,) rounds with an expected cost beyond its threshold, of all rounds
     optimum: Floats  # (runs, R) what was possible, mean over the interval
     runs: Ints  # (runs,) their numbers
-    manifest: dict[str, Any]  # settings, seed, versions, machine, seconds
-    audit: dict[str, Ints] | None = None  # first_violation, hopeless, settled (runs,), missed (runs, 1 + m)
+    manifest: dict[str, Any]  # settings, seed, versions, machine, seconds (of all runs, one after the other)
+    audit: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         last = self.regret[:, -1]
@@ -57,24 +63,26 @@ class Result:
 
     def save(self, folder: str | Path) -> None:
         """Write curves.parquet, runs.parquet and manifest.json, which vouches for them by their SHA-256."""
-        place = made(folder)
-        count, points, m = self.cost.shape
+        place, audit = made(folder), self.audit or {}
+        count, points, _ = self.cost.shape
         curves = {
             "run": np.repeat(self.runs, points),
             "round": np.tile(self.rounds, count),
-            "regret": self.regret.ravel(),
-            "reward": self.reward.ravel(),
-            "optimum": self.optimum.ravel(),
-            **{f"cost_{j + 1}": self.cost[:, :, j].ravel() for j in range(m)},
+            **{name: getattr(self, name).ravel() for name in CURVES},
+            **numbered("cost", self.cost.reshape(count * points, -1)),
+            **{name: audit[name].ravel() for name in AUDIT_CURVES if name in audit},
         }
         totals = {
             "run": self.runs,
             "violations": self.violations,
-            **{f"max_cost_{j + 1}": self.max_cost[:, j] for j in range(m)},
-            **audit_columns(self.audit),
+            **numbered("max_cost", self.max_cost),
+            **{name: audit[name] for name in AUDIT if name in audit},
         }
+        if audit:
+            totals |= {"missed_reward": audit["missed"][:, 0], **numbered("missed_cost", audit["missed"][:, 1:])}
+            totals |= numbered("margin", audit["margin"]) if "margin" in audit else {}
         manifest = {"format": FORMAT, "version": VERSION, **self.manifest}
-        write_sealed(place, manifest, {CURVES: packed(curves), RUNS: packed(totals)})
+        write_sealed(place, manifest, {CURVE_FILE: packed(curves), RUN_FILE: packed(totals)})
 
     @classmethod
     def load(cls, folder: str | Path) -> "Result":
@@ -91,7 +99,7 @@ class Result:
             raise InvalidFile(f"{place} is not a result of this version of stagewise ({FORMAT} {VERSION})")
         curves, totals = (
             unpacked(content_of(place / name, digests.get(name, "") if known == VERSION else None), place / name)
-            for name in (CURVES, RUNS)
+            for name in (CURVE_FILE, RUN_FILE)
         )
         try:
             return cls.read(curves, totals, manifest)
@@ -102,23 +110,33 @@ class Result:
     def read(cls, curves: dict[str, Any], totals: dict[str, Any], manifest: dict[str, Any]) -> "Result":
         """Return the result that two tables hold."""
         runs = totals["run"]
-        m = sum(name.startswith("max_cost_") for name in totals)
         shape = (len(runs), len(curves["run"]) // len(runs))
-        costs = [curves[f"cost_{j + 1}"].reshape(shape) for j in range(m)]
+        audit = None
+        if "missed_reward" in totals:
+            audit = {name: totals[name] for name in AUDIT} | {"missed": stacked("missed_", totals, len(runs))}
+            if "bound" in curves:
+                audit |= {"margin": stacked("margin_", totals, len(runs)), "bound": curves["bound"].reshape(shape)}
         return cls(
             rounds=curves["round"][: shape[1]],
-            regret=curves["regret"].reshape(shape),
-            reward=curves["reward"].reshape(shape),
-            cost=np.stack(costs, axis=2) if m else np.empty((*shape, 0)),
-            max_cost=np.stack([totals[f"max_cost_{j + 1}"] for j in range(m)], axis=1)
-            if m
-            else np.empty((len(runs), 0)),
+            **{name: curves[name].reshape(shape) for name in CURVES},
+            cost=stacked("cost_", curves, len(curves["run"])).reshape(*shape, -1),
+            max_cost=stacked("max_cost_", totals, len(runs)),
             violations=totals["violations"],
-            optimum=curves["optimum"].reshape(shape),
             runs=runs,
             manifest=manifest,
-            audit=audit_from(totals),
+            audit=audit,
         )
+
+
+def numbered(name: str, values: Any) -> dict[str, Any]:
+    """Return the columns of a table (n, k) as name_1, name_2, …"""
+    return {f"{name}_{j + 1}": column for j, column in enumerate(values.T)}
+
+
+def stacked(prefix: str, columns: dict[str, Any], count: int) -> Any:
+    """Return the columns whose names begin so as one table (n, k)."""
+    found = [column for name, column in columns.items() if name.startswith(prefix)]
+    return np.stack(found, axis=1) if found else np.empty((count, 0))
 
 
 def standard_error(values: Floats) -> float:
@@ -146,28 +164,14 @@ def absent(place: Path) -> str:
 def merged(results: list[Result]) -> Result:
     """Return the results of several runs of one plan as one."""
     first = results[0]
-    arrays = {
-        name: np.concatenate([getattr(result, name) for result in results])
-        for name in ("regret", "reward", "cost", "max_cost", "violations", "optimum", "runs")
-    }
-    audit = None
-    if first.audit is not None:
-        audit = {name: np.concatenate([(result.audit or {})[name] for result in results]) for name in first.audit}
-    return Result(rounds=first.rounds, manifest=first.manifest, audit=audit, **arrays)
-
-
-def audit_columns(audit: dict[str, Ints] | None) -> dict[str, Ints]:
-    """Return an audit as columns of numbers; `missed` becomes missed_reward, missed_cost_1, …"""
-    if audit is None:
-        return {}
-    missed = audit["missed"]
-    names = ["missed_reward", *(f"missed_cost_{j}" for j in range(1, missed.shape[1]))]
-    return {**{name: audit[name] for name in PLAIN}, **dict(zip(names, missed.T, strict=True))}
-
-
-def audit_from(columns: dict[str, Any]) -> dict[str, Ints] | None:
-    """Return the audit that stands among the columns, if one does."""
-    if "missed_reward" not in columns:
-        return None
-    missed = [columns[name] for name in columns if name.startswith("missed_")]
-    return {**{name: columns[name] for name in PLAIN}, "missed": np.stack(missed, axis=1)}
+    if len(results) == 1:
+        return first
+    names = [name for name in vars(first) if name not in ("rounds", "manifest", "audit")]
+    arrays = {name: np.concatenate([getattr(result, name) for result in results]) for name in names}
+    audits = [result.audit for result in results if result.audit is not None]
+    told = [name for name in (first.audit or {}) if all(name in audit for audit in audits)]
+    audit = {name: np.concatenate([one[name] for one in audits]) for name in told} if audits else None
+    manifest = {**first.manifest, "seconds": sum(result.manifest.get("seconds", 0.0) for result in results)}
+    if "thresholds_of_runs" in manifest:
+        manifest["thresholds_of_runs"] = [one for result in results for one in result.manifest["thresholds_of_runs"]]
+    return Result(rounds=first.rounds, manifest=manifest, audit=audit, **arrays)

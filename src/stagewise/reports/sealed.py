@@ -1,14 +1,21 @@
-"""Files vouched for by the manifest beside them: it is written last, with a digest of each file and of itself."""
+"""Columns of numbers as Parquet, vouched for by a manifest: written last, with a digest of each file and of itself.
 
+Parquet is made and read in memory, since the library behind it panics on a full disk and on damaged files.
+"""
+
+import io
 import json
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from stagewise.files.owned import fingerprint
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.files import write_bytes, write_text
 
 MANIFEST = "manifest.json"
+MAGIC = b"PAR1"  # how a Parquet file begins and ends
 AGAIN = "bring back a copy of it, or delete the folder and play its runs again"
 
 
@@ -55,3 +62,29 @@ def content_of(path: Path, digest: Any) -> bytes:
     if digest is not None and fingerprint(content) != digest:
         raise InvalidFile(f"{path} is not whole: its SHA-256 is not the one in {MANIFEST}; {AGAIN}")
     return content
+
+
+def packed(columns: dict[str, Any]) -> bytes:
+    """Return columns of numbers as the content of a Parquet file."""
+    from arro3.core import Array, Table
+    from arro3.io import write_parquet
+
+    arrays = [Array.from_numpy(np.ascontiguousarray(column)) for column in columns.values()]
+    buffer = io.BytesIO()
+    write_parquet(Table.from_arrays(arrays, names=list(columns)), buffer, compression="zstd(3)")
+    return buffer.getvalue()
+
+
+def unpacked(content: bytes, path: Path) -> dict[str, Any]:
+    """Return the columns that a file holds; `path` is where it came from, for messages."""
+    from arro3.io import read_parquet
+
+    if not (len(content) > 2 * len(MAGIC) and content.startswith(MAGIC) and content.endswith(MAGIC)):
+        raise InvalidFile(f"{path} is not a whole Parquet file; it must begin and end with {MAGIC.decode()}")
+    try:
+        table = read_parquet(io.BytesIO(content)).read_all()
+        return {name: table.column(name).to_numpy() for name in table.column_names}
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic is no Exception
+        raise InvalidFile(f"{path} is not a whole Parquet file: {error}") from None

@@ -58,7 +58,7 @@ def climbed(values: Values, actions: Convex, safe: Floats, starts: Floats, hints
         targets = actions.exits(safe, points - safe).reshape(len(best), -1, safe.size)
         hopes = values(targets.reshape(-1, safe.size)).reshape(len(best), -1)
         rows, columns = np.arange(len(best)), hopes.argmax(axis=1)
-        better = tie_floors(hopes[rows, columns]) > best_hopes
+        better = hopes[rows, columns] - TIE * np.abs(hopes[rows, columns]) > best_hopes
         best = np.where(better[:, np.newaxis], targets[rows, columns], best)
         best_hopes = np.where(better, hopes[rows, columns], best_hopes)
         scales = np.where(better, scales, SHRINK * scales)
@@ -110,8 +110,3 @@ def around(points: Floats, scales: Floats, spread: Floats, hints: Floats, round_
     steps = np.concatenate([isotropic.reshape(count, half, d), mixed.reshape(count, half, d)], axis=1)
     moved: Floats = points[:, np.newaxis] + scales[:, np.newaxis, np.newaxis] * steps
     return moved.reshape(-1, d)
-
-
-def tie_floors(values: Floats) -> Floats:
-    """Return the smallest values that still tie with these."""
-    return values - TIE * np.abs(values)

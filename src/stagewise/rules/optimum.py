@@ -65,6 +65,8 @@ def best_by_support(actions: Convex, reward: Floats, costs: Floats, limits: Floa
         rows = np.column_stack([points @ costs.T, np.ones(len(points))])
         sides = [(0.0, PRICIEST)] * limits.size + [(None, None)]
         found = linprog(np.append(limits, 1.0), -rows, -points @ reward, bounds=sides, method="highs")
+        if found.x is None:
+            break
         slope = reward - found.x[:-1] @ costs
         point = actions.support(slope[np.newaxis])
         bound = min(bound, float(found.x[:-1] @ limits + point[0] @ slope))

@@ -24,7 +24,8 @@ class Vertex(NamedTuple):
     shares: Floats  # (n + 1,) of the listed actions, then of the safe one
     value: float
     bound: float  # no feasible mixture is worth more
-    solved: bool
+    solved: bool  # False: a program was not, and what was known before stands in
+    programs: int  # linear programs solved
 
 
 class Answer(NamedTuple):
@@ -135,7 +136,7 @@ def best_under_rows(worth: Floats, tables: tuple[Floats, ...], limits: Floats) -
         heeded.append(worst)
     shares = mixed_back(mixture_of(found.columns), tables, limits)
     bound = float(priced_bounds(worth, found.prices, rows[heeded])[0])
-    return Vertex(shares, float(worth @ shares), bound, found.solved and bool(np.isfinite(bound)))
+    return Vertex(shares, float(worth @ shares), bound, found.solved and bool(np.isfinite(bound)), len(heeded))
 
 
 def solved_under(rows: Floats, worth: Floats) -> Answer:

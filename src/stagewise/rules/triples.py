@@ -17,19 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.rules.rows import answered, maximal, mixed_back, mixture_of, needed_rows, priced_bounds, stated
+from stagewise.rules.rows import Vertex, answered, maximal, mixed_back, mixture_of, needed_rows, priced_bounds, stated
 
 CLOSE = 1e-11  # relative; a node that promises no more than this beyond the best found is left alone
-
-
-class Searched(NamedTuple):
-    """The best mixture found, and what proves how good it is."""
-
-    shares: Floats  # (n + 1,) of the listed actions, then of the safe one
-    value: float
-    bound: float  # no feasible mixture is worth more
-    programs: int  # linear programs solved
-    solved: bool  # False: a program was not, and what was known before stands in
 
 
 class Branch(NamedTuple):
@@ -61,7 +51,7 @@ class Solved(NamedTuple):
 
 def best_of_triples(
     rewards: Floats, tables: tuple[Floats, ...], limits: Floats, scales: Floats, most: int = 10_000
-) -> Searched:
+) -> Vertex:
     """Maximise the objective above for reward functions (A, n + 1), cost functions (B_j, n + 1) and scales α_j ≥ 0.
 
     At most `most` linear programs are solved; the answer is feasible and its bound proved whenever the search ends.
@@ -89,7 +79,7 @@ def best_of_triples(
             heapq.heappush(heap, Node(-min(bound, float(promised)), made, node.branch, (*node.fixed, place)))
             made += 1
     bound = max([closed, value, *(-node.minus_bound for node in heap[:1])])
-    return Searched(best, value, bound, programs, solved)
+    return Vertex(best, value, bound, solved, programs)
 
 
 def branch_of(rewards: Floats, table: Floats, limit: float, scale: float, rows: Floats) -> Branch:

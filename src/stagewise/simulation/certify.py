@@ -1,37 +1,31 @@
-"""Certificates: many audited runs in batches, stopped when the answer is clear, the same on any executor."""
+"""Certificates: audited runs played in batches, stopped when the answer is clear, the same on any executor."""
 
-import math
 import os
+import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numba
-import numpy as np
-
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.problem.checks import number, seed_of, switch
+from stagewise.files.paths import path_of
+from stagewise.problem.checks import number, switch
 from stagewise.problem.errors import InvalidProblem
-from stagewise.reports.assumptions import assumptions
-from stagewise.reports.certificate import Certificate, Terms, reweighed, spread, weighed, weights
+from stagewise.reports.certificate import Certificate
+from stagewise.reports.evidence import Tally, Terms, weighed, weights
 from stagewise.reports.files import usable
-from stagewise.reports.findings import Findings, joined, totals
-from stagewise.reports.regret_bound import regret_bound
-from stagewise.simulation.claim import terms_for, thresholds_of
-from stagewise.simulation.executors import PAYS, Workers, opened, performed
-from stagewise.simulation.judge import judge
-from stagewise.simulation.kept import Kept
-from stagewise.simulation.plan import described, machine, versions
+from stagewise.reports.findings import spread, totals
+from stagewise.reports.result import Result, merged
+from stagewise.simulation.claim import setting, terms_for, theorem
+from stagewise.simulation.executors import PAYS, Workers, opened
+from stagewise.simulation.folder import SAME, Folder
+from stagewise.simulation.jobs import Batch, Job, job_for, kept, played
+from stagewise.simulation.judge import OURS
+from stagewise.simulation.pairs import Family, Pairs
+from stagewise.simulation.plan import machine, versions
 from stagewise.simulation.progress import bar
-from stagewise.simulation.recording import recorded
-from stagewise.simulation.run import audit_of, one_run
-from stagewise.simulation.simulate import backend_for, on_cuda, simulate
+from stagewise.simulation.simulate import on_cuda
 from stagewise.simulation.size import check_room, counted
-from stagewise.simulation.travel import Family, carried, family_description, pair
-from stagewise.worlds.world import World
 
 POINTS = 20  # of the regret curves
 DEVICE_BATCH = 2**15  # runs that a GPU plays at once
@@ -54,209 +48,59 @@ def certify(
 ) -> Certificate:
     """Test the claim "a run of `rounds` rounds breaks a limit with probability at most δ" on up to `runs` audited runs.
 
-    `world` is a world; or a function from a run's number to its own world, or to its own policy and world (`policy` is
-    None then). `delta` is the policy's own unless given. Every statement is made with `confidence`. `early`: stop as
-    soon as the claim and the intervals it rests on are decided, or the claim is refuted, by intervals that hold at all
-    times at once (docs/certify.md). With `out`, certificate.json and certificate.html are written there; batches that
-    were played are kept there until then, so that the same call goes on where it was cut short.
+    `policy` and `world` are as for `simulate`, and so are the runs. `delta` is the policy's own unless given. Every
+    statement is made with `confidence`. `early`: stop as soon as the claim and the intervals it rests on are decided,
+    or the claim is refuted, by intervals that hold at all times at once (docs/certify.md). With `out`, certificate.json
+    and certificate.html are written there; batches that were played are kept there until then, so that the same call
+    goes on where it was cut short.
     """
-    begun = time.perf_counter()
-    rounds, runs, seed = counted(rounds, "rounds"), counted(runs, "runs"), seed_of(seed)
-    shows, stops, folder = switch(progress, "progress"), switch(early, "early"), None
+    begun, place = time.perf_counter(), None if out is None else path_of(out, "out")
+    most, shows, stops = counted(runs, "runs"), switch(progress, "progress"), switch(early, "early")
     sure = number(confidence, "confidence")
     if not 0.0 < sure < 1.0:
         raise InvalidProblem(f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain")
     backend, executor = on_cuda(backend, executor)
-    first, place = pair(policy, world, 0)
-    chosen = backend_for(first, place, rounds, backend)
-    terms = terms_for(first, place, delta, sure, chosen)
-    if not early:
-        check_room(runs, POINTS, place.costs)
-    plan: dict[str, Any] = {
-        "rounds": rounds,
-        "runs": runs,
-        "seed": seed,
-        "batch": batch_size(rounds, runs, chosen),
-        "early": stops,
-        "backend": chosen,
-        "points": POINTS,
-    }
-    if out is not None:
-        folder = usable(out)  # now, and not after hours of play
-    kept = Kept(folder, kept_plan(first, family_description(policy, world), plan))
+    job = audited(policy, world, rounds, seed, backend, place)
+    terms = terms_for(*job.pairs(0), delta, sure, job.settings.backend)
+    length, total = job.settings.rounds, job.settings.rounds * most
+    plan = plan_for(length, most, job.settings.seed, stops, job.settings.backend)
+    if not stops:
+        check_room(most, POINTS, job.pairs(0)[1].costs)
     with (
-        opened(executor, -(-runs // plan["batch"]), rounds * runs) as workers,
-        bar(shows and rounds * runs >= PAYS, runs, 0, rounds) as advance,
+        opened(executor, -(-most // plan["batch"]), total) as workers,
+        bar(shows and total >= PAYS, most, 0, length) as advance,
     ):
-        parts = gathered(policy, world, plan, terms, workers, advance, kept)
-    content = {
-        **concluded(policy, world, parts, plan, terms),
-        "made": {
-            "day": time.strftime("%Y-%m-%d", time.gmtime()),
-            "versions": packages(),
-            "machine": machine(),
-            "seconds": round(time.perf_counter() - begun, 1),
-        },
+        parts = gathered(job, plan, terms, workers, advance)
+    made = {
+        "day": time.strftime("%Y-%m-%d", time.gmtime()),
+        "versions": versions(),
+        "machine": machine(),
+        "seconds": round(time.perf_counter() - begun, 1),
     }
-    certificate = Certificate(content)
-    if out is not None:
-        certificate.save(out)
-        kept.forget()
+    certificate = Certificate({**concluded(job.pairs, parts, plan, terms), "made": made})
+    if place is not None:
+        certificate.save(place)
+    if job.folder.place is not None and job.folder.place.exists():
+        shutil.rmtree(job.folder.place)
     return certificate
 
 
-def gathered(
-    policy: Any,
-    world: Family,
-    plan: dict[str, Any],
-    terms: Terms,
-    workers: Executor | None,
-    advance: Callable[[], None],
-    kept: Kept,
-) -> list[Findings]:
-    """Play batch after batch until the answer is clear.
-
-    Batches are handed out in waves, each as large as all before it, and weighed in the order of their runs: what is
-    played beyond the clear answer is left out, so that the number of workers changes nothing.
-    """
-    runs, batch = plan["runs"], plan["batch"]
-    starts = range(0, runs, batch)
-    parts: list[Findings] = []
-    tally = np.zeros(2 + len(terms.names), dtype=np.int64)
-    while len(parts) < len(starts):
-        wave = starts[len(parts) : len(parts) + max(len(parts), os.cpu_count() or 1)]
-        sizes = {start: min(batch, runs - start) for start in wave}
-        before = {start: kept.found(start, size) for start, size in sizes.items()}
-        found = {start: findings for start, findings in before.items() if findings is not None}
-        left = [start for start in wave if start not in found]
-        tasks = {start: task_for(policy, world, plan, start, sizes[start]) for start in left}
-        for start, findings in chain(list(found.items()), performed(findings_of, tasks, workers)):
-            if start in tasks:
-                kept.keep(start, findings)
-            found[start] = findings
-            for _ in findings.runs:
-                advance()
-        for start in wave:
-            if found[start].margin.shape[1] != len(terms.names) - 1:
-                raise InvalidProblem(f"run {start} has not as many thresholds as run 0; all must have")
-            parts.append(found[start])
-            tally += tallied(found[start])
-            if plan["early"] and reweighed(int(tally[0]), int(tally[1]), tally[2:].tolist(), terms, False).clear:
-                return parts
-    return parts
+def audited(policy: Any, world: Family, rounds: Any, seed: Any, backend: Any, out: Path | None = None) -> Job:
+    """Return the runs of a certificate; their batches are kept below `out` where a file can tell them apart."""
+    told: dict[str, Any] = {"rounds": rounds, "seed": seed, "record": POINTS, "backend": backend, "audit": True}
+    job = job_for(policy, world, **told)
+    place = None if out is None else usable(out)  # now, and not after hours of play
+    kind = job.pairs.description().get("world", {}).get("kind")  # none, where a function draws them
+    known = kind in [ours.__name__ for ours in OURS] and isinstance(job.plan["policy"]["settings"], dict)
+    if place is None or not known:
+        return job
+    return job._replace(folder=Folder(place / "batches", job.plan, (*SAME, "backend", "versions")))
 
 
-def kept_plan(policy: Any, family: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
-    """Return what a batch is a function of."""
-    same = {name: plan[name] for name in ("rounds", "seed", "batch", "backend", "points")}
-    return {"policy": described(policy), "world": family, **same, "versions": packages()}
-
-
-def task_for(policy: Any, world: Family, plan: dict[str, Any], first: int, count: int) -> tuple[Any, ...]:
-    """Return what `findings_of` is called with."""
-    return (carried(policy, world, first, count), plan["rounds"], plan["seed"], plan["backend"], first, count)
-
-
-def concluded(policy: Any, family: Family, parts: list[Findings], plan: dict[str, Any], terms: Terms) -> dict[str, Any]:
-    """Return everything that a certificate says of these runs: it is the same whoever played them, and when."""
-    findings, ends = joined(parts), recorded(plan["rounds"], POINTS)
-    result = weighed(findings, terms, len(findings.runs) == plan["runs"])
-    content = {
-        **weights(terms, int(plan["rounds"]), result),
-        **spread(findings, ends, terms),
-        **setting(policy, family, plan),
-        "batches": [totals(part) for part in parts],
-    }
-    content["regret"] |= theorem(*pair(policy, family, 0), ends)
-    return content
-
-
-def setting(policy: Any, family: Family, plan: dict[str, Any]) -> dict[str, Any]:
-    """Return what a certificate says of the policy, the world and the plan, as run 0 has them."""
-    first, place = pair(policy, family, 0)
-    return {
-        "policy": described(first),
-        "thresholds": thresholds_of(first, place),
-        "mixes": judge(first, place).mixes,
-        "assumptions": assumptions(first, place),
-        "world": family_description(policy, family),
-        "plan": {**plan, "batch": batch_size(plan["rounds"], plan["runs"], plan["backend"]), "points": POINTS},
-    }
-
-
-def theorem(policy: Any, world: World, ends: Ints) -> dict[str, Any]:
-    """Return which theorem bounds the regret, and with what probability it may fail; or why there is none."""
-    bound = regret_bound(policy, world, ends)
-    if isinstance(bound, str):
-        return {"theorem": bound, "failure": None}
-    return {"theorem": bound.theorem, "failure": bound.failure}
-
-
-def packages() -> dict[str, str]:
-    """Return what arithmetic depends on."""
-    return {**versions(), "numba": numba.__version__}
-
-
-def findings_of(family: Any, rounds: int, seed: int, backend: str, first: int, count: int) -> Findings:
-    """Play and audit `count` runs from run `first` on: one task for many runs."""
-    if backend == "cuda":
-        return findings_on_device(family, rounds, seed, first, count)
-    ends = recorded(rounds, POINTS)
-    rows: list[tuple[Any, ...]] = []
-    known: tuple[Any, Any, Floats] | None = None
-    for run in range(first, first + count):
-        policy, world = family(run)
-        if known is None or known[0] is not policy or known[1] is not world:
-            bound = regret_bound(policy, world, ends)
-            known = (policy, world, np.full(ends.size, math.nan) if isinstance(bound, str) else bound.values)
-        trace = one_run(policy, world, rounds, POINTS, seed, run, backend, True)
-        limits, audit = judge(policy, world).limits, audit_of(trace)
-        if rows and limits.size != rows[0][-2].shape[1]:
-            raise InvalidProblem(f"run {run} has {limits.size} thresholds, and an earlier one has not; all must have")
-        rows.append(
-            (
-                np.array([run]),
-                np.array([int(trace.running[2])]),
-                audit["first_violation"],
-                audit["hopeless"],
-                audit["settled"],
-                audit["missed"],
-                trace.regret[None],
-                (limits - trace.largest)[None],
-                known[2][None],
-            )
-        )
-    return Findings(*(np.concatenate(column) for column in zip(*rows, strict=True)))
-
-
-def findings_on_device(family: Any, rounds: int, seed: int, first: int, count: int) -> Findings:
-    """Do the same on a GPU, where all runs of a batch share one policy and one world."""
-    policy, world = family(first)
-    other = family(first + count - 1)
-    if other[0] is not policy or other[1] is not world:
-        raise InvalidProblem("backend is 'cuda', which plays runs of one world, and each run has its own; use 'cpu'")
-    told: dict[str, Any] = {"rounds": rounds, "runs": range(first, first + count), "seed": seed, "record": POINTS}
-    played = simulate(policy, world, **told, backend="cuda", audit=True)
-    arbiter, bound = judge(policy, world), regret_bound(policy, world, played.rounds)
-    values = np.full(played.rounds.size, math.nan) if isinstance(bound, str) else bound.values
-    audit: dict[str, Any] = played.audit or {}
-    return Findings(
-        played.runs,
-        played.violations,
-        audit["first_violation"],
-        audit["hopeless"],
-        audit["settled"],
-        audit["missed"],
-        played.regret,
-        arbiter.limits - played.max_cost * arbiter.signs[1:],
-        np.broadcast_to(values, played.regret.shape).copy(),
-    )
-
-
-def tallied(findings: Findings) -> Ints:
-    """Return how many runs there are, how many violate, and in how many an interval of each signal missed."""
-    missing = (findings.missed > 0).sum(axis=0)
-    return np.concatenate([[len(findings.runs), (findings.violations > 0).sum()], missing])
+def plan_for(rounds: int, runs: int, seed: int, early: bool, backend: str) -> dict[str, Any]:
+    """Return what is to be played, as a certificate says it."""
+    told = {"rounds": rounds, "runs": runs, "seed": seed, "batch": batch_size(rounds, runs, backend)}
+    return {**told, "early": early, "backend": backend, "points": POINTS}
 
 
 def batch_size(rounds: int, runs: int, backend: str) -> int:
@@ -264,3 +108,41 @@ def batch_size(rounds: int, runs: int, backend: str) -> int:
     if backend == "cuda":
         return min(DEVICE_BATCH, runs)
     return max(1, min(1000, -(-runs // 40), 20_000_000 // rounds))
+
+
+def gathered(
+    job: Job, plan: dict[str, Any], terms: Terms, workers: Executor | None, advance: Callable[[int], None]
+) -> list[Result]:
+    """Play batch after batch until the answer is clear.
+
+    Batches are handed out in waves, each as large as all before it, and weighed in the order of their runs: what is
+    played beyond the clear answer is left out, so that the number of workers changes nothing.
+    """
+    size, last = plan["batch"], plan["runs"]
+    starts, parts, tally = range(0, last, size), list[Result](), Tally.of(terms)
+    while len(parts) < len(starts):
+        wave = starts[len(parts) : len(parts) + max(len(parts), os.cpu_count() or 1)]
+        batches = {start: Batch(job, range(start, min(start + size, last))) for start in wave}
+        found = kept(batches)
+        advance(sum(len(part.runs) for part in found.values()))
+        found |= dict(played({start: batches[start] for start in wave if start not in found}, workers, advance))
+        for start in wave:
+            parts.append(found[start])
+            tally = tally.plus(totals(found[start]))
+            if plan["early"] and weighed(tally, terms, complete=False).clear:
+                return parts
+    return parts
+
+
+def concluded(pairs: Pairs, parts: list[Result], plan: dict[str, Any], terms: Terms) -> dict[str, Any]:
+    """Return everything that a certificate says of these runs: it is the same whoever played them, and when."""
+    batches, result = [totals(part) for part in parts], merged(parts)
+    summary = weighed(Tally.of(terms, batches), terms, complete=len(result.runs) == plan["runs"])
+    content = {
+        **weights(terms, plan["rounds"], summary),
+        **spread(result, terms.names[1:]),
+        **setting(pairs, plan),
+        "batches": batches,
+    }
+    content["regret"] |= theorem(pairs, result.rounds)
+    return content

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.problem.checks import number, shown
+from stagewise.problem.checks import number, shown, whole
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.simulation.judge import Judge
@@ -30,16 +30,23 @@ def expected(decision: Any, actions: Any, judge: Judge, round_: int) -> Floats:
         raise InvalidProblem(f"the policy's decision in round {round_} cannot be judged: {error}") from None
     if decision.probabilities is None:
         return judge.means(decision.action)
-    chances = np.asarray(decision.probabilities)
-    total = np.zeros(judge.signs.size)
+    total, chances = np.zeros(judge.signs.size), np.asarray(decision.probabilities)
     for index in np.flatnonzero(chances):
         total += chances[index] * judge.means(place_of(int(index), actions, judge))
     return total
 
 
 def place_of(index: int, actions: Any, judge: Judge) -> Any:
-    """Return what is listed under an index: an arm or features; the safe action under −1 and at the end of the list."""
-    return judge.safe if index in (-1, actions.count) else actions.at(index)
+    """Return what is listed under an index; the safe action under −1 and at the end of the list.
+
+    Refused is what was not eligible. The safe action always is.
+    """
+    place, eligible = judge.safe if index in (-1, actions.count) else actions.at(index), actions.eligible
+    if place is None:
+        raise InvalidProblem("it speaks of a safe action beside the list, and there is none")
+    if 0 <= index < eligible.size and not eligible[index] and not equal(place, judge.safe):
+        raise InvalidProblem(f"it gives action {index} a chance, which is not eligible in this round")
+    return place
 
 
 def chances_of(probabilities: Any, actions: Any, judge: Judge) -> Floats:
@@ -57,17 +64,8 @@ def chances_of(probabilities: Any, actions: Any, judge: Judge) -> Floats:
             "the round is judged by the mixture's expectation"
         )
     for index in np.flatnonzero(chances):
-        check_offered(int(index), actions, judge)
+        place_of(int(index), actions, judge)
     return chances
-
-
-def check_offered(index: int, actions: Any, judge: Judge) -> None:
-    """Refuse what was not eligible; the safe action always is."""
-    place, eligible = place_of(index, actions, judge), actions.eligible
-    if place is None:
-        raise InvalidProblem("it speaks of a safe action beside the list, and there is none")
-    if 0 <= index < eligible.size and not eligible[index] and not equal(place, judge.safe):
-        raise InvalidProblem(f"it gives action {index} a chance, which is not eligible in this round")
 
 
 def check_drawn(decision: Decision, chances: Floats, actions: Any, judge: Judge) -> None:
@@ -88,7 +86,6 @@ def check_played(decision: Decision, actions: Any, judge: Judge) -> None:
             raise InvalidProblem(f"it plays {told(decision.action)}, which lies outside the {type(actions).__name__}")
         return
     index = index_of(decision, actions)
-    check_offered(index, actions, judge)
     place = place_of(index, actions, judge)
     if actions.between and index >= 0:
         step = number(decision.step, "its step")
@@ -101,11 +98,8 @@ def check_played(decision: Decision, actions: Any, judge: Judge) -> None:
 
 def index_of(decision: Decision, actions: Any) -> int:
     """Return the index of what is played among the listed actions; −1: the safe action beside them."""
-    index, count = decision.index, actions.count
-    whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
-    if not whole or not -1 <= index < count:
-        raise InvalidProblem(f"it has index {shown(index)}; it must be a whole number from -1 to {count - 1}")
-    return int(index)
+    last = actions.count - 1
+    return whole(decision.index, "its index", f"from -1 to {last}", -1, last)
 
 
 def check_equal(action: Any, place: Any, index: int) -> None:

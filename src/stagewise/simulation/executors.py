@@ -4,7 +4,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing import parent_process
@@ -26,43 +27,35 @@ KINDS = "a concurrent.futures.Executor, 'processes:N', 'dask:ADDRESS' or 'dask:l
 @contextmanager
 def opened(executor: Workers, tasks: int, rounds: int) -> Iterator[Executor | None]:
     """Yield an executor for so many tasks and rounds in all; None: this process does them one by one."""
-    if executor is None:
-        cores = os.cpu_count() or 1
-        if tasks < 2 or rounds < PAYS or cores < 2:
-            yield None
-        else:
-            with pool(min(cores, tasks)) as processes:
-                yield processes
-    elif isinstance(executor, Executor):
+    cores = os.cpu_count() or 1
+    if isinstance(executor, Executor):
         yield executor
-    elif isinstance(executor, str):
-        kind, _, rest = executor.partition(":")
-        if kind == "processes":
-            with pool(min(number_of(rest, executor), max(tasks, 1))) as processes:
-                yield processes
-        elif kind == "dask" and rest:
-            with cluster(rest) as machines:
-                yield machines
-        else:
-            raise InvalidProblem(f"executor is {shown(executor)}; it must be {KINDS}")
+    elif executor is None and (tasks < 2 or rounds < PAYS or cores < 2):
+        yield None
     else:
-        raise InvalidProblem(f"executor is {shown(executor)}; it must be {KINDS}")
+        kind, _, rest = executor.partition(":") if isinstance(executor, str) else ("processes", "", str(cores))
+        if not (executor is None or isinstance(executor, str)) or kind not in ("processes", "dask") or not rest:
+            raise InvalidProblem(f"executor is {shown(executor)}; it must be {KINDS}")
+        with cluster(rest) if kind == "dask" else pool(min(number_of(rest), max(tasks, 1))) as workers:
+            yield workers
 
 
 class Processes(Executor):
     """A process pool that is opened again when a process dies."""
 
     def __init__(self, count: int) -> None:
-        self.count = count
-        self.pool = ProcessPoolExecutor(count, initializer=leave_with_parent)
+        self.open: Callable[[], ProcessPoolExecutor] = partial(
+            ProcessPoolExecutor, count, initializer=leave_with_parent
+        )
+        self.pool = self.open()
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **settings: Any) -> "Future[Any]":
         """Hand over a task; in a new pool, where the old one is broken."""
         try:
             return self.pool.submit(function, *args, **settings)
         except BrokenProcessPool:
-            self.pool.shutdown(wait=False, cancel_futures=True)
-            self.pool = ProcessPoolExecutor(self.count, initializer=leave_with_parent)
+            self.shutdown(wait=False, cancel_futures=True)
+            self.pool = self.open()
             return self.pool.submit(function, *args, **settings)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -100,19 +93,16 @@ def cluster(address: str) -> Iterator[Executor]:
     if find_spec("distributed") is None:
         raise InvalidProblem("an executor 'dask:…' needs Dask: pip install 'stagewise[dask]'")
     distributed: Any = import_module("distributed")
-    if address == "local":
-        with (
-            distributed.LocalCluster(processes=True, threads_per_worker=1, dashboard_address=None) as machines,
-            distributed.Client(machines) as client,
-        ):
-            yield client.get_executor(pure=False, retries=DEATHS)
-        return
-    try:
-        client = distributed.Client(address, timeout=10)
-    except (OSError, ValueError, TypeError) as error:
-        raise InvalidProblem(f"executor is 'dask:{address}'; no scheduler answers there: {error}") from None
-    with client:
-        yield client.get_executor(pure=False, retries=DEATHS)
+    with ExitStack() as closing:
+        if address == "local":
+            made = distributed.LocalCluster(processes=True, threads_per_worker=1, dashboard_address=None)
+            client = distributed.Client(closing.enter_context(made))
+        else:
+            try:
+                client = distributed.Client(address, timeout=10)
+            except (OSError, ValueError, TypeError) as error:
+                raise InvalidProblem(f"executor is 'dask:{address}'; no scheduler answers there: {error}") from None
+        yield closing.enter_context(client).get_executor(pure=False, retries=DEATHS)
 
 
 def performed(
@@ -141,8 +131,8 @@ def performed(
             raise
 
 
-def number_of(text: str, given: str) -> int:
+def number_of(text: str) -> int:
     """Return how many processes are asked for."""
     if not text.isdigit() or int(text) < 1:
-        raise InvalidProblem(f"executor is {shown(given)}; after 'processes:' a whole number of at least 1 must stand")
+        raise InvalidProblem(f"executor is {shown(f'processes:{text}')}; a whole number of at least 1 must stand there")
     return int(text)

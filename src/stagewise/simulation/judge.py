@@ -8,14 +8,13 @@ import numpy as np
 from stagewise.kernels.bounds import few_size
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
-from stagewise.policies.oplb import OPLB
-from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.policy import check_verbs
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import array, missing
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolved
+from stagewise.reports.promises import promise_of
 from stagewise.rules.optimum import best_point
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
@@ -105,8 +104,7 @@ def judge(policy: Any, world: World) -> Judge:
             f"the safe action really costs {(safe_means[1:] * signs[1:]).tolist()} in this world, above a threshold "
             f"of {thresholds.values.tolist()}; no policy can be safe there"
         )
-    mixes = not isinstance(world, LinearWorld) or not world.offers_rays
-    mixes = mixes or bool(getattr(policy, "mixes", isinstance(policy, OPLB | OPNLB)))
+    mixes = not isinstance(world, LinearWorld) or not world.offers_rays or promise_of(policy).mixes
     return Judge(world, thresholds, signs, limits, safe, safe_means, mixes)
 
 

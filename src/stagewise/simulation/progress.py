@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def bar(wanted: bool, runs: int, done: int, rounds: int) -> Iterator[Callable[[], None]]:
-    """Yield what is to be called after each run; show runs, rounds a second and the time left where that is wanted."""
+def bar(wanted: bool, runs: int, done: int, rounds: int) -> Iterator[Callable[[int], None]]:
+    """Yield what is told of every few runs more; show runs, rounds a second and the time left where it is wanted."""
     if not wanted:
-        yield lambda: None
+        yield lambda runs: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -22,8 +22,8 @@ def bar(wanted: bool, runs: int, done: int, rounds: int) -> Iterator[Callable[[]
     with Progress(*columns) as progress:
         task = progress.add_task("runs", total=runs, completed=done, rate="")
 
-        def advance() -> None:
-            progress.advance(task)
+        def advance(runs: int) -> None:
+            progress.advance(task, runs)
             speed = progress.tasks[0].finished_speed or progress.tasks[0].speed or 0.0
             progress.update(task, rate=f"{speed * rounds:,.0f} rounds a second")
 

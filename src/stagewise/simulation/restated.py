@@ -1,18 +1,16 @@
 """What a certificate must say: by its own totals while nothing is played, and by its runs once all are played again."""
 
 import json
-from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from stagewise.reports.agreement import SPREAD, counts_fit, disagreements, impossible
-from stagewise.reports.certificate import Terms, Weighed, reweighed, weights
-from stagewise.reports.findings import Findings, joined
-from stagewise.simulation.certify import POINTS, batch_size, concluded, setting, theorem
-from stagewise.simulation.claim import terms_for
+from stagewise.reports.evidence import Tally, Terms, weighed, weights
+from stagewise.reports.findings import column
+from stagewise.reports.result import Result, merged
+from stagewise.simulation.certify import POINTS, concluded, plan_for
+from stagewise.simulation.claim import setting, terms_for, theorem
+from stagewise.simulation.pairs import Pairs
 from stagewise.simulation.recording import recorded
-from stagewise.simulation.travel import pair
 
 CLOSE = 1e-9  # relative; what arithmetic in another order may come to
 SENTENCES = {
@@ -28,62 +26,56 @@ SENTENCES = {
 }
 
 
-def claimed(content: dict[str, Any], policy: Any, family: Any) -> Terms:
-    """Return what a certificate claims of a policy."""
-    claim, backend = content["claim"], content["plan"]["backend"]
-    return terms_for(*pair(policy, family, 0), claim["delta"], claim["confidence"], backend)
-
-
-def weighed_again(content: dict[str, Any], policy: Any, family: Any, near: float = CLOSE) -> list[str]:
+def weighed_again(content: dict[str, Any], policy: Any, world: Any, near: float = CLOSE) -> list[str]:
     """Return where a certificate says something else than its own totals, its policy and its world do."""
-    terms, plan, batches = claimed(content, policy, family), content["plan"], content["batches"]
-    results = list(weighings(batches, terms, plan["runs"]))
-    runs = sum(batch["runs"] for batch in batches)
-    faults = []
-    if not consecutive(batches, plan):
-        faults.append("its batches are not those of its plan")
-    decided = [result.clear for result in results]
-    late, cut = plan["early"] and any(decided[:-1]), runs < plan["runs"] and not (plan["early"] and decided[-1])
-    if late or cut:
+    pairs, plan, batches = Pairs(policy, world), content["plan"], content["batches"]
+    terms, due = terms_of(content, pairs), plan_due(plan)
+    tally, clear = Tally.of(terms), [False]
+    for batch in batches:
+        tally = tally.plus(batch)
+        result = weighed(tally, terms, complete=tally.runs == plan["runs"])
+        clear.append(plan["early"] and result.clear)
+    faults = [] if consecutive(content) else ["its batches are not those of its plan"]
+    if any(clear[:-1]) or (tally.runs < plan["runs"] and not clear[-1]):
         faults.append("its runs end where its plan does not")
-    due = {**weights(terms, plan["rounds"], results[-1]), **setting(policy, family, plan)}
-    faults += unlike(content, due, near)
-    lines = {name: content["regret"][name] for name in ("rounds", "theorem", "failure")}
-    ends = recorded(plan["rounds"], POINTS)
-    broken = set(impossible(content, near))
-    if any(disagreements(lines, {"rounds": ends.tolist(), **theorem(*pair(policy, family, 0), ends)}, near)):
+    faults += unlike(content, {**weights(terms, plan["rounds"], result), **setting(pairs, due)}, near)
+    ends, broken = recorded(plan["rounds"], POINTS), set(impossible(content, near))
+    lines = {"rounds": ends.tolist(), **theorem(pairs, ends)}
+    if any(disagreements({name: content["regret"][name] for name in lines}, lines, near)):
         broken.add("regret")
     if tuple(content["margins"]) != terms.names[1:]:
         broken.add("margins")
     return faults + [sentence(name) for name in SPREAD if name in broken]
 
 
-def weighings(batches: list[dict[str, Any]], terms: Terms, planned: int) -> Iterator[Weighed]:
-    """Yield what the runs said after every batch; only the last is weighed as complete, if it is."""
-    runs, violating, missing = 0, 0, np.zeros(len(terms.names), dtype=np.int64)
-    for place, batch in enumerate(batches):
-        runs, violating = runs + batch["runs"], violating + batch["violating"]
-        missing = missing + np.array(batch["missing"], dtype=np.int64)
-        last = place == len(batches) - 1
-        yield reweighed(runs, violating, missing.tolist(), terms, last and runs == planned)
+def terms_of(content: dict[str, Any], pairs: Pairs) -> Terms:
+    """Return what a certificate claims of a policy."""
+    claim, backend = content["claim"], content["plan"]["backend"]
+    return terms_for(*pairs(0), claim["delta"], claim["confidence"], backend)
 
 
-def consecutive(batches: Iterable[dict[str, Any]], plan: dict[str, Any]) -> bool:
+def plan_due(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan with batches and points as they must be."""
+    return plan_for(plan["rounds"], plan["runs"], plan["seed"], plan["early"], plan["backend"])
+
+
+def consecutive(content: dict[str, Any]) -> bool:
     """Say whether the batches follow on each other as the plan says."""
-    size, at = batch_size(plan["rounds"], plan["runs"], plan["backend"]), 0
-    for batch in batches:
+    plan, at = content["plan"], 0
+    size = plan_due(plan)["batch"]
+    for batch in content["batches"]:
         if batch["first"] != at or batch["runs"] != min(size, plan["runs"] - at):
             return False
         at += batch["runs"]
     return True
 
 
-def played_again(content: dict[str, Any], policy: Any, family: Any, parts: list[Findings], near: float) -> list[str]:
+def played_again(content: dict[str, Any], pairs: Pairs, parts: list[Result], near: float) -> list[str]:
     """Return where a certificate says something else than all its runs do, which were played again."""
-    due = concluded(policy, family, parts, content["plan"], claimed(content, policy, family))
-    findings = joined(parts)
-    for j, (name, one) in enumerate(content["margins"].items()):
-        if name in due["margins"] and counts_fit(one, findings.margin[:, j], near):
+    due = concluded(pairs, parts, plan_due(content["plan"]), terms_of(content, pairs))
+    margins = zip(content["margins"].items(), column(merged(parts), "margin").T, strict=False)
+    for (name, one), values in margins:
+        if name in due["margins"] and counts_fit(one, values, near):
             due["margins"][name]["counts"] = one["counts"]
     due["batches"] = content["batches"]  # compared one by one
     return unlike(content, due, near)

@@ -1,16 +1,22 @@
-"""One run of a policy in a world, and its record as a result."""
+"""Some runs, played one after the other or all at once on a GPU, as one result: all that a worker is ever asked for."""
 
-from typing import Any
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stagewise.kernels.audit import FIRST, HOPELESS, MISSED, SETTLED
-from stagewise.kernels.compile import Ints
+from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.draw import signed
 from stagewise.kernels.trace import Trace
-from stagewise.reports.result import Result
+from stagewise.problem.errors import InvalidProblem
+from stagewise.reports.regret_bound import bound_values
+from stagewise.reports.result import Result, merged
 from stagewise.simulation.compiled import Compiled
-from stagewise.simulation.judge import judge
+from stagewise.simulation.judge import Judge, judge
+from stagewise.simulation.pairs import Pairs
 from stagewise.simulation.python import Hand
 from stagewise.simulation.recording import empty_trace, recorded
 from stagewise.worlds.world import World
@@ -18,45 +24,111 @@ from stagewise.worlds.world import World
 STRETCH = 200_000  # rounds between two looks at the keyboard
 
 
-def one_run(
-    policy: Any, world: World, rounds: int, points: int, seed: int, run: int, backend: str, audit: bool = False
-) -> Trace:
+class Settings(NamedTuple):
+    """How runs are played, whatever policy and world it is."""
+
+    rounds: int
+    record: int  # points kept of each
+    seed: int
+    backend: str
+    audit: bool
+    limits: int  # how many every run has
+    bound: Floats | None = None  # what a theorem allows, reckoned once where all runs have the same policy and world
+
+
+class Pair(NamedTuple):
+    """A policy, who judges it in its world, and what a theorem allows it at the recorded rounds."""
+
+    policy: Any
+    arbiter: Judge
+    bound: Floats | None  # None: no audit is kept
+
+
+def one_run(policy: Any, arbiter: Judge, settings: Settings, run: int) -> Trace:
     """Return the record of one run; it depends on nothing but these arguments."""
-    arbiter = judge(policy, world)
-    trace = empty_trace(recorded(rounds, points), world.costs, audit)
-    player = (Compiled if backend == "cpu" else Hand)(policy, arbiter, trace, signed(seed), run)
+    rounds = settings.rounds
+    trace = empty_trace(recorded(rounds, settings.record), arbiter.world.costs, settings.audit)
+    player = (Compiled if settings.backend == "cpu" else Hand)(policy, arbiter, trace, signed(settings.seed), run)
     for first in range(0, rounds, STRETCH):
         player.play(first, min(first + STRETCH, rounds))
     return trace
 
 
-def result_of(policy: Any, world: World, trace: Trace, run: int, plan: dict[str, Any]) -> Result:
-    """Return one run as a result, in the user's own direction."""
-    signs = judge(policy, world).signs[1:]
-    return Result(
-        rounds=trace.ends,
-        regret=trace.regret[None],
-        reward=trace.reward[None],
-        cost=(trace.cost * signs)[None],
-        max_cost=(trace.largest * signs)[None],
-        violations=np.array([int(trace.running[2])], dtype=np.int64),
-        optimum=trace.best[None],
-        runs=np.array([run], dtype=np.int64),
-        manifest=dict(plan),
-        audit=audit_of(trace) if trace.audit.size else None,
+def play(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Result:
+    """Play these runs; the manifest is left to the caller, but for limits that each run has of its own."""
+    begun = time.perf_counter()
+    result = play_on_device(pairs, settings, runs) if settings.backend == "cuda" else play_each(pairs, settings, runs)
+    result.manifest["seconds"] = time.perf_counter() - begun
+    return result
+
+
+def play_each(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Result:
+    """Play one run after the other."""
+    parts: list[Result] = []
+    pair: Pair | None = None
+    for run in runs:
+        policy, world = pairs(run)
+        if pair is None or pair.policy is not policy or pair.arbiter.world is not world:
+            pair = pair_of(policy, world, settings)
+            m = pair.arbiter.limits.size
+            if m != settings.limits:
+                raise InvalidProblem(f"run {run} has {m} thresholds, and run 0 has {settings.limits}; all must agree")
+        trace = one_run(policy, pair.arbiter, settings, run)
+        row: list[Any] = [values[None] for values in trace[1:]]
+        parts.append(result_of(pair, Trace(trace.ends, *row), np.array([run], dtype=np.int64)))
+    result = merged(parts)
+    own = [part.manifest["thresholds"] for part in parts]
+    return replace(result, manifest={} if pairs.policy is not None else {"thresholds_of_runs": own})
+
+
+def play_on_device(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Result:
+    """Do the same on a GPU, where all runs share one policy and one world."""
+    from stagewise.simulation.gpu import play as gpu
+
+    if not pairs.fixed:
+        raise InvalidProblem("backend is 'cuda', which plays runs of one world, and each run has its own; use 'cpu'")
+    pair, numbers = pair_of(*pairs(0), settings), np.array(runs, dtype=np.int64)
+    m = pair.arbiter.world.costs
+    traces = gpu.play(
+        pair.policy, pair.arbiter, settings.rounds, settings.record, signed(settings.seed), numbers, settings.audit
     )
+    traces = traces._replace(cost=traces.cost[:, :, :m], largest=traces.largest[:, :m])
+    return replace(result_of(pair, Trace(recorded(settings.rounds, settings.record), *traces), numbers), manifest={})
 
 
-def audit_of(trace: Trace) -> dict[str, Any]:
-    """Return one run's audit as columns."""
-    return audit_columns(trace.audit[None])
+def pair_of(policy: Any, world: World, settings: Settings) -> Pair:
+    """Return who judges a pair, and what a theorem allows it."""
+    bound = settings.bound
+    if settings.audit and bound is None:
+        bound = bound_values(policy, world, recorded(settings.rounds, settings.record))
+    return Pair(policy, judge(policy, world), bound)
 
 
-def audit_columns(audits: Ints) -> dict[str, Any]:
-    """Return the audits (runs, 4 + m) of several runs as columns."""
-    return {
-        "first_violation": audits[:, FIRST].copy(),
-        "hopeless": audits[:, HOPELESS].copy(),
-        "settled": audits[:, SETTLED].copy(),
-        "missed": audits[:, MISSED:].copy(),
-    }
+def result_of(pair: Pair, rows: Trace, runs: Ints) -> Result:
+    """Return the records of runs, one a row, as a result in the user's own direction."""
+    arbiter = pair.arbiter
+    signs, m = arbiter.signs[1:], arbiter.limits.size
+    audit = (
+        None
+        if pair.bound is None
+        else {
+            "first_violation": rows.audit[:, FIRST].copy(),
+            "hopeless": rows.audit[:, HOPELESS].copy(),
+            "settled": rows.audit[:, SETTLED].copy(),
+            "missed": rows.audit[:, MISSED:].copy(),
+            "margin": arbiter.limits - rows.largest[:, :m],
+            "bound": np.broadcast_to(pair.bound, rows.regret.shape),
+        }
+    )
+    return Result(
+        rounds=rows.ends,
+        regret=rows.regret,
+        reward=rows.reward,
+        cost=rows.cost * signs,
+        max_cost=rows.largest * signs,
+        violations=rows.running[:, 2].astype(np.int64),
+        optimum=rows.best,
+        runs=runs,
+        manifest={"thresholds": dict(zip(arbiter.thresholds.names, arbiter.thresholds.values.tolist(), strict=True))},
+        audit=audit,
+    )

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +12,8 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.simulate import collected, job_for, on_cuda
-from stagewise.worlds.world import World
+from stagewise.simulation.pairs import Family
+from stagewise.simulation.simulate import asked, collected, on_cuda
 
 TAKEN = ("comparison.md", "comparison.png", "sweep.md")
 
@@ -39,7 +40,7 @@ class Cell(NamedTuple):
 def sweep(
     *,
     policies: Mapping[str, Any],
-    worlds: Mapping[str, World],
+    worlds: Mapping[str, Family],
     thresholds: Iterable[float] | None = None,
     seeds: Iterable[int] = (0,),
     rounds: int,
@@ -51,7 +52,7 @@ def sweep(
     out: str | Path | None = None,
     progress: bool = True,
 ) -> dict[Cell, Result]:
-    """Simulate policies × worlds × thresholds × seeds and return every result by its `Cell`.
+    """Simulate policies × worlds (or families) × thresholds × seeds and return every result by its `Cell`.
 
     All runs are handed out together (`executor`, as for `simulate`), and each is what `simulate` would have played, to
     the bit. With `out` every finished run is kept there at once, and the same call continues where it was interrupted.
@@ -69,32 +70,24 @@ def sweep(
     limits = [None] if thresholds is None else [limit_of(entry) for entry in entries(thresholds, "thresholds")]
     players, places = checked(policies, "policies"), checked(worlds, "worlds")
     origins = [seed_of(seed) for seed in entries(seeds, "seeds")]
-    cells = [
-        Cell(policy, world, limit, seed)
-        for policy in players
-        for world in places
-        for limit in limits
-        for seed in origins
-    ]
+    cells = [Cell(*one) for one in product(players, places, limits, origins)]
     if not cells or len(set(cells)) < len(cells):
         raise InvalidProblem(
             f"thresholds is {shown(limits)} and seeds {shown(origins)}; both need entries, each one only once"
         )
-    jobs = {
-        cell: job_for(
+    told: dict[str, Any] = {"rounds": rounds, "record": record, "backend": backend, "audit": audit}
+    simulations = {
+        cell: asked(
             limited(players[cell.policy], cell.threshold),
             places[cell.world],
-            rounds,
             numbers,
-            cell.seed,
-            record,
-            backend,
-            audit,
-            None if place is None else place / cell.folder,
+            seed=cell.seed,
+            out=None if place is None else place / cell.folder,
+            **told,
         )
         for cell in cells
     }
-    return collected(jobs, executor, progress)
+    return collected(simulations, executor, progress)
 
 
 def entries(values: Any, what: str) -> list[Any]:

@@ -11,12 +11,13 @@ from stagewise.problem.checks import number, one_of, seed_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.reports.agreement import SPREAD, disagreements, outside
 from stagewise.reports.certificate import Certificate
-from stagewise.reports.findings import Findings, digest, joined, totals
-from stagewise.simulation.certify import findings_of, packages, task_for
-from stagewise.simulation.executors import Workers, opened, performed
-from stagewise.simulation.plan import machine
+from stagewise.reports.findings import digest, totals
+from stagewise.reports.result import Result, merged
+from stagewise.simulation.certify import audited
+from stagewise.simulation.executors import Workers, opened
+from stagewise.simulation.jobs import BACKENDS, Batch, played
+from stagewise.simulation.plan import machine, versions
 from stagewise.simulation.restated import CLOSE, consecutive, played_again, sentence, weighed_again
-from stagewise.simulation.simulate import BACKENDS
 from stagewise.worlds.family import family_of, rebuilt
 
 TOLERANCE = 1e-6  # relative, where another backend, version or machine may round differently
@@ -57,44 +58,43 @@ def verify(
     "cpu" on a machine without a GPU.
     """
     content = Certificate.load(path).content
-    if seed is not None:
-        seed = seed_of(seed)
-    chosen = chosen_batches(content, number(part, "part"), seed)
-    other = None if backend is None else one_of(backend, BACKENDS, "backend")
-    plan = {**content["plan"], "backend": content["plan"]["backend"] if other is None else other}
-    bits = plan["backend"] == content["plan"]["backend"] and same_arithmetic(content["made"])
+    chosen = chosen_batches(content, number(part, "part"), None if seed is None else seed_of(seed))
+    plan = content["plan"]
+    player = plan["backend"] if backend is None else one_of(backend, BACKENDS, "backend")
+    bits = player == plan["backend"] and same_arithmetic(content["made"])
     near = CLOSE if bits else TOLERANCE
     try:
-        policy, family = played_in(content, policy, world)
-        faults = weighed_again(content, policy, family, near)
-        if not consecutive(content["batches"], content["plan"]):  # their sizes are anybody's, and are not played
+        policy, world = played_in(content, policy, world)
+        faults = weighed_again(content, policy, world, near)
+        if not consecutive(content):  # their sizes are anybody's, and are not played
             return Verification(0, 0, 0, tuple(faults), SPREAD)
-        batches = [content["batches"][i] for i in chosen]
-        tasks = {one["first"]: task_for(policy, family, plan, one["first"], one["runs"]) for one in batches}
+        job = audited(policy, world, plan["rounds"], plan["seed"], player)
     except StagewiseError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         raise InvalidFile(f"{path} lacks something or holds it in another form: {shown(error)}") from None
+    batches = [content["batches"][i] for i in chosen]
+    todo = {one["first"]: Batch(job, range(one["first"], one["first"] + one["runs"])) for one in batches}
     runs = sum(one["runs"] for one in batches)
-    with opened(executor, len(tasks), runs * plan["rounds"]) as workers:
-        found = dict(performed(findings_of, tasks, workers))
+    with opened(executor, len(todo), runs * plan["rounds"]) as workers:
+        found = dict(played(todo, workers, lambda _: None))
     parts = [found[one["first"]] for one in batches]
     faults += [fault for one, part in zip(batches, parts, strict=True) for fault in unequal(one, part, bits, near)]
     whole = len(parts) == len(content["batches"])
     if whole:
-        faults += played_again(content, policy, family, parts, near)
+        faults += played_again(content, job.pairs, parts, near)
     else:
-        faults += [sentence(name) for name in outside(content, joined(parts), near)]
+        faults += [sentence(name) for name in outside(content, merged(parts), near)]
     equal = sum(one["digest"] == digest(part) for one, part in zip(batches, parts, strict=True))
     return Verification(runs, len(parts), equal, tuple(dict.fromkeys(faults)), () if whole else SPREAD)
 
 
 def same_arithmetic(made: dict[str, Any]) -> bool:
     """Say whether a certificate was made by what would play it now, so that the very bits must be the same."""
-    return bool(made["versions"] == packages() and made["machine"].split(",")[0] == machine().split(",")[0])
+    return bool(made["versions"] == versions() and made["machine"].split(",")[0] == machine().split(",")[0])
 
 
-def unequal(batch: dict[str, Any], played: Findings, bits: bool, near: float) -> list[str]:
+def unequal(batch: dict[str, Any], played: Result, bits: bool, near: float) -> list[str]:
     """Return what is wrong with a batch's totals, now that it was played again; `bits`: its digest counts too."""
     due = totals(played)
     if not bits:

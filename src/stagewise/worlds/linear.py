@@ -34,8 +34,8 @@ class LinearWorld(Showing):
             raise InvalidProblem(f"theta has shape {reward.shape} and mu {costs.shape}; they must be (d,) and (m, d)")
         if not isinstance(actions, ActionSet | Fresh) or actions.dimension == 0:
             raise InvalidProblem(
-                f"actions is {type(actions).__name__}; it must be Rays, Finite, RandomRays, RandomFinite, or one of "
-                "Ball, Ellipsoid, Box and Polytope"
+                f"actions is {type(actions).__name__}; it must be Rays, Finite, RandomRays, RandomFinite, or a convex "
+                "set: Ball, Ellipsoid, Box, Polytope or one of your own"
             )
         if isinstance(actions, ActionSet) and actions.dimension is None:
             actions = actions.placed(reward.size)

@@ -48,6 +48,7 @@ def assembled(compiler: Any, play: Any, shared: tuple[Any, ...], costs: int) -> 
     return str(text)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("policy", "world"),
     [
@@ -76,6 +77,7 @@ FRESH = sw.LinearWorld(
 SOME = sw.LinearWorld(theta=[0.6, 0.8, 0.0], mu=[0.0, 0.6, 0.8], actions=sw.Rays(np.eye(D)).only([0, 2]), noise=0.1)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("policy", "world", "audited"),
     [
@@ -98,6 +100,7 @@ def test_the_general_linear_loops_compile_without_a_device(
     assert ".visible .entry" in assembled(compiler, play, shared, world.costs)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("audited", [False, True])
 def test_the_general_loop_on_arms_compiles_without_a_device(compiler: Any, audited: bool) -> None:
     policy = sw.UCB(arms=3, safe_action=SAFE_ARM, threshold=0.3, radius="kl")

@@ -1,0 +1,1 @@
+"""The paper, figure by figure: a package beside stagewise, in the same repository."""

@@ -1,0 +1,1 @@
+"""Experiments that are not in the paper: a folder each, which `catalogue` finds by listing."""

@@ -1,0 +1,39 @@
+"""Who keeps the limits, and where a sharper or a more exact method pays; where it does not, the verdict says so."""
+
+from stagewise.reports.result import Result
+from stagewise_reproduction.beyond.comparison.plan import FAMILIES, UNSAFE, name_of
+from stagewise_reproduction.claim import HOLDS, REMARK, Claim, clearly_smaller, safety, verdict
+
+# family, who should regret less, than whom
+EXPECTED = (
+    ("rays", "LC-LUCB", "LC-LUCB, paper's radius"),
+    ("rays", "ROFUL", "LC-LUCB"),
+    ("finite sets", "OPLB, socp", "OPLB, lp"),
+    ("finite sets", "OPLB, exact", "OPLB, lp"),
+    ("finite sets", "OPLB, directional", "OPLB, lp"),
+    ("function classes", "OPNLB, pointwise", "OPB, kl"),
+    ("function classes", "OPNLB, pointwise", "OPNLB, paper's sets"),
+    ("function classes", "OPNLB, rows", "OPNLB, pointwise"),
+    ("function classes", "OPNLB, exact", "OPNLB, rows"),
+    ("smooth signals", "KernelOPLB, RBF", "KernelOPLB, Matern 5/2"),
+    ("rare costs", "OPB, kl", "OPB, bernstein"),
+    ("rare costs", "OPB, bernstein", "OPB, hoeffding"),
+    ("rare costs", "OPB, hoeffding", "OPB, paper's radius"),
+    ("unit ball", "ROFUL", "LC-LUCB"),
+)
+
+
+def check(_: str, results: dict[str, Result]) -> list[Claim]:
+    """Return every claim with its verdict."""
+    unsafe = {name_of(family, policy) for family in FAMILIES for policy in UNSAFE}
+    claims = [safety({name: result for name, result in results.items() if name not in unsafe})]
+    for family, better, worse in EXPECTED:
+        one, other = (results[name_of(family, policy)] for policy in (better, worse))
+        statement = f"{family}: {better} regrets less than {worse}"
+        disclosed = "disclosed: a sharper or more exact optimism need not regret less"
+        claims.append(clearly_smaller(statement, one, other, disclosed))
+    for name in sorted(unsafe & set(results)):
+        share = float(results[name].violations.mean() / results[name].rounds[-1])
+        word = HOLDS if share > 0.5 else REMARK if share > 0.0 else verdict(False)
+        claims.append(Claim(f"{name} breaks the limit", f"{share:.1%} of rounds", "more than none", word))
+    return claims

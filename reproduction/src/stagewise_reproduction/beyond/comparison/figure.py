@@ -1,0 +1,23 @@
+"""Final regret of every policy, one panel a family; those that violate say how often."""
+
+from typing import Any
+
+import numpy as np
+
+from stagewise.reports.result import Result
+from stagewise_reproduction.beyond.comparison.plan import FAMILIES
+from stagewise_reproduction.drawing import bars, panels, violations_beside
+
+
+def draw(_: str, results: dict[str, Result]) -> Any:
+    """Draw bars; regret below zero is reward taken beyond the threshold."""
+    figure, grid = panels(3, 2, width=6.2, height=3.4)
+    for axes, family in zip(grid.ravel(), FAMILIES, strict=True):
+        own = [result for result in results.values() if result.manifest["cell"]["family"] == family]
+        finals = [result.regret[:, -1] for result in own]
+        labels = [result.manifest["cell"]["policy"] for result in own]
+        errors = np.array([f.std(ddof=1) / np.sqrt(len(f)) for f in finals])
+        bars(axes, labels, np.array([f.mean() for f in finals]), errors)
+        axes.set(title=family, xlabel=f"regret after {int(own[0].rounds[-1]):,} rounds")
+        violations_beside(axes, own)
+    return figure

@@ -1,0 +1,273 @@
+"""Every policy on six families of problems: what each costs in regret and in time, and whether it keeps its limits."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.models.kernel import RBF, LinearKernel, Matern
+from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.doslb import DOSLB
+from stagewise.policies.kernel_oplb import KernelOPLB
+from stagewise.policies.lclucb import LCLUCB, ROFUL
+from stagewise.policies.linucb import LinUCB
+from stagewise.policies.opb import OPB
+from stagewise.policies.oplb import OPLB
+from stagewise.policies.opnlb import OPNLB
+from stagewise.policies.safe_lts import SafeLTS
+from stagewise.policies.ucb import UCB
+from stagewise.problem.actions import Finite
+from stagewise.problem.ellipsoid import Ball
+from stagewise.problem.safe_action import SafeAction
+from stagewise.simulation.showcase import at_zero, shifted, slug
+from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.table import TableWorld
+from stagewise_reproduction.cell import Cell, simulated
+from stagewise_reproduction.instances import DELTA
+
+Make = Callable[[int], tuple[Any, Any]]  # the number of a run → its policy and its world
+UNSAFE = ("DOSLB, which violates", "LinUCB", "UCB")
+SEED = 20260915
+
+
+@dataclass(frozen=True)
+class Family:
+    """Some policies in worlds of one kind."""
+
+    words: str
+    sizes: dict[str, tuple[int, int]]  # smoke, quick, full → rounds, runs
+    policies: Callable[[str], dict[str, Make]]  # size → by name
+
+
+def directions(random: np.random.Generator, count: int, dimension: int) -> Floats:
+    """Return points uniform on the unit sphere."""
+    points = random.normal(size=(count, dimension))
+    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
+
+
+def on_rays(size: str) -> dict[str, Make]:
+    """Return the policies on the paper's ten rays at τ = .5."""
+    world = shifted(10)
+    told: dict[str, Any] = {"safe_action": at_zero(10), "threshold": 0.5}
+    noisy: dict[str, Any] = {**told, "noise": 1.0, "delta": DELTA}
+    players: dict[str, Any] = {
+        "LC-LUCB, paper's radius": LCLUCB(**noisy, radius="paper", cost_bound=None),
+        "LC-LUCB": LCLUCB(**noisy),
+        "ROFUL": ROFUL(**noisy),
+        "Safe-LTS, theory's inflation": SafeLTS(**noisy, inflation="theory"),
+        "Safe-LTS, no inflation": SafeLTS(**noisy, inflation="none"),
+        "OPLB, lp": OPLB(**noisy),
+        "OPLB, directional": OPLB(**noisy, optimism="directional"),
+        **({"OPLB, socp": OPLB(**noisy, method="socp")} if size == "full" else {}),
+        "DOSLB, which violates": DOSLB(**noisy),
+        "LinUCB": LinUCB(**noisy),
+        "always safe": AlwaysSafe(**told),
+    }
+    return {name: partial(beside, player, lambda _: world) for name, player in players.items()}
+
+
+def finite_world(run: int) -> LinearWorld:
+    """Draw twelve actions in four dimensions, and a cost that rises with the reward."""
+    random = np.random.default_rng([SEED, 1, run])
+    theta = directions(random, 1, 4)[0]
+    mu = theta + directions(random, 1, 4)[0]
+    return LinearWorld(theta=theta, mu=mu / np.linalg.norm(mu), actions=Finite(directions(random, 12, 4)), noise=0.1)
+
+
+def on_finite_sets(size: str) -> dict[str, Make]:
+    """Return the policies that mix, on random finite sets."""
+    noisy: dict[str, Any] = {"safe_action": at_zero(4), "threshold": 0.2, "noise": 0.1, "delta": DELTA}
+    players: dict[str, Any] = {
+        "OPLB, lp": OPLB(**noisy),
+        "OPLB, directional": OPLB(**noisy, optimism="directional"),
+        "OPLB, socp": OPLB(**noisy, method="socp"),
+        "OPLB, exact": OPLB(**noisy, method="exact", budget=60),
+        "KernelOPLB, linear kernel": KernelOPLB(kernel=LinearKernel(), norm_bound=1.0, **noisy),
+        "DOSLB, which violates": DOSLB(**noisy),
+        "always safe": AlwaysSafe(safe_action=at_zero(4), threshold=0.2),
+    }
+    return {name: partial(beside, player, finite_world) for name, player in players.items()}
+
+
+def beside(player: Any, world: Callable[[int], Any], run: int) -> tuple[Any, Any]:
+    """Return a policy and the world of a run."""
+    return player, world(run)
+
+
+FUNCTIONS, ARMS = 20, 8
+
+
+def class_instance(run: int) -> tuple[Floats, Floats, ArmsWorld]:
+    """Draw twenty reward and twenty cost functions of eight arms, equal at the safe arm 0; the first are the truth."""
+    random = np.random.default_rng([SEED, 2, run])
+    rewards, costs = random.uniform(size=(2, FUNCTIONS, ARMS))
+    rewards[:, 0], costs[:, 0] = 0.2, 0.1
+    return rewards, costs, ArmsWorld(reward=rewards[0], cost=costs[0])
+
+
+def on_classes(size: str) -> dict[str, Make]:
+    """Return the policies that know a function class, and those that do not, at τ = .3."""
+    told: dict[str, Any] = {"safe_action": SafeAction(arm=0, reward=0.2, cost=0.1), "threshold": 0.3}
+    settings: dict[str, dict[str, Any]] = {
+        "OPNLB, pointwise": {},
+        "OPNLB, directional": {"optimism": "directional"},
+        "OPNLB, rows": {"method": "rows"},
+        "OPNLB, exact": {"method": "exact"},
+        "OPNLB, paper's sets": {"sets": "paper"},
+    }
+
+    def knowing(more: dict[str, Any], run: int) -> tuple[Any, Any]:
+        rewards, costs, world = class_instance(run)
+        return OPNLB(reward_class=rewards, cost_class=costs, delta=DELTA, **told, **more), world
+
+    def blind(kind: Any, more: dict[str, Any], run: int) -> tuple[Any, Any]:
+        return kind(**told, **more), class_instance(run)[2]
+
+    return {
+        **{name: partial(knowing, more) for name, more in settings.items()},
+        "OPB, hoeffding": partial(blind, OPB, {"arms": ARMS, "delta": DELTA}),
+        "OPB, kl": partial(blind, OPB, {"arms": ARMS, "delta": DELTA, "radius": "kl"}),
+        "UCB": partial(blind, UCB, {"arms": ARMS, "delta": DELTA}),
+        "always safe": partial(blind, AlwaysSafe, {}),
+    }
+
+
+POINTS = np.linspace(0.1, 1.0, 30)[:, None]
+
+
+def smooth_world(run: int) -> tuple[TableWorld, SafeAction]:
+    """Draw a reward and a cost of norm 1 in the space of RBF(lengthscale=0.3), on thirty points."""
+    random, kernel = np.random.default_rng([SEED, 3, run]), RBF(lengthscale=0.3)
+    centres = random.uniform(size=(5, 1))
+    scale = 1.0 / (2.0 * kernel.lengthscale**2)
+    gram = np.exp(-scale * (centres - centres.T) ** 2)
+    means = []
+    for _ in range(2):
+        weights = random.normal(size=5)
+        weights /= np.sqrt(weights @ gram @ weights)
+        means.append(0.9 * np.exp(-scale * (POINTS - centres.T) ** 2) @ weights)
+    safe = int(np.argmin(means[1]))
+    world = TableWorld(features=POINTS, reward=means[0], cost=means[1], noise=0.1)
+    return world, SafeAction(features=POINTS[safe], reward=float(means[0][safe]), cost=float(means[1][safe]))
+
+
+def on_smooth(size: str) -> dict[str, Make]:
+    """Return the kernel policies, a quarter of the way from the safe action's cost to the largest."""
+    settings: dict[str, dict[str, Any]] = {
+        "KernelOPLB, RBF": {"kernel": RBF(lengthscale=0.3)},
+        "KernelOPLB, RBF, directional": {"kernel": RBF(lengthscale=0.3), "optimism": "directional"},
+        "KernelOPLB, RBF, capacity 5": {"kernel": RBF(lengthscale=0.3), "capacity": 5},
+        "KernelOPLB, Matern 5/2": {
+            "kernel": Matern(smoothness=2.5, lengthscale=0.3),
+            "norm_bound": 2.0,
+            "cost_bound": 1.0,
+        },
+    }
+
+    def make(more: dict[str, Any] | None, run: int) -> tuple[Any, Any]:
+        world, safe = smooth_world(run)
+        costs = world.table[1]
+        told: dict[str, Any] = {
+            "safe_action": safe,
+            "threshold": float(costs.min() + 0.25 * (costs.max() - costs.min())),
+        }
+        if more is None:
+            return AlwaysSafe(**told), world
+        assumed: dict[str, Any] = {"norm_bound": 1.0, "noise": 0.1, "ridge": 0.1, "delta": DELTA}
+        return KernelOPLB(**{**told, **assumed, **more}), world
+
+    named = {name: partial(make, more) for name, more in settings.items()}
+    return {**named, "always safe": partial(make, None)}
+
+
+def on_rare_costs(size: str) -> dict[str, Make]:
+    """Return the policies over four arms of which the best costs one in a hundred, at τ = .02."""
+    world = ArmsWorld(reward=[0.1, 0.3, 0.5, 0.6], cost=[0.0, 0.005, 0.01, 0.03])
+    told: dict[str, Any] = {
+        "arms": 4,
+        "safe_action": SafeAction(arm=0, reward=0.1, cost=0.0),
+        "threshold": 0.02,
+        "delta": DELTA,
+    }
+    rounds = FAMILIES["rare costs"].sizes[size][0]
+    players: dict[str, Any] = {
+        "OPB, paper's radius": OPB(**told, radius="paper", horizon=rounds),
+        "OPB, hoeffding": OPB(**told),
+        "OPB, bernstein": OPB(**told, radius="bernstein"),
+        "OPB, kl": OPB(**told, radius="kl"),
+        "OPB, kl, directional": OPB(**told, radius="kl", optimism="directional"),
+        "UCB": UCB(**told),
+        "always safe": AlwaysSafe(safe_action=told["safe_action"], threshold=0.02),
+    }
+    return {name: partial(beside, player, lambda _: world) for name, player in players.items()}
+
+
+def ball_world(run: int) -> LinearWorld:
+    """Draw θ* and μ* on the unit sphere in five dimensions."""
+    theta, mu = directions(np.random.default_rng([SEED, 4, run]), 2, 5)
+    return LinearWorld(theta=theta, mu=mu, actions=Ball(1.0), noise=0.1)
+
+
+def in_the_ball(size: str) -> dict[str, Make]:
+    """Return the policies that play any point of a ball, at τ = .3."""
+    noisy: dict[str, Any] = {"safe_action": at_zero(5), "threshold": 0.3, "noise": 0.1, "delta": DELTA}
+    players: dict[str, Any] = {
+        "LC-LUCB": LCLUCB(**noisy),
+        "ROFUL": ROFUL(**noisy),
+        "always safe": AlwaysSafe(safe_action=at_zero(5), threshold=0.3),
+    }
+    return {name: partial(beside, player, ball_world) for name, player in players.items()}
+
+
+FAMILIES = {
+    "rays": Family(
+        "the paper's ten rays, d = 10, τ = .5, noise N(0, 1)",
+        {"smoke": (500, 2), "quick": (100_000, 4), "full": (100_000, 5)},
+        on_rays,
+    ),
+    "finite sets": Family(
+        "twelve random actions, d = 4, τ = .2, noise .1; an instance a run",
+        {"smoke": (20, 2), "quick": (300, 4), "full": (2_000, 10)},
+        on_finite_sets,
+    ),
+    "function classes": Family(
+        "twenty random functions of eight arms, τ = .3, Bernoulli outcomes; an instance a run",
+        {"smoke": (20, 2), "quick": (500, 4), "full": (5_000, 10)},
+        on_classes,
+    ),
+    "smooth signals": Family(
+        "thirty points, signals of norm .9 in the space of a Gaussian kernel, noise .1; an instance a run",
+        {"smoke": (200, 2), "quick": (10_000, 4), "full": (100_000, 10)},
+        on_smooth,
+    ),
+    "rare costs": Family(
+        "four arms that cost 0, .005, .01, .03, τ = .02, Bernoulli outcomes",
+        {"smoke": (500, 2), "quick": (100_000, 4), "full": (100_000, 10)},
+        on_rare_costs,
+    ),
+    "unit ball": Family(
+        "any point of the unit ball, d = 5, τ = .3, noise .1; an instance a run",
+        {"smoke": (10, 2), "quick": (200, 4), "full": (2_000, 10)},
+        in_the_ball,
+    ),
+}
+
+
+def name_of(family: str, policy: str) -> str:
+    """Return the name of a curve."""
+    return f"{slug(family)}-{slug(policy)}"
+
+
+def cells(_: str, size: str) -> list[Cell]:
+    """Return every curve."""
+    made = []
+    for family, about in FAMILIES.items():
+        rounds, runs = about.sizes[size]
+        for policy, make in about.policies(size).items():
+            told: dict[str, Any] = {"policy": policy, "preset": "ours", "family": family}
+            made.append(Cell(name_of(family, policy), told, rounds, runs, simulated(make, rounds)))
+    return made

@@ -1,0 +1,37 @@
+"""What safety costs, what tighter radii give back, and what has to be disclosed."""
+
+from stagewise.reports.result import Result
+from stagewise_reproduction.beyond.price_of_safety.plan import POLICIES, THRESHOLDS, UNSAFE, name_of
+from stagewise_reproduction.claim import HOLDS, REMARK, Claim, final, safety, smaller, verdict
+
+SAFE_KINDS = [policy for policy in POLICIES if policy not in UNSAFE]
+
+
+def check(_: str, results: dict[str, Result]) -> list[Claim]:
+    """Return every claim with its verdict."""
+    guarded = {name_of(p, t): results[name_of(p, t)] for p in SAFE_KINDS for t in THRESHOLDS}
+    claims = [safety(guarded)]
+    for threshold in THRESHOLDS:
+        regrets = {policy: final(results[name_of(policy, threshold)]) for policy in POLICIES}
+        papers, ours = regrets["LC-LUCB, paper's radius"], regrets["LC-LUCB, mixture and clip"]
+        statement = f"τ = {threshold:g}: the mixture radius and the clip cost less than the paper's radius, safety kept"
+        remark = f"{papers / ours:.1f} times less; ROFUL {papers / regrets['ROFUL, mixture and clip']:.1f} times less"
+        claims.append(smaller(statement, round(ours), papers, remark))
+        sampled = regrets["Safe-LTS, no inflation"]
+        statement = f"τ = {threshold:g}: LC-LUCB regrets less than Safe-LTS without inflation, same radius and clip"
+        remark = (
+            ""
+            if ours < sampled
+            else "disclosed: uninflated Safe-LTS is as safe and often better, without a regret proof"
+        )
+        claims.append(smaller(statement, round(ours), sampled, remark))
+        claims += [breaks(policy, threshold, results[name_of(policy, threshold)]) for policy in UNSAFE]
+    return claims
+
+
+def breaks(policy: str, threshold: float, result: Result) -> Claim:
+    """Return how often a policy without a guarantee breaks the limit."""
+    share = float(result.violations.mean() / result.rounds[-1])
+    word = HOLDS if share > 0.5 else REMARK if share > 0.0 else verdict(False)
+    statement = f"τ = {threshold:g}: {policy.removesuffix(', which violates')} breaks the limit"
+    return Claim(statement, f"{share:.1%} of rounds", "more than none", word)

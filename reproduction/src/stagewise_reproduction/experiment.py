@@ -1,0 +1,28 @@
+"""An experiment: its curves, its picture, its claims and its words."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from stagewise.reports.result import Result
+from stagewise_reproduction.cell import Cell
+from stagewise_reproduction.claim import Claim
+
+PRESETS = ("text", "authors", "ours")
+BANDS = "Bands: one standard deviation over runs."
+Results = dict[str, Result]  # by the name of the cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One section of the report."""
+
+    name: str
+    title: str
+    words: str  # what is played, under the figure
+    errata: tuple[int, ...] = ()  # that matter here
+    presets: tuple[str, ...] = ("ours",)  # those it distinguishes; one: it is the same for all
+    cells: Callable[[str, str], list[Cell]]  # preset, size
+    draw: Callable[[str, Results], Any]  # preset, results
+    check: Callable[[str, Results], list[Claim]]  # preset, results
+    table: Callable[[Results], str] | None = None  # a table of its own, in Markdown

@@ -1,0 +1,48 @@
+"""LC-LUCB and Safe-LTS on a hundred rays to the unit sphere, one random instance a run: Figure 2."""
+
+from typing import Any
+
+import numpy as np
+
+from stagewise.problem.actions import Rays
+from stagewise.simulation.showcase import at_zero, slug
+from stagewise.worlds.linear import LinearWorld
+from stagewise_reproduction.cell import SEED, Cell, simulated
+from stagewise_reproduction.instances import KINDS, OURS, SIZES, TEXT
+from stagewise_reproduction.published import published
+
+DIMENSIONS = (5, 10)
+RAYS, NOISE = 100, 0.1
+POLICIES = ("LC-LUCB", "Safe-LTS")
+
+
+def instance(dimension: int, run: int) -> tuple[LinearWorld, float]:
+    """Return the world and the threshold of a run, the same for both policies."""
+    rng = np.random.default_rng([SEED, 2, dimension, run])
+    rows = rng.normal(size=(2 + RAYS, dimension))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return LinearWorld(theta=rows[0], mu=rows[1], actions=Rays(rows[2:]), noise=NOISE), float(rng.uniform())
+
+
+def name_of(preset: str, policy: str, dimension: int) -> str:
+    """Return the name of a curve."""
+    return f"{preset}-{slug(policy)}-d-{dimension}"
+
+
+def cells(preset: str, size: str) -> list[Cell]:
+    """Return every curve."""
+    return [cell(preset, size, policy, dimension) for dimension in DIMENSIONS for policy in POLICIES]
+
+
+def cell(preset: str, size: str, policy: str, dimension: int) -> Cell:
+    """Return one curve."""
+    rounds, runs = SIZES[size]
+
+    def made(run: int) -> tuple[Any, Any]:
+        world, threshold = instance(dimension, run)
+        settings = OURS if preset == "ours" else TEXT
+        return KINDS[policy](safe_action=at_zero(dimension), threshold=threshold, noise=NOISE, **settings), world
+
+    play = published(policy, made, rounds) if preset == "authors" else simulated(made, rounds)
+    about = {"policy": policy, "preset": preset, "d": dimension, "tau": "uniform on [0, 1], one a run"}
+    return Cell(name_of(preset, policy, dimension), about, rounds, runs, play)

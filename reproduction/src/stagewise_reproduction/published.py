@@ -1,0 +1,74 @@
+"""The settings that made the published curves; they are not ours to offer as policies."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.trace import Trace
+from stagewise.policies.lclucb import LCLUCB
+from stagewise.problem.safe_action import SafeAction
+from stagewise.reports.result import Result
+from stagewise.simulation.recording import empty_trace, recorded
+from stagewise.worlds.arms import ArmsWorld
+from stagewise_reproduction.cell import RECORD, SEED, Play
+from stagewise_reproduction.instances import optimum
+from stagewise_reproduction.published_loops import RIDGE, play_arms, play_linear
+
+
+def published(kind: str, made: Callable[[int], tuple[Any, Any]], rounds: int) -> Play:
+    """Return how a run of "LC-LUCB", "Safe-LTS" or "OPB" is played with the published settings.
+
+    `made` gives a run its world, and a policy, of which only the threshold counts.
+    """
+
+    def play(run: int) -> Result:
+        policy, world = made(run)
+        threshold, best = np.array(policy.thresholds.values), optimum(policy, world)
+        begun = time.perf_counter()
+        trace = empty_trace(recorded(rounds, RECORD), 1)
+        if isinstance(world, ArmsWorld):
+            fill_arms(trace, world, threshold, best, run, rounds)
+        else:
+            fill_linear(trace, world, threshold, best, kind == "Safe-LTS", run, rounds)
+        limit = float(threshold[0])
+        return Result(
+            rounds=trace.ends,
+            regret=trace.regret[None],
+            reward=trace.reward[None],
+            cost=trace.cost[None],
+            max_cost=trace.largest[None],
+            violations=np.array([int(trace.running[2])], dtype=np.int64),
+            optimum=trace.best[None],
+            runs=np.array([run], dtype=np.int64),
+            manifest={
+                "policy": {"kind": f"{kind}, published settings", "settings": {"threshold": limit}},
+                "world": world.description(),
+                "thresholds": {"cost": limit},
+                "rounds": rounds,
+                "seed": SEED,
+                "seconds": time.perf_counter() - begun,
+            },
+        )
+
+    return play
+
+
+def fill_arms(trace: Trace, world: Any, threshold: Floats, best: float, run: int, rounds: int) -> None:
+    """Play one run on arms."""
+    means, room = world.table.copy(), np.zeros(5 * world.table.shape[1] + 6)
+    play_arms(means, world.noise.copy(), world.kind, threshold, best, trace, room, SEED, run, rounds)
+
+
+def fill_linear(trace: Trace, world: Any, threshold: Floats, best: float, sampled: bool, run: int, rounds: int) -> None:
+    """Play one run on rays."""
+    features = np.array(world.actions.features)
+    count, d = features.shape
+    means, room = np.ascontiguousarray(world.parameters @ features.T), np.zeros(4 * count + 4 * d + 20)
+    safe, noise = SafeAction(features=np.zeros(d)), world.noise.copy()
+    policy = LCLUCB(safe_action=safe, threshold=float(threshold[0]), noise=1.0, ridge=RIDGE, cost_bound=None)
+    memory = policy.following(policy.start(), features).memory
+    play_linear(
+        policy.layout, policy.settings, memory, means, noise, threshold, sampled, best, trace, room, SEED, run, rounds
+    )

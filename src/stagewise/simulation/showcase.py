@@ -1,0 +1,98 @@
+"""Every policy on the paper's problems, beside controls that break their limits: what `certify --all` certifies."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stagewise.models.kernel import LinearKernel
+from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.doslb import DOSLB
+from stagewise.policies.kernel_oplb import KernelOPLB
+from stagewise.policies.lclucb import LCLUCB, ROFUL
+from stagewise.policies.linucb import LinUCB
+from stagewise.policies.opb import OPB
+from stagewise.policies.oplb import OPLB
+from stagewise.policies.opnlb import OPNLB
+from stagewise.policies.safe_lts import SafeLTS
+from stagewise.policies.ucb import UCB
+from stagewise.problem.actions import Rays
+from stagewise.problem.ellipsoid import Ball
+from stagewise.problem.safe_action import SafeAction
+from stagewise.reports.evidence import REFUTED, SUPPORTED
+from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.table import TableWorld
+
+
+def shifted(dimension: int, noise: float = 1.0) -> LinearWorld:
+    """Return θ* = (0, 1, …, d−1)/‖·‖, μ* its reverse, and the d shifts of μ*, which make the paper's numbers (E59)."""
+    theta = np.arange(dimension) / np.linalg.norm(np.arange(dimension))
+    targets = np.array([np.roll(theta[::-1], shift) for shift in range(dimension)])
+    return LinearWorld(theta=theta, mu=theta[::-1], actions=Rays(targets), noise=noise)
+
+
+def at_zero(dimension: int) -> SafeAction:
+    """Return the zero vector, which is worth and costs nothing."""
+    return SafeAction(features=np.zeros(dimension), reward=0.0, cost=0.0)
+
+
+def slug(name: str) -> str:
+    """Return a name fit for a folder.
+
+    >>> slug("Safe-LTS, no inflation")
+    'safe-lts-no-inflation'
+    """
+    return "-".join("".join(c if c.isalnum() or c == "." else " " for c in name.lower()).split())
+
+
+D, ROUNDS = 10, 10_000
+LIMIT: dict[str, Any] = {"safe_action": at_zero(D), "threshold": 0.5}
+ARMS = ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
+ARM_LIMIT: dict[str, Any] = {"safe_action": SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.3}
+ARM: dict[str, Any] = {"arms": 4, **ARM_LIMIT}
+# the truth, and all that is made of it by exchanging two arms other than the safe one
+REWARDS = [[0.1, 0.2, 0.4, 0.7], [0.1, 0.4, 0.2, 0.7], [0.1, 0.7, 0.4, 0.2], [0.1, 0.2, 0.7, 0.4]]
+COSTS = [[0.0, 0.4, 0.5, 0.2], [0.0, 0.5, 0.4, 0.2], [0.0, 0.2, 0.5, 0.4], [0.0, 0.4, 0.2, 0.5]]
+RAYS = shifted(D)
+ENDS = np.vstack([np.zeros(D), RAYS.actions.features])
+LISTED = TableWorld(features=ENDS, reward=ENDS @ RAYS.parameters[0], cost=ENDS @ RAYS.parameters[1], noise=1.0)
+BALL = LinearWorld(theta=RAYS.parameters[0], mu=RAYS.parameters[1], actions=Ball(1.0), noise=1.0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A policy in a world, and what a sound test must say of it."""
+
+    name: str
+    policy: Any
+    world: Any
+    expected: str = SUPPORTED
+    most: tuple[int, int] = (ROUNDS, 10**9)  # rounds and runs at most: by hand a round takes a thousand times as long
+
+
+BY_HAND = (50, 1000)
+SMALL: dict[str, Any] = {**LIMIT, "noise": 0.1, "parameter_bound": 0.1, "watch": False}  # the watch would save it
+NOISY = shifted(D, noise=10.0)
+CASES = (
+    Case("LC-LUCB", LCLUCB(**LIMIT, noise=1.0), RAYS),
+    Case("ROFUL", ROFUL(**LIMIT, noise=1.0), RAYS),
+    Case("Safe-LTS", SafeLTS(**LIMIT, noise=1.0), RAYS),
+    Case("OPLB", OPLB(**LIMIT, noise=1.0), RAYS),
+    Case("OPLB, directional", OPLB(**LIMIT, noise=1.0, optimism="directional"), RAYS),
+    Case("OPLB, cone programs", OPLB(**LIMIT, noise=1.0, method="socp"), RAYS, most=BY_HAND),
+    Case("ROFUL in the unit ball", ROFUL(**LIMIT, noise=1.0), BALL, most=BY_HAND),
+    Case("KernelOPLB", KernelOPLB(**LIMIT, kernel=LinearKernel(), norm_bound=1.0, noise=1.0), LISTED),
+    Case("OPB, hoeffding", OPB(**ARM), ARMS),
+    Case("OPB, kl", OPB(**ARM, radius="kl"), ARMS),
+    Case("OPB, bernstein", OPB(**ARM, radius="bernstein"), ARMS),
+    Case("OPNLB", OPNLB(**ARM_LIMIT, reward_class=REWARDS, cost_class=COSTS), ARMS, most=BY_HAND),
+    Case("OPNLB, rows", OPNLB(**ARM_LIMIT, reward_class=REWARDS, cost_class=COSTS, method="rows"), ARMS, most=BY_HAND),
+    Case("OPB, paper", OPB(**ARM, radius="paper", horizon=ROUNDS), ARMS),
+    Case("AlwaysSafe", AlwaysSafe(**LIMIT), RAYS),
+    Case("LinUCB", LinUCB(**LIMIT, noise=1.0), RAYS, REFUTED),
+    Case("UCB", UCB(**ARM), ARMS, REFUTED),
+    Case("DOSLB", DOSLB(**LIMIT, noise=1.0), RAYS, REFUTED),
+    Case("LC-LUCB, radius ten times too small", LCLUCB(**SMALL), RAYS, REFUTED),
+    Case("LC-LUCB, world ten times as noisy", LCLUCB(**LIMIT, noise=1.0, watch=False), NOISY, REFUTED),
+)

@@ -1,0 +1,73 @@
+"""What is made of runs that a GPU played, with a processor in its place: the same results, folders, certificates."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.simulation.certified import FIXED, POLICY, certified, without_times
+
+import stagewise as sw
+from stagewise.simulation.gpu import play as cuda
+from stagewise.simulation.run import Settings, one_run
+
+FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum", "runs")
+LIMITS = {"wear": 0.3, "yield": sw.AtLeast(-0.2)}
+TWO = sw.LinearWorld(theta=[0.6, 0.8], mu=[[0.8, 0.6], [0.6, 0.0]], actions=FIXED.actions, noise=0.5)
+PAIRS = {
+    "one limit": (POLICY, FIXED),
+    "a limit from below": (sw.LCLUCB(safe_action=POLICY.safe_action, threshold=LIMITS, noise=0.5), TWO),
+}
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Let a processor play what a GPU would, and return which runs were played at once."""
+    played: list[list[int]] = []
+
+    def play(policy: Any, judge: Any, rounds: int, points: int, seed: int, runs: Any, audited: bool) -> cuda.Traces:
+        settings = Settings(rounds, points, seed % 2**64, "cpu", audited, judge.limits.size)
+        traces = [one_run(policy, judge, settings, run)[1:] for run in runs.tolist()]
+        played.append(runs.tolist())
+        return cuda.Traces(*(np.stack(column) for column in zip(*traces, strict=True)))
+
+    monkeypatch.setattr(cuda, "play", play)
+    return played
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_its_runs_are_all_played_at_once_and_make_the_same_result(name: str, launches: list[list[int]]) -> None:
+    told: dict[str, Any] = {"rounds": 60, "runs": 5, "record": 6, "seed": 2**63 + 1, "audit": True}
+    device, host = (sw.simulate(*PAIRS[name], backend=backend, **told) for backend in ("cuda", "cpu"))
+    assert launches == [[0, 1, 2, 3, 4]]
+    assert device.audit is not None
+    assert host.audit is not None
+    for field in FIELDS:
+        np.testing.assert_array_equal(getattr(device, field), getattr(host, field))
+    for field, values in host.audit.items():
+        np.testing.assert_array_equal(device.audit[field], values)
+
+
+def test_what_its_folder_holds_is_not_played_again(launches: list[list[int]], tmp_path: Path) -> None:
+    told: dict[str, Any] = {"rounds": 60, "record": 6, "out": tmp_path, "executor": "cuda"}
+    first = sw.simulate(POLICY, FIXED, runs=3, **told)
+    again = sw.simulate(POLICY, FIXED, runs=3, **told)
+    np.testing.assert_array_equal(first.regret, again.regret)
+    assert not (tmp_path / "parts").exists()
+    sw.simulate(POLICY, FIXED, runs=4, **told)
+    assert launches == [[0, 1, 2], [0, 1, 2, 3]]
+
+
+def test_a_family_is_refused(launches: list[list[int]]) -> None:
+    with pytest.raises(sw.InvalidProblem, match="plays runs of one world"):
+        sw.simulate(POLICY, sw.SphereFamily(FIXED), rounds=60, runs=3, backend="cuda")
+
+
+def test_a_certificate_says_the_same(launches: list[list[int]], tmp_path: Path) -> None:
+    device, host = (certified(runs=50, rounds=30, early=False, backend=backend) for backend in ("cuda", "cpu"))
+    assert launches == [list(range(50))]
+    for name in ("verdict", "violations", "coverage", "margins", "regret", "settled"):
+        assert without_times(device)[name] == without_times(host)[name]
+    device.save(tmp_path)
+    assert sw.verify(tmp_path, part=1.0).faults == ()
+    assert sw.verify(tmp_path, part=1.0, backend="cpu").faults == ()

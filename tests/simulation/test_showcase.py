@@ -1,0 +1,57 @@
+"""All certificates: every policy is supported, every control refuted, and the index leads to each page."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import stagewise as sw
+from stagewise.reports.evidence import REFUTED, SUPPORTED
+from stagewise.simulation.certify_all import certify_all
+from stagewise.simulation.restated import weighed_again
+from stagewise.simulation.showcase import CASES, slug
+from stagewise.simulation.verify import TOLERANCE, played_in
+
+pytestmark = pytest.mark.compiled
+
+
+def test_every_policy_is_supported_and_every_control_refuted(tmp_path: Path) -> None:
+    outcomes = certify_all(tmp_path, runs=400, rounds=300, confidence=0.9, progress=False)
+    assert [one.name for one in outcomes if not one.as_expected] == []
+    assert sum(case.expected == REFUTED for case in CASES) == 5
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    links = re.findall(r"href='([^']+)/certificate.html'", page)
+    assert len(links) == len(CASES)
+    for link in links:
+        assert (tmp_path / link / "certificate.html").exists()
+        assert (tmp_path / link / "certificate.json").exists()
+    assert len(json.loads((tmp_path / "index.json").read_text(encoding="utf-8"))) == len(CASES)
+
+
+FOLDER = Path(__file__).parents[2] / "docs" / "certificates"
+KEPT = sorted(path for path in FOLDER.glob("*/certificate.json") if not path.parent.name.startswith("gpu-"))
+
+
+def test_the_certificates_in_the_documents_are_these() -> None:
+    assert {path.parent.name for path in KEPT} == {slug(case.name) for case in CASES}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.parent.name)
+def test_the_certificates_in_the_documents_stand(path: Path) -> None:
+    assert sw.verify(path, seed=1).faults == ()
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.parent.name)
+def test_the_certificates_in_the_documents_say_what_their_totals_say(path: Path) -> None:
+    content = sw.Certificate.load(path).content
+    assert weighed_again(content, *played_in(content, None, None), near=TOLERANCE) == []
+
+
+@pytest.mark.parametrize("name", ["gpu-lclucb", "gpu-roful"])
+def test_the_certificates_made_on_a_gpu_say_what_their_runs_say(name: str) -> None:
+    content = sw.Certificate.load(FOLDER / name).content
+    assert content["plan"]["rounds"] * sum(batch["runs"] for batch in content["batches"]) == 10**10
+    assert weighed_again(content, *played_in(content, None, None), near=TOLERANCE) == []
+    assert content["verdict"] == SUPPORTED

@@ -57,7 +57,7 @@ GENERAL = {
     "DOSLB": (sw.DOSLB(**SETTINGS), RAYS),
     "OPLB": (sw.OPLB(**SETTINGS), FINITE),
     "OPLB, two limits": (sw.OPLB(**{**SETTINGS, "threshold": LIMITS}), TWO),
-    "OPLB, fresh": (sw.OPLB(**SETTINGS, optimism="directional"), FRESH_FINITE),
+    "OPLB, fresh": (sw.OPLB(**{**SETTINGS, "safe_action": OFF}, optimism="directional"), FRESH_FINITE),
     "OPB, kl": (sw.OPB(**PULLED, radius="kl"), ARMS),
     "UCB": (sw.UCB(arms=3), ARMS),
     "KernelOPLB": (sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), **CURVED), LISTED),
@@ -138,8 +138,6 @@ class Hopper:
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Any:
-    if numba.config.DISABLE_JIT:
-        pytest.skip("nothing is compiled in this lane")
     target = pytest.importorskip("numba.cuda")
     for name, module in list(sys.modules.items()):
         if name.startswith("numba") and hasattr(module, "get_current_device"):
@@ -156,6 +154,7 @@ def assembled(compiler: Any, loop: Any, shared: tuple[Any, ...], costs: int) -> 
     return str(text)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("audited", [False, True])
 @pytest.mark.parametrize("name", ["LC-LUCB", "ROFUL off the origin", "LinUCB", "OPB"])
 def test_unrolled_loops_compile_and_keep_a_run_in_registers(compiler: Any, name: str, audited: bool) -> None:
@@ -168,6 +167,7 @@ def test_unrolled_loops_compile_and_keep_a_run_in_registers(compiler: Any, name:
     assert ".f64" in text
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", ["LC-LUCB, fresh rays", "Safe-LTS", "OPB, kl", "KernelOPLB", "AlwaysSafe"])
 def test_the_general_loop_compiles(compiler: Any, name: str) -> None:
     policy, world = GENERAL[name]

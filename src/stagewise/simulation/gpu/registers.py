@@ -35,9 +35,10 @@ TABLES = (  # of the normal quantiles: a thread reads an argument faster than it
     (normal.TAIL_NUMERATOR, normal.TAIL_DENOMINATOR),
     (normal.FAR_NUMERATOR, normal.FAR_DENOMINATOR),
 )
-PART_OF, HAS, WEIGH, LIMIT_OF, CEILING_OF = map(named, (part_of, has, weigh, limit_of, ceiling_of))
-RECALL, TABLES_OF, TOLD = map(named, (recall_ridge, tables_of, told))
-LOOK_ARMS, TOLD_OF_ARMS = map(named, (look_arms, told_of_arms))
+PART_OF, HAS, WEIGH = named(part_of), named(has), named(weigh)
+LIMIT_OF, CEILING_OF = named(limit_of), named(ceiling_of)
+RECALL, TABLES_OF, TOLD = named(recall_ridge), named(tables_of), named(told)
+LOOK_ARMS, TOLD_OF_ARMS = named(look_arms), named(told_of_arms)
 
 
 class Call(NamedTuple):

@@ -59,7 +59,7 @@ GENERAL = {
     "OPLB, two limits": (sw.OPLB(**{**SETTINGS, "threshold": LIMITS}), TWO),
     "OPLB, fresh": (sw.OPLB(**{**SETTINGS, "safe_action": OFF}, optimism="directional"), FRESH_FINITE),
     "OPB, kl": (sw.OPB(**PULLED, radius="kl"), ARMS),
-    "UCB": (sw.UCB(arms=3), ARMS),
+    "UCB, kl": (sw.UCB(arms=3, radius="kl"), ARMS),
     "KernelOPLB": (sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), **CURVED), LISTED),
     "AlwaysSafe": (sw.AlwaysSafe(safe_action=SAFE, threshold=0.5), RAYS),
     "AlwaysSafe among arms": (sw.AlwaysSafe(safe_action=ARM, threshold=0.5), ARMS),
@@ -168,7 +168,7 @@ def test_unrolled_loops_compile_and_keep_a_run_in_registers(compiler: Any, name:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("name", ["LC-LUCB, fresh rays", "Safe-LTS", "OPB, kl", "KernelOPLB", "AlwaysSafe"])
+@pytest.mark.parametrize("name", ["LC-LUCB, fresh rays", "Safe-LTS", "UCB, kl", "KernelOPLB", "AlwaysSafe"])
 def test_the_general_loop_compiles(compiler: Any, name: str) -> None:
     policy, world = GENERAL[name]
     cast = cast_of(policy, world)

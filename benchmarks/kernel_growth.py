@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
+from stagewise.kernels.compile import named
+from stagewise.kernels.layout import part_of
+from stagewise.kernels.signals.space import neglected_in, used_in
 
 COUNT, ROUNDS, SHOWN = 50, 10_000, (100, 1000, 3000, 10_000)
 SAFE = np.array([0.5, 0.5])
@@ -57,9 +60,10 @@ def table(name: str, chosen: sw.KernelOPLB, fixed: bool) -> None:
         before[round_] = spent
         if round_ in SHOWN:
             memory, lately = agent.state.memory, spent - before[round_ - round_ // 10]
+            part = named(part_of)(chosen.layout, memory, 0)
             print(
-                f"{name:32} {round_:>7,} {int(memory[3]):>6} {8e-6 * memory.size:>9.2f} "
-                f"{1e6 * lately / (round_ // 10):>12,.0f} {spent:>9.1f} {math.sqrt(memory[4]):>9.1e}"
+                f"{name:32} {round_:>7,} {named(used_in)(part, memory):>6} {8e-6 * memory.size:>9.2f} "
+                f"{1e6 * lately / (round_ // 10):>12,.0f} {spent:>9.1f} {named(neglected_in)(part, memory):>9.1e}"
             )
 
 

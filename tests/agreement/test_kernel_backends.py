@@ -18,7 +18,8 @@ FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
 
 
 def table(m: int) -> np.ndarray:
-    centres, weights = RNG.uniform(size=(3, 2)), np.random.default_rng(6).normal(size=(1 + m, 3)) / 3.0
+    random = np.random.default_rng(1)  # its own, or the truth would depend on which tests ran before
+    centres, weights = random.uniform(size=(3, 2)), random.normal(size=(1 + m, 3)) / 3.0
     gaps = np.linalg.norm(FEATURES[:, None] - centres[None], axis=2)
     return weights @ np.exp(-((gaps / 0.5) ** 2) / 2.0).T
 

@@ -98,7 +98,7 @@ def similarity(kernel: Kernel, one: Floats, other: Floats) -> float:
     >>> similarity(RBF(lengthscale=2.0), np.array([0.0, 0.0]), np.array([0.0, 2.0])) == math.exp(-0.5)
     True
     """
-    return reproducing.similarity(kernel.kind, kernel.lengthscale, one, other)
+    return float(reproducing.similarity(kernel.kind, kernel.lengthscale, one, other))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

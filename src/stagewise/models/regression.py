@@ -46,7 +46,8 @@ def regression(layout: Ints, settings: Floats, memory: Floats, which: int) -> Re
     """Return one part; with z = Z x the coordinates that are learned, e = Zᵀθ̂ + the known share, and W = T Z."""
     part, d = PART_OF(layout, memory, which), int(layout[FEATURES])
     tables, declared, n, at = TABLES(part, memory), TOLD(part, settings), part.size, part.settings
-    root, fits, tally = np.tril(tables.own[:n]), tables.own[n:], tables.tally
+    own, tally = tables.own.reshape(-1, n), tables.tally
+    root, fits = np.tril(own[:n]), own[n:]
     reach = tally[TAKEN] * settings[at + 1] ** 2
     rows = zip(declared.noise, declared.bound, declared.confidence, strict=True)
     radii = [radius(part.radius, r, s, settings[at], c, tally[LOG_DET], n, reach) for r, s, c in rows]

@@ -47,8 +47,9 @@ def pulls_of(part: Part, layout: Ints, settings: Floats, memory: Floats, signal:
     kept, noise = PULLED(part, memory), float(TOLD_OF_ARMS(part, settings).noise[signal])
     least = least_noise(kept.spread[1 + signal], kept.spread[0], settings[ALARM])
     home = int(layout[HOME])
-    mean = float(kept.table[1 + 2 * part.count + signal, home])
-    return Evidence(float(kept.spread[0]), noise, least, float(kept.table[0, home]), mean)
+    table = kept.table.reshape(-1, part.size)
+    mean = float(table[1 + 2 * part.count + signal, home])
+    return Evidence(float(kept.spread[0]), noise, least, float(table[0, home]), mean)
 
 
 def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats) -> str:

@@ -31,7 +31,7 @@ from stagewise.records.draw import Draw
 
 SMALLEST_TOLERANCE = 1e-12
 FIRST_ROOM = 8  # basis points that a new memory has room for; it grows by half
-FULLEST, PART_OF, BASIS_OF = named(fullest), named(part_of), named(basis_of)
+PART_OF, BASIS_OF = named(part_of), named(basis_of)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,7 +160,7 @@ class KernelOPLB(CompiledPolicy):
     def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
         """Return the memory, with more room where another basis point could not join, up to the capacity."""
         room, followed = int(memory[ROOM]), int(memory[FOLLOWED])
-        if room == self.capacity or FULLEST(layout, memory) < room:
+        if room == self.capacity or fullest(layout, memory) < room:
             return memory
         more = min(room + max(room // 2, FIRST_ROOM), self.capacity)
         changed = np.empty(MEMORY_SIZE(layout, followed, more))

@@ -23,6 +23,7 @@ from stagewise.kernels.layout import (
     SPACE,
     known_actions,
     part_of,
+    safe_action,
 )
 from stagewise.kernels.rules.mixture import choose_mixture
 from stagewise.kernels.rules.promise import ALARM
@@ -32,7 +33,7 @@ from stagewise.kernels.signals.look import look_ridge, recall_ridge
 from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
 from stagewise.kernels.signals.sampling import sample
 from stagewise.kernels.signals.space import learn_space, neglected_in
-from stagewise.kernels.signals.space_look import look_space
+from stagewise.kernels.signals.space_look import look_space, recall_space
 from stagewise.kernels.signals.watch import mistold_regression, note_safe, overrun, same
 
 STAY, RAYS, MIXTURE = 0, 1, 2
@@ -90,7 +91,7 @@ def round_for(form: Form) -> Round:
         features: Floats, known: bool, layout: Ints, settings: Floats, memory: Floats, bounds: Floats, work: Floats
     ) -> int:
         """Write the bounds of every signal; return what was declared and is contradicted, or 0."""
-        safe, doubt = known_actions(layout, settings, memory).safe, 0
+        safe, doubt = safe_action(layout, settings).features, 0
         for which in range(layout[PARTS]):
             part, found = part_of(layout, memory, which), 0
             if ridge and part.kind == RIDGE:
@@ -103,7 +104,10 @@ def round_for(form: Form) -> Round:
                 look_arms(layout, part, settings, memory, bounds)
                 found = mistold_arms(layout, part, settings, memory)
             if space and part.kind == SPACE:
-                look_space(layout, part, features, known, settings, memory, bounds, work)
+                if known:
+                    recall_space(layout, part, settings, memory, bounds, work)
+                else:
+                    look_space(layout, part, features, settings, memory, bounds, work)
                 found = mistold_regression(part, settings, memory, neglected_in(part, memory))
             doubt = found if doubt == 0 else doubt
         if doubt == 0 and settings[ALARM] < math.inf:
@@ -116,7 +120,7 @@ def round_for(form: Form) -> Round:
         bounds: Floats, rule: Floats, few: Floats, work: Floats, answer: Floats, seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
         """Choose by the bounds; return the candidate, or minus the reason for the safe action; write the answer."""
-        safe, written, code = known_actions(layout, settings, memory).safe, written_in(layout, answer), -1
+        safe, written, code = safe_action(layout, settings).features, written_in(layout, answer), -1
         action = written.action
         if sampled:
             part = part_of(layout, memory, 0)
@@ -164,7 +168,7 @@ def round_for(form: Form) -> Round:
         settings: Floats, memory: Floats, work: Floats,
     ) -> None:  # fmt: skip
         """Take in the reward and the costs (1 + m,) of a candidate; `place`: where it lies among the followed ones."""
-        at_safe = same(action, known_actions(layout, settings, memory).safe)
+        at_safe = same(action, safe_action(layout, settings).features)
         for which in range(layout[PARTS]):
             part = part_of(layout, memory, which)
             seen = values[part.first : part.first + part.count]

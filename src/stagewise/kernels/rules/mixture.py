@@ -168,12 +168,10 @@ def mixed(layout: Ints, settings: Floats, rule: Floats, few: Floats, shares: Flo
     """Write the best safe mixture; return 0, or minus the reason for the safe action alone."""
     m = layout[LIMITS]
     limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
-    if has(layout, DIRECTIONAL):
-        solve(m, rule, COSTS + m, limits, few, shares, places)
-        if has(layout, RETURNS):
-            mix_back(m, rule, limits, shares, places)
-    else:
-        solve(m, rule, COSTS, limits, few, shares, places)
+    directional = has(layout, DIRECTIONAL)
+    solve(m, rule, COSTS + m if directional else COSTS, limits, few, shares, places)
+    if directional and has(layout, RETURNS):
+        mix_back(m, rule, limits, shares, places)
     if not math.isfinite(mean_of(rule[HOPED], shares, places)):
         return -NOT_FINITE
     for j in range(m):

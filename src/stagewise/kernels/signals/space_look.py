@@ -58,16 +58,18 @@ def substitute(size: int, root: Floats, columns: Floats, rest: Floats) -> None:
 
 
 @kernel
-def look_afresh(
-    layout: Ints, part: Part, features: Floats, settings: Floats, memory: Floats, forms: Floats, bounds: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Write the estimates and squared widths of any candidates; `work` is ((u + 3) BLOCK,)."""
+def look_space(
+    layout: Ints, part: Part, features: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
+) -> None:
+    """Write the bounds of any candidates, and of the safe action, which is always followed; `work` is (look_size,)."""
     size, count, first, ridge = used_in(part, memory), features.shape[0], 0, settings[part.settings]
-    basis, own, known = basis_of(layout, part, memory), tables_of(part, memory).own, told(part, settings).known
+    basis, tables, known = basis_of(layout, part, memory), tables_of(part, memory), told(part, settings).known
     covariance = covariance_of(part, settings, known_actions(layout, settings, memory).safe)
-    columns, lanes = work[: size * BLOCK], work[size * BLOCK : (size + 1) * BLOCK]
-    parts = work[(size + 1) * BLOCK : (size + 3) * BLOCK]
+    n, k, row, safe = part.size, part.count, count + 1, part.followed - 1
+    own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)
+    forms, crosses, columns = work[:row], work[row : 2 * row], work[2 * row : 2 * row + size * BLOCK]
+    scratch = work[2 * row + size * BLOCK :]
+    lanes, parts = scratch[:BLOCK], scratch[BLOCK : 3 * BLOCK]
     while first < count:
         last = min(first + BLOCK, count)
         rest, widths = lanes[: last - first], forms[first:last]
@@ -78,36 +80,29 @@ def look_afresh(
         for signal in range(part.count):
             fit = own[part.size + signal, :size]
             add_products(fit, columns, bounds[part.first + signal, CENTRE, first:last])
-        squared_widths(size, own, columns, widths, parts, lanes[:0], parts)
+        squared_widths(size, own, columns, widths, parts, crosses[:0], parts)
         for lane in range(rest.size):
             widths[lane] += max(rest[lane], 0.0) / ridge
         first = last
+    forms[count] = rows[part.size + part.count, safe] + basis.residuals[safe] / ridge
+    for signal in range(part.count):
+        bounds[part.first + signal, CENTRE, count] = rows[part.size + signal, safe]
+    crosses[:] = 0.0  # no ray is bent: points between two are no mixtures of them
+    fill_halves(part, settings, tables.tally, neglected_in(part, memory), forms, crosses, bounds)
 
 
 @kernel
-def look_space(
-    layout: Ints, part: Part, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Write the bounds of candidates and of the safe action, which is always followed; `known`: all of them are.
-
-    No crosses: what lies between two points is no mixture of them, so there are no rays. `work` is (look_size,).
-    """
-    n, k, count, ridge = part.size, part.count, features.shape[0], settings[part.settings]
-    tables, residuals, safe = tables_of(part, memory), basis_of(layout, part, memory).residuals, part.followed - 1
-    rows, row = tables.rows, count + 1
+def recall_space(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds: Floats, work: Floats) -> None:
+    """Write the bounds of the followed candidates, and of the safe action; `work` is (2 (K + 1),)."""
+    n, k, row, ridge = part.size, part.count, part.followed, settings[part.settings]
+    tables, residuals = tables_of(part, memory), basis_of(layout, part, memory).residuals
+    rows = tables.rows.reshape(n + k + 1, part.width)
     forms, crosses, kept = work[:row], work[row : 2 * row], rows[n + k]
-    crosses[:] = 0.0
-    if known:
-        for signal in range(k):
-            centre, estimates = bounds[part.first + signal, CENTRE], rows[n + signal]
-            for candidate in range(row):
-                centre[candidate] = estimates[candidate]
+    for signal in range(k):
+        centre, estimates = bounds[part.first + signal, CENTRE], rows[n + signal]
         for candidate in range(row):
-            forms[candidate] = kept[candidate] + residuals[candidate] / ridge
-    else:
-        look_afresh(layout, part, features, settings, memory, forms, bounds, work[2 * row :])
-        forms[count] = kept[safe] + residuals[safe] / ridge
-        for signal in range(k):
-            bounds[part.first + signal, CENTRE, count] = rows[n + signal, safe]
+            centre[candidate] = estimates[candidate]
+    for candidate in range(row):
+        forms[candidate] = kept[candidate] + residuals[candidate] / ridge
+    crosses[:] = 0.0
     fill_halves(part, settings, tables.tally, neglected_in(part, memory), forms, crosses, bounds)

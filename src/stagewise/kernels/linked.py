@@ -1,0 +1,49 @@
+"""Kernels within kernels: linked into what calls them, and optimised there, once.
+
+Numba optimises a kernel and makes machine code of it, then does both again with the kernel that calls it, at every level
+of calls. What is only called by kernels needs neither.
+"""
+
+from typing import Any
+
+import numba
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+
+
+class NoEnvironment:
+    """In the place of a code generator that would look for a function's environment in machine code."""
+
+    @staticmethod
+    def set_env(name: str, environment: Any) -> None:
+        """Do nothing: kernels raise nothing, and so have no use for one."""
+
+
+class Linked(JITCodeLibrary):
+    """A library of functions that others link: never optimised by itself, never machine code."""
+
+    codegen = NoEnvironment()
+
+    def _optimize_final_module(self) -> None:
+        """Leave that to what links it."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return none: there is no machine code."""
+        return 0
+
+
+class Within(Compiler):
+    """Numba's own pipeline, into such a library."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        super().__init__(typing, target, library or Linked(target.codegen(), "kernel"), *rest)
+
+
+def linking(function: Any, compiled: Any, options: dict[str, Any]) -> None:
+    """Let other kernels call a kernel in this form, while Python calls the one that is machine code."""
+    within = numba.njit(function, pipeline_class=Within, **options)
+    compiled.get_call_template, compiled.get_overload = within.get_call_template, within.get_overload

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.simulation import cuda_loops, registers
-from stagewise.simulation.compiled import draws_mixtures
+from stagewise.simulation.compiled import cast_for
+from stagewise.simulation.gpu import general, registers
 from stagewise.simulation.judge import judge
 from stagewise.simulation.showcase import at_zero, shifted
 
@@ -28,6 +28,9 @@ FRESH = sw.LinearWorld(
 )
 ARMS = sw.ArmsWorld(reward=np.linspace(0.0, 0.9, 10), cost=np.linspace(0.0, 0.9, 10) ** 2)
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
+LISTED = sw.TableWorld(features=np.linspace(0.0, 1.0, 10)[:, None], reward=ARMS.table[0], cost=ARMS.table[1])
+CURVED: dict[str, Any] = {"threshold": 0.3, "noise": 0.1, "norm_bound": 1.0}
+CURVED["safe_action"] = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
 CASES: dict[str, tuple[Any, Any, int]] = {
     "LC-LUCB, 10 fixed rays": (sw.LCLUCB(**SETTINGS), WORLD, 100_000),
     "ROFUL, 10 fixed rays": (sw.ROFUL(**SETTINGS), WORLD, 100_000),
@@ -36,6 +39,7 @@ CASES: dict[str, tuple[Any, Any, int]] = {
     "Safe-LTS, 10 fixed rays": (sw.SafeLTS(**SETTINGS), WORLD, 1_000),
     "OPLB, 10 fixed actions": (sw.OPLB(**SETTINGS), WORLD, 1_000),
     "LC-LUCB, 10 fresh rays": (sw.LCLUCB(**SETTINGS), FRESH, 300),
+    "kernel OPLB, 10 fixed actions": (sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.3), **CURVED), LISTED, 1_000),
 }
 
 
@@ -76,9 +80,11 @@ def measured(name: str) -> str:
     on("cpu", policy, world, 10, 1)()
     core = rounds / quickest(on("cpu", policy, world, rounds, 1))
     one, other = (on(backend, policy, world, rounds, 4)().regret[:, -1] for backend in ("cuda", "cpu"))
-    call = registers.call_for(policy, judge(policy, world), ASKED.audit)
-    most = cuda_loops.MIXED if draws_mixtures(policy, judge(policy, world)) else cuda_loops.ON_RAYS
-    used = ", ".join(map(str, call.play.get_regs_per_thread().values())) if call else str(most)
+    arbiter = judge(policy, world)
+    cast = cast_for(policy, arbiter, ASKED.audit)
+    call = registers.call_for(policy, arbiter, cast)
+    loop = call.play if call else general.loop_on_device(cast.form, cast.scene, general.sizes_of(cast))
+    used = ", ".join(map(str, loop.get_regs_per_thread().values()))
     apart = float(np.max(np.abs(one - other)))
     return f"| {name} | {rate:.3g} | {core:.3g} | {rate / core:,.0f} | {used} | {compiling:.0f} | {apart:.1g} |"
 
@@ -119,7 +125,7 @@ def jax_rounds(runs: int, rounds: int) -> Callable[[], Any]:
 def main() -> None:
     """Print the table."""
     if ASKED.registers:
-        registers.MANY = registers.FEWER = cuda_loops.ON_RAYS = cuda_loops.MIXED = ASKED.registers
+        registers.MANY = registers.FEWER = general.ON_RAYS = general.MIXED = ASKED.registers
     print("| problem | rounds/s, GPU | rounds/s, one core | ratio | registers | compiling, s | regret apart |")
     print("|---|---|---|---|---|---|---|")
     for name in CASES:

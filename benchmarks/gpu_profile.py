@@ -12,14 +12,15 @@ import sysconfig
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
 from numba import cuda as target
 
 from gpu import CASES
-from stagewise.simulation import cuda, registers
+from stagewise.simulation.compiled import cast_for
+from stagewise.simulation.gpu.play import empty
+from stagewise.simulation.gpu.registers import Call, call_for
 from stagewise.simulation.judge import judge
 
 KINDS = {
@@ -47,12 +48,10 @@ def tool(name: str) -> str:
     return found or str(packed[0])
 
 
-def instructions(policy: Any, world: Any) -> tuple[Counter[str], int]:
+def instructions(call: Call, costs: int) -> tuple[Counter[str], int]:
     """Return how often each machine instruction stands in a loop, and the registers of a thread."""
-    call = registers.call_for(policy, judge(policy, world))
-    assert call is not None
     batch = (np.arange(4), np.arange(8), np.int64(0), np.int64(10))
-    arguments = (*call.arguments, *batch, *cuda.empty(8, 4, world.costs))
+    arguments = (*call.arguments, *batch, *empty(8, 4, costs))
     kinds = tuple(numba.typeof(np.array(a) if isinstance(a, np.ndarray) else a) for a in arguments)
     text, _ = target.compile_ptx(call.play.py_func, kinds, cc=(9, 0))
     most = call.play.targetoptions.get("max_registers") or 255
@@ -73,12 +72,13 @@ def main() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("numba") and hasattr(module, "get_current_device"):
             module.get_current_device = lambda: Hopper
-    cuda.driver = lambda: target  # type: ignore[assignment]
     print(f"| loop | instructions | {' | '.join(KINDS)} | registers |")
     print("|---" * (3 + len(KINDS)) + "|")
     for name, (policy, world, _) in CASES.items():
-        if registers.call_for(policy, judge(policy, world)) is not None:
-            counted, used = instructions(policy, world)
+        arbiter = judge(policy, world)
+        call = call_for(policy, arbiter, cast_for(policy, arbiter, False))
+        if call is not None:
+            counted, used = instructions(call, world.costs)
             parts = [sum(n for op, n in counted.items() if re.match(kind, op)) for kind in KINDS.values()]
             print(f"| {name} | {sum(counted.values()):,} | {' | '.join(map(str, parts))} | {used} |", flush=True)
 

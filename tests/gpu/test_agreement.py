@@ -28,6 +28,17 @@ SOME = sw.LinearWorld(
     theta=WORLD.parameters[0], mu=WORLD.parameters[1:], actions=WORLD.actions.only([0, 3, 4, 8]), noise=1.0
 )
 ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
+LISTED = sw.TableWorld(features=np.linspace(0.0, 1.0, 10)[:, None], reward=ARMS.table[0], cost=ARMS.table[1])
+CURVED = sw.KernelOPLB(
+    kernel=sw.RBF(lengthscale=0.3),
+    safe_action=sw.SafeAction(features=[0.0], reward=0.0, cost=0.0),
+    threshold=0.3,
+    noise=0.1,
+    norm_bound=1.0,
+)
+TWO = sw.LinearWorld(
+    theta=SMALL.parameters[0], mu=[[0.2, 0.2, 0.5, 0.2], [0.4, 0.0, 0.1, 0.3]], actions=sw.Finite(SIX), noise=0.1
+)
 CASES = {
     "LC-LUCB": (sw.LCLUCB(**SETTINGS), WORLD),
     "LC-LUCB, paper's radius": (sw.LCLUCB(**SETTINGS, radius="paper", cost_bound=None), WORLD),
@@ -46,6 +57,13 @@ CASES = {
     "LC-LUCB, some rays": (sw.LCLUCB(**SETTINGS), SOME),
     "OPLB, some rays": (sw.OPLB(**SETTINGS), SOME),
     "OPB, some arms": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3), FEW),
+    "OPLB, two limits": (
+        sw.OPLB(safe_action=sw.SafeAction(features=np.zeros(4)), threshold=[0.2, 0.2], noise=0.1),
+        TWO,
+    ),
+    "DOSLB": (sw.DOSLB(**SETTINGS), WORLD),
+    "kernel OPLB": (CURVED, LISTED),
+    "always safe": (sw.AlwaysSafe(safe_action=at_zero(10), threshold=0.5), WORLD),
     "UCB": (sw.UCB(arms=10, safe_action=ARM, threshold=0.3), ARMS),
 }
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stagewise.simulation.lockstep import ratio, root
+from stagewise.simulation.gpu.lockstep import ratio, root
 
 pytestmark = pytest.mark.gpu
 

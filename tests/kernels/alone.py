@@ -30,7 +30,8 @@ class Alone(NamedTuple):
 
     @property
     def tables(self) -> Tables:
-        return TABLES(self.part, self.memory)
+        flat, n, k = TABLES(self.part, self.memory), self.part.size, self.part.count
+        return Tables(flat.tally, flat.own.reshape(n + k, n), flat.rows.reshape(n + k + 1, self.part.width))
 
     @property
     def safe(self) -> Floats:

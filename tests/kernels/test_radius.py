@@ -44,7 +44,7 @@ def leaves(
 ) -> bool:  # fmt: skip
     """Say whether ‖θ* − θ̂‖_V is ever above β in a run, with S = λ = L = 1."""
     n, seed, tables = truth.size, 20250727, tables_of(part, memory)
-    tally, fit, trial, action = tables.tally, tables.own[n], room[:n], room[n:]
+    tally, fit, trial, action = tables.tally, tables.own[n * n : (n + 1) * n], room[:n], room[n:]
     for round_ in range(rounds):
         tempting_action(fit, seed, run, round_, trial, action)
         value[0] = noise * normal(seed, run, round_, OUTCOME, 0)

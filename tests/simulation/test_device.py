@@ -8,7 +8,7 @@ import pytest
 from tests.simulation.certified import FIXED, POLICY, certified, without_times
 
 import stagewise as sw
-from stagewise.simulation import cuda
+from stagewise.simulation.gpu import play as cuda
 from stagewise.simulation.run import Settings, one_run
 
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum", "runs")

@@ -69,4 +69,6 @@ def fill_linear(trace: Trace, world: Any, threshold: Floats, best: float, sample
     safe, noise = SafeAction(features=np.zeros(d)), world.noise.copy()
     policy = LCLUCB(safe_action=safe, threshold=float(threshold[0]), noise=1.0, ridge=RIDGE, cost_bound=None)
     memory = policy.following(policy.start(), features).memory
-    play_linear(policy.layout, policy.settings, memory, means, noise, threshold, sampled, best, trace, room, SEED, run, rounds)
+    play_linear(
+        policy.layout, policy.settings, memory, means, noise, threshold, sampled, best, trace, room, SEED, run, rounds
+    )

@@ -27,7 +27,8 @@ def fill_choice(
 
     ρ = 2 √(2 log(√det(Σ/λ)/δ_t)),  δ_t = 1/(1 + n),  n points logged;   cost: ρ + √λ,   reward: ρ/min(1, τ) + √λ
     """
-    rows, size = tables.rows, tables.own.shape[1]
+    size = draws.size
+    rows = tables.rows.reshape(size + 3, tables.rows.size // (size + 3))
     rewards, costs, forms = rows[size], rows[size + 1], rows[size + 2]
     logged = 1.0 + (t - 1) // LOGGED_EVERY
     spread = 2.0 * math.sqrt(tables.tally[LOG_DET] + 2.0 * math.log(1.0 + logged))

@@ -114,6 +114,19 @@ def set_out(layout: Ints, memory: Floats, candidates: int, room: int) -> None:
         place += part_size(layout, which, candidates, room)
 
 
+class Safe(NamedTuple):
+    """The safe action."""
+
+    features: Floats  # (d,) x₀
+
+
+@kernel
+def safe_action(layout: Ints, settings: Floats) -> Safe:
+    """Return the safe action."""
+    at = FIRST_TERM + 3 * layout[LIMITS]
+    return Safe(settings[at : at + layout[FEATURES]])
+
+
 @kernel
 def is_set_out(layout: Ints, memory: Floats) -> bool:
     """Say whether every part of a memory begins where it would be written."""

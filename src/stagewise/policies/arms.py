@@ -59,7 +59,8 @@ def arms_model(
 
 def most_pulls(layout: Ints, memory: Floats) -> float:
     """Return how often the arm was pulled that was pulled most."""
-    return float(PULLED(PART_OF(layout, memory, 0), memory).table[0].max())
+    part = PART_OF(layout, memory, 0)
+    return float(PULLED(part, memory).table[: part.size].max())
 
 
 def ranged(radius: str) -> str:

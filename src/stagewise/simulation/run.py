@@ -83,13 +83,13 @@ def play_each(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Result:
 
 def play_on_device(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Result:
     """Do the same on a GPU, where all runs share one policy and one world."""
-    from stagewise.simulation import cuda
+    from stagewise.simulation.gpu import play as gpu
 
     if not pairs.fixed:
         raise InvalidProblem("backend is 'cuda', which plays runs of one world, and each run has its own; use 'cpu'")
     pair, numbers = pair_of(*pairs(0), settings), np.array(runs, dtype=np.int64)
     m = pair.arbiter.world.costs
-    traces = cuda.play(
+    traces = gpu.play(
         pair.policy, pair.arbiter, settings.rounds, settings.record, signed(settings.seed), numbers, settings.audit
     )
     traces = traces._replace(cost=traces.cost[:, :, :m], largest=traces.largest[:, :m])

@@ -23,6 +23,7 @@ from stagewise.kernels.layout import (
     SPACE,
     known_actions,
     part_of,
+    safe_action,
 )
 from stagewise.kernels.rules.mixture import choose_mixture
 from stagewise.kernels.rules.promise import ALARM
@@ -90,7 +91,7 @@ def round_for(form: Form) -> Round:
         features: Floats, known: bool, layout: Ints, settings: Floats, memory: Floats, bounds: Floats, work: Floats
     ) -> int:
         """Write the bounds of every signal; return what was declared and is contradicted, or 0."""
-        safe, doubt = known_actions(layout, settings, memory).safe, 0
+        safe, doubt = safe_action(layout, settings).features, 0
         for which in range(layout[PARTS]):
             part, found = part_of(layout, memory, which), 0
             if ridge and part.kind == RIDGE:
@@ -119,7 +120,7 @@ def round_for(form: Form) -> Round:
         bounds: Floats, rule: Floats, few: Floats, work: Floats, answer: Floats, seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
         """Choose by the bounds; return the candidate, or minus the reason for the safe action; write the answer."""
-        safe, written, code = known_actions(layout, settings, memory).safe, written_in(layout, answer), -1
+        safe, written, code = safe_action(layout, settings).features, written_in(layout, answer), -1
         action = written.action
         if sampled:
             part = part_of(layout, memory, 0)
@@ -167,7 +168,7 @@ def round_for(form: Form) -> Round:
         settings: Floats, memory: Floats, work: Floats,
     ) -> None:  # fmt: skip
         """Take in the reward and the costs (1 + m,) of a candidate; `place`: where it lies among the followed ones."""
-        at_safe = same(action, known_actions(layout, settings, memory).safe)
+        at_safe = same(action, safe_action(layout, settings).features)
         for which in range(layout[PARTS]):
             part = part_of(layout, memory, which)
             seen = values[part.first : part.first + part.count]

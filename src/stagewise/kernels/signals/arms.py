@@ -21,7 +21,7 @@ from stagewise.kernels.signals.interval import (
     log_likelihood,
     log_mixture,
 )
-from stagewise.kernels.signals.watch import farthest, least_noise
+from stagewise.kernels.signals.watch import farthest, loudest
 
 ANYTIME, UNION, UNION_ANYTIME, KL, BERNSTEIN = 0, 1, 2, 3, 4
 
@@ -60,7 +60,7 @@ def interval(
 class Pulled(NamedTuple):
     """What is remembered."""
 
-    table: Floats  # (1 + 4k, K) pulls | centres | halves | means | squares
+    table: Floats  # (1 + 4k, K) pulls | centres | halves | means | squares, row after row
     spread: Floats  # (1 + k,) the pulls of all arms, and the summed squares of every signal
 
 
@@ -77,7 +77,7 @@ def pulled(part: Part, memory: Floats) -> Pulled:
     """Name what is remembered."""
     rows = 1 + 4 * part.count
     at = part.memory + rows * part.size
-    return Pulled(memory[part.memory : at].reshape(rows, part.size), memory[at : at + 1 + part.count])
+    return Pulled(memory[part.memory : at], memory[at : at + 1 + part.count])
 
 
 class Shown(NamedTuple):
@@ -93,7 +93,7 @@ class Shown(NamedTuple):
 def shown_at(part: Part, memory: Floats, arm: int, signal: int) -> Shown:
     """Return what was seen of a signal, and of one arm's."""
     table, spread = pulled(part, memory).table, pulled(part, memory).spread
-    return Shown(spread[0], spread[1 + signal], table[0, arm], table[1 + 2 * part.count + signal, arm])
+    return Shown(spread[0], spread[1 + signal], table[arm], table[(1 + 2 * part.count + signal) * part.size + arm])
 
 
 @kernel
@@ -112,8 +112,9 @@ def start_arms(part: Part, settings: Floats, memory: Floats) -> None:
         centre, half = 0.0, max(declared.noise[signal] * unit_radius(part.radius, 0.0, confidence), blind)
         if part.radius >= KL:
             centre, half = declared.low[signal] + 0.5, 0.5
+        centres, halves = (1 + signal) * part.size, (1 + k + signal) * part.size
         for arm in range(part.size):
-            table[1 + signal, arm], table[1 + k + signal, arm] = centre, half
+            table[centres + arm], table[halves + arm] = centre, half
 
 
 @kernel
@@ -121,24 +122,25 @@ def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: F
     """Take in what was seen (k,) of one pull."""
     kept, declared, k = pulled(part, memory), told_of_arms(part, settings), part.count
     table, spread = kept.table, kept.spread
-    table[0, arm] += 1.0
+    table[arm] += 1.0
     spread[0] += 1.0
-    pulls = table[0, arm]
+    pulls, block = table[arm], k * part.size  # rows of one kind
     for signal in range(k):
-        before = table[1 + 2 * k + signal, arm]
+        centre = (1 + signal) * part.size + arm  # and from it, one block on each, half, mean and squares
+        before = table[centre + 2 * block]
         mean = before + (values[signal] - before) / pulls
         square = (values[signal] - before) * (values[signal] - mean)
         spread[1 + signal] += square
-        table[1 + 2 * k + signal, arm] = mean
-        table[1 + 3 * k + signal, arm] += square
-        noise, low, squares = declared.noise[signal], declared.low[signal], table[1 + 3 * k + signal, arm]
+        table[centre + 2 * block] = mean
+        table[centre + 3 * block] += square
+        noise, low, squares = declared.noise[signal], declared.low[signal], table[centre + 3 * block]
         if part.radius < KL:
-            table[1 + signal, arm] = mean
-            table[1 + k + signal, arm] = noise * unit_radius(part.radius, pulls, settings[part.settings])
+            table[centre] = mean
+            table[centre + block] = noise * unit_radius(part.radius, pulls, settings[part.settings])
         else:
             ends = interval(part.radius, pulls, mean, squares, noise, low, settings[part.settings])
-            table[1 + signal, arm] = 0.5 * (ends.low + ends.high)
-            table[1 + k + signal, arm] = 0.5 * (ends.high - ends.low)
+            table[centre] = 0.5 * (ends.low + ends.high)
+            table[centre + block] = 0.5 * (ends.high - ends.low)
 
 
 @kernel
@@ -147,7 +149,8 @@ def look_arms(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds
     table, declared, k, last = pulled(part, memory).table, told_of_arms(part, settings), part.count, part.size
     for signal in range(k):
         centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
-        centres, halves = table[1 + signal], table[1 + k + signal]
+        at, other = (1 + signal) * last, (1 + k + signal) * last
+        centres, halves = table[at : at + last], table[other : other + last]
         for arm in range(last):
             centre[arm] = centres[arm]
             half[arm] = halves[arm]
@@ -166,7 +169,7 @@ def mistold_arms(layout: Ints, part: Part, settings: Floats, memory: Floats) -> 
         if part.first + signal == 0:
             continue  # a reward breaks no limit
         noise = declared.noise[signal]
-        if part.radius < KL and least_noise(spread[1 + signal], spread[0], alarm) > noise:
+        if part.radius < KL and spread[1 + signal] > loudest(spread[0], alarm) * noise * noise:
             return disputed(NOISE, part.first + signal - 1)
         if part.anchored == 1 and dearer(layout[HOME], part, settings, memory, signal):
             return disputed(BASELINE, part.first + signal - 1)
@@ -181,14 +184,15 @@ def dearer(arm: int, part: Part, settings: Floats, memory: Floats, signal: int) 
     average never is more, so there one pull shows it.
     """
     table, declared, k, alarm = pulled(part, memory).table, told_of_arms(part, settings), part.count, settings[ALARM]
-    pulls, mean = table[0, arm], table[1 + 2 * k + signal, arm]
+    pulls, mean = table[arm], table[(1 + 2 * k + signal) * part.size + arm]
+    squares = table[(1 + 3 * k + signal) * part.size + arm]
     noise, low, known = declared.noise[signal], declared.low[signal], declared.known[signal]
     if not mean > known:
         return False
     if part.radius < KL:
         return pulls * (mean - known) > farthest(pulls, noise, alarm)
     if part.radius == BERNSTEIN:
-        return bernstein_interval(pulls, mean - low, table[1 + 3 * k + signal, arm], alarm).low > known - low
+        return bernstein_interval(pulls, mean - low, squares, alarm).low > known - low
     if alarm == math.inf:
         return False
     if not known > low:

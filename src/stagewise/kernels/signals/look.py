@@ -134,7 +134,7 @@ def look_ridge(
     """Write the bounds of any candidates, and of the safe action; `work` is (look_size,)."""
     n, k, count, known = part.size, part.count, features.shape[0], told(part, settings).known
     tables, row = tables_of(part, memory), count + 1
-    own = tables.own
+    own = tables.own.reshape(n + k, n)
     forms, crosses, rest = work[:row], work[row : 2 * row], work[2 * row :]
     columns, parts, image = (
         rest[: n * BLOCK],
@@ -169,18 +169,19 @@ def look_ridge(
 def recall_ridge(part: Part, settings: Floats, memory: Floats, bounds: Floats, work: Floats) -> None:
     """Write the bounds of the followed candidates, and of the safe action; `work` is (2 (K + 1),)."""
     n, k, row, tables = part.size, part.count, part.followed, tables_of(part, memory)
-    rows = tables.rows
-    forms, crosses, kept = work[:row], work[row : 2 * row], rows[n + k]
+    rows, width = tables.rows, part.width
+    forms, crosses, kept = work[:row], work[row : 2 * row], rows[(n + k) * width : (n + k + 1) * width]
     for candidate in range(row):
         forms[candidate] = kept[candidate]
     for signal in range(k):
-        centre, estimates = bounds[part.first + signal, CENTRE], rows[n + signal]
+        at = (n + signal) * width
+        centre, estimates = bounds[part.first + signal, CENTRE], rows[at : at + width]
         for candidate in range(row):
             centre[candidate] = estimates[candidate]
     if part.anchored == 0:
         crosses[:] = 0.0
         for i in range(n):
-            column = rows[i]
+            column = rows[i * width : (i + 1) * width]
             pull = column[row - 1]
             for candidate in range(row):
                 crosses[candidate] += column[candidate] * pull

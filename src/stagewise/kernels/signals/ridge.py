@@ -45,11 +45,11 @@ class Frame(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What is remembered."""
+    """What is remembered; the tables lie flat, row after row, since to shape them anew in every round takes time."""
 
-    tally: Floats
-    own: Floats
-    rows: Floats
+    tally: Floats  # (3 + 2k,)
+    own: Floats  # (n + k, n)
+    rows: Floats  # (n + k + 1, F)
 
 
 @kernel
@@ -76,10 +76,7 @@ def tables_of(part: Part, memory: Floats) -> Tables:
     own, n = part.memory + tally_size(part.count), part.size
     rows = own + (n + part.count) * n
     end = rows + (n + part.count + 1) * part.width
-    return Tables(
-        memory[part.memory : own], memory[own:rows].reshape(n + part.count, n),
-        memory[rows:end].reshape(n + part.count + 1, part.width),
-    )  # fmt: skip
+    return Tables(memory[part.memory : own], memory[own:rows], memory[rows:end])
 
 
 @kernel
@@ -103,7 +100,7 @@ def start_ridge(part: Part, settings: Floats, memory: Floats) -> None:
     """Write V = λI into an empty memory."""
     own = tables_of(part, memory).own
     for i in range(part.size):
-        own[i, i] = 1.0 / math.sqrt(settings[part.settings])
+        own[i * part.size + i] = 1.0 / math.sqrt(settings[part.settings])
 
 
 @kernel
@@ -123,17 +120,21 @@ def add_multiple(factor: float, vector: Floats, sum_: Floats) -> None:
 
 
 @kernel
-def move(own: Floats, rows: Floats, forms: Floats, image: Floats, lean: bool, gain: Floats, pulls: Floats) -> float:
+def move(size: int, own: Floats, rows: Floats, image: Floats, lean: bool, gain: Floats, pulls: Floats) -> float:
     """Take zz' into T and into the columns Tx of what is followed, given f = Tz; return 1 + z'V⁻¹z, for the V before.
 
         Tᵢ ← (αᵢ₋₁ Tᵢ − fᵢ bᵢ₋₁)/√(αᵢ₋₁αᵢ),    bᵢ = bᵢ₋₁ + fᵢ Tᵢ,    αᵢ = 1 + f₁² + … + fᵢ²        (Carlson 1973)
 
     Row by row, b ends as `gain` = V⁻¹z and, over the columns, `pulls` = x'V⁻¹z. The plain formula V⁻¹ − gg'/(1 + z'g)
     loses the narrow directions when play is uneven (docs/decisions/0005-square-root.md). `lean`: leave T as it is.
+    Rows of T are `size` numbers long, those of the columns as long as `pulls`; the last of these gets ‖Tx‖².
     """
-    before, spread = 1.0, 1.0
-    gain[:] = 0.0
-    for j in range(forms.size):
+    before, spread, width = 1.0, 1.0, pulls.size
+    forms = rows[rows.size - width :]
+    if not lean:
+        for j in range(gain.size):
+            gain[j] = 0.0
+    for j in range(width):
         pulls[j] = 0.0
         forms[j] = 0.0
     for i in range(image.size):
@@ -143,13 +144,13 @@ def move(own: Floats, rows: Floats, forms: Floats, image: Floats, lean: bool, ga
         scale = 1.0 / (spread * next_spread)
         keep, give = before * scale, length * scale
         if not lean:
-            row = own[i]
+            row = own[i * size : (i + 1) * size]
             for j in range(i + 1):
                 old = row[j]
                 row[j] = old * keep - gain[j] * give
                 gain[j] += length * old
-        column = rows[i]
-        for j in range(forms.size):
+        column = rows[i * width : (i + 1) * width]
+        for j in range(width):
             old = column[j]
             new = old * keep - pulls[j] * give
             column[j] = new
@@ -161,22 +162,24 @@ def move(own: Floats, rows: Floats, forms: Floats, image: Floats, lean: bool, ga
 
 @kernel
 def settle(
-    count: int, size: int, lean: bool, after: float, surprises: Floats,
+    count: int, size: int, room: int, lean: bool, after: float, surprises: Floats,
     tally: Floats, own: Floats, rows: Floats, gain: Floats, pulls: Floats,
 ) -> None:  # fmt: skip
     """Move the fits and the followed estimates by what was a surprise, and add to the sums.
 
-    The squares e²/(1 + z'V⁻¹z) add up to min_θ Σ (y − <z, θ>)² + λ‖θ‖² (docs/theory/watch.md).
+    `size` coordinates are used of those that there is room for. The squares e²/(1 + z'V⁻¹z) add up to min_θ Σ (y − <z, θ>)² + λ‖θ‖² (docs/theory/watch.md).
     """
-    fits = own.shape[0] - count  # T has as many rows as there is room; `size` of them are used
-    first = rows.shape[0] - 1 - count
+    width = pulls.size
+    first = rows.size - (1 + count) * width
     for signal in range(count):
         surprise = surprises[signal]
         share = surprise / after
         tally[SQUARES + signal] += surprise * surprise / after
         if not lean:
-            add_multiple(share, gain, own[fits + signal, :size])
-        add_multiple(share, pulls, rows[first + signal])
+            at = (room + signal) * room
+            add_multiple(share, gain, own[at : at + size])
+        at = first + signal * width
+        add_multiple(share, pulls, rows[at : at + width])
     tally[LOG_DET] += math.log(after)
     tally[TAKEN] += 1.0
 
@@ -200,10 +203,11 @@ def learn_ridge(
     pulls, surprises = work[3 * n : 3 * n + width], work[3 * n + width : 3 * n + width + k]
     if index == ELSEWHERE or safe < 0:
         lean = False
+        table = own.reshape(n + k, n)
         share = place(part, settings, features, coordinates)
-        fill_image(own, coordinates, image)
+        fill_image(table, coordinates, image)
         for signal in range(k):
-            fit, surprise = own[n + signal], values[signal] - share * known[signal]
+            fit, surprise = table[n + signal], values[signal] - share * known[signal]
             for i in range(n):
                 surprise -= fit[i] * coordinates[i]
             surprises[signal] = surprise
@@ -211,26 +215,27 @@ def learn_ridge(
         place_ = max(index, 0)
         step = step if index >= 0 else 0.0
         for i in range(n):
-            image[i] = step * rows[i, place_]
+            image[i] = step * rows[i * width + place_]
         for signal in range(k):
-            surprises[signal] = values[signal] - ((1.0 - step) * known[signal] + step * rows[n + signal, place_])
+            surprises[signal] = values[signal] - ((1.0 - step) * known[signal] + step * rows[(n + signal) * width + place_])
     else:
         place_, step = (index, step) if index >= 0 else (safe, 1.0)
         rest = 1.0 - step
         for i in range(n):
-            image[i] = rest * rows[i, safe] + step * rows[i, place_]
+            image[i] = rest * rows[i * width + safe] + step * rows[i * width + place_]
         for signal in range(k):
-            expected = rest * rows[n + signal, safe] + step * rows[n + signal, place_]
+            at = (n + signal) * width
+            expected = rest * rows[at + safe] + step * rows[at + place_]
             surprises[signal] = values[signal] - expected
-    after = move(own, rows, rows[n + k], image, lean, gain, pulls)
-    settle(k, n, lean, after, surprises, tables.tally, own, rows, gain, pulls)
+    after = move(n, own, rows, image, lean, gain, pulls)
+    settle(k, n, n, lean, after, surprises, tables.tally, own, rows, gain, pulls)
 
 
 @kernel
 def follow_ridge(part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write what is kept of M candidates and of the safe action from now on; `work` is (n,)."""
     n, k, known, tables = part.size, part.count, told(part, settings).known, tables_of(part, memory)
-    own, rows, coordinates = tables.own, tables.rows, work[:n]
+    own, rows, coordinates = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width), work[:n]
     for candidate in range(features.shape[0] + 1):
         listed = candidate < features.shape[0]
         share, form = place(part, settings, features[candidate] if listed else safe, coordinates), 0.0

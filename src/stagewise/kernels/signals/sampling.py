@@ -39,7 +39,7 @@ def sample(
     θ̃ = θ̂ + spread Tᵀη with η ~ N(0, I) has covariance spread² V⁻¹: <z, θ̃ − θ̂> = spread <Tz, η>.
     """
     n, tables, declared = part.size, tables_of(part, memory), told(part, settings)
-    tally, own, rows = tables.tally, tables.own, tables.rows
+    tally, rows, width = tables.tally, tables.rows, part.width
     draws, shift, coordinates = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
     fill_normal(draws, seed, run, round_, POLICY)
     ridge, reach = settings[part.settings], tally[TAKEN] * settings[part.settings + 1] * settings[part.settings + 1]
@@ -52,10 +52,11 @@ def sample(
     centre, half = bounds[0, CENTRE], bounds[0, HALF]
     if known:
         for i in range(n):
-            row, draw = rows[i], draws[i]
+            row, draw = rows[i * width : (i + 1) * width], draws[i]
             for candidate in range(centre.size):
                 centre[candidate] += row[candidate] * draw
     else:
+        own = tables.own.reshape(n + part.count, n)
         shift[:] = 0.0
         for i in range(n):
             for j in range(i + 1):

@@ -114,7 +114,9 @@ def add_point(
     The new coordinate of a followed candidate x is (k₀(p, x) − <c(p), c(x)>)/√ρ(p).
     """
     tables, basis, size = tables_of(part, memory), basis_of(layout, part, memory), used_in(part, memory)
-    own, rows, forms = tables.own, tables.rows, tables.rows[part.size + part.count]
+    n, k = part.size, part.count
+    own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)
+    forms = rows[n + k]
     known = known_actions(layout, settings, memory)
     covariance = covariance_of(part, settings, known.safe)
     tie, pivot, unit = tie_to_safe(covariance, action), math.sqrt(residual), 1.0 / math.sqrt(settings[part.settings])
@@ -153,7 +155,8 @@ def learn_space(
     """
     n, k, size, width, known = part.size, part.count, used_in(part, memory), part.width, told(part, settings).known
     tables, basis = tables_of(part, memory), basis_of(layout, part, memory)
-    own, rows, actions = tables.own, tables.rows, known_actions(layout, settings, memory)
+    own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, width)
+    actions = known_actions(layout, settings, memory)
     covariance = covariance_of(part, settings, actions.safe)
     coordinates, image, gain = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
     pulls, surprises = work[3 * n : 3 * n + width], work[3 * n + width : 3 * n + width + k]
@@ -180,5 +183,5 @@ def learn_space(
         size += 1
     elif residual > ROUNDING * norm:
         basis.sums[NEGLECTED] += residual
-    after = move(own, rows, rows[n + k], image[:size], lean, gain, pulls)
-    settle(k, size, lean, after, surprises, tables.tally, own, rows, gain, pulls)
+    after = move(n, tables.own, tables.rows, image[:size], lean, gain, pulls)
+    settle(k, size, n, lean, after, surprises, tables.tally, tables.own, tables.rows, gain, pulls)

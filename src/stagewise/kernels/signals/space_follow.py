@@ -11,7 +11,8 @@ from stagewise.kernels.signals.space import basis_of, locate, used_in
 def follow_space(layout: Ints, part: Part, features: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write what is kept of K candidates and of the safe action from now on; `work` is (2u,)."""
     n, k, count, size, tables = part.size, part.count, features.shape[0], used_in(part, memory), tables_of(part, memory)
-    own, rows, basis, known = tables.own, tables.rows, basis_of(layout, part, memory), told(part, settings).known
+    own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)
+    basis, known = basis_of(layout, part, memory), told(part, settings).known
     safe = known_actions(layout, settings, memory).safe
     covariance, coordinates, image = covariance_of(part, settings, safe), work[:size], work[size : 2 * size]
     for candidate in range(count + 1):
@@ -46,8 +47,9 @@ def copy_space(layout: Ints, old: Part, new: Part, memory: Floats, changed: Floa
     basis, other, n = basis_of(layout, old, memory), basis_of(layout, new, changed), old.size
     for i in range(tables.tally.size):
         others.tally[i] = tables.tally[i]
-    copy_table(tables.own[:n], others.own)
-    copy_table(tables.own[n:], others.own[new.size :])
+    own, others_own = tables.own.reshape(n + old.count, n), others.own.reshape(new.size + new.count, new.size)
+    copy_table(own[:n], others_own)
+    copy_table(own[n:], others_own[new.size :])
     for i in range(basis.sums.size):
         other.sums[i] = basis.sums[i]
     copy_table(basis.points, other.points)
@@ -59,7 +61,9 @@ def copy_space(layout: Ints, old: Part, new: Part, memory: Floats, changed: Floa
 @kernel
 def copy_followed(layout: Ints, old: Part, new: Part, memory: Floats, changed: Floats) -> None:
     """Copy what is kept of the same candidates: made again it would not be the same to the bit."""
-    rows, others, n = tables_of(old, memory).rows, tables_of(new, changed).rows, old.size
+    n, k = old.size, old.count
+    rows = tables_of(old, memory).rows.reshape(n + k + 1, old.width)
+    others = tables_of(new, changed).rows.reshape(new.size + k + 1, new.width)
     basis, other = basis_of(layout, old, memory), basis_of(layout, new, changed)
     copy_table(rows[:n], others)
     copy_table(rows[n:], others[new.size :])

@@ -65,7 +65,8 @@ def look_space(
     size, count, first, ridge = used_in(part, memory), features.shape[0], 0, settings[part.settings]
     basis, tables, known = basis_of(layout, part, memory), tables_of(part, memory), told(part, settings).known
     covariance = covariance_of(part, settings, known_actions(layout, settings, memory).safe)
-    own, rows, row, safe = tables.own, tables.rows, count + 1, part.followed - 1
+    n, k, row, safe = part.size, part.count, count + 1, part.followed - 1
+    own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)
     forms, crosses, columns = work[:row], work[row : 2 * row], work[2 * row : 2 * row + size * BLOCK]
     scratch = work[2 * row + size * BLOCK :]
     lanes, parts = scratch[:BLOCK], scratch[BLOCK : 3 * BLOCK]
@@ -95,7 +96,8 @@ def recall_space(layout: Ints, part: Part, settings: Floats, memory: Floats, bou
     """Write the bounds of the followed candidates, and of the safe action; `work` is (2 (K + 1),)."""
     n, k, row, ridge = part.size, part.count, part.followed, settings[part.settings]
     tables, residuals = tables_of(part, memory), basis_of(layout, part, memory).residuals
-    rows, forms, crosses, kept = tables.rows, work[:row], work[row : 2 * row], tables.rows[n + k]
+    rows = tables.rows.reshape(n + k + 1, part.width)
+    forms, crosses, kept = work[:row], work[row : 2 * row], rows[n + k]
     for signal in range(k):
         centre, estimates = bounds[part.first + signal, CENTRE], rows[n + signal]
         for candidate in range(row):

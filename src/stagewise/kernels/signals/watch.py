@@ -12,9 +12,17 @@ from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, NOISE, UNS
 from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, tables_of, told
 
 
+FEW, SOME, MANY = 0.9, 0.3, 0.05  # shares s at which squares are held against noise
+SPENT = math.log(3.0)
+PER_FEW, PER_SOME, PER_MANY = -math.log1p(-FEW), -math.log1p(-SOME), -math.log1p(-MANY)
+
+
 @kernel
-def noise_by(share: float, squares: float, count: float, alarm: float) -> float:
-    return share * squares / (2.0 * (alarm + math.log(3.0)) - count * math.log1p(-share))
+def loudest(count: float, alarm: float) -> float:
+    """Return what the squares of n numbers add up to at most, in units of R²: min_s (2 log(3/a) − n log(1 − s))/s."""
+    spent = 2.0 * (alarm + SPENT)
+    few, some = (spent + count * PER_FEW) / FEW, (spent + count * PER_SOME) / SOME
+    return min(few, some, (spent + count * PER_MANY) / MANY)
 
 
 @kernel
@@ -23,8 +31,7 @@ def least_noise(squares: float, count: float, alarm: float) -> float:
 
     R² ≥ s Q/(2 log(3/a) − n log(1 − s)) for s = .9, .3 and .05 and all n at once, but with probability a.
     """
-    few, some = noise_by(0.9, squares, count, alarm), noise_by(0.3, squares, count, alarm)
-    return math.sqrt(max(few, some, noise_by(0.05, squares, count, alarm), 0.0))
+    return math.sqrt(max(squares, 0.0) / loudest(count, alarm))
 
 
 @kernel
@@ -53,7 +60,7 @@ def mistold_regression(part: Part, settings: Floats, memory: Floats, neglected: 
         noise, squares, taken = declared.noise[signal], tally[SQUARES + signal], tally[TAKEN]
         if squares > taken * noise * noise:  # else no share of them needs more: −log(1 − s) ≥ s
             least = surely_noise(squares, declared.bound[signal], settings[part.settings], neglected)
-            if least_noise(least, taken, alarm) > noise:
+            if least > loudest(taken, alarm) * noise * noise:
                 return disputed(NOISE, part.first + signal - 1)
         stray = abs(tally[SQUARES + k + signal])
         if part.anchored == 1 and stray > 0.0 and stray > farthest(tally[SAFE_TAKEN], noise, alarm):

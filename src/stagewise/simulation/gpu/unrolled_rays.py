@@ -8,7 +8,7 @@ With G = Z V⁻¹ Zᵀ of the rays' ends, ŷ = Z θ̂ and the chosen ray a at st
 from typing import NamedTuple
 
 from stagewise.kernels.audit import ROUNDING
-from stagewise.simulation.unrolled import loop, noting, seeing, world_names
+from stagewise.simulation.gpu.unrolled import loop, noting, seeing, world_names
 
 
 class Rays(NamedTuple):
@@ -20,6 +20,8 @@ class Rays(NamedTuple):
     origin: bool  # nothing is known of the rays but their learned part
     directional: bool
     offers_safe: bool
+    radius: int  # which (see kernels/signals/radius.py)
+    size: int  # n: learned coordinates
     kind: int  # of the noise
     judged: bool  # there are thresholds to break
     audited: bool  # keep count of what the theorems promise, too
@@ -58,12 +60,17 @@ def hope(form: Rays, i: int | str, step: str) -> str:
     return f"start_0 + {step} * ({estimate(form, 0, i)} + (beta_0 + lift) * w - start_0)"
 
 
+def declared(k: int) -> str:
+    """Return what was declared of a signal, as its radius takes it."""
+    return f"noise_{k}, bound_{k}, ridge, confidence_{k}"
+
+
 def radii(form: Rays) -> list[str]:
     """Return the lines for β of every signal, and for what lifts the hopes."""
     costs = range(1, 1 + form.costs)
-    told = "noise_{k}, bound_{k}, ridge, confidence_{k}, log_det, t, length_squared"
+    seen = f"log_det, {form.size}, t * length_squared"
     return [
-        *(f"beta_{k} = radius({told.format(k=k)})" for k in range(1 + form.costs)),
+        *(f"beta_{k} = radius({form.radius}, {declared(k)}, {seen})" for k in range(1 + form.costs)),
         *(f"reach_{j} = cost_scale * beta_{j}" for j in costs),
         "lift = 0.0",
         *(f"lift = larger(lift, factor_{j} * beta_{j})" for j in costs),

@@ -1,4 +1,4 @@
-"""A hundred thousand runs at once, on a GPU: batches go there, traces come back."""
+"""A hundred thousand runs at once, on a GPU: batches go there, traces come back. The one door to this folder."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,33 +8,13 @@ import numpy as np
 
 from stagewise.kernels.audit import UNKNOWN, audit_size
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.kernels.layout import LIMITS
 from stagewise.problem.errors import InvalidProblem
-from stagewise.simulation.compiled import (
-    bandit_for,
-    constraints_of,
-    draws_mixtures,
-    player_for,
-    plays,
-    prepare,
-    stage_for,
-)
-from stagewise.simulation.cuda_loops import (
-    INSTEAD,
-    arms_kernel,
-    check,
-    shared_by_arms,
-    shared_on_stage,
-    sizes_for_arms,
-    sizes_on_stage,
-    stage_kernel,
-)
+from stagewise.simulation.compiled import Cast, cast_for, plays, prepare
+from stagewise.simulation.gpu.general import INSTEAD, loop_on_device, shared_by, sizes_of
+from stagewise.simulation.gpu.registers import call_for
 from stagewise.simulation.judge import Judge
 from stagewise.simulation.recording import recorded
-from stagewise.simulation.registers import call_for
-from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.linear import LinearWorld
-from stagewise.worlds.table import TableWorld
 
 THREADS = 256  # a block
 KEPT = 2**27  # numbers of all traces of a batch: a gigabyte
@@ -66,14 +46,15 @@ def driver() -> Any:
 def play(policy: Any, judge: Judge, rounds: int, points: int, seed: int, runs: Ints, audited: bool = False) -> Traces:
     """Play these runs, all of their rounds, in as many batches as their traces need room for."""
     cuda = driver()
-    if type(policy) is AlwaysSafe or isinstance(judge.world, TableWorld) or not plays(policy, judge.world):
+    if not plays(policy, judge.world):
         name = f"{type(policy).__name__} in a {type(judge.world).__name__} like this"
-        raise InvalidProblem(f"backend is 'cuda', which cannot play {name}; {INSTEAD}, or backend='python'")
-    launch = launcher(policy, judge, audited)
+        raise InvalidProblem(f"backend is 'cuda', which cannot play {name}; use backend='python'")
+    cast = cast_for(policy, judge, audited)
+    launch = launcher(policy, judge, cast)
     ends, m = recorded(rounds, points), judge.world.costs
     batch = max(THREADS, KEPT // (ends.size * (3 + m)))
     blank = np.zeros(audit_size(m), dtype=np.int64)
-    prepare(blank, policy, constraints_of(policy, judge.world))
+    prepare(blank, cast.form, int(cast.layout[LIMITS]))
     parts = []
     for first in range(0, runs.size, batch):
         chosen = runs[first : first + batch]
@@ -101,22 +82,10 @@ def empty(count: int, points: int, m: int) -> Traces:
     )
 
 
-def launcher(policy: Any, judge: Judge, audited: bool) -> Callable[..., None]:
+def launcher(policy: Any, judge: Judge, cast: Cast) -> Callable[..., None]:
     """Return how a batch is started: ends, run numbers, seed, rounds, traces."""
-    cuda, world, fast = driver(), judge.world, call_for(policy, judge, audited)
-    shared: tuple[Any, ...]
-    if fast is not None:
-        kernel, shared = fast
-    elif isinstance(world, ArmsWorld):
-        bandit = bandit_for(policy, judge, world)
-        shared = shared_by_arms(bandit, judge)
-        kernel = arms_kernel(check(sizes_for_arms(bandit, judge)), bandit.constrained, audited)
-    else:
-        assert isinstance(world, LinearWorld)  # `plays` knows no others
-        stage, player = stage_for(judge, world), player_for(policy, world)
-        shared = shared_on_stage(player, stage, judge)
-        sizes = check(sizes_on_stage(player, stage, judge))
-        kernel = stage_kernel(sizes, draws_mixtures(policy, judge), player.sampled, stage.fresh, audited)
+    cuda, unrolled = driver(), call_for(policy, judge, cast)
+    kernel, shared = unrolled or (loop_on_device(cast.form, cast.scene, sizes_of(cast)), shared_by(cast))
     arguments = tuple(cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in shared)
 
     def launch(ends: Any, runs: Any, seed: Any, rounds: Any, *traces: Any) -> None:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from stagewise.kernels.audit import ROUNDING
 from stagewise.kernels.draw import POLICY
-from stagewise.simulation.unrolled import loop, noting, seeing, world_names
+from stagewise.simulation.gpu.unrolled import loop, noting, seeing, world_names
 
 
 class Arms(NamedTuple):
@@ -12,6 +12,7 @@ class Arms(NamedTuple):
 
     arms: int  # K
     safe: int
+    radius: int  # which (see kernels/signals/arms.py)
     kind: int  # of the outcomes
     audited: bool
 
@@ -30,7 +31,7 @@ def look(form: Arms, i: int) -> list[str]:
     ]
     for k, mean in enumerate(["r", "c"] if form.audited else []):
         missed = f"abs({mean}_{i} - sign_{k} * truth[{k}, {i}]) > noise_{k} * w_{i} + {ROUNDING}"
-        lines.append(f"miss_{k} = miss_{k} or (n_{i} > 0.0 and {missed})")
+        lines.append(f"miss_{k} = miss_{k} or {missed}")
     return lines
 
 
@@ -95,14 +96,14 @@ def search(form: Arms, others: list[int]) -> list[str]:
     ]
 
 
-def learn(others: list[int]) -> list[str]:
+def learn(form: Arms, kept: list[int]) -> list[str]:
     """Return the lines that take in what was seen of the pulled arm."""
     lines = ["n, r, c = 0.0, 0.0, 0.0"]
-    for i in others:
+    for i in kept:
         lines += [f"if arm == {i}:", f"    n, r, c = n_{i}, r_{i}, c_{i}"]
     lines += ["n += 1.0", "r += (seen_0 - r) / n", "c += (seen_1 - c) / n"]
-    lines.append("w = unit_radius(radius_kind, n, confidence)")
-    for i in others:
+    lines.append(f"w = unit_radius({form.radius}, n, confidence)")
+    for i in kept:
         lines += [f"if arm == {i}:", f"    n_{i}, r_{i}, c_{i}, w_{i} = n, r, c, w"]
     return lines
 
@@ -110,10 +111,11 @@ def learn(others: list[int]) -> list[str]:
 def written(form: Arms) -> str:
     """Return the loop of OPB under one limit, with a known safe arm and intervals around the means."""
     others = [i for i in range(form.arms) if i != form.safe]
-    begin = [f"{name}_{i} = 0.0" for i in others for name in ("n", "r", "c")] + [f"w_{i} = width" for i in others]
+    kept = list(range(form.arms)) if form.audited else others  # an audit asks for the safe arm's interval, too
+    begin = [f"{name}_{i} = 0.0" for i in kept for name in ("n", "r", "c")] + [f"w_{i} = width" for i in kept]
     body = [
         "miss_0, miss_1 = False, False",
-        *(line for i in others for line in look(form, i)),
+        *(line for i in kept for line in look(form, i)),
         *search(form, others),
         f"arm = low if not uniform(seed, run, t, {POLICY}, 0) >= 1.0 - share else high",
         *(f"signed_{s} = sign_{s} * ((1.0 - share) * truth[{s}, low] + share * truth[{s}, high])" for s in range(2)),
@@ -121,6 +123,6 @@ def written(form: Arms) -> str:
         *seeing(2, form.kind),
         *(f"missed_{k} += 1 if miss_{k} else 0" for k in range(2)),
         *noting(2, True, form.audited, "signed_"),
-        *learn(others),
+        *learn(form, kept),
     ]
-    return loop(["truth", *scalar_names(), *world_names(2), "radius_kind"], 2, begin, body)
+    return loop(["truth", *scalar_names(), *world_names(2)], 2, begin, body)

@@ -1,0 +1,108 @@
+"""The one loop as a GPU's kernel: a run a thread, compiled for one size of problem.
+
+What a run owns lies in the thread's own memory; what all runs share (settings, actions, truth) lies in the device's.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.audit import audit_size
+from stagewise.kernels.loop.play import Scene, World, play_for
+from stagewise.kernels.loop.round import MIXTURE, Form
+from stagewise.kernels.trace import Trace
+from stagewise.problem.errors import InvalidProblem
+from stagewise.simulation.compiled import Cast
+
+OWN = 48_000  # numbers of its own that a thread may hold
+ON_RAYS, MIXED = 64, 128  # registers a thread: with fewer, more warps wait for memory (benchmarks/README.md)
+INSTEAD = "backend='cpu' plays the same runs"
+
+
+class Sizes(NamedTuple):
+    """How long the arrays are that a kernel is compiled for."""
+
+    memory: int
+    answer: int
+    scratch: int
+    judging: int
+    signals: int  # 1 + m of the world
+    limits: int  # that runs are judged by
+    actions: int
+    features: int
+    masked: int  # how long the mask of what is on offer is; 0: all are
+
+
+def sizes_of(cast: Cast) -> Sizes:
+    """Return the sizes of a problem, or refuse one whose runs do not fit into a thread's own memory."""
+    lengths = (max(cast.memory.size, 1), cast.answer, cast.scratch, cast.judging)
+    count, d = cast.features.shape
+    sizes = Sizes(*lengths, cast.world.noise.size, cast.world.thresholds.size, count, max(d, 1), cast.eligible.size)
+    needed = sum(lengths) + (count * d + cast.world.truths.size if cast.scene.fresh else 0)
+    if needed > OWN:
+        raise InvalidProblem(
+            f"a run of this problem keeps {needed:,} numbers; a thread of backend='cuda' has room for {OWN:,}; "
+            f"{INSTEAD}"
+        )
+    return sizes
+
+
+def padded(values: Any) -> Any:
+    """Return an array without an axis of length 0, since a device array cannot be empty."""
+    if values.size:
+        return np.ascontiguousarray(values)
+    return np.zeros(tuple(max(length, 1) for length in values.shape), dtype=values.dtype)
+
+
+def shared_by(cast: Cast) -> tuple[Any, ...]:
+    """Return what all runs share, in the order of the kernel's arguments."""
+    told = (cast.features, cast.eligible, cast.layout, cast.settings, cast.memory, *cast.world)
+    return tuple(padded(each) if isinstance(each, np.ndarray) else each for each in told)
+
+
+def most_registers(form: Form) -> int:
+    """Return how many registers a thread may have."""
+    return MIXED if form.arms or form.rule == MIXTURE else ON_RAYS
+
+
+@cache
+def loop_on_device(form: Form, scene: Scene, sizes: Sizes) -> Any:
+    """Return the loop of one form in one kind of world, for problems of one size."""
+    from numba import cuda, float64, int64
+
+    play, fresh, support = play_for(form, scene), scene.fresh, sizes.signals + 1
+    own, written, work, judged, signals, limits, count, d, masked = sizes
+    watched = audit_size(signals - 1) if scene.audited else 0
+    listed_own, true_own = ((count, d), (signals, count + 1)) if fresh else ((1, 1), (1, 1))
+
+    @cuda.jit(max_registers=most_registers(form))
+    def kernel(
+        features, eligible, layout, settings, memory, parameters, truths, noise, signs, thresholds, outcomes, best,
+        ends, runs, seed, rounds, regret, reward, cost, bests, largest, running, audit,
+    ):  # fmt: skip
+        place = cuda.grid(1)
+        if place < runs.size:
+            mine, answer = cuda.local.array(own, float64), cuda.local.array(written, float64)
+            scratch, judging = cuda.local.array(work, float64), cuda.local.array(judged, float64)
+            mixture = cuda.local.array(support, int64)
+            means, values = cuda.local.array(signals, float64), cuda.local.array(signals, float64)
+            listed, true = cuda.local.array(listed_own, float64), cuda.local.array(true_own, float64)
+            for i in range(own):
+                mine[i] = memory[i]
+            if fresh:
+                for signal in range(signals):
+                    true[signal, count] = truths[signal, count]
+            world = World(
+                parameters, true if fresh else truths, noise, signs, thresholds[:limits], outcomes, best
+            )  # fmt: skip
+            trace = Trace(
+                ends, regret[place], reward[place], cost[place, :, : signals - 1], bests[place],
+                largest[place, : signals - 1], running[place], audit[place, :watched],
+            )  # fmt: skip
+            play(
+                listed if fresh else features, eligible[:masked], layout, settings, mine, answer, scratch, judging,
+                mixture, means, values, world, trace, seed, runs[place], 0, rounds,
+            )  # fmt: skip
+
+    return kernel

@@ -1,0 +1,157 @@
+"""The unrolled loops, compiled: which problems they are written for, and with which numbers they are called."""
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels import normal
+from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.draw import uniform, uniform_pair
+from stagewise.kernels.layout import DIRECTIONAL, HOME, LIMITS, OFFERS_SAFE, PARTS, RETURNS, part_of
+from stagewise.kernels.loop.round import MIXTURE, RAYS, Form
+from stagewise.kernels.rules.pair import safe_share
+from stagewise.kernels.rules.promise import ceiling_of, has, limit_of, weigh
+from stagewise.kernels.rules.ray import safe_step
+from stagewise.kernels.rules.tie import tie_floor
+from stagewise.kernels.signals.arms import KL, look_arms, told_of_arms, unit_radius
+from stagewise.kernels.signals.look import recall_ridge
+from stagewise.kernels.signals.radius import radius
+from stagewise.kernels.signals.ridge import tables_of, told
+from stagewise.kernels.world import noisy
+from stagewise.reports.assumptions import assumptions
+from stagewise.simulation.compiled import Cast
+from stagewise.simulation.gpu import unrolled_arms, unrolled_rays
+from stagewise.simulation.judge import Judge
+
+MOST_RAYS = 12  # beyond them the numbers of a run do not fit into a thread's 255 registers
+MOST_ARMS = 16
+MANY: int | None = None  # registers for rays: as many as a thread can have
+FEWER = 128  # registers for arms: twice the warps, for the price of a few numbers in memory (benchmarks/README.md)
+TABLES = (  # of the normal quantiles: a thread reads an argument faster than it makes a number out of its own code
+    (normal.CENTRE_NUMERATOR, normal.CENTRE_DENOMINATOR),
+    (normal.TAIL_NUMERATOR, normal.TAIL_DENOMINATOR),
+    (normal.FAR_NUMERATOR, normal.FAR_DENOMINATOR),
+)
+PART_OF, HAS, WEIGH = named(part_of), named(has), named(weigh)
+LIMIT_OF, CEILING_OF = named(limit_of), named(ceiling_of)
+RECALL, TABLES_OF, TOLD = named(recall_ridge), named(tables_of), named(told)
+LOOK_ARMS, TOLD_OF_ARMS = named(look_arms), named(told_of_arms)
+
+
+class Call(NamedTuple):
+    """A compiled loop and what it is called with, before what every batch brings."""
+
+    play: Any
+    arguments: tuple[Any, ...]
+
+
+def call_for(policy: Any, judge: Judge, cast: Cast) -> Call | None:
+    """Return the unrolled loop that plays this policy in this world, if there is one.
+
+    These loops hold nothing that was declared against the data, so they play only in worlds where all of it is true.
+    They are written for fixed actions, all on offer, and one model that knows the values at the safe action.
+    """
+    layout, world, limits = cast.layout, cast.world, cast.world.thresholds.size
+    if getattr(policy, "watch", False) and not all(row["kept"] for row in assumptions(policy, judge.world)):
+        return None
+    if cast.scene.fresh or cast.eligible.size or int(layout[PARTS]) != 1 or limits not in (0, world.noise.size - 1):
+        return None
+    if not PART_OF(layout, cast.memory, 0).anchored or not HAS(layout, RETURNS):
+        return None
+    if cast.form == Form(ridge=1, rule=RAYS) and not cast.scene.blended:
+        return rays_call(policy, cast)
+    return arms_call(policy, cast) if cast.form == Form(arms=1, rule=MIXTURE) else None
+
+
+def rays_call(policy: Any, cast: Cast) -> Call | None:
+    """Return the loop over a few fixed rays: before anything is seen, estimates are what is known of the rays."""
+    layout, settings, part = cast.layout, cast.settings, PART_OF(cast.layout, cast.memory, 0)
+    count, costs = len(cast.features), int(layout[LIMITS])
+    if count > MOST_RAYS or costs > 2:
+        return None
+    bounds, work = np.zeros((1 + costs, 3, count + 1)), np.empty(2 * (count + 1))
+    RECALL(part, settings, cast.memory, bounds, work)
+    limits = limit_scalars(cast, bounds)
+    if limits is None:
+        return None
+    declared, images = TOLD(part, settings), TABLES_OF(part, cast.memory).rows[: part.size, :count]
+    each = np.column_stack([declared.noise, declared.bound, declared.confidence, declared.known])
+    rest = (getattr(policy, "cost_scale", 1.0), policy.ridge, policy.action_bound**2)
+    scalars = [float(value) for value in (*each.flat, *np.ravel(limits), *rest)]
+    form = unrolled_rays.Rays(
+        count, costs, cast.world.noise.size, not part.reflected, HAS(layout, DIRECTIONAL), HAS(layout, OFFERS_SAFE),
+        int(part.radius), int(part.size), cast.world.outcomes, cast.world.thresholds.size > 0, bool(cast.scene.audited),
+    )  # fmt: skip
+    known = np.ascontiguousarray(bounds[:, CENTRE, :count])
+    return Call(compiled_rays(form), (images.T @ images, known, truth_of(cast), *scalars, *world_scalars(cast), TABLES))
+
+
+def limit_scalars(cast: Cast, bounds: Floats) -> list[tuple[float, float, float]] | None:
+    """Return slack, ceiling and factor of every limit whose safe cost is known; None: there is no slack."""
+    layout, settings, costs, factors = cast.layout, cast.settings, bounds[1:, CENTRE, -1], np.empty(len(bounds) - 1)
+    if not WEIGH(layout, settings, bounds, factors):
+        return None
+    ceilings = [CEILING_OF(layout, settings, j) for j in range(factors.size)]
+    slacks = [LIMIT_OF(layout, settings, j) - min(costs[j], ceilings[j]) for j in range(factors.size)]
+    return list(zip(slacks, ceilings, factors, strict=True))
+
+
+def truth_of(cast: Cast) -> Floats:
+    """Return the true means (1 + m, K) of what is listed, in the world's own direction."""
+    return np.ascontiguousarray(cast.world.truths[:, :-1] * cast.world.signs[:, None])
+
+
+def world_scalars(cast: Cast) -> list[float]:
+    """Return the numbers that `unrolled.world_names` names."""
+    world = cast.world
+    each = np.column_stack([world.noise, world.signs, world.truths[:, -1]])
+    limits = world.thresholds if world.thresholds.size else np.full(world.noise.size - 1, math.inf)
+    return [float(value) for value in (*each.flat, *limits, world.best)]
+
+
+def arms_call(policy: Any, cast: Cast) -> Call | None:
+    """Return the loop over a few arms under one limit, with intervals around the means."""
+    layout, settings, part = cast.layout, cast.settings, PART_OF(cast.layout, cast.memory, 0)
+    count = len(cast.features)
+    if int(layout[LIMITS]) != 1 or part.radius >= KL or HAS(layout, DIRECTIONAL) or not 2 <= count <= MOST_ARMS:
+        return None
+    bounds, noise = np.zeros((2, 3, count + 1)), TOLD_OF_ARMS(part, settings).noise
+    LOOK_ARMS(layout, part, settings, cast.memory, bounds)
+    widths, limits = bounds[:, HALF, 0] / noise, limit_scalars(cast, bounds)  # of an arm never pulled
+    if limits is None or not np.allclose(widths, widths[0], rtol=1e-15):
+        return None
+    _, ceiling, factor = limits[0]
+    numbers = (*noise, policy.model.confidence, widths[0], *bounds[:, CENTRE, -1], LIMIT_OF(layout, settings, 0))
+    scalars = [float(value) for value in (*numbers, ceiling, factor, policy.cost_scale)]
+    form = unrolled_arms.Arms(count, int(layout[HOME]), int(part.radius), cast.world.outcomes, bool(cast.scene.audited))
+    return Call(compiled_arms(form), (truth_of(cast), *scalars, *world_scalars(cast), TABLES))
+
+
+CALLED = (uniform, uniform_pair, noisy, radius, safe_share, safe_step, tie_floor, unit_radius)
+
+
+def compiled(source: str, registers: int | None = None) -> Any:
+    """Return the loop that a source text defines, for the GPU, in as many registers a thread at most."""
+    from numba import cuda
+
+    from stagewise.simulation.gpu import lockstep
+
+    called = (*CALLED, lockstep.larger, lockstep.lesser, lockstep.normals, lockstep.ratio, lockstep.root)
+    room = {"cuda": cuda, "math": math, **{function.__name__: function for function in called}}
+    exec(compile(source, "<unrolled>", "exec"), room)
+    return cuda.jit(room["play"], max_registers=registers)
+
+
+@cache
+def compiled_rays(form: unrolled_rays.Rays) -> Any:
+    """Return the loop over rays of one form."""
+    return compiled(unrolled_rays.written(form), registers=MANY)
+
+
+@cache
+def compiled_arms(form: unrolled_arms.Arms) -> Any:
+    """Return the loop over arms of one form."""
+    return compiled(unrolled_arms.written(form), registers=FEWER)

@@ -1,6 +1,6 @@
 """One round, made of a model and a rule: look and choose, then learn.
 
-`round_for` puts them together. What a policy never runs is not compiled for it, so the switches of a `Form` are captured
+`round_for` puts them together. What a policy never runs is not compiled for it: the switches of a `Form` are captured
 as constants.
 """
 

@@ -107,8 +107,8 @@ def main() -> None:
                 v += np.longdouble(count) * np.outer(ray, ray)
             truth = np.array([float(np.sqrt(p @ solved(v, p))) for p in exact_probes])
             volume = log_determinant(v) - D * math.log(ridge)
-            kept = np.linalg.norm(probes @ np.tril(tables.own[:D]).T, axis=1)
-            followed = np.sqrt(tables.rows[-1, : len(probes)])
+            kept = np.linalg.norm(probes @ np.tril(tables.own[: D * D].reshape(D, D)).T, axis=1)
+            followed = np.sqrt(tables.rows[-part.width :][: len(probes)])
             plain = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", probes, inverse, probes), 0.0))
             errors = [np.abs(w / truth - 1.0).max() for w in (kept, followed, plain)]
             drifts = [abs(w / volume - 1.0) for w in (tables.tally[LOG_DET], tables.tally[LOG_DET], logs[0])]

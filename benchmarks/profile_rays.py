@@ -63,8 +63,8 @@ def loop(left_out: str) -> Callable[..., None]:
         for t in range(1, rounds):
             if only:
                 for i in range(size):
-                    image[i] = 0.3 * rows[i, t % 10]
-                move(own, rows, rows[size + part.count], image, True, gain, pulls)
+                    image[i] = 0.3 * rows[i * part.width + t % 10]
+                move(size, own, rows, image, True, gain, pulls)
                 continue
             if look:
                 see(features, True, layout, settings, memory, bounds, work)

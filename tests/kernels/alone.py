@@ -30,7 +30,7 @@ class Alone(NamedTuple):
 
     @property
     def tables(self) -> Tables:
-        flat, n, k = TABLES(self.part, self.memory), self.part.size, self.part.count
+        flat, n, k = TABLES(self.part, self.memory), self.part.size, self.part.signals
         return Tables(flat.tally, flat.own.reshape(n + k, n), flat.rows.reshape(n + k + 1, self.part.width))
 
     @property
@@ -60,7 +60,7 @@ def begun(model: LinearModel) -> Alone:
 def teach(model: Alone, actions: Floats, values: Floats) -> None:
     """Take in values (t, 1 + m) of actions (t, d)."""
     part = model.part
-    work = np.full(3 * part.size + part.width + part.count, np.nan)
+    work = np.full(3 * part.size + part.width + part.signals, np.nan)
     for action, seen in zip(actions, values, strict=True):
         learn_ridge(part, action, ELSEWHERE, 1.0, False, seen, model.settings, model.memory, work)
 
@@ -89,7 +89,7 @@ def recalled(model: Alone) -> Looked:
 
 
 def rubbish(model: Alone, count: int) -> Floats:
-    return np.full((model.part.count, 3, count + 1), np.nan)
+    return np.full((model.part.signals, 3, count + 1), np.nan)
 
 
 def read(bounds: Floats) -> Looked:

@@ -28,7 +28,7 @@ class Part(NamedTuple):
 
     kind: int  # RIDGE, ARMS or SPACE
     first: int  # its first signal: 0 is the reward, 1 the first cost
-    count: int  # k, how many signals it has
+    signals: int  # k, how many it has
     size: int  # n: learned coordinates, arms, or room for basis points
     radius: int  # which (see `signals.radius`, `signals.arms`)
     anchored: int  # 1: the values at the safe action are known

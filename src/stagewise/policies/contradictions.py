@@ -37,7 +37,7 @@ def regressed(part: Part, settings: Floats, memory: Floats, signal: int) -> Evid
     neglected = NEGLECTED(part, memory) if part.kind == SPACE else 0.0
     squares = surely_noise(tally[SQUARES + signal], declared.bound[signal], FRAME(part, settings).ridge, neglected)
     safe_count = float(tally[SAFE_TAKEN])
-    stray = float(tally[SQUARES + part.count + signal]) / max(safe_count, 1.0)
+    stray = float(tally[SQUARES + part.signals + signal]) / max(safe_count, 1.0)
     least = least_noise(squares, tally[TAKEN], settings[ALARM])
     told = float(declared.noise[signal]), least, safe_count, float(declared.known[signal]) + stray
     return Evidence(float(tally[TAKEN]), *told)
@@ -56,7 +56,7 @@ def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats,
     for which in range(layout[PARTS]):
         part = PART_OF(layout, memory, which)
         signal = 1 + constraint - part.first
-        if 0 <= signal < part.count:
+        if 0 <= signal < part.signals:
             arms = part.kind == ARMS
             seen = (
                 pulls_of(part, layout, settings, memory, signal) if arms else regressed(part, settings, memory, signal)

@@ -19,7 +19,7 @@ from stagewise.kernels.rules.tie import tie_floor
 from stagewise.kernels.signals.arms import KL, look_arms, told_of_arms, unit_radius
 from stagewise.kernels.signals.look import recall_ridge
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import tables_of, told
+from stagewise.kernels.signals.ridge import place, told
 from stagewise.kernels.world import noisy
 from stagewise.reports.assumptions import assumptions
 from stagewise.simulation.compiled import Cast
@@ -37,7 +37,7 @@ TABLES = (  # of the normal quantiles: a thread reads an argument faster than it
 )
 PART_OF, HAS, WEIGH = named(part_of), named(has), named(weigh)
 LIMIT_OF, CEILING_OF = named(limit_of), named(ceiling_of)
-RECALL, TABLES_OF, TOLD = named(recall_ridge), named(tables_of), named(told)
+RECALL, PLACE, TOLD = named(recall_ridge), named(place), named(told)
 LOOK_ARMS, TOLD_OF_ARMS = named(look_arms), named(told_of_arms)
 
 
@@ -77,7 +77,9 @@ def rays_call(policy: Any, cast: Cast) -> Call | None:
     limits = limit_scalars(cast, bounds)
     if limits is None:
         return None
-    declared, images = TOLD(part, settings), TABLES_OF(part, cast.memory).rows[: part.size, :count]
+    declared, coordinates = TOLD(part, settings), np.empty((count, part.size))
+    for ray in range(count):
+        PLACE(part, settings, cast.features[ray], coordinates[ray])
     each = np.column_stack([declared.noise, declared.bound, declared.confidence, declared.known])
     rest = (getattr(policy, "cost_scale", 1.0), policy.ridge, policy.action_bound**2)
     scalars = [float(value) for value in (*each.flat, *np.ravel(limits), *rest)]
@@ -86,7 +88,8 @@ def rays_call(policy: Any, cast: Cast) -> Call | None:
         int(part.radius), int(part.size), cast.world.outcomes, cast.world.thresholds.size > 0, bool(cast.scene.audited),
     )  # fmt: skip
     known = np.ascontiguousarray(bounds[:, CENTRE, :count])
-    return Call(compiled_rays(form), (images.T @ images, known, truth_of(cast), *scalars, *world_scalars(cast), TABLES))
+    tables = (coordinates @ coordinates.T / policy.ridge, known, truth_of(cast))
+    return Call(compiled_rays(form), (*tables, *scalars, *world_scalars(cast), TABLES))
 
 
 def limit_scalars(cast: Cast, bounds: Floats) -> list[tuple[float, float, float]] | None:

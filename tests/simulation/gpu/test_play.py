@@ -9,6 +9,7 @@ import pytest
 from tests.simulation.gpu import thread
 
 import stagewise as sw
+from stagewise.kernels.layout import SWITCHES
 from stagewise.simulation.compiled import Cast, Compiled, cast_for
 from stagewise.simulation.gpu import general, play, registers
 from stagewise.simulation.judge import judge
@@ -119,6 +120,15 @@ def test_an_unrolled_loop_is_the_cpus_but_for_rounding(name: str, audited: bool,
 @pytest.mark.parametrize("name", GENERAL)
 def test_only_a_known_baseline_and_what_is_as_declared_are_unrolled(name: str) -> None:
     assert call_of(*GENERAL[name]) is None
+
+
+def test_a_switch_that_they_are_not_written_for_is_left_to_the_general_loop() -> None:
+    policy, world = UNROLLED["LC-LUCB"]
+    cast = cast_of(policy, world)
+    layout = cast.layout.copy()
+    layout[SWITCHES] |= 2**20
+    assert registers.call_for(policy, judge(policy, world), cast) is not None
+    assert registers.call_for(policy, judge(policy, world), cast._replace(layout=layout)) is None
 
 
 def test_an_audit_counts_what_the_safe_arms_interval_missed(processor: None) -> None:

@@ -10,7 +10,7 @@ from stagewise.kernels import normal
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.draw import uniform, uniform_pair
-from stagewise.kernels.layout import DIRECTIONAL, HOME, LIMITS, OFFERS_SAFE, PARTS, RETURNS, part_of
+from stagewise.kernels.layout import DIRECTIONAL, HOME, INFLATED, LIMITS, OFFERS_SAFE, PARTS, RETURNS, part_of
 from stagewise.kernels.loop.round import MIXTURE, RAYS, Form
 from stagewise.kernels.rules.pair import safe_share
 from stagewise.kernels.rules.promise import ceiling_of, has, limit_of, weigh
@@ -26,6 +26,7 @@ from stagewise.simulation.compiled import Cast
 from stagewise.simulation.gpu import unrolled_arms, unrolled_rays
 from stagewise.simulation.judge import Judge
 
+WRITTEN = DIRECTIONAL | INFLATED | OFFERS_SAFE | RETURNS  # the switches that they are written for
 MOST_RAYS = 12  # beyond them the numbers of a run do not fit into a thread's 255 registers
 MOST_ARMS = 16
 MANY: int | None = None  # registers for rays: as many as a thread can have
@@ -59,7 +60,7 @@ def call_for(policy: Any, judge: Judge, cast: Cast) -> Call | None:
         return None
     if cast.scene.fresh or cast.eligible.size or int(layout[PARTS]) != 1 or limits not in (0, world.noise.size - 1):
         return None
-    if not PART_OF(layout, cast.memory, 0).anchored or not HAS(layout, RETURNS):
+    if not PART_OF(layout, cast.memory, 0).anchored or not HAS(layout, RETURNS) or HAS(layout, ~WRITTEN):
         return None
     if cast.form == Form(ridge=1, rule=RAYS) and not cast.scene.blended:
         return rays_call(policy, cast)

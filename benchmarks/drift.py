@@ -12,11 +12,11 @@ import math
 
 import numba
 import numpy as np
+from stagewise.kernels.radius import MIXTURE, Belief
+from stagewise.kernels.ridge import ELSEWHERE, Anchor, Followed, Regression, Ridge, follow, learn, tally_size
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import ACTIONS, uniform
-from stagewise.kernels.radius import MIXTURE, Belief
-from stagewise.kernels.ridge import ELSEWHERE, Anchor, Followed, Regression, Ridge, follow, learn, tally_size
 
 D = 10
 NOTHING = np.empty(0)

@@ -9,13 +9,13 @@ from typing import Any
 
 import numba
 import numpy as np
-
-import stagewise as sw
-from stagewise.kernels import linear
 from stagewise.kernels.following import remembered
 from stagewise.kernels.ray import choose, settle
 from stagewise.kernels.ridge import move
 from stagewise.kernels.sight import named_sight
+
+import stagewise as sw
+from stagewise.kernels import linear
 from stagewise.kernels.trace import note
 from stagewise.kernels.world import fill_means, fill_outcome
 from stagewise.simulation.compiled import Compiled

@@ -9,12 +9,13 @@ import stagewise
 
 FOLDER = Path(stagewise.__file__).parent / "kernels"
 COMPILING = ("__init__.py", "compile.py", "kept.py", "machine_code.py")
-FILES = sorted(path for path in FOLDER.glob("*.py") if path.name not in COMPILING)
+FILES = sorted(path for path in FOLDER.rglob("*.py") if path.name not in COMPILING)
 
-IMPORTS = ("math", "typing", "stagewise.kernels.")
+IMPORTS = ("math", "typing", "functools", "collections.abc", "stagewise.kernels.")
 PLAIN = {"signed"}  # functions for Python, beside those that tell the size of an array
 NUMBERS = {"int", "float", "bool"}
-CALLS = {"print", "list", "dict", "set", "sorted", "open", "eval", "copy", "astype", "append", "tolist"}
+CALLS = {"print", "list", "dict", "set", "sorted", "open", "eval"}
+METHODS = {"copy", "astype", "append", "tolist"}
 NODES = (
     *(ast.Raise, ast.Assert, ast.Try, ast.With, ast.Lambda, ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Global),
     *(ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.JoinedStr),
@@ -31,8 +32,25 @@ def faults_in(function: ast.FunctionDef) -> list[str]:
         if isinstance(node, ast.Name) and node.id in ("np", "numpy", "numba"):
             found.append(f"{function.name}, line {node.lineno}: {node.id}")
         if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            found += [f"{function.name}, line {node.lineno}: {called}()"] if called in CALLS else []
+            method = isinstance(node.func, ast.Attribute)
+            called = getattr(node.func, "attr" if method else "id", "")
+            found += (
+                [f"{function.name}, line {node.lineno}: {called}()"] if called in (METHODS if method else CALLS) else []
+            )
+    return found
+
+
+def faults_around(factory: ast.FunctionDef) -> list[str]:
+    """Return what a factory may not contain: it names what its kernels capture, defines them, and returns them."""
+    found = []
+    for node in factory.body:
+        if isinstance(node, ast.FunctionDef):
+            marks = [ast.unparse(mark) for mark in node.decorator_list]
+            found += faults_in(node) if marks == ["kernel"] else [f"{node.name} is no kernel: {marks or 'undecorated'}"]
+        elif not isinstance(node, ast.Assign | ast.Return | ast.Expr):
+            found.append(f"{factory.name}, line {node.lineno}: {type(node).__name__}")
+        elif isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+            found.append(f"{factory.name}, line {node.lineno}: {ast.unparse(node)}")
     return found
 
 
@@ -45,8 +63,8 @@ def faults(source: str) -> list[str]:
             found += [f"imports {name}" for name in names if not name.startswith(IMPORTS)]
         if isinstance(node, ast.FunctionDef):
             marks = [ast.unparse(mark) for mark in node.decorator_list]
-            found += faults_in(node)
-            if marks == ["kernel"]:
+            found += faults_around(node) if marks == ["cache"] else faults_in(node)
+            if marks in (["kernel"], ["cache"]):
                 continue
             types = {ast.unparse(arg.annotation) if arg.annotation else "" for arg in node.args.args}
             if marks or not (node.name.endswith("_size") or node.name in PLAIN) or types - NUMBERS:
@@ -54,13 +72,14 @@ def faults(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(FOLDER)))
 def test_kernels_are_plain(path: Path) -> None:
     assert faults(path.read_text(encoding="utf-8")) == []
 
 
 def test_there_are_kernels_to_look_at() -> None:
-    assert {"ray.py", "ridge.py", "mixture.py", "opb.py"} <= {path.name for path in FILES}
+    told = {path.relative_to(FOLDER).as_posix() for path in FILES}
+    assert {"layout.py", "rules/ray.py", "signals/ridge.py", "loop/round.py", "loop/play.py"} <= told
 
 
 @pytest.mark.parametrize(
@@ -96,6 +115,11 @@ def test_the_sieve_catches_what_it_is_for(body: str) -> None:
         "@kernel(fastmath=True)\ndef slope(x: float) -> float:\n    return x",
         "@njit\ndef slope(x: float) -> float:\n    return x",
         "@kernel\n@kernel\ndef slope(x: float) -> float:\n    return x",
+        "def made(x: int) -> Any:\n    @kernel\n    def slope() -> int:\n        return x\n    return slope",
+        "@cache\ndef made(x: int) -> Any:\n    def slope() -> int:\n        return x\n    return slope",
+        "@cache\ndef made(x: int) -> Any:\n    @kernel\n    def slope() -> Any:\n        return [x]\n    return slope",
+        "@cache\ndef made(x: int) -> Any:\n    print(x)\n    return x",
+        "@cache\ndef made(x: int) -> Any:\n    for i in range(x):\n        pass",
     ],
 )
 def test_the_sieve_catches_what_surrounds_a_kernel(source: str) -> None:
@@ -107,3 +131,8 @@ def test_the_sieve_lets_plain_kernels_pass() -> None:
         "import math\n\n@kernel\ndef slope(x: float) -> float:\n    a, b = x, 2.0 * x\n    return math.sqrt(a + b)\n"
     )
     assert faults(plain + "\ndef work_size(d: int) -> int:\n    return 3 * d\n") == []
+
+
+def test_the_sieve_lets_factories_of_kernels_pass() -> None:
+    inner = "    @kernel\n    def slope(y: float) -> float:\n        return twice * y\n    return slope\n"
+    assert faults(f'@cache\ndef made(x: int) -> Any:\n    """Return it."""\n    twice = 2 * x\n{inner}') == []

@@ -2,101 +2,101 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stagewise.kernels.radius import LOGDET, MIXTURE, PAPER, Belief, closed_form, fill_radii, log_determinant, mixture
-from stagewise.kernels.ridge import Ridge, tally_size
 from tests.chance import allowed
-from tests.kernels.alone import absorb
-from tests.kernels.textbook import unit_rows
+from tests.kernels.alone import begun, teach
+from tests.kernels.textbook import model_at, unit_rows
 
 from stagewise import LCLUCB, InvalidProblem, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal
+from stagewise.kernels.layout import Part
+from stagewise.kernels.signals.radius import LOGDET, MIXTURE, PAPER, RADII, radius
+from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, learn_ridge, tables_of
 
 RUNS = 2000
 ROUNDS = 300
-KINDS = {"mixture": MIXTURE, "logdet": LOGDET, "paper": PAPER}
 
 
-@numba.njit
-def tempting_action(fit: Floats, seed: int, run: int, round_: int, action: Floats) -> None:
+@kernel
+def tempting_action(fit: Floats, seed: int, run: int, round_: int, trial: Floats, action: Floats) -> None:
     """Write the most promising of three random directions: the actions depend on what was seen."""
-    size, best, trial = fit.size, -math.inf, np.empty(fit.size)
+    best = -math.inf
     for attempt in range(3):
-        for i in range(size):
-            trial[i] = normal(seed, run, round_, ACTIONS, attempt * size + i)
-        trial /= math.sqrt(np.sum(trial * trial))
-        promise = np.sum(trial * fit)
-        if promise > best:
-            best = promise
-            action[:] = trial
+        size, promise = 0.0, 0.0
+        for i in range(fit.size):
+            trial[i] = normal(seed, run, round_, ACTIONS, attempt * fit.size + i)
+            size += trial[i] * trial[i]
+            promise += trial[i] * fit[i]
+        if promise / math.sqrt(size) > best:
+            best = promise / math.sqrt(size)
+            for i in range(fit.size):
+                action[i] = trial[i] / math.sqrt(size)
 
 
-@numba.njit
-def leaves(belief: Belief, truth: Floats, noise: float, rounds: int, run: int) -> bool:
-    """Say whether ‖θ* − θ̂‖_V is ever above β in a run."""
-    size, seed = truth.size, 20250727
-    ridge = Ridge(np.eye(size) / np.sqrt(belief.ridge), np.zeros((1, size)), np.zeros(tally_size(1)))
-    gram = belief.ridge * np.eye(size)
-    action, value, radii = np.empty(size), np.empty(1), np.empty(1)
-    work = np.empty(3 * size + 1)
+@kernel
+def leaves(
+    part: Part, config: Floats, memory: Floats, kind: int, declared: float, confidence: float, truth: Floats,
+    noise: float, rounds: int, run: int, gram: Floats, room: Floats, value: Floats, work: Floats,
+) -> bool:  # fmt: skip
+    """Say whether ‖θ* − θ̂‖_V is ever above β in a run, with S = λ = L = 1."""
+    n, seed, tables = truth.size, 20250727, tables_of(part, memory)
+    tally, fit, trial, action = tables.tally, tables.own[n * n : (n + 1) * n], room[:n], room[n:]
     for round_ in range(rounds):
-        tempting_action(ridge.fits[0], seed, run, round_, action)
-        value[0] = np.sum(action * truth) + noise * normal(seed, run, round_, OUTCOME, 0)
-        absorb(ridge, action, value, work)
-        for i in range(size):
-            for j in range(size):
-                gram[i, j] += action[i] * action[j]
-        fill_radii(belief, size, ridge.tally[0], ridge.tally[1], radii)
+        tempting_action(fit, seed, run, round_, trial, action)
+        value[0] = noise * normal(seed, run, round_, OUTCOME, 0)
+        for i in range(n):
+            value[0] += action[i] * truth[i]
+        learn_ridge(part, action, ELSEWHERE, 1.0, False, value, config, memory, work)
         distance = 0.0
-        for i in range(size):
-            for j in range(size):
-                distance += gram[i, j] * (ridge.fits[0, i] - truth[i]) * (ridge.fits[0, j] - truth[j])
-        if distance > radii[0] * radii[0]:
+        for i in range(n):
+            for j in range(n):
+                gram[i, j] += action[i] * action[j]
+                distance += gram[i, j] * (fit[i] - truth[i]) * (fit[j] - truth[j])
+        beta = radius(kind, declared, 1.0, 1.0, confidence, tally[LOG_DET], n, tally[TAKEN])
+        if distance > beta * beta:
             return True
     return False
 
 
-@numba.njit
-def count_leaving(belief: Belief, truth: Floats, noise: float, rounds: int, runs: int) -> int:
-    total = 0
+def count_leaving(kind: str, declared: float, delta: float, truth: Floats, noise: float, rounds: int, runs: int) -> int:
+    """Return in how many runs the truth ever leaves the ellipsoid, where the noise is declared to be `declared`."""
+    n, total = truth.size, 0
+    model = begun(model_at(np.zeros(n), None, None, 1))
+    start, told = model.memory.copy(), (RADII.index(kind), declared, math.log(1.0 / delta), truth, noise, rounds)
+    room, value, work = np.empty(2 * n), np.empty(1), np.empty(3 * n + 1)
     for run in range(runs):
-        if leaves(belief, truth, noise, rounds, run):
-            total += 1
+        model.memory[:] = start
+        total += leaves(model.part, model.settings, model.memory, *told, run, np.eye(n), room, value, work)
     return total
-
-
-def belief_in(kind: str, noise: float, delta: float) -> Belief:
-    return Belief(KINDS[kind], 1.0, 1.0, np.array([noise]), np.ones(1), np.array([math.log(1.0 / delta)]))
 
 
 LONGEST = np.array([2.0, -1.0, 2.0]) / 3.0  # of norm S = 1
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", RADII)
 def test_the_truth_stays_inside_in_all_rounds_at_once(kind: str) -> None:
-    assert count_leaving(belief_in(kind, 1.0, 0.1), LONGEST, 1.0, ROUNDS, RUNS) <= allowed(RUNS, 0.1)
+    assert count_leaving(kind, 1.0, 0.1, LONGEST, 1.0, ROUNDS, RUNS) <= allowed(RUNS, 0.1)
 
 
 @pytest.mark.compiled
 def test_the_default_radius_is_nearly_tight() -> None:
-    assert count_leaving(belief_in("mixture", 1.0, 0.1), LONGEST, 1.0, ROUNDS, RUNS) > 0.01 * RUNS
+    assert count_leaving("mixture", 1.0, 0.1, LONGEST, 1.0, ROUNDS, RUNS) > 0.01 * RUNS
 
 
 @pytest.mark.compiled
 def test_a_noise_declared_too_small_is_found_out() -> None:
-    assert count_leaving(belief_in("mixture", 0.6, 0.1), LONGEST, 1.0, ROUNDS, RUNS) > allowed(RUNS, 0.1)
+    assert count_leaving("mixture", 0.6, 0.1, LONGEST, 1.0, ROUNDS, RUNS) > allowed(RUNS, 0.1)
 
 
 @pytest.mark.compiled
 def test_in_one_dimension_the_papers_radius_fails_and_the_others_hold() -> None:
     runs, truth = 6000, np.ones(1)
-    failures = {kind: count_leaving(belief_in(kind, 5.0, 0.01), truth, 5.0, 100, runs) for kind in KINDS}
+    failures = {kind: count_leaving(kind, 5.0, 0.01, truth, 5.0, 100, runs) for kind in RADII}
     assert failures["paper"] > 2 * allowed(runs, 0.01)
     assert failures["logdet"] <= allowed(runs, 0.01)
     assert failures["mixture"] <= allowed(runs, 0.01)
@@ -107,13 +107,18 @@ class Design:
 
     def __init__(self, seed: int, dimension: int, rounds: int, ridge: float, action_bound: float) -> None:
         random = np.random.default_rng(seed)
-        memory = Ridge(np.eye(dimension) / np.sqrt(ridge), np.zeros((0, dimension)), np.zeros(tally_size(0)))
+        model = begun(model_at(np.zeros(dimension), None, None, 1, ridge))
         few = unit_rows(random, int(random.integers(1, 2 * dimension + 1)), dimension)
-        for _ in range(rounds):
-            action = few[random.integers(len(few))] * action_bound * random.choice([1.0, random.uniform()])
-            absorb(memory, action, np.empty(0), np.empty(3 * dimension))
-        self.log_det = memory.tally[0]
+        actions = np.empty((rounds, dimension))
+        for t in range(rounds):
+            actions[t] = few[random.integers(len(few))] * action_bound * random.choice([1.0, random.uniform()])
+        teach(model, actions, np.zeros((rounds, 1)))
+        self.log_det = float(model.tables.tally[LOG_DET])
         self.reach = rounds * action_bound**2
+        self.dimension = dimension
+
+    def radius(self, kind: int, noise: float, bound: float, ridge: float, confidence: float) -> float:
+        return radius(kind, noise, bound, ridge, confidence, self.log_det, self.dimension, self.reach)
 
 
 sizes = st.floats(1e-3, 1e3)
@@ -126,20 +131,15 @@ sizes = st.floats(1e-3, 1e3)
 def test_mixture_is_at_most_logdet_and_that_at_most_the_papers(
     seed: int, dimension: int, rounds: int, ridge: float, bound: float, noise: float, norm: float, delta: float
 ) -> None:
-    design, confidence = Design(seed, dimension, rounds, ridge, bound), math.log(1.0 / delta)
-    least = mixture(noise, norm, ridge, confidence, design.log_det)
-    middle = log_determinant(noise, norm, ridge, confidence, design.log_det)
-    assert least <= middle * (1.0 + 1e-12)
+    design, told = Design(seed, dimension, rounds, ridge, bound), (noise, norm, ridge, math.log(1.0 / delta))
+    assert design.radius(MIXTURE, *told) <= design.radius(LOGDET, *told) * (1.0 + 1e-12)
     if dimension >= 2:
-        most = closed_form(noise, norm, ridge, confidence, dimension, design.reach)
-        assert middle <= most * (1.0 + 1e-12)
+        assert design.radius(LOGDET, *told) <= design.radius(PAPER, *told) * (1.0 + 1e-12)
 
 
 def test_in_one_dimension_the_papers_radius_is_smaller_than_its_source() -> None:
-    design, confidence = Design(0, 1, 50, 1.0, 1.0), math.log(1.0 / 0.01)
-    assert closed_form(1.0, 1.0, 1.0, confidence, 1, design.reach) < log_determinant(
-        1.0, 1.0, 1.0, confidence, design.log_det
-    )
+    design, told = Design(0, 1, 50, 1.0, 1.0), (1.0, 1.0, 1.0, math.log(1.0 / 0.01))
+    assert design.radius(PAPER, *told) < design.radius(LOGDET, *told)
 
 
 @pytest.mark.parametrize(

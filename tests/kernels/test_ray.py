@@ -8,29 +8,29 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_matrix
-from stagewise.kernels.ray import safe_step
-from stagewise.kernels.ridge import ELSEWHERE
-from stagewise.kernels.shape import named_shape
-from stagewise.kernels.sight import Sight, named_sight, sheet_size
 from tests.kernels.textbook import Fit
 from tests.policies.reading import BASELINES, Problem, Reading, longest, random_problem, reading_of
 
-from stagewise import LCLUCB, SafeLTS
-from stagewise.kernels import lc_lucb, linear, safe_lts
-from stagewise.kernels.compile import Floats, named
+from stagewise import LCLUCB, OPLB, Draw, SafeLTS
+from stagewise.kernels.bounds import CENTRE, HALF, STEPS, Room
+from stagewise.kernels.compile import Floats
 from stagewise.kernels.rules.curve import first_crossing, last_crossing, width_along
-from stagewise.problem.actions import ALL
+from stagewise.kernels.rules.ray import safe_step
+from stagewise.policies.policy import Played
+from stagewise.problem.action_set import ALL
 
 SEEDS = range(6)
 
 
-def sight_of(problem: Problem, **more: Any) -> Sight:
+def room_of(problem: Problem, **more: Any) -> Room:
     """Return what the kernel writes on all rays of a problem."""
     policy, state = problem.ready(LCLUCB, **more)
-    d, m, count = policy.dimension, policy.thresholds.values.size, len(problem.targets)
-    sheet, work = np.full(sheet_size(d, m, count), np.nan), np.full(linear.work_size(d, m, 0), np.nan)
-    lc_lucb.decide(problem.targets, ALL, policy.flags, policy.numbers, state.memory, sheet, work)
-    return named(named_sight)(named_shape(policy.flags), sheet, count)
+    return policy.seen(policy.form, state, problem.targets, ALL, Draw()).room
+
+
+def steps_of(problem: Problem, **more: Any) -> Floats:
+    """Return the longest safe step on every ray."""
+    return room_of(problem, **more).rule[STEPS, :-1]
 
 
 def root_of(fit: Fit) -> Floats:
@@ -61,7 +61,7 @@ def step_by_clarabel(reading: Reading, target: Floats) -> float:
 def test_the_step_on_every_ray_is_clarabels(baseline: str, constraints: int) -> None:
     for seed in SEEDS:
         problem = random_problem(seed, baseline, constraints)
-        reading, steps = reading_of(problem), sight_of(problem).steps
+        reading, steps = reading_of(problem), steps_of(problem)
         witness = [step_by_clarabel(reading, target) for target in problem.targets]
         np.testing.assert_allclose(steps, witness, rtol=0.0, atol=1e-6)
 
@@ -74,7 +74,7 @@ def test_the_step_on_every_ray_is_safe_and_cannot_be_longer(
 ) -> None:
     for seed in SEEDS:
         problem = random_problem(seed, baseline, constraints)
-        reading, steps = reading_of(problem, cost_bound=cost_bound), sight_of(problem, cost_bound=cost_bound).steps
+        reading, steps = reading_of(problem, cost_bound=cost_bound), steps_of(problem, cost_bound=cost_bound)
         for target, step in zip(problem.targets, steps, strict=True):
             assert step == pytest.approx(longest(reading.is_safe, target), abs=1e-9)
             assert step == 1.0 or not reading.is_safe(target, step + 1e-6)[0]
@@ -83,7 +83,7 @@ def test_the_step_on_every_ray_is_safe_and_cannot_be_longer(
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_the_step_is_a_real_cut_on_many_rays_and_the_whole_ray_on_some(baseline: str) -> None:
     """Without this the tests above could hold for want of anything to cut."""
-    steps = np.concatenate([sight_of(random_problem(seed, baseline)).steps for seed in range(20)])
+    steps = np.concatenate([steps_of(random_problem(seed, baseline)) for seed in range(20)])
     assert np.mean(steps < 1.0) > 0.2
     assert np.mean(steps == 1.0) > 0.02
 
@@ -156,38 +156,53 @@ def test_the_optimistic_bound_meets_its_limit_where_it_last_crosses(seed: int, s
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_the_pessimistic_cost_of_the_safe_action_is_its_known_cost_to_the_bit(baseline: str) -> None:
     problem = random_problem(2, baseline, 3)
-    sight, known = sight_of(problem), problem.settings["safe_action"].cost
+    bounds, known = room_of(problem).bounds, problem.settings["safe_action"].cost
     if known is None:
-        assert sight.start[5] > 0.0
+        assert (bounds[1:, HALF, -1] > 0.0).all()
     else:
-        assert sight.start[5] == 0.0
-        assert sight.start[1:4].tolist() == list(known)
+        assert bounds[1:, HALF, -1].tolist() == [0.0] * 3
+        assert bounds[1:, CENTRE, -1].tolist() == list(known)
 
 
 class Guarded:
-    """An array that stands inside a larger one, whose ends show whether anybody wrote beside it."""
+    """Gives arrays that stand inside larger ones, whose ends show whether anybody wrote beside them."""
 
-    def __init__(self, size: int) -> None:
-        self.whole = np.full(size + 2000, 0.123)
-        self.array = self.whole[1000 : 1000 + size]
+    def __init__(self) -> None:
+        self.given: list[tuple[Floats, Floats]] = []
 
-    def is_intact(self) -> bool:
-        return bool((self.whole[:1000] == 0.123).all() and (self.whole[1000 + self.array.size :] == 0.123).all())
+    def empty(self, size: int) -> Floats:
+        whole = np.full(size + 2000, 0.123)
+        self.given.append((whole, whole[1000 : 1000 + size]))
+        return self.given[-1][1]
+
+    def copy(self, array: Floats) -> Floats:
+        inner = self.empty(array.size)
+        inner[:] = array
+        return inner
+
+    def are_intact(self) -> bool:
+        return all(
+            (whole[:1000] == 0.123).all() and (whole[1000 + own.size :] == 0.123).all() for whole, own in self.given
+        )
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 3, 8])
+@pytest.mark.parametrize("followed", [False, True])
+@pytest.mark.parametrize("kind", [LCLUCB, SafeLTS, OPLB])
+@pytest.mark.parametrize("dimension", [1, 2, 5])
 @pytest.mark.parametrize("baseline", BASELINES)
-def test_kernels_write_only_into_their_own_arrays(baseline: str, dimension: int) -> None:
+def test_kernels_write_only_into_their_own_arrays(
+    baseline: str, dimension: int, kind: Any, followed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In arrays of the sizes that a policy gives them."""
     problem = random_problem(1, baseline, constraints=3, dimension=dimension, rays=129)
-    policy, state = problem.ready(SafeLTS)
-    flags, numbers = policy.flags, policy.numbers
-    sheet, work = Guarded(sheet_size(dimension, 3, 129)), Guarded(linear.work_size(dimension, 3, 0))
-    memory = Guarded(state.memory.size)
-    memory.array[:] = state.memory
-    lc_lucb.decide(problem.targets, ALL, flags, numbers, memory.array, sheet.array, work.array)
-    lc_lucb.fill_dearest(flags, numbers, sheet.array, np.empty((3, 129)))
-    safe_lts.decide(problem.targets, ALL, flags, numbers, memory.array, sheet.array, work.array, 0, 1, 2, 3)
-    linear.learn_from(problem.targets[0], ELSEWHERE, 1.0, np.ones(4), flags, numbers, memory.array, work.array)
-    assert sheet.is_intact()
-    assert work.is_intact()
-    assert memory.is_intact()
+    policy, state = problem.ready(kind)
+    guarded = Guarded()
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "empty", guarded.empty)
+        if followed:
+            state = policy.following(state, problem.targets)
+        state = state._replace(memory=guarded.copy(state.memory))
+        policy.seen(policy.form, state, problem.targets, ALL, Draw(1, 2, 3))
+        policy.take(state, Played(problem.targets[0], 0, 1.0), np.ones(4))
+    assert len(guarded.given) == (6 if followed else 4)
+    assert guarded.are_intact()

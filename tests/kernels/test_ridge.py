@@ -3,70 +3,42 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stagewise.kernels.linear import learn_from, memory_size, named_mind, start_memory, work_size
-from stagewise.kernels.look import View, look
-from stagewise.kernels.radius import MIXTURE, Belief
-from stagewise.kernels.ridge import ELSEWHERE, Anchor, Followed, Regression, Ridge, learn, multiply, tally_size
-from stagewise.kernels.shape import named_shape
-from tests.kernels.alone import absorb
+from tests.kernels.alone import Alone, Looked, begun, looked, teach
 from tests.kernels.textbook import fitted, model_at, radius_of, solved, unit_rows
 
-from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.compile import Floats, kernel, named
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal, uniform
+from stagewise.kernels.layout import Part
+from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, fill_image, learn_ridge, told
 from stagewise.models.linear import LinearModel
 
 MILLION = 1_000_000
-NOTHING = np.empty(0)
 BASELINES = ["origin", "anchored", "free"]
+TOLD = named(told)
 COUNTS = [1, 127, 128, 129, 300]
-
-
-def fresh(dimension: int, signals: int, ridge: float = 1.0) -> Ridge:
-    return Ridge(np.eye(dimension) / np.sqrt(ridge), np.zeros((signals, dimension)), np.zeros(tally_size(signals)))
-
-
-class Seen(NamedTuple):
-    view: View
-    start_width: float
-
-
-def alone(ridge: Ridge, anchor: Anchor, belief: Belief) -> Regression:
-    """Return a regression that follows nothing."""
-    size, signals = len(ridge.root), len(ridge.fits)
-    return Regression(ridge, Followed(np.empty((size, 0)), np.empty((signals, 0)), np.empty(0)), anchor, belief)
-
-
-def looked(features: Floats, model: Regression) -> Seen:
-    """Return what `look` says, from arrays full of rubbish."""
-    signals, count, size = len(model.ridge.fits), len(features), len(model.ridge.root)
-    rubbish = [np.full(shape, np.nan) for shape in [(signals, count), count, count, signals, signals]]
-    view = View(*rubbish)
-    return Seen(view, look(features, model, view, np.full(work_size(size, signals, 0), np.nan)))
 
 
 # A million rounds
 
 
-@numba.njit
+@kernel
 def play(
-    ridge: Ridge, actions: Floats, chances: Floats, truth: Floats, count: int, plays: Floats, sums: Floats
-) -> None:
+    part: Part, config: Floats, memory: Floats, actions: Floats, chances: Floats, truth: Floats, count: int,
+    plays: Floats, sums: Floats, carry: Floats, value: Floats, work: Floats,
+) -> None:  # fmt: skip
     """Play actions at their chances (cumulated), and keep how often each was played and its summed values exactly."""
-    size = truth.size
-    value, carry, work = np.empty(1), np.zeros(plays.size), np.empty(3 * size + 1)
     for round_ in range(count):
         action, dice = 0, uniform(7, 0, round_, ACTIONS, 0)
         while chances[action] < dice:
             action += 1
         value[0] = normal(7, 0, round_, OUTCOME, 0)
-        for i in range(size):
+        for i in range(truth.size):
             value[0] += actions[action, i] * truth[i]
-        absorb(ridge, actions[action], value, work)
+        learn_ridge(part, actions[action], ELSEWHERE, 1.0, False, value, config, memory, work)
         plays[action] += 1.0
         # Kahan's sum: a plain one is off by 1e-11 of its size after a million terms, more than the recursion is.
         term = value[0] - carry[action]
@@ -103,36 +75,36 @@ def almost_one_ray(random: np.random.Generator) -> Habit:
 class Million(NamedTuple):
     """What a million updates ended with, and what one solve in extended precision says."""
 
-    view: View
+    seen: Looked
     tally: Floats
-    widths: Floats
+    halves: Floats
     estimates: Floats
     log_det: float
 
 
 def million(habit: Habit) -> Million:
     random = np.random.default_rng(3)
-    actions, chances, ridge_size = habit
+    actions, chances, ridge = habit
     truth, probes = unit_rows(random, 1, 10)[0], np.vstack([actions, unit_rows(random, 30, 10)])
-    ridge, plays, sums = fresh(10, 1, ridge_size), np.zeros(len(actions)), np.zeros(len(actions))
-    play(ridge, actions, np.cumsum(chances) / np.sum(chances) + 1e-12, truth, MILLION, plays, sums)
-    seen = looked(probes, alone(ridge, Anchor(NOTHING, 0.0, np.zeros(1), NOTHING), belief_of_one()))
+    model, count = begun(model_at(np.zeros(10), None, None, 1, ridge)), len(actions)
+    plays, sums, carry, value, work = np.zeros(count), np.zeros(count), np.zeros(count), np.empty(1), np.empty(31)
+    odds = np.cumsum(chances) / np.sum(chances) + 1e-12
+    play(model.part, model.settings, model.memory, actions, odds, truth, MILLION, plays, sums, carry, value, work)
 
     exact = actions.astype(np.longdouble)
-    gram = ridge_size * np.eye(10, dtype=np.longdouble) + (exact.T * plays) @ exact
+    gram = ridge * np.eye(10, dtype=np.longdouble) + (exact.T * plays) @ exact
     widths = np.sqrt(np.sum(probes * solved(gram, probes.T).T, axis=1)).astype(float)
     estimates = (probes @ solved(gram, exact.T @ sums)).astype(float)
-    log_det = np.linalg.slogdet(gram.astype(float) / ridge_size)[1]
-    return Million(seen.view, ridge.tally, widths, estimates, float(log_det))
+    log_det = float(np.linalg.slogdet(gram.astype(float) / ridge)[1])
+    beta = np.sqrt(0.3**2 * (log_det + 2.0 * np.log(1.0 / 0.05)) + ridge * 2.0**2)  # what `model_at` assumes
+    return Million(looked(model, probes), model.tables.tally, beta * widths, estimates, log_det)
 
 
 def check_million(end: Million, digits: float) -> None:
-    np.testing.assert_allclose(end.view.widths, end.widths, rtol=digits, atol=0.0)
-    np.testing.assert_allclose(
-        end.view.estimates[0], end.estimates, rtol=0.0, atol=digits * np.abs(end.estimates).max()
-    )
-    assert end.tally[0] == pytest.approx(end.log_det, rel=digits)
-    assert end.tally[1] == MILLION
+    np.testing.assert_allclose(end.seen.halves[0], end.halves, rtol=digits, atol=0.0)
+    np.testing.assert_allclose(end.seen.centres[0], end.estimates, rtol=0.0, atol=digits * np.abs(end.estimates).max())
+    assert end.tally[LOG_DET] == pytest.approx(end.log_det, rel=digits)
+    assert end.tally[TAKEN] == MILLION
 
 
 @pytest.mark.compiled
@@ -152,11 +124,7 @@ def test_a_million_uneven_updates_keep_nine_digits_of_the_widths(
     habit: Callable[[np.random.Generator], Habit],
 ) -> None:
     end = million(habit(np.random.default_rng(1)))
-    np.testing.assert_allclose(end.view.widths, end.widths, rtol=1e-9, atol=0.0)
-
-
-def belief_of_one() -> Belief:
-    return Belief(MIXTURE, 1.0, 1.0, np.ones(1), np.ones(1), np.ones(1))
+    np.testing.assert_allclose(end.seen.halves[0], end.halves, rtol=1e-9, atol=0.0)
 
 
 # One look
@@ -183,16 +151,37 @@ def study(random: np.random.Generator, baseline: str, d: int, rounds: int, ridge
     return Study(safe, [None if free else float(value) for value in at_safe], model, actions, values)
 
 
-def learned(data: Study) -> Regression:
-    """Return the regression of all signals after the study, in a memory of the policy's form."""
-    flags = data.model.flags(directional=False, inflated=True, offers_safe=True)
-    numbers = np.concatenate([data.model.numbers(), np.zeros(2 + 3 * (len(data.model.names) - 1))])
-    memory = np.full(memory_size(named_shape(flags), 0), np.nan)
-    start_memory(flags, numbers, memory)
-    work = np.empty(work_size(data.safe.size, 3, 0))
-    for action, values in zip(data.actions, data.values, strict=True):
-        learn_from(action, ELSEWHERE, 1.0, values, flags, numbers, memory, work)
-    return named(named_mind)(flags, numbers, memory).reward
+def learned(data: Study) -> Alone:
+    """Return the regression of all signals after the study."""
+    model = begun(data.model)
+    teach(model, data.actions, data.values)
+    return model
+
+
+def expected(data: Study, features: Floats, kind: str = "mixture") -> Looked:
+    """Return what the textbook says of actions, and of the safe one."""
+    found: list[list[Floats]] = [[], [], [], [], []]
+    for k, value in enumerate(data.known):
+        fit = fitted(data.safe, value, data.model.ridge, data.actions, data.values[:, k])
+        along = 0.0 if value is None or kind == "paper" or not data.safe.any() else value / np.linalg.norm(data.safe)
+        bound = np.sqrt(2.0**2 - along**2)
+        beta = radius_of(kind, fit, 0.3, bound, data.model.ridge, 0.05, reach=float(len(data.actions)))
+        found[0].append(fit.estimates(features))
+        found[1].append(beta * fit.widths(features))
+        found[2].append(beta**2 * fit.crosses(features, data.safe))
+        found[3].append(fit.estimates(data.safe))
+        found[4].append(np.array(beta * float(fit.widths(data.safe)) if value is None else 0.0))
+    return Looked(*(np.array(rows) for rows in found))
+
+
+def check_look(data: Study, features: Floats, kind: str = "mixture") -> None:
+    seen, told = looked(learned(data), features), expected(data, features, kind)
+    np.testing.assert_allclose(seen.halves, told.halves, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(seen.centres, told.centres, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(seen.safe_centres, told.safe_centres, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(seen.safe_halves, told.safe_halves, rtol=1e-9, atol=0.0)
+    if data.known[0] is None:
+        np.testing.assert_allclose(seen.crosses, told.crosses, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
@@ -200,67 +189,49 @@ def learned(data: Study) -> Regression:
 def test_a_look_is_the_textbook(baseline: str, d: int) -> None:
     random = np.random.default_rng([d, BASELINES.index(baseline)])
     data = study(random, baseline, d, rounds=4 * d)
-    model = learned(data)
-    fits = [fitted(data.safe, data.known[k], 0.7, data.actions, data.values[:, k]) for k in range(3)]
     for count in COUNTS:
-        features = random.normal(size=(count, d))
-        view, start_width = looked(features, model)
-        np.testing.assert_allclose(view.widths, fits[0].widths(features), rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(view.estimates, [fit.estimates(features) for fit in fits], rtol=1e-9, atol=1e-11)
-        np.testing.assert_allclose(view.start, [fit.estimates(data.safe) for fit in fits], rtol=1e-9, atol=1e-12)
-        assert start_width == pytest.approx(float(fits[0].widths(data.safe)) if baseline == "free" else 0.0, rel=1e-9)
-        if baseline == "free":
-            np.testing.assert_allclose(view.crosses, fits[0].crosses(features, data.safe), rtol=1e-9, atol=1e-12)
+        check_look(data, random.normal(size=(count, d)))
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("kind", ["mixture", "logdet", "paper"])
-def test_the_radii_of_a_look_are_the_textbook(baseline: str, kind: str) -> None:
+def test_a_look_by_every_radius_is_the_textbook(baseline: str, kind: str) -> None:
     data = study(np.random.default_rng(5), baseline, 4, rounds=20)
-    safe, known = data.safe, data.known
-    model = model_at(safe, known[0], None if known[0] is None else np.array(known[1:]), 3, 0.7, kind)
-    view, _ = looked(np.eye(4), learned(data._replace(model=model)))
-    for k in range(3):
-        fit = fitted(safe, known[k], 0.7, data.actions, data.values[:, k])
-        along = 0.0 if known[k] is None or kind == "paper" or not safe.any() else known[k] / np.linalg.norm(safe)
-        bound = np.sqrt(2.0**2 - along**2)
-        assert view.radii[k] == pytest.approx(radius_of(kind, fit, 0.3, bound, 0.7, 0.05, reach=20.0), rel=1e-9)
+    known = data.known
+    model = model_at(data.safe, known[0], None if known[0] is None else np.array(known[1:]), 3, 0.7, kind)
+    check_look(data._replace(model=model), np.eye(4), kind)
 
 
 @pytest.mark.parametrize("baseline", ["origin", "anchored"])
 def test_what_is_known_at_the_safe_action_is_exact(baseline: str) -> None:
     data = study(np.random.default_rng(11), baseline, 5, rounds=200)
-    view, start_width = looked(data.safe[np.newaxis], learned(data))
-    assert start_width == 0.0
-    assert view.start.tolist() == data.known
-    np.testing.assert_allclose(view.estimates[:, 0], data.known, rtol=1e-13, atol=1e-15)
-    assert view.widths[0] < 1e-14
+    seen = looked(learned(data), data.safe[np.newaxis])
+    assert seen.safe_halves.tolist() == [0.0] * 3
+    assert seen.safe_centres.tolist() == data.known
+    np.testing.assert_allclose(seen.centres[:, 0], data.known, rtol=1e-13, atol=1e-15)
+    assert seen.halves.max() < 1e-13
 
 
 def test_playing_the_safe_action_teaches_nothing_new_of_what_is_known_there() -> None:
     data = study(np.random.default_rng(12), "anchored", 5, rounds=30)
     model = learned(data)
-    ridge = model.ridge
-    root, fits, log_det = ridge.root.copy(), ridge.fits.copy(), ridge.tally[0]
-    for _ in range(1000):
-        learn(model, data.safe, ELSEWHERE, 1.0, False, np.array([9.0, -9.0, 9.0]), np.empty(3 * 5 + 3))
-    np.testing.assert_allclose(ridge.root, root, rtol=0.0, atol=1e-14)
-    np.testing.assert_allclose(ridge.fits, fits, rtol=0.0, atol=1e-11)
-    assert ridge.tally[0] == pytest.approx(log_det, abs=1e-12)
+    before = model.tables.own.copy(), float(model.tables.tally[LOG_DET])
+    teach(model, np.tile(data.safe, (1000, 1)), np.tile([9.0, -9.0, 9.0], (1000, 1)))
+    np.testing.assert_allclose(model.tables.own, before[0], rtol=0.0, atol=1e-11)
+    assert model.tables.tally[LOG_DET] == pytest.approx(before[1], abs=1e-12)
 
 
 def test_only_the_lower_triangle_is_read() -> None:
     data = study(np.random.default_rng(13), "free", 7, rounds=30)
     model = learned(data)
-    ridge, torn = model.ridge, model.ridge.root.copy()
-    torn[np.triu_indices(7, 1)] = np.nan
-    whole = looked(data.actions, model)
-    half = looked(data.actions, model._replace(ridge=ridge._replace(root=torn)))
-    np.testing.assert_array_equal(half.view.widths, whole.view.widths)
-    np.testing.assert_array_equal(half.view.crosses, whole.view.crosses)
-    image, product = np.empty(7), np.empty(7)
-    assert multiply(torn, data.safe, image, product) == multiply(ridge.root, data.safe, image, product)
-    assert np.isfinite(product).all()
+    torn = model._replace(memory=model.memory.copy())
+    torn.tables.own[np.triu_indices(7, 1)] = np.nan
+    for whole, half in zip(looked(model, data.actions), looked(torn, data.actions), strict=True):
+        np.testing.assert_array_equal(half, whole)
+    image = np.empty((2, 7))
+    fill_image(model.tables.own, data.safe, image[0])
+    fill_image(torn.tables.own, data.safe, image[1])
+    np.testing.assert_array_equal(image[1], image[0])
 
 
 # Knowing the safe action's value
@@ -271,15 +242,24 @@ def test_only_the_lower_triangle_is_read() -> None:
 def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, rounds: int, ridge: float) -> None:
     random = np.random.default_rng(seed)
     data = study(random, "anchored", d, rounds, ridge)
-    ignorant = model_at(data.safe, None, None, 3, ridge)
+    free = data._replace(model=model_at(data.safe, None, None, 3, ridge))
     probes = random.normal(size=(20, d))
-    across = looked(probes, learned(data)).view.widths
-    full = looked(probes, learned(data._replace(model=ignorant)))
-    assert (across <= full.view.widths * (1.0 + 1e-9)).all()
+    known, full = learned(data), learned(free)
+    across, wide = looked(known, probes), looked(full, probes)
+    assert (across.halves <= wide.halves * (1.0 + 1e-9)).all()
     # ‖x⊥‖ in (Σ⊥)⁺ is the least of ‖x − s e₀‖ in Σ⁻¹ over s: by the kernel's own products, and by least squares.
-    least = np.sqrt(np.maximum(full.view.widths**2 - (full.view.crosses / full.start_width) ** 2, 0.0))
-    np.testing.assert_allclose(across, least, rtol=1e-5, atol=1e-7 * full.view.widths.max())
+    widths = [halves.halves[0] / reach(model) for halves, model in ((across, known), (wide, full))]
+    crosses, start = wide.crosses[0] / reach(full) ** 2, wide.safe_halves[0] / reach(full)
+    least = np.sqrt(np.maximum(widths[1] ** 2 - (crosses / start) ** 2, 0.0))
+    np.testing.assert_allclose(widths[0], least, rtol=1e-5, atol=1e-7 * widths[1].max())
     factor = np.linalg.cholesky(ridge * np.eye(d) + data.actions.T @ data.actions)
     white, direction = np.linalg.solve(factor, probes.T), np.linalg.solve(factor, data.safe[:, np.newaxis])
     residual = white - direction @ np.linalg.lstsq(direction, white)[0]
-    np.testing.assert_allclose(across, np.linalg.norm(residual, axis=0), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(widths[0], np.linalg.norm(residual, axis=0), rtol=1e-8, atol=1e-10)
+
+
+def reach(model: Alone) -> float:
+    """Return β of the reward, by the formula from what was declared and the log-determinant."""
+    declared, ridge = TOLD(model.part, model.settings), model.settings[model.part.settings]
+    spread = model.tables.tally[LOG_DET] + 2.0 * declared.confidence[0]
+    return float(np.sqrt(declared.noise[0] ** 2 * spread + ridge * declared.bound[0] ** 2))

@@ -1,41 +1,30 @@
 """What a linear model hands to the kernels: a reflection, the bounds that remain, and a refusal where none is valid."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stagewise.kernels.linear import memory_size, named_mind
-from stagewise.kernels.ridge import Anchor, place
-from stagewise.kernels.shape import named_shape
+from tests.kernels.alone import begun
 from tests.kernels.textbook import model_at
 
-from stagewise.kernels.compile import named
+from stagewise.kernels.signals.ridge import place
 from stagewise.problem.errors import InvalidProblem
 
 coordinates = st.floats(-3.0, 3.0, allow_subnormal=False)
 AXES = [[0.0, 0.0, 2.0], [0.0, 0.0, -2.0], [1.0, 0.0, 0.0], [0.0, -0.0, 1e-100], [1e150, 0.0, 1e150]]
 
 
-def anchor_at(safe: np.ndarray) -> Anchor:
-    model = model_at(safe, 0.0, np.zeros(1), 2)
-    flags = model.flags(directional=False, inflated=True, offers_safe=True)
-    memory = np.zeros(memory_size(named_shape(flags), 0))
-    return named(named_mind)(flags, np.concatenate([model.numbers(), np.zeros(5)]), memory).reward.anchor
-
-
 def check_reflection(safe: np.ndarray) -> None:
     """The rows of H are orthonormal, the last of them is ±e₀, and a share is <x, x₀>/‖x₀‖²."""
-    d, size, anchor = safe.size, np.linalg.norm(safe), anchor_at(safe)
+    d, size, model = safe.size, np.linalg.norm(safe), begun(model_at(safe, 0.0, np.zeros(1), 2))
     placed, shares = np.empty((d, d - 1)), np.empty(d)
     for i, axis in enumerate(np.eye(d)):
-        shares[i] = place(axis, anchor, placed[i])
+        shares[i] = place(model.part, model.settings, axis, placed[i])
     np.testing.assert_allclose(shares * size, safe / size, rtol=0.0, atol=1e-14)
     whole = np.column_stack([placed, shares * size])
     np.testing.assert_allclose(whole.T @ whole, np.eye(d), rtol=0.0, atol=1e-14)
     lost = np.empty(d - 1)
-    assert place(safe, anchor, lost) == pytest.approx(1.0, abs=1e-14)
+    assert place(model.part, model.settings, safe, lost) == pytest.approx(1.0, abs=1e-14)
     assert np.abs(lost).max(initial=0.0) <= 1e-15 * size
 
 
@@ -85,7 +74,7 @@ def test_a_value_at_the_safe_action_beyond_the_bound_is_refused(radius: str) -> 
 def test_the_papers_radius_is_refused_below_two_dimensions(safe, reward, costs, whose: str) -> None:
     model = model_at(np.array(safe), reward, None if costs is None else np.array(costs), 2, radius="paper")
     with pytest.raises(InvalidProblem, match=f"{whose}unknown.*two dimensions or more"):
-        model.flags(directional=False, inflated=True, offers_safe=True)
+        list(model.parts())
 
 
 @pytest.mark.parametrize(
@@ -93,5 +82,5 @@ def test_the_papers_radius_is_refused_below_two_dimensions(safe, reward, costs, 
 )
 def test_the_papers_radius_is_accepted_from_two_dimensions_on(safe: list[float], known: bool) -> None:
     model = model_at(np.array(safe), 0.0 if known else None, np.zeros(1) if known else None, 2, radius="paper")
-    assert model.flags(directional=False, inflated=True, offers_safe=True)[0] == len(safe)
-    assert math.isfinite(model.numbers().sum())
+    (part,) = model.parts()
+    assert np.isfinite(part.numbers).all()

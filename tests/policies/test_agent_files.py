@@ -98,12 +98,12 @@ LACKS, REFUSED = "lacks something or holds it in another form", "holds settings 
 NO_FIT = "holds a memory that does not fit its policy"
 
 SPOILED: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {
-    "newer version": (put("version", 3), ["version 3", "reads version 2"]),
-    "older version": (put("version", 1), ["version 1", "reads version 2", "learn_log"]),
-    "no version": (without("version"), ["version None", "reads version 2"]),
-    "version as text": (put("version", "1"), ["version '1'", "reads version 2"]),
-    "version as a truth": (put("version", True), ["version True", "reads version 2"]),
-    "version in a list": (put("version", [1]), ["version [1]", "reads version 2"]),
+    "newer version": (put("version", 4), ["version 4", "reads version 3"]),
+    "older version": (put("version", 2), ["version 2", "reads version 3", "learn_log"]),
+    "no version": (without("version"), ["version None", "reads version 3"]),
+    "version as text": (put("version", "1"), ["version '1'", "reads version 3"]),
+    "version as a truth": (put("version", True), ["version True", "reads version 3"]),
+    "version in a list": (put("version", [1]), ["version [1]", "reads version 3"]),
     "other format": (put("format", "pickle"), ["not a saved agent", "stagewise-agent"]),
     "no format": (without("format"), ["not a saved agent", "stagewise-agent"]),
     "a list": (lambda content: [content], ["not a saved agent"]),
@@ -258,8 +258,8 @@ def test_limits_that_changed_places_are_noticed(tmp_path: Path) -> None:
     [
         "[" * 100_000,
         '{"a":' * 100_000,
-        '{"format": "stagewise-agent", "version": 2, "policy": ' + "[" * 900 + "]" * 900 + "}",
-        '{"format": "stagewise-agent", "version": 2, "policy": ' + '{"mapping": {"a": ' * 450 + "1" + "}}" * 450 + "}",
+        '{"format": "stagewise-agent", "version": 3, "policy": ' + "[" * 900 + "]" * 900 + "}",
+        '{"format": "stagewise-agent", "version": 3, "policy": ' + '{"mapping": {"a": ' * 450 + "1" + "}}" * 450 + "}",
     ],
     ids=["lists", "mappings", "in its place", "mappings in their place"],
 )
@@ -455,8 +455,8 @@ def test_whatever_a_policy_takes_can_be_saved(policy: Any, tmp_path: Path) -> No
     assert np.array_equal(loaded.policy.thresholds.values, policy.thresholds.values)
     assert np.array_equal(loaded.policy.thresholds.signs, policy.thresholds.signs)
     if not isinstance(policy, AlwaysSafe):
-        assert np.array_equal(loaded.policy.numbers, policy.numbers)
-        assert np.array_equal(loaded.policy.flags, policy.flags)
+        assert np.array_equal(loaded.policy.settings, policy.settings)
+        assert np.array_equal(loaded.policy.layout, policy.layout)
 
 
 def test_a_saved_agent_keeps_the_limits_it_decided_under(tmp_path: Path) -> None:
@@ -467,4 +467,4 @@ def test_a_saved_agent_keeps_the_limits_it_decided_under(tmp_path: Path) -> None
     Agent(policy).save(tmp_path / "agent.json")
     loaded = Agent.load(tmp_path / "agent.json").policy
     assert loaded.thresholds.values.tolist() == [0.5]
-    assert np.array_equal(loaded.numbers, policy.numbers)
+    assert np.array_equal(loaded.settings, policy.settings)

@@ -13,6 +13,7 @@ from tests.kernels.highs import Program, best_value, quiet_solver
 from tests.policies.linear_instances import KNOWN, UNKNOWN, Case, Instance, random_instance
 
 import stagewise as sw
+from stagewise.kernels.bounds import COSTS, HOPED
 from stagewise.kernels.compile import Floats
 from stagewise.rules import kept_solver
 
@@ -341,6 +342,7 @@ def test_the_linear_program_is_what_it_was() -> None:
     assert np.count_nonzero(decision.probabilities) <= 2
     belief = trained(method="socp")[0].decide(state, table)
     assert belief.hoped >= decision.hoped
-    odds = decision.table.args[1].odds
-    program = Program(odds.hoped, odds.dearest.copy(), 0.0, np.zeros(1), np.array([0.2]))
+    rule = decision.table.args[0].room.rule
+    costs = rule[COSTS : COSTS + 1, :-1].copy()
+    program = Program(rule[HOPED, :-1], costs, 0.0, np.zeros(1), np.array([0.2]))
     assert decision.hoped == pytest.approx(best_value(quiet_solver(), program), rel=1e-9)

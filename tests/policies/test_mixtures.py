@@ -4,23 +4,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stagewise.kernels.blend import Odds
 from tests.kernels.highs import Program, best_value, quiet_solver
 
 import stagewise as sw
-
-
-def odds_of(decision: sw.Decision) -> Odds:
-    """Return the bounds that the decision was made on."""
-    return decision.table.args[1].odds
+from stagewise.kernels.bounds import COSTS, HOPED
 
 
 def check(decision: sw.Decision) -> None:
-    odds, m = odds_of(decision), decision.thresholds.size
-    listed = np.flatnonzero(np.isfinite(odds.hoped))
+    """Hold it against HiGHS, on the bounds that it was made on."""
+    rule, m = decision.table.args[0].room.rule, decision.thresholds.size
+    hoped, dearest = rule[HOPED], rule[COSTS : COSTS + m]
+    listed = np.flatnonzero(np.isfinite(hoped[:-1]))
     limits = decision.thresholds * (1.0 - 1e-14)
-    costs, safe = np.ascontiguousarray(odds.dearest[:, listed]), float(odds.safe_hoped[0])
-    best = best_value(quiet_solver(), Program(odds.hoped[listed], costs, safe, odds.safe_dearest.copy(), limits))
+    costs, safe = np.ascontiguousarray(dearest[:, listed]), float(hoped[-1])
+    best = best_value(quiet_solver(), Program(hoped[listed], costs, safe, dearest[:, -1].copy(), limits))
     assert decision.hoped == pytest.approx(best, rel=2e-9)
     assert np.count_nonzero(decision.probabilities) <= m + 1
     assert (decision.dearest <= decision.thresholds).all()

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stagewise.kernels.linear import named_mind
-from stagewise.kernels.watch import SQUARES
 
 import stagewise as sw
 from stagewise.kernels.compile import named
+from stagewise.kernels.layout import PARTS, part_of
+from stagewise.kernels.signals.ridge import SQUARES, tables_of
 
 ZERO = sw.SafeAction(features=[0.0, 0.0])
 OFF = sw.SafeAction(features=[0.4, 0.3], reward=0.1, cost=0.1)
@@ -143,7 +143,6 @@ def test_the_running_sum_is_the_least_regularised_sum_of_squares(safe: sw.SafeAc
     policy = sw.LCLUCB(safe_action=safe, threshold=0.5, noise=0.1, ridge=ridge)
     agent = sw.Agent(policy)
     agent.learn_log(actions, np.zeros(50), costs)
-    mind = named(named_mind)(policy.flags, policy.numbers, agent.state.memory)
     learned, rest = actions, costs
     if safe is OFF:
         unit = OFF.features / np.linalg.norm(OFF.features)
@@ -151,8 +150,10 @@ def test_the_running_sum_is_the_least_regularised_sum_of_squares(safe: sw.SafeAc
         learned = actions @ np.array([-unit[1], unit[0]])[:, np.newaxis]
     weights = np.linalg.solve(ridge * np.eye(learned.shape[1]) + learned.T @ learned, learned.T @ rest)
     least = np.sum((rest - learned @ weights) ** 2) + ridge * weights @ weights
-    tally = mind.costs.ridge.tally
-    assert tally[SQUARES + mind.costs.belief.noise.size - 1] == pytest.approx(least, rel=1e-12)
+    memory = agent.state.memory
+    part = named(part_of)(policy.layout, memory, policy.layout[PARTS] - 1)
+    squares = named(tables_of)(part, memory).tally[SQUARES : SQUARES + part.signals]
+    assert squares[-1] == pytest.approx(least, rel=1e-12)
 
 
 # The declared bound on mean costs

@@ -3,15 +3,14 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from stagewise.kernels.blend import odds_size
-from stagewise.kernels.sight import sheet_size
-from tests.statistics import loops
+from tests.statistics.loops import loop_for
 
-from stagewise import OPB, OPLB, SafeAction, SafeLTS
-from stagewise.kernels import linear
+from stagewise import OPB, SafeAction
+from stagewise.kernels.answer import answer_size
+from stagewise.kernels.bounds import room_size
 from stagewise.kernels.compile import Floats
-from stagewise.policies.safe_lts import INFLATIONS
-from stagewise.problem.actions import ALL
+from stagewise.kernels.signals.look import look_size
+from stagewise.problem.action_set import ALL
 
 SEED = 20260803
 DELTA = 0.05
@@ -99,30 +98,25 @@ def run_linear(
 ) -> Result:
     """Play a linear policy; `declared` is the noise it is told as a share of the true one."""
     told = {"noise": declared * world.noise, "watch": declared == 1.0, **settings}  # the watch would save the others
-    policy = linear_policy(kind, world, known, **told)
-    (count, d), m = world.features.shape, world.thresholds.size
-    memory, scratch = policy.start().memory, np.empty(2 + 2 * m)
-    sheet, work = np.empty(sheet_size(d, m, count)), np.empty(linear.work_size(d, m, 0))
-    shared = (policy.flags, policy.numbers, memory, sheet, work)
-    if kind is not OPLB:
-        inflation = INFLATIONS[policy.inflation] if kind is SafeLTS else loops.UNSAMPLED
-        seen = (world.features, world.truth, world.noise, world.thresholds)
-        return Result(*loops.run_rays(*seen, *shared, scratch, ALL, inflation, SEED, run, rounds))
-    costs, safe_costs = world.truth[1:] @ world.features.T, world.truth[1:] @ world.safe
-    seen = (world.features, world.truth, world.noise, world.thresholds, costs, safe_costs)
-    flat, support = np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64)
-    return Result(*loops.run_mixtures(*seen, *shared, flat, support, scratch, ALL, SEED, run, rounds))
+    truths = world.truth @ np.vstack([world.features, world.safe]).T
+    return played(linear_policy(kind, world, known, **told), world.features, world, truths, world.noise, run, rounds)
 
 
 def run_arms(world: ArmWorld, run: int, rounds: int, known: bool, **settings: Any) -> Result:
     """Play OPB."""
-    m, count = world.thresholds.size, world.truth.shape[1]
-    policy = arm_policy(world, known, **settings)
-    memory, scratch = policy.start().memory, np.empty(3 + 4 * m)
-    flat, support = np.empty(odds_size(m, count)), np.empty(m + 2, dtype=np.int64)
-    seen = (world.truth, world.thresholds, world.safe)
-    shared = (policy.flags, policy.numbers, memory, flat, support, scratch, ALL)
-    return Result(*loops.run_arms(*seen, *shared, SEED, run, rounds))
+    truths, nothing = np.column_stack([world.truth, world.truth[:, world.safe]]), np.zeros(len(world.truth))
+    features = np.zeros((world.truth.shape[1], 0))
+    return played(arm_policy(world, known, **settings), features, world, truths, nothing, run, rounds)
+
+
+def played(policy: Any, features: Floats, world: Any, truths: Floats, noise: Floats, run: int, rounds: int) -> Result:
+    """Play a policy; the truths (1 + m, K + 1) are the means of every candidate and, last, of the safe action."""
+    (count, d), m = features.shape, world.thresholds.size
+    answer, scratch = np.empty(answer_size(m, d)), np.empty(room_size(m, count) + look_size(d, count))
+    work, means, values = np.empty(3 * d + m + 1), np.empty(1 + m), np.empty(1 + m)
+    own = (policy.start().memory, answer, scratch, work, means, values)
+    truth = (world.truth, truths, noise, world.thresholds)
+    return Result(*loop_for(policy.form)(features, ALL, *policy.arrays(d), *own, *truth, SEED, run, rounds))
 
 
 def known_safe(place: Any, values: Floats, known: bool) -> SafeAction:

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
-from stagewise.kernels.watch import farthest, least_noise
 
 import stagewise as sw
+from stagewise.kernels.rules.promise import ALARM
+from stagewise.kernels.signals.watch import farthest, least_noise
 
 pytestmark = pytest.mark.compiled
 
@@ -51,7 +52,7 @@ def test_what_is_false_is_contradicted_and_the_count_can_fail() -> None:
 
 def stopped(policy: Any, level: float, run: int, noise: float) -> bool:
     """Say whether a policy in a world with this noise is ever stopped by a test at this level."""
-    policy.numbers[-3 * policy.thresholds.values.size - 3] = math.log(1.0 / level)
+    policy.settings[ALARM] = math.log(1.0 / level)
     world = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=noise)
     agent = sw.Agent(policy, seed=run)
     for t in range(60):

@@ -23,17 +23,14 @@ def reproduce(
     jobs: Annotated[int, typer.Option(help="Processes; 0: one a core.")] = 0,
 ) -> None:
     """Run the paper's experiments, check its claims and write a report. Fails if a claim that must hold does not."""
-    from stagewise.cli.main import fail
-    from stagewise.problem.errors import StagewiseError
+    from stagewise.cli.main import in_a_sentence
     from stagewise_reproduction import run
     from stagewise_reproduction.catalogue import CATALOGUE
     from stagewise_reproduction.claim import FAILS
     from stagewise_reproduction.report import shown
 
-    try:
+    with in_a_sentence():
         claims = run.reproduce(names or list(CATALOGUE), preset.split(","), size, out, jobs)
-    except (StagewiseError, OSError) as error:
-        raise fail(error) from None
     for claim in claims:
         typer.echo(f"{claim.verdict:>19}  {claim.experiment}: {claim.name}: {shown(claim.value)} ({claim.criterion})")
     lost = sum(claim.verdict == FAILS for claim in claims)

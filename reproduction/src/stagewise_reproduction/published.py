@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.trace import Trace
 from stagewise.policies.lclucb import LCLUCB

@@ -17,6 +17,18 @@ def answer_size(m: int, d: int) -> int:
     return FIRST_COST + m + 2 * (m + 2) + d
 
 
+@kernel
+def costs_in(answer: Floats, m: int) -> Floats:
+    """Return the pessimistic costs (m,)."""
+    return answer[FIRST_COST : FIRST_COST + m]
+
+
+@kernel
+def action_in(answer: Floats, d: int) -> Floats:
+    """Return what is played (d,)."""
+    return answer[answer.size - d :]
+
+
 class Written(NamedTuple):
     """The longer parts of an answer."""
 

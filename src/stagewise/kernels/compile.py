@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from stagewise.kernels import kept
 from stagewise.kernels.linked import linking
-import os
 from stagewise.kernels.machine_code import MachineCode
 
 Floats = npt.NDArray[np.float64]
@@ -39,7 +38,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     plain: Any = function
     compiled: Any = numba.njit(function, **_OPTIONS)
     if compiled is not function:
-        if os.environ.get("LINK","1")=="1": linking(function, compiled, _OPTIONS)
+        linking(function, compiled, _OPTIONS)
         if Path(plain.__code__.co_filename) in _SOURCES:
             compiled._cache = MachineCode(plain, _FOLDER)
     typed: Callable[P, R] = compiled

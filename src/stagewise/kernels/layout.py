@@ -28,7 +28,7 @@ class Part(NamedTuple):
 
     kind: int  # RIDGE, ARMS or SPACE
     first: int  # its first signal: 0 is the reward, 1 the first cost
-    count: int  # k, how many signals it has
+    signals: int  # k, how many it has
     size: int  # n: learned coordinates, arms, or room for basis points
     radius: int  # which (see `signals.radius`, `signals.arms`)
     anchored: int  # 1: the values at the safe action are known
@@ -125,6 +125,28 @@ def safe_action(layout: Ints, settings: Floats) -> Safe:
     """Return the safe action."""
     at = FIRST_TERM + 3 * layout[LIMITS]
     return Safe(settings[at : at + layout[FEATURES]])
+
+
+@kernel
+def is_set_out(layout: Ints, memory: Floats) -> bool:
+    """Say whether every part of a memory begins where it would be written."""
+    place = FIRST_PLACE + layout[PARTS]
+    for which in range(layout[PARTS]):
+        if memory[FIRST_PLACE + which] != place:
+            return False
+        place += part_size(layout, which, int(memory[FOLLOWED]), int(memory[ROOM]))
+    return True
+
+
+@kernel
+def most_learned(layout: Ints, memory: Floats) -> int:
+    """Return the largest number of coordinates that a part learns; arms have none."""
+    largest = 0
+    for which in range(layout[PARTS]):
+        at = FIRST_PART + FIELDS * which
+        if layout[at] != ARMS:
+            largest = max(largest, int(memory[ROOM]) if layout[at] == SPACE else int(layout[at + 3]))
+    return largest
 
 
 class Known(NamedTuple):

@@ -48,8 +48,7 @@ class FunctionsModel:
     def named(self, memory: Floats) -> Kept:
         """Name the memory: rounds | losses | corrections | plausible | distances | at the safe action."""
         count, end = sum(self.sizes), memory.size - 1 - len(self.sizes)
-        losses, corrections, plausible = memory[1 : 1 + 3 * count].reshape(3, count)
-        return Kept(memory[:1], losses, corrections, plausible, memory[1 + 3 * count : end], memory[end:])
+        return Kept(*np.split(memory, [1, 1 + count, 1 + 2 * count, 1 + 3 * count, end]))
 
     def least_losses(self, memory: Floats) -> Floats:
         """Return the least squared error (1 + m,) of each signal's functions; that of the noise is no less."""

@@ -7,9 +7,9 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import FEATURES, PARTS, part_of
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, tables_of, told
+from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, frame_of, tables_of, told
 
-PART_OF, TABLES, TOLD = named(part_of), named(tables_of), named(told)
+PART_OF, TABLES, TOLD, FRAME = named(part_of), named(tables_of), named(told), named(frame_of)
 
 
 class Regression(NamedTuple):
@@ -45,15 +45,14 @@ def believed(layout: Ints, settings: Floats, memory: Floats) -> Belief:
 def regression(layout: Ints, settings: Floats, memory: Floats, which: int) -> Regression:
     """Return one part; with z = Z x the coordinates that are learned, e = Zᵀθ̂ + the known share, and W = T Z."""
     part, d = PART_OF(layout, memory, which), int(layout[FEATURES])
-    tables, declared, n, at = TABLES(part, memory), TOLD(part, settings), part.size, part.settings
+    tables, declared, frame, n = TABLES(part, memory), TOLD(part, settings), FRAME(part, settings), part.size
     own, tally = tables.own.reshape(-1, n), tables.tally
     root, fits = np.tril(own[:n]), own[n:]
-    reach = tally[TAKEN] * settings[at + 1] ** 2
+    reach = tally[TAKEN] * frame.action_bound**2
     rows = zip(declared.noise, declared.bound, declared.confidence, strict=True)
-    radii = [radius(part.radius, r, s, settings[at], c, tally[LOG_DET], n, reach) for r, s, c in rows]
+    radii = [radius(part.radius, r, s, frame.ridge, c, tally[LOG_DET], n, reach) for r, s, c in rows]
     if not part.reflected:
         return Regression(fits.copy(), root, np.array(radii))
-    reflector, unit = settings[at + 3 : at + 3 + d], settings[at + 2]
-    reflection = np.eye(d) - 2.0 * np.outer(reflector, reflector)
-    coordinates, share = reflection[:n], reflection[n] * unit
+    reflection = np.eye(d) - 2.0 * np.outer(frame.reflector, frame.reflector)
+    coordinates, share = reflection[:n], reflection[n] * frame.unit
     return Regression(fits @ coordinates + np.outer(declared.known, share), root @ coordinates, np.array(radii))

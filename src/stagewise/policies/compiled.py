@@ -5,7 +5,7 @@ A policy says which models its signals have (`parts`) and which rule chooses (`f
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,18 +13,15 @@ from stagewise.kernels.answer import answer_size
 from stagewise.kernels.bounds import Room, room_in, room_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import (
-    ARMS,
-    FIELDS,
-    FIRST_PART,
     FIRST_PLACE,
     FOLLOWED,
     NEVER,
     PARTS,
     ROOM,
-    SPACE,
+    is_set_out,
     known_actions,
     memory_size,
-    part_size,
+    most_learned,
 )
 from stagewise.kernels.loop.memory import keeping_for
 from stagewise.kernels.loop.round import Form, round_for
@@ -38,7 +35,8 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-ROOM_IN, KNOWN_IN, MEMORY_SIZE, PART_SIZE = named(room_in), named(known_actions), named(memory_size), named(part_size)
+ROOM_IN, KNOWN_IN, MEMORY_SIZE, IS_SET_OUT = named(room_in), named(known_actions), named(memory_size), named(is_set_out)
+learned = named(most_learned)
 ANSWER_SIZE = cache(named(answer_size))
 ROOM_SIZE, LOOK_SIZE = cache(named(room_size)), cache(named(look_size))
 
@@ -81,7 +79,7 @@ def starting(form: Form) -> Any:
 class CompiledPolicy(Learning):
     """A policy whose rounds are kernels."""
 
-    form: Form
+    form: ClassVar[Form]
     layout: Ints
     settings: Floats
     thresholds: Thresholds
@@ -190,20 +188,9 @@ class CompiledPolicy(Learning):
         )
 
 
-def learned(layout: Ints, memory: Floats) -> int:
-    """Return the largest number of coordinates that a part learns."""
-    largest = 0
-    for which in range(layout[PARTS]):
-        at = FIRST_PART + FIELDS * which
-        if layout[at] != ARMS:
-            largest = max(largest, int(memory[ROOM]) if layout[at] == SPACE else int(layout[at + 3]))
-    return largest
-
-
 def fitting_memory(memory: Floats, layout: Ints, most_room: int) -> bool:
     """Say whether a memory can belong to a policy with this layout: its head is as it would be written."""
-    parts = int(layout[PARTS])
-    if memory.ndim != 1 or memory.size < FIRST_PLACE + parts:
+    if memory.ndim != 1 or memory.size < FIRST_PLACE + layout[PARTS]:
         return False
     followed, room = memory[FOLLOWED], memory[ROOM]
     if not (NEVER <= followed <= memory.size and 0 <= room <= most_room):  # false for NaN too
@@ -212,7 +199,4 @@ def fitting_memory(memory: Floats, layout: Ints, most_room: int) -> bool:
         return False
     if memory.size != MEMORY_SIZE(layout, int(followed), int(room)):
         return False
-    places = [FIRST_PLACE + parts]
-    for which in range(parts - 1):
-        places.append(places[-1] + PART_SIZE(layout, which, int(followed), int(room)))
-    return bool(np.array_equal(memory[FIRST_PLACE : FIRST_PLACE + parts], places))
+    return bool(IS_SET_OUT(layout, memory))

@@ -5,14 +5,15 @@ from typing import NamedTuple
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import ARMS, HOME, PARTS, SPACE, Part, part_of
 from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of
-from stagewise.kernels.signals.arms import pulled, told_of_arms
-from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, tables_of, told
+from stagewise.kernels.signals.arms import shown_at, told_of_arms
+from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of, tables_of, told
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.problem.thresholds import Thresholds
 
-PART_OF, TABLES, TOLD, PULLED, TOLD_OF_ARMS = map(named, (part_of, tables_of, told, pulled, told_of_arms))
-NEGLECTED = named(neglected_in)
+PART_OF, TABLES, TOLD = named(part_of), named(tables_of), named(told)
+SHOWN, TOLD_OF_ARMS = named(shown_at), named(told_of_arms)
+NEGLECTED, FRAME = named(neglected_in), named(frame_of)
 
 
 class Evidence(NamedTuple):
@@ -34,9 +35,9 @@ def regressed(part: Part, settings: Floats, memory: Floats, signal: int) -> Evid
     """Return what a regression has seen of one of its signals."""
     tally, declared = TABLES(part, memory).tally, TOLD(part, settings)
     neglected = NEGLECTED(part, memory) if part.kind == SPACE else 0.0
-    squares = surely_noise(tally[SQUARES + signal], declared.bound[signal], settings[part.settings], neglected)
+    squares = surely_noise(tally[SQUARES + signal], declared.bound[signal], FRAME(part, settings).ridge, neglected)
     safe_count = float(tally[SAFE_TAKEN])
-    stray = float(tally[SQUARES + part.count + signal]) / max(safe_count, 1.0)
+    stray = float(tally[SQUARES + part.signals + signal]) / max(safe_count, 1.0)
     least = least_noise(squares, tally[TAKEN], settings[ALARM])
     told = float(declared.noise[signal]), least, safe_count, float(declared.known[signal]) + stray
     return Evidence(float(tally[TAKEN]), *told)
@@ -44,12 +45,9 @@ def regressed(part: Part, settings: Floats, memory: Floats, signal: int) -> Evid
 
 def pulls_of(part: Part, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
     """Return what the pulls of arms have shown of one of their signals."""
-    kept, noise = PULLED(part, memory), float(TOLD_OF_ARMS(part, settings).noise[signal])
-    least = least_noise(kept.spread[1 + signal], kept.spread[0], settings[ALARM])
-    home = int(layout[HOME])
-    table = kept.table.reshape(-1, part.size)
-    mean = float(table[1 + 2 * part.count + signal, home])
-    return Evidence(float(kept.spread[0]), noise, least, float(table[0, home]), mean)
+    shown, noise = SHOWN(part, memory, int(layout[HOME]), signal), TOLD_OF_ARMS(part, settings).noise[signal]
+    least = least_noise(shown.squares, shown.pulls, settings[ALARM])
+    return Evidence(float(shown.pulls), float(noise), least, float(shown.at_arm), float(shown.mean))
 
 
 def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats) -> str:
@@ -58,7 +56,7 @@ def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats,
     for which in range(layout[PARTS]):
         part = PART_OF(layout, memory, which)
         signal = 1 + constraint - part.first
-        if 0 <= signal < part.count:
+        if 0 <= signal < part.signals:
             arms = part.kind == ARMS
             seen = (
                 pulls_of(part, layout, settings, memory, signal) if arms else regressed(part, settings, memory, signal)

@@ -8,8 +8,7 @@ import numpy as np
 
 from stagewise.kernels.bounds import CENTRE, HALF, HOPED, REACHES, STEPS
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import FIRST_TERM
-from stagewise.kernels.rules.promise import COST_SCALE, DISPUTED, NOT_FINITE, WARMING, weigh
+from stagewise.kernels.rules.promise import COST_SCALE, DISPUTED, NOT_FINITE, WARMING, terms_of, weigh
 from stagewise.models.regression import Belief, believed
 from stagewise.policies.ceilings import beyond
 from stagewise.policies.compiled import Seen
@@ -25,7 +24,7 @@ from stagewise.rules.climb import ascending, climbed, net
 from stagewise.rules.regions import Region, region
 from stagewise.rules.relaxation import Hope
 
-WEIGH = named(weigh)
+WEIGH, TERMS = named(weigh), named(terms_of)
 TRADES = (0.25, 0.5, 1.0, 2.0, 4.0)  # λ of the first directions θ̂ − λ μ̂
 
 
@@ -120,8 +119,8 @@ def regions_of(policy: LinearPolicy, actions: Convex, forms: Belief, seen: Seen)
     A pessimistic cost is within its limit where its curve is, or where the ceiling keeps it: on the share
     (limit − c₀)/(ceiling − c₀) of every ray. So one region for each such share, and one for the whole set.
     """
-    safe, m, bounds = policy.safe_action.features, policy.thresholds.values.size, seen.room.bounds
-    _, limits, ceilings = policy.settings[FIRST_TERM : FIRST_TERM + 3 * m].reshape(3, m)
+    safe, bounds = policy.safe_action.features, seen.room.bounds
+    _, limits, ceilings = TERMS(policy.layout, policy.settings)
     hope, first, scale = hope_of(policy, forms, seen, limits), bounds[1:, CENTRE, -1], policy.settings[COST_SCALE]
     if policy.optimism == "directional":
         if np.any(bounds[1:, HALF, -1] != 0.0):
@@ -130,7 +129,7 @@ def regions_of(policy: LinearPolicy, actions: Convex, forms: Belief, seen: Seen)
         return
     low = np.minimum(first + scale * bounds[1:, HALF, -1], ceilings)
     rises = ceilings - low
-    shares = np.divide(limits - low, rises, out=np.ones(m), where=rises > limits - low)
+    shares = np.divide(limits - low, rises, out=np.ones(limits.size), where=rises > limits - low)
     for share in np.unique(shares[(shares > 0.0) & (shares < 1.0)]):
         yield region(hope.under(shares < share), actions, safe, float(share))
     yield region(hope.under(shares < 1.0), actions, safe)

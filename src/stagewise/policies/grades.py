@@ -6,8 +6,8 @@ import numpy as np
 
 from stagewise.kernels.bounds import CENTRE, COSTS, HOPED
 from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.layout import FIRST_TERM, LIMITS, known_actions
-from stagewise.kernels.rules.promise import COST_SCALE, weigh
+from stagewise.kernels.layout import LIMITS, known_actions
+from stagewise.kernels.rules.promise import COST_SCALE, terms_of, weigh
 from stagewise.models.regression import Belief, believed
 from stagewise.policies.compiled import Seen
 from stagewise.policies.mixtures import Blend
@@ -15,7 +15,7 @@ from stagewise.rules.branch import best_by_norms
 from stagewise.rules.cone import Columns, best_in_cone, dearest
 from stagewise.rules.norms import Norms, attained
 
-WEIGH, KNOWN = named(weigh), named(known_actions)
+WEIGH, KNOWN, TERMS = named(weigh), named(known_actions), named(terms_of)
 
 
 class Listing(NamedTuple):
@@ -41,7 +41,7 @@ def listing_of(seen: Seen, memory: Floats) -> Listing:
     WEIGH(layout, settings, room.bounds, factors)
     belief = believed(layout, settings, memory)
     places = np.append(np.flatnonzero(seen.eligible) if seen.eligible.size else np.arange(count), count)
-    terms = settings[FIRST_TERM : FIRST_TERM + 3 * m].reshape(3, m)
+    terms = TERMS(layout, settings)
     return Listing(
         places,
         np.vstack([seen.features, KNOWN(layout, settings, memory).safe])[places],
@@ -50,8 +50,8 @@ def listing_of(seen: Seen, memory: Floats) -> Listing:
         room.rule[COSTS : COSTS + m, places],
         room.bounds[0, CENTRE, places],
         belief,
-        terms[1],
-        terms[2],
+        terms.limits,
+        terms.ceilings,
         float(settings[COST_SCALE]),
         float(np.max(factors * belief.cost_radii)),
     )

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import FIRST_COST, HOPE, NEWS, written_in
+from stagewise.kernels.answer import HOPE, NEWS, costs_in, written_in
 from stagewise.kernels.bounds import COSTS, HOPED
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import HOME
+from stagewise.kernels.layout import HOME, LIMITS
 from stagewise.kernels.rules.promise import DRAWN, PREFERRED
 from stagewise.policies.compiled import Seen
 from stagewise.policies.settings import FALLBACKS
@@ -20,7 +20,7 @@ from stagewise.records.explanation import Row, Table
 SAFEST = "drawn from the mixture with the largest hoped reward whose pessimistic costs stay within the thresholds"
 DARING = "drawn from the mixture with the largest hoped reward whose optimistic costs do, which may break a limit"
 
-WRITTEN_IN = named(written_in)
+WRITTEN_IN, COSTS_IN = named(written_in), named(costs_in)
 
 
 class Blend(NamedTuple):
@@ -34,12 +34,12 @@ class Blend(NamedTuple):
 
 def solved_blend(seen: Seen) -> Blend:
     """Return the mixture that stands in a kernel's answer."""
-    answer, m = seen.answer, (seen.answer.size - FIRST_COST - 4 - seen.features.shape[1]) // 3
+    answer = seen.answer
     written, home = WRITTEN_IN(seen.layout, answer), int(seen.layout[HOME])
     probabilities = np.zeros(len(seen.features) + 1)
     for place, share in zip(written.places.tolist(), written.shares.tolist(), strict=True):
         probabilities[home if place < 0 else place] += share
-    return Blend(probabilities, float(answer[HOPE]), answer[FIRST_COST : FIRST_COST + m], 0.0)
+    return Blend(probabilities, float(answer[HOPE]), COSTS_IN(answer, int(seen.layout[LIMITS])), 0.0)
 
 
 def decision_from(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.answer import FIRST_COST, HOPE, NEWS, STEP
+from stagewise.kernels.answer import HOPE, NEWS, STEP, action_in, costs_in
 from stagewise.kernels.bounds import HOPED, STEPS
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import DIRECTIONAL, OFFERS_SAFE, RETURNS, SWITCHES
@@ -20,7 +20,7 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.explanation import Row, Table
 
-PESSIMISTIC, SAFE_COST = named(pessimistic), named(safe_cost)
+PESSIMISTIC, SAFE_COST, COSTS_IN, ACTION_IN = named(pessimistic), named(safe_cost), named(costs_in), named(action_in)
 
 
 def rays_of(actions: Any) -> Listed:
@@ -40,21 +40,20 @@ def own(action: Floats) -> Floats:
 
 def decision_on_rays(seen: Seen, thresholds: Thresholds, round_: int, word: str = "ray") -> Decision:
     """Return the decision that a kernel's answer stands for."""
-    code, answer, m = seen.code, seen.answer, thresholds.values.size
-    told = answer[: FIRST_COST + m].tolist()
+    code, answer = seen.code, seen.answer
     return Decision(
-        own(answer[answer.size - seen.features.shape[1] :]),
+        own(ACTION_IN(answer, seen.features.shape[1])),
         code if code >= 0 else -1,
-        told[STEP],
+        float(answer[STEP]),
         None,
-        told[HOPE],
-        thresholds.in_units(answer[FIRST_COST : FIRST_COST + m]),
+        float(answer[HOPE]),
+        thresholds.in_units(COSTS_IN(answer, thresholds.values.size)),
         thresholds.values,
         None if code >= 0 else FALLBACKS.get(-code),
         round_,
         partial(table, seen, thresholds, word),
         seen.features,
-        told[NEWS] != 0.0,
+        bool(answer[NEWS]),
     )
 
 

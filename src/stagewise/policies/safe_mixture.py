@@ -8,9 +8,8 @@ from stagewise.kernels.answer import NEWS, answer_size
 from stagewise.kernels.bounds import CENTRE, HALF, HOPED, room_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.draw import POLICY, uniform
-from stagewise.kernels.layout import FIRST_TERM
 from stagewise.kernels.rules.mixture import choose_mixture
-from stagewise.kernels.rules.promise import NOT_FINITE, PREFERRED, WARMING, weigh
+from stagewise.kernels.rules.promise import NOT_FINITE, PREFERRED, WARMING, terms_of, weigh
 from stagewise.models.functions import Believed
 from stagewise.policies.compiled import ROOM_IN, Seen
 from stagewise.policies.mixtures import WRITTEN_IN, Blend, decision_from, drawn
@@ -22,7 +21,7 @@ from stagewise.records.draw import Draw
 from stagewise.rules.rows import best_under_rows, dearest_of
 from stagewise.rules.triples import best_of_triples
 
-WEIGH = named(weigh)
+WEIGH, TERMS = named(weigh), named(terms_of)
 
 
 class Offer(NamedTuple):
@@ -53,8 +52,7 @@ class Rule(NamedTuple):
     @property
     def limits(self) -> Floats:
         """What costs are kept under (m,)."""
-        m = self.thresholds.values.size
-        return self.settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
+        return TERMS(self.layout, self.settings).limits
 
 
 class Mixed(NamedTuple):

@@ -30,7 +30,7 @@ from stagewise.problem.functions import FunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
-FORMAT, VERSION = "stagewise-agent", 2
+FORMAT, VERSION = "stagewise-agent", 3
 ORDERS = ("decision", "arrival")
 KINDS: dict[str, Any] = {
     kind.__name__: kind
@@ -89,8 +89,6 @@ def decoded(value: Any) -> Any:
     """Return what `encoded` was given."""
     if isinstance(value, dict) and "kind" in value:
         settings = {name: decoded(entry) for name, entry in value["settings"].items()}
-        if "watch" in getattr(KINDS[value["kind"]], "__dataclass_fields__", {}):
-            settings.setdefault("watch", False)  # written when there was none
         return KINDS[value["kind"]](**settings)
     if isinstance(value, dict):
         return {name: decoded(entry) for name, entry in value["mapping"].items()}

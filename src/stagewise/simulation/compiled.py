@@ -20,7 +20,8 @@ from stagewise.simulation.judge import OURS, Judge
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
 
-ANSWER_SIZE, ROOM_SIZE, LOOK_SIZE, JUDGING_SIZE = map(named, (answer_size, room_size, look_size, judging_size))
+ANSWER_SIZE, ROOM_SIZE = named(answer_size), named(room_size)
+LOOK_SIZE, JUDGING_SIZE = named(look_size), named(judging_size)
 
 
 def form_of(policy: Any, world: Any) -> Form | None:

@@ -1,7 +1,7 @@
 """What a run is judged by: the thresholds, the truth at the safe action, and the best that each round allowed."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -49,8 +49,8 @@ class Judge:
     def best(self, actions: Any) -> float:
         """Return the largest expected reward that this round's actions allowed under the thresholds."""
         if not actions.listed:
-            costs = (self.world.parameters * self.signs[:, None])[1 : 1 + self.limits.size]
-            return best_point(actions, self.world.parameters[0], costs, self.limits)
+            parameters = cast(LinearWorld, self.world).parameters * self.signs[:, None]  # of a LinearWorld
+            return best_point(actions, parameters[0], parameters[1 : 1 + self.limits.size], self.limits)
         truths = np.column_stack([self.truths(actions)[:, offered(actions)], self.safe_means])
         return best_blend(truths, self.limits) if self.mixes else BEST_ON_RAYS(truths, self.limits)
 

@@ -55,7 +55,7 @@ def keeping_for(ridge: int, arms: int, space: int) -> Keeping:
     def change(
         features: Floats, layout: Ints, settings: Floats, memory: Floats, room: int, changed: Floats, work: Floats
     ) -> None:
-        """Write the same memory following these candidates (K, d), with this room; without any, it never follows again."""
+        """Write the same memory following these candidates (K, d), with this room; without any, none ever again."""
         count = features.shape[0]
         set_out(layout, changed, count if count > 0 else int(NEVER), room)
         known = known_actions(layout, settings, changed)
@@ -65,7 +65,13 @@ def keeping_for(ridge: int, arms: int, space: int) -> Keeping:
         for which in range(layout[PARTS]):
             old, new = part_of(layout, memory, which), part_of(layout, changed, which)
             if ridge and new.kind == RIDGE:
-                copy(memory, old.memory, changed, new.memory, tally_size(old.count) + (old.size + old.count) * old.size)
+                copy(
+                    memory,
+                    old.memory,
+                    changed,
+                    new.memory,
+                    tally_size(old.signals) + (old.size + old.signals) * old.size,
+                )
                 if count > 0:
                     follow_ridge(new, features, known.safe, settings, changed, work)
             if arms and new.kind == ARMS:

@@ -1,6 +1,6 @@
 """One round, made of a model and a rule: look and choose, then learn.
 
-`round_for` puts them together. What a policy never runs is not compiled for it, so the switches of a `Form` are captured
+`round_for` puts them together. What a policy never runs is not compiled for it: the switches of a `Form` are captured
 as constants.
 """
 
@@ -171,7 +171,7 @@ def round_for(form: Form) -> Round:
         at_safe = same(action, safe_action(layout, settings).features)
         for which in range(layout[PARTS]):
             part = part_of(layout, memory, which)
-            seen = values[part.first : part.first + part.count]
+            seen = values[part.first : part.first + part.signals]
             if ridge and part.kind == RIDGE:
                 learn_ridge(part, action, place, step, lean, seen, settings, memory, work)
             if arms and part.kind == ARMS:
@@ -191,11 +191,12 @@ def round_for(form: Form) -> Round:
         if ridge:
             known = known_actions(layout, settings, memory)
             count = known.followed.shape[0]
-            if count == 0 or index >= count:
-                place = ELSEWHERE
-            elif index >= 0 and not is_at(action, known.safe, known.followed, index, step):
-                place = ELSEWHERE
-            elif index == AT_SAFE and not same(action, known.safe):
+            if (
+                count == 0
+                or index >= count
+                or (index >= 0 and not is_at(action, known.safe, known.followed, index, step))
+                or (index == AT_SAFE and not same(action, known.safe))
+            ):
                 place = ELSEWHERE
         absorb(action, index, place, step, False, values, layout, settings, memory, work)
 

@@ -8,6 +8,8 @@ Costs are signed so that less is better. The switches of a layout:
     RETURNS       where directional: come back to what is safe; without it, limits are broken (DOSLB)
 """
 
+from typing import NamedTuple
+
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import FIRST_TERM, INFLATED, LIMITS, RETURNS, SWITCHES
@@ -42,6 +44,21 @@ def limit_of(layout: Ints, settings: Floats, constraint: int) -> float:
 def ceiling_of(layout: Ints, settings: Floats, constraint: int) -> float:
     """Return the a-priori bound on a mean cost; infinite: none."""
     return settings[FIRST_TERM + 2 * layout[LIMITS] + constraint]
+
+
+class Terms(NamedTuple):
+    """What every cost is held to, (m,) each."""
+
+    thresholds: Floats
+    limits: Floats
+    ceilings: Floats
+
+
+@kernel
+def terms_of(layout: Ints, settings: Floats) -> Terms:
+    """Name them all."""
+    m, at = layout[LIMITS], FIRST_TERM
+    return Terms(settings[at : at + m], settings[at + m : at + 2 * m], settings[at + 2 * m : at + 3 * m])
 
 
 @kernel

@@ -65,7 +65,7 @@ def fill_safe_steps(layout: Ints, settings: Floats, bounds: Floats, steps: Float
         steps[ray] = 1.0
     for j in range(layout[LIMITS]):
         limit, ceiling = limit_of(layout, settings, j), ceiling_of(layout, settings, j)
-        centre, half, cross = bounds[1 + j, CENTRE], bounds[1 + j, HALF], bounds[1 + j, CROSS]
+        centre, half = bounds[1 + j, CENTRE], bounds[1 + j, HALF]
         first, first_half = centre[safe], half[safe]
         low = min(first + scale * first_half, ceiling)
         slack = limit - low

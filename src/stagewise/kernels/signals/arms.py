@@ -75,22 +75,38 @@ class ToldOfArms(NamedTuple):
 @kernel
 def pulled(part: Part, memory: Floats) -> Pulled:
     """Name what is remembered."""
-    rows = 1 + 4 * part.count
+    rows = 1 + 4 * part.signals
     at = part.memory + rows * part.size
-    return Pulled(memory[part.memory : at], memory[at : at + 1 + part.count])
+    return Pulled(memory[part.memory : at], memory[at : at + 1 + part.signals])
+
+
+class Shown(NamedTuple):
+    """What the pulls have shown of one signal."""
+
+    pulls: float  # of all arms,
+    squares: float  # and the summed squares of their deviations
+    at_arm: float  # pulls of one arm,
+    mean: float  # and their mean
+
+
+@kernel
+def shown_at(part: Part, memory: Floats, arm: int, signal: int) -> Shown:
+    """Return what was seen of a signal, and of one arm's."""
+    table, spread = pulled(part, memory).table, pulled(part, memory).spread
+    return Shown(spread[0], spread[1 + signal], table[arm], table[(1 + 2 * part.signals + signal) * part.size + arm])
 
 
 @kernel
 def told_of_arms(part: Part, settings: Floats) -> ToldOfArms:
     """Name what was declared."""
-    at, k = part.settings + 2, part.count
+    at, k = part.settings + 2, part.signals
     return ToldOfArms(settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k])
 
 
 @kernel
 def start_arms(part: Part, settings: Floats, memory: Floats) -> None:
     """Write that nothing was seen: an interval that reaches `blind`, every a-priori bound, or the whole range."""
-    table, declared, k = pulled(part, memory).table, told_of_arms(part, settings), part.count
+    table, declared, k = pulled(part, memory).table, told_of_arms(part, settings), part.signals
     confidence, blind = settings[part.settings], settings[part.settings + 1]
     for signal in range(k):
         centre, half = 0.0, max(declared.noise[signal] * unit_radius(part.radius, 0.0, confidence), blind)
@@ -104,7 +120,7 @@ def start_arms(part: Part, settings: Floats, memory: Floats) -> None:
 @kernel
 def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: Floats) -> None:
     """Take in what was seen (k,) of one pull."""
-    kept, declared, k = pulled(part, memory), told_of_arms(part, settings), part.count
+    kept, declared, k = pulled(part, memory), told_of_arms(part, settings), part.signals
     table, spread = kept.table, kept.spread
     table[arm] += 1.0
     spread[0] += 1.0
@@ -130,7 +146,7 @@ def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: F
 @kernel
 def look_arms(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds: Floats) -> None:
     """Write the bounds of every arm, and of the safe arm: what is known of it has no width."""
-    table, declared, k, last = pulled(part, memory).table, told_of_arms(part, settings), part.count, part.size
+    table, declared, k, last = pulled(part, memory).table, told_of_arms(part, settings), part.signals, part.size
     for signal in range(k):
         centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
         at, other = (1 + signal) * last, (1 + k + signal) * last
@@ -149,7 +165,7 @@ def look_arms(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds
 def mistold_arms(layout: Ints, part: Part, settings: Floats, memory: Floats) -> int:
     """Return which declared noise, or value at the safe arm, of a cost the pulls contradict; 0: none."""
     spread, declared, alarm = pulled(part, memory).spread, told_of_arms(part, settings), settings[ALARM]
-    for signal in range(part.count):
+    for signal in range(part.signals):
         if part.first + signal == 0:
             continue  # a reward breaks no limit
         noise = declared.noise[signal]
@@ -167,7 +183,7 @@ def dearer(arm: int, part: Part, settings: Floats, memory: Floats, signal: int) 
     By "kl" where log mixture − log likelihood(known) > log 1/a. A signal that is at least 0 and known to be 0 on
     average never is more, so there one pull shows it.
     """
-    table, declared, k, alarm = pulled(part, memory).table, told_of_arms(part, settings), part.count, settings[ALARM]
+    table, declared, k, alarm = pulled(part, memory).table, told_of_arms(part, settings), part.signals, settings[ALARM]
     pulls, mean = table[arm], table[(1 + 2 * k + signal) * part.size + arm]
     squares = table[(1 + 3 * k + signal) * part.size + arm]
     noise, low, known = declared.noise[signal], declared.low[signal], declared.known[signal]

@@ -45,7 +45,7 @@ def gather(
             for i in range(n):
                 columns[i * BLOCK + lane] = action[i] - 2.0 * along * reflector[i]
             share = (action[n] - 2.0 * along * reflector[n]) * settings[part.settings + 2]
-        for signal in range(part.count):
+        for signal in range(part.signals):
             bounds[part.first + signal, CENTRE, candidate] = share * known[signal]
 
 
@@ -132,7 +132,7 @@ def look_ridge(
     part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
 ) -> None:
     """Write the bounds of any candidates, and of the safe action; `work` is (look_size,)."""
-    n, k, count, known = part.size, part.count, features.shape[0], told(part, settings).known
+    n, k, count, known = part.size, part.signals, features.shape[0], told(part, settings).known
     tables, row = tables_of(part, memory), count + 1
     own = tables.own.reshape(n + k, n)
     forms, crosses, rest = work[:row], work[row : 2 * row], work[2 * row :]
@@ -168,7 +168,7 @@ def look_ridge(
 @kernel
 def recall_ridge(part: Part, settings: Floats, memory: Floats, bounds: Floats, work: Floats) -> None:
     """Write the bounds of the followed candidates, and of the safe action; `work` is (2 (K + 1),)."""
-    n, k, row, tables = part.size, part.count, part.followed, tables_of(part, memory)
+    n, k, row, tables = part.size, part.signals, part.followed, tables_of(part, memory)
     rows, width = tables.rows, part.width
     forms, crosses, kept = work[:row], work[row : 2 * row], rows[(n + k) * width : (n + k + 1) * width]
     for candidate in range(row):
@@ -200,7 +200,7 @@ def fill_halves(
     reach = tally[TAKEN] * settings[at + 1] * settings[at + 1]
     for candidate in range(row):
         forms[candidate] = math.sqrt(forms[candidate])
-    for signal in range(part.count):
+    for signal in range(part.signals):
         noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
         own = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], part.size, reach)
         beta, half, cross = (

@@ -35,6 +35,15 @@ class Told(NamedTuple):
     known: Floats  # at x₀; 0 where free
 
 
+class Frame(NamedTuple):
+    """How actions become coordinates, and what they are held against."""
+
+    ridge: float  # λ
+    action_bound: float  # L
+    unit: float  # what turns the last entry of Hx into <x, x₀>/‖x₀‖²
+    reflector: Floats  # (d,), where reflected
+
+
 class Tables(NamedTuple):
     """What is remembered; the tables lie flat, row after row, since to shape them anew in every round takes time."""
 
@@ -46,7 +55,7 @@ class Tables(NamedTuple):
 @kernel
 def told(part: Part, settings: Floats) -> Told:
     """Name what was declared."""
-    at, k = part.settings + 3 + part.reflected * (part.size + 1), part.count
+    at, k = part.settings + 3 + part.reflected * (part.size + 1), part.signals
     return Told(
         settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k],
         settings[at + 3 * k : at + 4 * k],
@@ -54,11 +63,19 @@ def told(part: Part, settings: Floats) -> Told:
 
 
 @kernel
+def frame_of(part: Part, settings: Floats) -> Frame:
+    """Name how actions become coordinates."""
+    at = part.settings
+    end = at + 3 + part.reflected * (part.size + 1)
+    return Frame(settings[at], settings[at + 1], settings[at + 2], settings[at + 3 : end])
+
+
+@kernel
 def tables_of(part: Part, memory: Floats) -> Tables:
     """Name what is remembered."""
-    own, n = part.memory + tally_size(part.count), part.size
-    rows = own + (n + part.count) * n
-    end = rows + (n + part.count + 1) * part.width
+    own, n = part.memory + tally_size(part.signals), part.size
+    rows = own + (n + part.signals) * n
+    end = rows + (n + part.signals + 1) * part.width
     return Tables(memory[part.memory : own], memory[own:rows], memory[rows:end])
 
 
@@ -150,7 +167,8 @@ def settle(
 ) -> None:  # fmt: skip
     """Move the fits and the followed estimates by what was a surprise, and add to the sums.
 
-    `size` coordinates are used of those that there is room for. The squares e²/(1 + z'V⁻¹z) add up to min_θ Σ (y − <z, θ>)² + λ‖θ‖² (docs/theory/watch.md).
+    `size` coordinates are used of those that there is room for. The squares e²/(1 + z'V⁻¹z) add up to
+    min_θ Σ (y − <z, θ>)² + λ‖θ‖² (docs/theory/watch.md).
     """
     width = pulls.size
     first = rows.size - (1 + count) * width
@@ -179,7 +197,7 @@ def learn_ridge(
     `index`: the followed candidate on whose ray it lies, `step` of the way from x₀; AT_SAFE: it is x₀; ELSEWHERE:
     neither is said. `lean`: T and θ̂ need not be kept, because nothing but the followed candidates will be looked at.
     """
-    n, k, width, safe = part.size, part.count, part.width, part.followed - 1
+    n, k, width, safe = part.size, part.signals, part.width, part.followed - 1
     known, tables = told(part, settings).known, tables_of(part, memory)
     own, rows = tables.own, tables.rows
     image, gain, coordinates = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
@@ -200,7 +218,9 @@ def learn_ridge(
         for i in range(n):
             image[i] = step * rows[i * width + place_]
         for signal in range(k):
-            surprises[signal] = values[signal] - ((1.0 - step) * known[signal] + step * rows[(n + signal) * width + place_])
+            surprises[signal] = values[signal] - (
+                (1.0 - step) * known[signal] + step * rows[(n + signal) * width + place_]
+            )
     else:
         place_, step = (index, step) if index >= 0 else (safe, 1.0)
         rest = 1.0 - step
@@ -217,7 +237,7 @@ def learn_ridge(
 @kernel
 def follow_ridge(part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write what is kept of M candidates and of the safe action from now on; `work` is (n,)."""
-    n, k, known, tables = part.size, part.count, told(part, settings).known, tables_of(part, memory)
+    n, k, known, tables = part.size, part.signals, told(part, settings).known, tables_of(part, memory)
     own, rows, coordinates = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width), work[:n]
     for candidate in range(features.shape[0] + 1):
         listed = candidate < features.shape[0]

@@ -56,7 +56,7 @@ def sample(
             for candidate in range(centre.size):
                 centre[candidate] += row[candidate] * draw
     else:
-        own = tables.own.reshape(n + part.count, n)
+        own = tables.own.reshape(n + part.signals, n)
         shift[:] = 0.0
         for i in range(n):
             for j in range(i + 1):

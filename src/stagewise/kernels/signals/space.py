@@ -44,7 +44,7 @@ class Basis(NamedTuple):
 @kernel
 def basis_at(part: Part) -> int:
     """Return where the basis begins in the memory: behind the regression's tables."""
-    n, k = part.size, part.count
+    n, k = part.size, part.signals
     return part.memory + tally_size(k) + (n + k) * n + (n + k + 1) * part.width
 
 
@@ -114,7 +114,7 @@ def add_point(
     The new coordinate of a followed candidate x is (k₀(p, x) − <c(p), c(x)>)/√ρ(p).
     """
     tables, basis, size = tables_of(part, memory), basis_of(layout, part, memory), used_in(part, memory)
-    n, k = part.size, part.count
+    n, k = part.size, part.signals
     own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)
     forms = rows[n + k]
     known = known_actions(layout, settings, memory)
@@ -153,7 +153,7 @@ def learn_space(
     A point off the span joins the basis while there is room. Otherwise it is learned from by its coordinates alone, and
     its ρ is added to what the radius pays for. `lean`: T and θ̂ need not be kept (see `learn_ridge`).
     """
-    n, k, size, width, known = part.size, part.count, used_in(part, memory), part.width, told(part, settings).known
+    n, k, size, width, known = part.size, part.signals, used_in(part, memory), part.width, told(part, settings).known
     tables, basis = tables_of(part, memory), basis_of(layout, part, memory)
     own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, width)
     actions = known_actions(layout, settings, memory)

@@ -10,7 +10,13 @@ from stagewise.kernels.signals.space import basis_of, locate, used_in
 @kernel
 def follow_space(layout: Ints, part: Part, features: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write what is kept of K candidates and of the safe action from now on; `work` is (2u,)."""
-    n, k, count, size, tables = part.size, part.count, features.shape[0], used_in(part, memory), tables_of(part, memory)
+    n, k, count, size, tables = (
+        part.size,
+        part.signals,
+        features.shape[0],
+        used_in(part, memory),
+        tables_of(part, memory),
+    )
     own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)
     basis, known = basis_of(layout, part, memory), told(part, settings).known
     safe = known_actions(layout, settings, memory).safe
@@ -47,7 +53,7 @@ def copy_space(layout: Ints, old: Part, new: Part, memory: Floats, changed: Floa
     basis, other, n = basis_of(layout, old, memory), basis_of(layout, new, changed), old.size
     for i in range(tables.tally.size):
         others.tally[i] = tables.tally[i]
-    own, others_own = tables.own.reshape(n + old.count, n), others.own.reshape(new.size + new.count, new.size)
+    own, others_own = tables.own.reshape(n + old.signals, n), others.own.reshape(new.size + new.signals, new.size)
     copy_table(own[:n], others_own)
     copy_table(own[n:], others_own[new.size :])
     for i in range(basis.sums.size):
@@ -61,7 +67,7 @@ def copy_space(layout: Ints, old: Part, new: Part, memory: Floats, changed: Floa
 @kernel
 def copy_followed(layout: Ints, old: Part, new: Part, memory: Floats, changed: Floats) -> None:
     """Copy what is kept of the same candidates: made again it would not be the same to the bit."""
-    n, k = old.size, old.count
+    n, k = old.size, old.signals
     rows = tables_of(old, memory).rows.reshape(n + k + 1, old.width)
     others = tables_of(new, changed).rows.reshape(new.size + k + 1, new.width)
     basis, other = basis_of(layout, old, memory), basis_of(layout, new, changed)

@@ -29,7 +29,7 @@ def gather(
         rest[lane] = unknown_norm(covariance, action, tie)
         for i in range(size):
             columns[i * BLOCK + lane] = unknown(covariance, action, share, basis.points[i], basis.ties[i])
-        for signal in range(part.count):
+        for signal in range(part.signals):
             bounds[part.first + signal, CENTRE, candidate] = share * known[signal]
 
 
@@ -65,7 +65,7 @@ def look_space(
     size, count, first, ridge = used_in(part, memory), features.shape[0], 0, settings[part.settings]
     basis, tables, known = basis_of(layout, part, memory), tables_of(part, memory), told(part, settings).known
     covariance = covariance_of(part, settings, known_actions(layout, settings, memory).safe)
-    n, k, row, safe = part.size, part.count, count + 1, part.followed - 1
+    n, k, row, safe = part.size, part.signals, count + 1, part.followed - 1
     own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)
     forms, crosses, columns = work[:row], work[row : 2 * row], work[2 * row : 2 * row + size * BLOCK]
     scratch = work[2 * row + size * BLOCK :]
@@ -77,15 +77,15 @@ def look_space(
         substitute(size, basis.root, columns, rest)
         if size == covariance.rank:
             rest[:] = 0.0
-        for signal in range(part.count):
+        for signal in range(part.signals):
             fit = own[part.size + signal, :size]
             add_products(fit, columns, bounds[part.first + signal, CENTRE, first:last])
         squared_widths(size, own, columns, widths, parts, crosses[:0], parts)
         for lane in range(rest.size):
             widths[lane] += max(rest[lane], 0.0) / ridge
         first = last
-    forms[count] = rows[part.size + part.count, safe] + basis.residuals[safe] / ridge
-    for signal in range(part.count):
+    forms[count] = rows[part.size + part.signals, safe] + basis.residuals[safe] / ridge
+    for signal in range(part.signals):
         bounds[part.first + signal, CENTRE, count] = rows[part.size + signal, safe]
     crosses[:] = 0.0  # no ray is bent: points between two are no mixtures of them
     fill_halves(part, settings, tables.tally, neglected_in(part, memory), forms, crosses, bounds)
@@ -94,7 +94,7 @@ def look_space(
 @kernel
 def recall_space(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds: Floats, work: Floats) -> None:
     """Write the bounds of the followed candidates, and of the safe action; `work` is (2 (K + 1),)."""
-    n, k, row, ridge = part.size, part.count, part.followed, settings[part.settings]
+    n, k, row, ridge = part.size, part.signals, part.followed, settings[part.settings]
     tables, residuals = tables_of(part, memory), basis_of(layout, part, memory).residuals
     rows = tables.rows.reshape(n + k + 1, part.width)
     forms, crosses, kept = work[:row], work[row : 2 * row], rows[n + k]

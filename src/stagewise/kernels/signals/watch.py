@@ -11,7 +11,6 @@ from stagewise.kernels.layout import LIMITS, Part
 from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, NOISE, UNSAFE, ceiling_of, disputed, threshold_of
 from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, tables_of, told
 
-
 FEW, SOME, MANY = 0.9, 0.3, 0.05  # shares s at which squares are held against noise
 SPENT = math.log(3.0)
 PER_FEW, PER_SOME, PER_MANY = -math.log1p(-FEW), -math.log1p(-SOME), -math.log1p(-MANY)
@@ -53,7 +52,7 @@ def mistold_regression(part: Part, settings: Floats, memory: Floats, neglected: 
 
     `neglected` is √Σρ of what a kernel's basis leaves out.
     """
-    tally, declared, k, alarm = tables_of(part, memory).tally, told(part, settings), part.count, settings[ALARM]
+    tally, declared, k, alarm = tables_of(part, memory).tally, told(part, settings), part.signals, settings[ALARM]
     for signal in range(k):
         if part.first + signal == 0:
             continue  # a reward breaks no limit
@@ -73,8 +72,8 @@ def note_safe(part: Part, settings: Floats, memory: Floats, values: Floats) -> N
     """Take down what was seen (k,) at the safe action itself, beside what is known of it."""
     tally, known = tables_of(part, memory).tally, told(part, settings).known
     tally[SAFE_TAKEN] += 1.0
-    for signal in range(part.count):
-        tally[SQUARES + part.count + signal] += values[signal] - known[signal]
+    for signal in range(part.signals):
+        tally[SQUARES + part.signals + signal] += values[signal] - known[signal]
 
 
 @kernel
@@ -100,7 +99,7 @@ def overrun(layout: Ints, settings: Floats, bounds: Floats) -> int:
 @kernel
 def same(one: Floats, other: Floats) -> bool:
     """Say whether two actions are one, to the bit."""
-    for i in range(one.size):
-        if one[i] != other[i]:
-            return False
-    return True
+    i = 0
+    while i < one.size and one[i] == other[i]:
+        i += 1
+    return i == one.size

@@ -1,0 +1,107 @@
+"""A sieve at the border of the kernels: nobody else knows a place in their arrays, and nobody else makes kernels."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import stagewise
+
+PACKAGE = Path(stagewise.__file__).parent
+ROOM = PACKAGE / "kernels"
+OUTSIDE = sorted(path for path in PACKAGE.rglob("*.py") if ROOM not in path.parents)
+FLAT = {"layout", "settings", "memory", "answer", "scratch"}
+
+
+def names_of_places(tree: ast.AST) -> set[str]:
+    """Return the constants that a file imports from the kernels."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    ours = [alias for node in imports if (node.module or "").startswith("stagewise.kernels.") for alias in node.names]
+    return {alias.asname or alias.name for alias in ours if alias.name.isupper()}
+
+
+def offsets(source: str) -> Iterator[str]:
+    """Yield where a flat array is read or written other than at a place that the kernels name, or by a key of text."""
+    tree = ast.parse(source)
+    known = names_of_places(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Subscript):
+            continue
+        array, place = node.value, node.slice
+        name = array.attr if isinstance(array, ast.Attribute) else array.id if isinstance(array, ast.Name) else ""
+        named = isinstance(place, ast.Name) and place.id in known
+        text = isinstance(place, ast.Constant) and isinstance(place.value, str)
+        if name in FLAT and not named and not text:
+            yield f"line {node.lineno}: {ast.unparse(node)}"
+
+
+def makes_kernels(source: str) -> bool:
+    """Say whether a file marks a function as a kernel, or imports what does."""
+    marks = [ast.unparse(mark) for node in ast.walk(ast.parse(source)) for mark in getattr(node, "decorator_list", [])]
+    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    return "kernel" in marks or any(
+        alias.name == "kernel" for node in imports if node.module == "stagewise.kernels.compile" for alias in node.names
+    )
+
+
+def told(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=told)
+def test_nobody_else_knows_an_offset(path: Path) -> None:
+    assert list(offsets(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=told)
+def test_nobody_else_makes_kernels(path: Path) -> None:
+    """Machine code is kept under a digest of the room of kernels: what stands elsewhere could be old."""
+    assert not makes_kernels(path.read_text(encoding="utf-8"))
+
+
+def test_there_are_files_to_look_at() -> None:
+    assert {"policies/compiled.py", "models/regression.py", "simulation/compiled.py"} <= {
+        told(path) for path in OUTSIDE
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "memory[3]",
+        "state.memory[-1]",
+        "settings[at + 1]",
+        "answer[: 4 + m]",
+        "answer[4:]",
+        "scratch[where]",
+        "layout[FIRST_PART + 9 * which]",
+        "memory[OWN]",
+        "memory[:]",
+        "self.policy.settings[0]",
+    ],
+)
+def test_the_sieve_catches_offsets(line: str) -> None:
+    assert list(offsets(f"from stagewise.kernels.layout import FIRST_PART\n\nOWN = 3\n{line}"))
+    assert list(offsets(f"from stagewise.kernels.layout import FIRST_PART\n\nOWN = 3\n{line} = 1.0"))
+
+
+@pytest.mark.parametrize("line", ["memory[FOLLOWED]", "state.memory[FOLLOWED]", "settings['seeds']", "rows[3]"])
+def test_the_sieve_lets_named_places_pass(line: str) -> None:
+    assert list(offsets(f"from stagewise.kernels.layout import FOLLOWED\n\n{line}")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "@kernel\ndef f() -> int:\n    return 1",
+        "def g():\n    @kernel\n    def f() -> int:\n        return 1\n    return f",
+        "from stagewise.kernels.compile import Floats, kernel\n\nf = kernel(g)",
+    ],
+)
+def test_the_sieve_catches_who_makes_kernels(source: str) -> None:
+    assert makes_kernels(source)
+
+
+def test_the_sieve_lets_who_calls_kernels_pass() -> None:
+    assert not makes_kernels("from stagewise.kernels.compile import Floats, named\n\nplain = named(radius)")

@@ -6,6 +6,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from numba import cuda
 from tests.simulation.gpu import thread
 
 import stagewise as sw
@@ -14,8 +15,6 @@ from stagewise.simulation.compiled import Cast, Compiled, cast_for
 from stagewise.simulation.gpu import general, play, registers
 from stagewise.simulation.judge import judge
 from stagewise.simulation.recording import empty_trace, recorded
-
-pytest.importorskip("numba_cuda")
 
 D, ROUNDS, RUNS, SEED = 3, 60, (0, 3), 7
 SAFE = sw.SafeAction(features=np.zeros(D))
@@ -148,11 +147,10 @@ class Hopper:
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Any:
-    target = pytest.importorskip("numba.cuda")
     for name, module in list(sys.modules.items()):
         if name.startswith("numba") and hasattr(module, "get_current_device"):
             monkeypatch.setattr(module, "get_current_device", lambda: Hopper)
-    return target
+    return cuda
 
 
 def assembled(compiler: Any, loop: Any, shared: tuple[Any, ...], costs: int) -> str:
@@ -190,7 +188,7 @@ class Idle:
     """A loop that Numba sets up for its threads, and that is then not played."""
 
     def __init__(self) -> None:
-        self.play = pytest.importorskip("numba.cuda").jit(lambda *arguments: None)
+        self.play = cuda.jit(lambda *arguments: None)
 
     def __getitem__(self, shape: tuple[int, int]) -> Any:
         self.play[shape]
@@ -207,7 +205,7 @@ def test_a_few_runs_are_no_reason_to_warn(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_without_a_device_the_cpu_is_offered() -> None:
-    if pytest.importorskip("numba.cuda").is_available():
+    if cuda.is_available():
         pytest.skip("this machine has one")
     with pytest.raises(sw.InvalidProblem, match="backend='cpu' plays the same runs"):
         sw.simulate(sw.LCLUCB(**SETTINGS), RAYS, rounds=10, runs=10, backend="cuda")

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from stagewise.models.kernel import RBF, LinearKernel, Matern
-from stagewise.policies.saved import KINDS, POLICIES
+from stagewise.policies.saved import policies as exported
 from stagewise.problem.actions import Rays
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile, StagewiseError
@@ -28,7 +28,6 @@ from stagewise.worlds.world import World
 Kinds = dict[str, Callable[..., Any]]
 WORLDS: Kinds = {"linear": LinearWorld, "arms": ArmsWorld, "table": TableWorld}
 KERNELS: Kinds = {"rbf": RBF, "matern": Matern, "linear": LinearKernel}
-POLICY_KINDS: Kinds = {kind.__name__: kind for kind in (*POLICIES, KINDS["ROFUL"], KINDS["DOSLB"])}
 HIDDEN: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that no file has
 
 
@@ -114,7 +113,7 @@ def read(path: Path) -> Spec:
         given = named(file.policy, file.policies, "policy", "policies")
         places = named(file.world, file.worlds, "world", "worlds")
         worlds = {name: built(table, name, WORLDS) for name, table in places.items()}
-        policies = {name: built(table, name, POLICY_KINDS) for name, table in given.items()}
+        policies = {name: built(table, name, exported()) for name, table in given.items()}
         return Spec(file.simulation, worlds, policies, file.sweep, file.certify)
     except ValidationError as error:
         raise InvalidFile(f"{path}: {complaint(error)}") from None

@@ -1,7 +1,7 @@
 """AlwaysSafe: the policy that takes no chances."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.loop.round import Form
 from stagewise.policies.baseline import baseline_of
 from stagewise.policies.compiled import assembled
-from stagewise.policies.learning import Learning
+from stagewise.policies.learning import NOTHING, Learning
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import keep
 from stagewise.problem.checks import array
@@ -34,6 +34,8 @@ class AlwaysSafe(Learning):
     threshold: Threshold
 
     thresholds: Thresholds = field(init=False, repr=False)
+
+    learns: ClassVar[str] = NOTHING
 
     def __post_init__(self) -> None:
         keep(self)

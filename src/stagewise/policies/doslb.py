@@ -35,6 +35,7 @@ class DOSLB(LCLUCB):
     optimism: str = field(init=False, default="directional")
 
     returns: ClassVar[bool] = False
+    theorem: ClassVar[str] = ""
 
     def form_for(self, actions: Any) -> Form | None:
         """Return rays, or mixtures of a finite set."""

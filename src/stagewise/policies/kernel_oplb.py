@@ -79,6 +79,7 @@ class KernelOPLB(CompiledPolicy):
     span: float = field(init=False, repr=False)  # the largest √k(x, x) that the default of cost_bound allows
 
     form: ClassVar[Form] = Form(space=1, rule=MIXTURE)
+    mixes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         keep(self)

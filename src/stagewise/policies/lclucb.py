@@ -1,7 +1,7 @@
 """LC-LUCB: optimistic in the reward, pessimistic in the costs, one safe point on a ray; and ROFUL."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from stagewise.kernels.loop.round import Form
 from stagewise.policies.convex import decision_in_convex
@@ -35,6 +35,8 @@ class LCLUCB(LinearPolicy):
 
     starts: int = 64  # on a convex set: how many fixed directions the search begins with
     certify: bool = True  # and whether its gap is bounded, by a small conic program; if not, the gap is infinite
+
+    theorem: ClassVar[str] = "rays"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 from stagewise.records.outcome import Outcome
 
+EVERY, REWARD, NOTHING = "every signal", "the reward", "nothing"
+
 
 class Learning:
     """The verbs `decide`, `learn` and `absorb` check what they are given; `choose` and `take` trust it.
@@ -24,6 +26,18 @@ class Learning:
     """
 
     thresholds: Thresholds
+
+    # What judges, certificates and theorems ask of a policy; a subclass answers alike where it says nothing else.
+    mixes: ClassVar[bool] = False  # its limits hold for mixtures, and regret is against the best one
+    learns: ClassVar[str] = EVERY  # what it has intervals of
+    undivided: ClassVar[int] = 1  # δ is divided by this where `share_delta` is False
+    theorem: ClassVar[str] = ""  # which bounds its regret with explicit constants: "rays", "mixtures" or "arms"
+
+    @property
+    def hopes(self) -> bool:
+        """Whether a decision's `hoped` is promised to be at least the optimum; a mixture that came back hopes less."""
+        came_back = self.mixes and getattr(self, "optimism", "") == "directional"
+        return self.learns != NOTHING and not came_back
 
     @abstractmethod
     def start(self) -> State:

@@ -13,6 +13,7 @@ from stagewise.kernels.loop.round import RAYS, Form
 from stagewise.kernels.signals.radius import RADII
 from stagewise.models.linear import LinearModel
 from stagewise.policies.compiled import CompiledPolicy, assembled, fitting_memory
+from stagewise.policies.learning import REWARD
 from stagewise.policies.linear import check_features
 from stagewise.policies.listed import listed_of
 from stagewise.policies.policy import State
@@ -51,6 +52,7 @@ class LinUCB(CompiledPolicy):
     thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
 
     form: ClassVar[Form] = Form(ridge=1, rule=RAYS)
+    learns: ClassVar[str] = REWARD
 
     def __post_init__(self) -> None:
         keep(self)

@@ -60,6 +60,9 @@ class OPB(CompiledPolicy):
     settings: Floats = field(init=False, repr=False)
 
     form: ClassVar[Form] = Form(arms=1, rule=MIXTURE)
+    mixes: ClassVar[bool] = True
+    undivided: ClassVar[int] = 2
+    theorem: ClassVar[str] = "arms"
 
     def __post_init__(self) -> None:
         keep(self)
@@ -82,7 +85,7 @@ class OPB(CompiledPolicy):
             self.radius,
             self.delta,
             self.horizon,
-            len(names) if switch(self.share_delta, "share_delta") else 2,
+            len(names) if switch(self.share_delta, "share_delta") else self.undivided,
             max(1.0, *bounds),
             thresholds.signs,
             safe.reward,

@@ -42,6 +42,8 @@ class OPLB(LinearPolicy):
     """
 
     form: ClassVar[Form] = Form(ridge=1, rule=MIXTURE)
+    mixes: ClassVar[bool] = True
+    theorem: ClassVar[str] = "mixtures"
 
     method: str = "lp"  # or "socp", "exact"
     tolerance: float = 1e-3  # of "exact": the gap that is good enough

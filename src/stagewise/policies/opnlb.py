@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -69,6 +69,8 @@ class OPNLB(Learning):
     functions: Functions = field(init=False, repr=False)
     model: FunctionsModel = field(init=False, repr=False)
     rule: Rule = field(init=False, repr=False)
+
+    mixes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         keep(self)

@@ -52,6 +52,11 @@ class SafeLTS(LinearPolicy):
     form: ClassVar[Form] = Form(ridge=1, rule=RAYS, sampled=1)
     inflates: ClassVar[bool] = False  # a sampled reward is not raised by the costs' uncertainty
 
+    @property
+    def hopes(self) -> bool:
+        """A sampled reward is none that is promised to be large enough."""
+        return False
+
     def form_for(self, actions: Any) -> Form | None:
         """Return rays, where there are some."""
         return self.form if actions.between else None

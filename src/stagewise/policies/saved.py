@@ -3,6 +3,8 @@
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,17 +15,8 @@ from stagewise.files.paths import brief, named
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.models.kernel import RBF, LinearKernel, Matern
-from stagewise.policies.always_safe import AlwaysSafe
-from stagewise.policies.doslb import DOSLB
-from stagewise.policies.kernel_oplb import KernelOPLB
-from stagewise.policies.lclucb import LCLUCB, ROFUL
-from stagewise.policies.linucb import LinUCB
-from stagewise.policies.opb import OPB
-from stagewise.policies.oplb import OPLB
-from stagewise.policies.opnlb import OPNLB
+from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, Policy
-from stagewise.policies.safe_lts import SafeLTS
-from stagewise.policies.ucb import UCB
 from stagewise.problem.checks import number, one_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.functions import FunctionClass
@@ -32,16 +25,7 @@ from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
 FORMAT, VERSION = "stagewise-agent", 3
 ORDERS = ("decision", "arrival")
-KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(LCLUCB, ROFUL, DOSLB, SafeLTS, OPLB, KernelOPLB, OPB, OPNLB, LinUCB, UCB, AlwaysSafe),
-        *(SafeAction, AtLeast, RelativeToSafe, FunctionClass, RBF, Matern, LinearKernel),
-    )
-}
-
-
-POLICIES = (LCLUCB, SafeLTS, OPLB, KernelOPLB, OPB, OPNLB, LinUCB, UCB, AlwaysSafe)
+WITHIN = (SafeAction, AtLeast, RelativeToSafe, FunctionClass, RBF, Matern, LinearKernel)  # what settings may hold
 
 
 class Saved(NamedTuple):
@@ -57,10 +41,24 @@ class Saved(NamedTuple):
     generation: int  # how often it was saved
 
 
+@cache
+def policies() -> dict[str, Any]:
+    """Return the policies that stagewise exports, by name."""
+    package = import_module("stagewise")
+    exported = (getattr(package, name) for name, home in package._HOMES.items() if home.startswith("policies."))
+    return {kind.__name__: kind for kind in exported if issubclass(kind, Learning)}
+
+
+@cache
+def kinds() -> dict[str, Any]:
+    """Return all that a file can name."""
+    return {**policies(), **{kind.__name__: kind for kind in WITHIN}}
+
+
 def check_kind(value: Any) -> None:
     """Refuse what a file cannot name."""
-    if type(value).__name__ not in KINDS or type(value) is not KINDS[type(value).__name__]:
-        raise InvalidProblem(f"{type(value).__name__} cannot be saved; known are {', '.join(KINDS)}")
+    if kinds().get(type(value).__name__) is not type(value):
+        raise InvalidProblem(f"{type(value).__name__} cannot be saved; known are {', '.join(kinds())}")
 
 
 def encoded(value: Any) -> Any:
@@ -89,7 +87,7 @@ def decoded(value: Any) -> Any:
     """Return what `encoded` was given."""
     if isinstance(value, dict) and "kind" in value:
         settings = {name: decoded(entry) for name, entry in value["settings"].items()}
-        return KINDS[value["kind"]](**settings)
+        return kinds()[value["kind"]](**settings)
     if isinstance(value, dict):
         return {name: decoded(entry) for name, entry in value["mapping"].items()}
     if isinstance(value, list):
@@ -160,7 +158,7 @@ def taken(path: Path, content: dict[str, Any]) -> Saved:
     """Return the values in a file, each one checked as if it came from a user."""
     try:
         policy = decoded(content["policy"])
-        if not isinstance(policy, POLICIES):
+        if not isinstance(policy, Learning):
             raise InvalidProblem("the policy in it is none")
         memory = numbers(content["memory"])
         seed, round_ = whole(content["seed"], "seed", 2**64), whole(content["round"], "round", 2**62)

@@ -11,7 +11,7 @@ from stagewise.kernels.layout import RETURNS
 from stagewise.kernels.loop.round import RAYS, Form
 from stagewise.policies.arms import NO_FEATURES, arms_model, eligible_arms, logged_arms, ranged
 from stagewise.policies.compiled import CompiledPolicy, assembled
-from stagewise.policies.learning import check_unit_range
+from stagewise.policies.learning import REWARD, check_unit_range
 from stagewise.policies.policy import Played, State
 from stagewise.policies.rays import decision_on_rays
 from stagewise.policies.settings import keep, promise_numbers
@@ -49,6 +49,7 @@ class UCB(CompiledPolicy):
     settings: Floats = field(init=False, repr=False)
 
     form: ClassVar[Form] = Form(arms=1, rule=RAYS)
+    learns: ClassVar[str] = REWARD
 
     def __post_init__(self) -> None:
         keep(self)

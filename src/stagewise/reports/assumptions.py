@@ -7,9 +7,9 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.policies.ceilings import bounds_of
+from stagewise.policies.learning import NOTHING
 from stagewise.problem.checks import one_per
 from stagewise.problem.errors import StagewiseError
-from stagewise.reports.promises import NOTHING, promise_of
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
@@ -19,7 +19,7 @@ SLIGHT = 1e-9
 
 def assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
     """Return each assumption in words, what was declared, what is so in this world, and whether it is kept."""
-    if promise_of(policy).learns == NOTHING or getattr(policy, "thresholds", None) is None:
+    if getattr(policy, "learns", "") == NOTHING or getattr(policy, "thresholds", None) is None:
         return []
     ours = type(world) in (LinearWorld, ArmsWorld, TableWorld)  # of others nothing but the safe action is known
     names = ("reward", *policy.thresholds.names)  # what the policy learns

@@ -10,7 +10,6 @@ from stagewise.kernels.signals.arms import BERNSTEIN, KL, unit_radius
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.opb import OPB
 from stagewise.reports.assumptions import largest_means
-from stagewise.reports.promises import promise_of
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
@@ -28,7 +27,7 @@ class Bound(NamedTuple):
 
 def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
     """Return the bound after these rounds, or why there is none."""
-    theorem = promise_of(policy).theorem
+    theorem = getattr(policy, "theorem", "")
     if not theorem:
         return f"no theorem with explicit constants is known for {type(policy).__name__}"
     if getattr(policy, "method", "lp") != "lp":
@@ -105,7 +104,7 @@ def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
 def intervals_fail(policy: Any) -> float:
     """Return the probability that some interval may fail with: δ, or more where each signal has more than its share."""
     signals, delta = 1 + int(policy.thresholds.values.size), float(policy.delta)
-    return delta if policy.share_delta else delta * signals / promise_of(policy).undivided
+    return delta if policy.share_delta else delta * signals / policy.undivided
 
 
 def longest_halves(policy: OPB, count: int) -> Floats:

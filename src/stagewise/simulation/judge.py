@@ -14,7 +14,6 @@ from stagewise.problem.checks import array, missing
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolved
-from stagewise.reports.promises import promise_of
 from stagewise.rules.optimum import best_point
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
@@ -104,7 +103,7 @@ def judge(policy: Any, world: World) -> Judge:
             f"the safe action really costs {(safe_means[1:] * signs[1:]).tolist()} in this world, above a threshold "
             f"of {thresholds.values.tolist()}; no policy can be safe there"
         )
-    mixes = not isinstance(world, LinearWorld) or not world.offers_rays or promise_of(policy).mixes
+    mixes = not isinstance(world, LinearWorld) or not world.offers_rays or bool(getattr(policy, "mixes", False))
     return Judge(world, thresholds, signs, limits, safe, safe_means, mixes)
 
 

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 import stagewise
-from stagewise.policies.saved import KINDS, encoded
+from stagewise.policies.saved import encoded, kinds
 from stagewise.problem.errors import InvalidProblem
 from stagewise.simulation.judge import Judge
 from stagewise.simulation.pairs import Pairs
@@ -39,7 +39,7 @@ def planned(pairs: Pairs, arbiter: Judge, settings: Settings) -> dict[str, Any]:
 def described(policy: Any) -> dict[str, Any]:
     """Return a policy as plain JSON values: its kind and its settings, or its repr, without addresses."""
     try:
-        if type(policy).__name__ in KINDS:
+        if type(policy).__name__ in kinds():
             known: dict[str, Any] = encoded(policy)
             return known
     except InvalidProblem:

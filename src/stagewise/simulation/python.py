@@ -5,10 +5,6 @@ from typing import Any
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN, watch, weigh_hope
 from stagewise.kernels.rules.promise import WARMING
 from stagewise.kernels.trace import Trace, note
-from stagewise.policies.always_safe import AlwaysSafe
-from stagewise.policies.lclucb import ROFUL
-from stagewise.policies.safe_lts import SafeLTS
-from stagewise.policies.saved import KINDS
 from stagewise.policies.settings import FALLBACKS
 from stagewise.records.draw import Draw
 from stagewise.simulation.decided import expected
@@ -25,7 +21,7 @@ class Hand:
         self.best: float | None = None
         if trace.audit.size:
             trace.audit[MISSED:] = UNKNOWN  # a decision does not show the intervals of every candidate
-            if not shows_hope(policy):
+            if not getattr(policy, "hopes", False):  # one of someone's own says so by `hopes = True`
                 trace.audit[HOPELESS] = UNKNOWN
 
     def play(self, first: int, last: int) -> None:
@@ -45,15 +41,3 @@ class Hand:
                 if decision.fallback != FALLBACKS[WARMING]:
                     weigh_hope(self.trace.audit, self.best, decision.hoped + decision.gap)
             self.state = self.policy.learn(self.state, decision, world.outcome(decision.action, draw))
-
-
-def shows_hope(policy: Any) -> bool:
-    """Say whether a decision's `hoped` is what the theory promises to be at least the optimum.
-
-    A sampled reward is not; neither is that of a directional mixture after it came back to what is safe. A policy of
-    someone's own says so by `hopes = True`.
-    """
-    if type(policy) not in KINDS.values():
-        return bool(getattr(policy, "hopes", False))
-    directional = getattr(policy, "optimism", "") == "directional" and getattr(policy, "returns", True)
-    return not isinstance(policy, AlwaysSafe | SafeLTS) and (not directional or isinstance(policy, ROFUL))

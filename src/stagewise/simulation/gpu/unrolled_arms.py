@@ -60,7 +60,7 @@ def scan(others: list[int]) -> list[str]:
 
 
 def search(form: Arms, others: list[int]) -> list[str]:
-    """Return the lines that solve for the mixture of two arms: kernels/mixture.py with the arms written out."""
+    """Return the lines that solve for the mixture of two arms: kernels/rules/pair.py with the arms written out."""
     return [
         "price, value, alone = 0.0, -math.inf, False",
         "cheap, kept_cheap, cheap_reward, cheap_cost = -1, -1, start_0, start_1",

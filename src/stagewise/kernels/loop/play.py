@@ -14,7 +14,7 @@ from stagewise.kernels.loop.round import MIXTURE, STAY, Form, round_for
 from stagewise.kernels.loop.worth import fill_mixed
 from stagewise.kernels.rules.mixture import mean_of, solve
 from stagewise.kernels.rules.promise import WARMING, has
-from stagewise.kernels.signals.arms import pulls_in
+from stagewise.kernels.signals.arms import pulled
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import fill_directions, fill_means, fill_signed_outcome
@@ -118,7 +118,7 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
                     if sampled:  # which wrote its sample over what it believes
                         see(features, not fresh, layout, settings, memory, bounds, work)
                     if arms:
-                        pulls = pulls_in(part_of(layout, memory, 0), memory)
+                        pulls = pulled(part_of(layout, memory, 0), memory).table[:count]
                         count_misses(trace.audit, bounds, world.truths, pulls)
                     else:
                         count_misses(trace.audit, bounds, world.truths, few[:0])

@@ -80,12 +80,6 @@ def pulled(part: Part, memory: Floats) -> Pulled:
     return Pulled(memory[part.memory : at], memory[at : at + 1 + part.signals])
 
 
-@kernel
-def pulls_in(part: Part, memory: Floats) -> Floats:
-    """Return how often every arm was pulled."""
-    return memory[part.memory : part.memory + part.size]
-
-
 class Shown(NamedTuple):
     """What the pulls have shown of one signal."""
 

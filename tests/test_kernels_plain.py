@@ -8,7 +8,7 @@ import pytest
 import stagewise
 
 FOLDER = Path(stagewise.__file__).parent / "kernels"
-COMPILING = ("__init__.py", "compile.py", "kept.py", "machine_code.py")
+COMPILING = ("__init__.py", "compile.py", "kept.py", "linked.py", "machine_code.py")
 FILES = sorted(path for path in FOLDER.rglob("*.py") if path.name not in COMPILING)
 
 IMPORTS = ("math", "typing", "functools", "collections.abc", "stagewise.kernels.")

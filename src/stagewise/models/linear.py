@@ -41,9 +41,9 @@ class LinearModel:
         if kind == PAPER and n < 2:
             whose = "cost" if first else "reward"
             raise InvalidProblem(
-                f"radius='paper' cannot be used where the {whose} has {n} unknown direction(s): its closed form follows "
-                "from the log-determinant form only in two dimensions or more (docs/errata.md); use radius='mixture' or "
-                "'logdet'"
+                f"radius='paper' cannot be used where the {whose} has {n} unknown direction(s): its closed form "
+                "follows from the log-determinant form only in two dimensions or more (docs/errata.md); use "
+                "radius='mixture' or 'logdet'"
             )
         reflector, unit = self.reflection(size) if reflected else (np.empty(0), 0.0)
         values = np.array([self.reward or 0.0, *(np.zeros(len(self.names) - 1) if self.costs is None else self.costs)])

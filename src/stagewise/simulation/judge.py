@@ -1,7 +1,7 @@
 """What a run is judged by: the thresholds, the truth at the safe action, and the best that each round allowed."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -47,8 +47,8 @@ class Judge:
 
     def best(self, actions: Any) -> float:
         """Return the largest expected reward that this round's actions allowed under the thresholds."""
-        if not actions.listed:
-            parameters = cast(LinearWorld, self.world).parameters * self.signs[:, None]  # of a LinearWorld
+        if isinstance(self.world, LinearWorld) and not actions.listed:
+            parameters = self.world.parameters * self.signs[:, None]
             return best_point(actions, parameters[0], parameters[1 : 1 + self.limits.size], self.limits)
         truths = np.column_stack([self.truths(actions)[:, offered(actions)], self.safe_means])
         return best_blend(truths, self.limits) if self.mixes else BEST_ON_RAYS(truths, self.limits)

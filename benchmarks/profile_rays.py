@@ -5,19 +5,19 @@ Run `python benchmarks/profile_rays.py`. Parts overlap in the processor, so the 
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numba
 import numpy as np
-from stagewise.kernels.following import remembered
-from stagewise.kernels.ray import choose, settle
-from stagewise.kernels.ridge import move
-from stagewise.kernels.sight import named_sight
 
 import stagewise as sw
-from stagewise.kernels import linear
+from stagewise.kernels.answer import STEP, written_in
+from stagewise.kernels.bounds import room_in
+from stagewise.kernels.layout import part_of, safe_action
+from stagewise.kernels.loop.round import round_for
+from stagewise.kernels.rules.ray import choose_ray, settle_ray
+from stagewise.kernels.signals.ridge import move, tables_of
 from stagewise.kernels.trace import note
-from stagewise.kernels.world import fill_means, fill_outcome
+from stagewise.kernels.world import fill_means, fill_signed_outcome
 from stagewise.simulation.compiled import Compiled
 from stagewise.simulation.judge import judge
 from stagewise.simulation.recording import empty_trace, recorded
@@ -41,34 +41,37 @@ def loop(left_out: str) -> Callable[..., None]:
     see_outcome, keep = left_out != "the outcome", left_out != "the record"
     learn, only = left_out not in ("learning", "all but the recursion"), left_out == "all but the recursion"
 
+    see, absorb = round_for(sw.LCLUCB.form).see, round_for(sw.LCLUCB.form).absorb
+
     @numba.njit(error_model="numpy", _nrt=False)
-    def play(player: Any, stage: Any, room: Any, trace: Any, rounds: int) -> None:
-        mind = linear.named_mind(player.flags, player.numbers, player.memory)
-        sight = named_sight(mind.shape, room.sheet, stage.features.shape[0])
-        sight = remembered(mind, sight, False)
-        size, ray = mind.safe.size, 0
+    def play(features, eligible, layout, settings, memory, answer, scratch, means, values, world, trace, rounds):
+        room, part = room_in(layout, features.shape[0], scratch), part_of(layout, memory, 0)
+        bounds, rule, few, work = room.bounds, room.rule, room.few, room.work
+        tables, n, width = tables_of(part, memory), part.size, part.width
+        action, safe, ray, doubt = written_in(layout, answer).action, safe_action(layout, settings).features, 0, 0
         for t in range(1, rounds):
             if only:
-                image, gain, pulls = room.work[:size], room.work[size : 2 * size], room.work[2 * size : 3 * size]
-                for i in range(size):
-                    image[i] = 0.3 * mind.reward.followed.columns[i, t % 10]
-                move(mind.reward.ridge.root, mind.reward.followed, image, True, gain, pulls)
+                image, gain, pulls = work[:n], work[n : 2 * n], work[2 * n : 2 * n + width]
+                for i in range(n):
+                    image[i] = 0.3 * tables.rows[i * width + t % 10]
+                move(n, tables.own, tables.rows, image, True, gain, pulls)
                 continue
             if look:
-                linear.see(stage.features, True, mind, sight, room.work)
+                doubt = see(features, True, layout, settings, memory, bounds, work)
             if pick:
-                ray = choose(sight, mind.promise, room.eligible)
+                ray = choose_ray(layout, settings, bounds, eligible, doubt, rule, few, answer)
             if act:
-                settle(sight, mind.promise, stage.features, mind.safe, ray)
-            fill_means(stage.truth.parameters, sight.action, room.means)
+                settle_ray(layout, settings, bounds, rule, ray, features, safe, answer, action)
+            fill_means(world.parameters, action, means)
             if see_outcome:
-                fill_outcome(stage.truth.kind, room.means, stage.truth.noise, 0, 0, t, room.values)
+                fill_signed_outcome(world.outcomes, means, world.noise, world.signs, 0, 0, t, values)
             if keep:
-                note(trace, t, stage.best, room.means, stage.thresholds)
+                note(trace, t, world.best, means, world.thresholds)
             if learn:
-                linear.study(mind, sight.action, max(ray, 0), sight.verdict[0], True, room.values, room.work)
+                absorb(action, ray, max(ray, -1), answer[STEP], True, values, layout, settings, memory, work)
 
-    return play
+    played: Callable[..., None] = play
+    return played
 
 
 def main() -> None:
@@ -83,8 +86,10 @@ def main() -> None:
         for rounds in (100, ROUNDS, ROUNDS):
             trace = empty_trace(recorded(ROUNDS, 1000), 1)
             run = Compiled(policy, judge(policy, world), trace, 0, 0)
+            cast, (answer, scratch, _), (_, means, values) = run.cast, run.own, run.few
+            told = (cast.features, cast.eligible, cast.layout, cast.settings, cast.memory, answer, scratch)
             begun = time.perf_counter()
-            play(run.player, run.stage, run.room, trace, rounds)
+            play(*told, means, values, cast.world, trace, rounds)
             best = min(best, (time.perf_counter() - begun) / rounds * 1e9) if rounds == ROUNDS else best
         whole = whole or best
         print(f"without {part:<22} {best:6.0f} ns   saved {whole - best:6.0f}")

@@ -1,14 +1,25 @@
 """Kernels within kernels: linked into what calls them, and optimised there, once.
 
 Numba optimises a kernel and makes machine code of it, then does both again with the kernel that calls it, at every
-level of calls: two thirds of the time of a first decision. What only kernels call needs neither.
+level of calls: two thirds of the time of a first decision. What only kernels call needs neither. This uses classes that
+Numba does not promise to keep; without them kernels are compiled as Numba does it, slower to start and with the same
+results (docs/decisions/0016-kernels-within-kernels-are-linked.md).
 """
 
 from typing import Any
 
 import numba
-from numba.core.codegen import JITCodeLibrary
+from numba.core import codegen
 from numba.core.compiler import Compiler
+
+NEEDED = ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals", "get_pointer_to_function")
+LIBRARY: Any = getattr(codegen, "JITCodeLibrary", object)
+
+
+def can_link(compiled: Any) -> bool:
+    """Say whether this Numba still has what is replaced here."""
+    replaced = [hasattr(LIBRARY, name) for name in NEEDED]
+    return all(replaced) and hasattr(compiled, "get_call_template") and hasattr(compiled, "get_overload")
 
 
 class NoEnvironment:
@@ -19,7 +30,7 @@ class NoEnvironment:
         """Do nothing: kernels raise nothing, and so have no use for one."""
 
 
-class Linked(JITCodeLibrary):
+class Linked(LIBRARY):  # type: ignore[misc]
     """A library of functions that others link: never optimised by itself, never machine code."""
 
     codegen = NoEnvironment()
@@ -45,5 +56,7 @@ class Within(Compiler):
 
 def linking(function: Any, compiled: Any, options: dict[str, Any]) -> None:
     """Let other kernels call a kernel in this form, while Python calls the one that is machine code."""
+    if not can_link(compiled):
+        return
     within = numba.njit(function, pipeline_class=Within, **options)
     compiled.get_call_template, compiled.get_overload = within.get_call_template, within.get_overload

@@ -73,7 +73,7 @@ def assembled(head: Sequence[int], promise: Floats, safe: Floats, parts: Sequenc
 @cache
 def starting(form: Form) -> Any:
     """Return what begins a memory, as plain Python: it runs once, and need not be compiled."""
-    return named(keeping_for(form.ridge, form.arms, form.space).start)
+    return named(keeping_for(*form.models).start)
 
 
 class CompiledPolicy(Learning):
@@ -152,9 +152,7 @@ class CompiledPolicy(Learning):
         """Return the same memory following these candidates, with this room."""
         changed = np.empty(MEMORY_SIZE(layout, len(chosen), int(room)))
         work = np.empty(2 * max(learned(layout, memory), 1))
-        keeping_for(self.form.ridge, self.form.arms, self.form.space).change(
-            chosen, layout, settings, memory, int(room), changed, work
-        )
+        keeping_for(*self.form.models).change(chosen, layout, settings, memory, int(room), changed, work)
         return changed
 
     def take(self, state: State, played: Played, values: Floats) -> State:

@@ -165,7 +165,7 @@ class KernelOPLB(CompiledPolicy):
             return memory
         more = min(room + max(room // 2, FIRST_ROOM), self.capacity)
         changed = np.empty(MEMORY_SIZE(layout, followed, more))
-        keeping_for(*self.form[:3]).widen(layout, memory, more, changed)
+        keeping_for(*self.form.models).widen(layout, memory, more, changed)
         return changed
 
     def fits(self, memory: Floats) -> bool:

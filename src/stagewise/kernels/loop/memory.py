@@ -35,8 +35,9 @@ class Keeping(NamedTuple):
 
 
 @cache
-def keeping_for(ridge: int, arms: int, space: int) -> Keeping:
-    """Return what makes the memories of policies with these kinds of models."""
+def keeping_for(*models: int) -> Keeping:
+    """Return what makes the memories of policies with these kinds of models (see `round.Form`)."""
+    ridge, arms, space = models
 
     @kernel
     def start(layout: Ints, settings: Floats, room: int, memory: Floats, work: Floats) -> None:

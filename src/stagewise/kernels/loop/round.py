@@ -48,6 +48,11 @@ class Form(NamedTuple):
     rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
     sampled: int = 0  # 1: the reward is sampled
 
+    @property
+    def models(self) -> tuple[int, ...]:
+        """Which kinds of models there are, as `memory.keeping_for` takes them."""
+        return tuple(self[: self._fields.index("rule")])
+
 
 class Round(NamedTuple):
     """The two halves of a round, compiled."""

@@ -4,7 +4,7 @@
               then the pulls of all arms, and for each signal the summed squares of all deviations (1 + k,)
     settings: log 1/δ', blind | R | lowest value | known at the safe arm, all (k,)
 
-A new interval is a name in INTERVALS and a branch of `interval`.
+A new interval is a number here, a branch of `interval`, and a name in `models.arms`.
 """
 
 import math

@@ -24,7 +24,7 @@ from stagewise.kernels.layout import (
     most_learned,
 )
 from stagewise.kernels.loop.memory import keeping_for
-from stagewise.kernels.loop.round import Form, round_for
+from stagewise.kernels.loop.round import MIXTURE, Form, round_for
 from stagewise.kernels.rules.promise import DISPUTED
 from stagewise.kernels.signals.look import look_size
 from stagewise.models.part import Modelled
@@ -74,6 +74,12 @@ def assembled(head: Sequence[int], promise: Floats, safe: Floats, parts: Sequenc
 def starting(form: Form) -> Any:
     """Return what begins a memory, as plain Python: it runs once, and need not be compiled."""
     return named(keeping_for(*form.models).start)
+
+
+@cache
+def with_limits(form: Form, limits: int) -> Form:
+    """Return the form of a round under so many limits."""
+    return form._replace(several=int(form.rule == MIXTURE and limits > 1))
 
 
 class CompiledPolicy(Learning):
@@ -129,7 +135,7 @@ class CompiledPolicy(Learning):
         memory, count, m = self.memory_of(state, layout, settings), len(features), self.thresholds.values.size
         answer = np.empty(ANSWER_SIZE(m, features.shape[1]))
         scratch = np.empty(ROOM_SIZE(m, count) + LOOK_SIZE(learned(layout, memory), count))
-        decide = round_for(form).decide
+        decide = round_for(with_limits(form, m)).decide
         code = decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
         return Seen(int(code), answer, scratch, layout, settings, features, eligible)
 

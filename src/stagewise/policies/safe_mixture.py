@@ -90,8 +90,9 @@ def bounded(offer: Offer, believed: Believed, rule: Rule, draw: Draw) -> Seen:
     room.bounds[:, CENTRE] = 0.5 * (believed.highest + believed.lowest)
     room.bounds[:, HALF] = 0.5 * (believed.highest - believed.lowest)
     lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-    told = (rule.layout, rule.settings, room.bounds, offer.eligible, 0, room.rule, room.few)
-    code = choose_mixture(*told, written.shares, written.places, lottery, answer)
+    told = (rule.layout, rule.settings, room.bounds, offer.eligible, 0, room.rule, room.few[:m])
+    basis = room.few[m:] if m > 1 else None
+    code = choose_mixture(*told, basis, written.shares, written.places, lottery, answer)
     answer[NEWS] = 0.0
     return Seen(int(code), answer, scratch, rule.layout, rule.settings, features, offer.eligible)
 

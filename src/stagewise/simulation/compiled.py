@@ -13,7 +13,7 @@ from stagewise.kernels.loop.play import Scene, World, judging_size, play_for
 from stagewise.kernels.loop.round import RAYS, STAY, Form
 from stagewise.kernels.signals.look import look_size
 from stagewise.kernels.trace import Trace
-from stagewise.policies.compiled import learned
+from stagewise.policies.compiled import learned, with_limits
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.simulation.judge import OURS, Judge
@@ -82,8 +82,8 @@ def cast_for(policy: Any, judge: Judge, audited: bool) -> Cast:
     best = 0.0 if fresh else judge.best(told.actions)
     truth = World(parameters, truths, told.noise.copy(), judge.signs.copy(), judge.limits.copy(), told.kind, best)
     return Cast(
-        form,
-        Scene(int(fresh), int(audited), int(judge.mixes), points),
+        with_limits(form, limits),
+        Scene(int(fresh), int(audited), int(judge.mixes), points, int(judge.limits.size > 1)),
         features,
         np.array(told.actions.eligible),
         layout,

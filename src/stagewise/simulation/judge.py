@@ -77,8 +77,8 @@ def offered(actions: ActionSet) -> Any:
 def best_blend(truths: Floats, limits: Floats) -> float:
     """Return the largest expected reward of a mixture of actions with true means (1 + m, K + 1), the safe one last."""
     m, row = limits.size, truths.shape[1]
-    rule, few = np.empty((3 + 2 * m, row)), np.empty(few_size(m))
-    return best_mixture_of(truths, limits, rule, few, np.empty(m + 2), np.empty(m + 2, dtype=np.int64))
+    rule, basis = np.empty((3 + 2 * m, row)), np.empty(few_size(m) - m) if m > 1 else None
+    return best_mixture_of(truths, limits, rule, basis, np.empty(m + 2), np.empty(m + 2, dtype=np.int64))
 
 
 def judge(policy: Any, world: World) -> Judge:

@@ -29,9 +29,9 @@ def best_on_rays(truths: Floats, thresholds: Floats) -> float:
 
 @kernel
 def best_mixture_of(
-    truths: Floats, thresholds: Floats, rule: Floats, few: Floats, shares: Floats, places: Ints
+    truths: Floats, thresholds: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints
 ) -> float:
-    """Return the largest expected reward of a mixture under the thresholds; without any, of one action."""
+    """Return the largest expected reward of a mixture under the thresholds; without any, of one action (see `solve`)."""
     m, safe = thresholds.size, truths.shape[1] - 1
     if m == 0:
         best = truths[0, 0]
@@ -42,5 +42,5 @@ def best_mixture_of(
         rule[HOPED, action] = truths[0, action]
         for j in range(m):
             rule[COSTS + j, action] = truths[1 + j, action]
-    solve(m, rule, COSTS, thresholds, few, shares, places)
+    solve(rule, COSTS, thresholds, basis, shares, places)
     return mean_of(rule[HOPED], shares, places)

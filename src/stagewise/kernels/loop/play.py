@@ -39,6 +39,7 @@ class Scene(NamedTuple):
     audited: int  # 1: the trace has an audit
     blended: int  # 1: regret is measured against the best mixture
     points: int  # 1: points between the candidates are played, so their means are looked up by features
+    limited: int  # 1: more than one threshold limits the optimum
 
 
 @kernel
@@ -51,19 +52,20 @@ def judging_size(m: int, count: int) -> int:
 def play_for(form: Form, scene: Scene) -> Callable[..., None]:
     """Return the loop for one form of round and one kind of world."""
     see, choose, absorb = round_for(form).see, round_for(form).choose, round_for(form).absorb
-    mixes, stays, sampled, arms = int(form.rule == MIXTURE), int(form.rule == STAY), form.sampled, form.arms
-    fresh, audited, blended, points = scene
+    mixes, stays = int(form.rule == MIXTURE), int(form.rule == STAY)
+    sampled, several, arms = form.sampled, form.several, form.arms
+    fresh, audited, blended, points, limited = scene
 
     @kernel
     def optimum(world: World, judging: Floats, mixture: Ints) -> float:
         """Return the largest expected reward that this round's actions allow."""
         if blended:
             m, row = world.thresholds.size, world.truths.shape[1]
-            rule, few = (3 + 2 * m) * row, (3 + 2 * m) * row + few_size(m)
-            return best_mixture_of(
-                world.truths, world.thresholds, judging[:rule].reshape(3 + 2 * m, row), judging[rule:few],
-                judging[few : few + m + 2], mixture,
-            )  # fmt: skip
+            end, few = (3 + 2 * m) * row, (3 + 2 * m) * row + few_size(m)
+            rule, shares = judging[:end].reshape(3 + 2 * m, row), judging[few : few + m + 2]
+            if limited:
+                return best_mixture_of(world.truths, world.thresholds, rule, judging[end + m : few], shares, mixture)
+            return best_mixture_of(world.truths, world.thresholds, rule, None, shares, mixture)
         return best_on_rays(world.truths, world.thresholds)
 
     @kernel
@@ -112,7 +114,10 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
                         if mixes and has(layout, DIRECTIONAL):  # what it hoped for before it came back
                             m = layout[LIMITS]
                             limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
-                            solve(m, rule, COSTS + m, limits, few, shares, places)
+                            if several:
+                                solve(rule, COSTS + m, limits, few[m:], shares, places)
+                            else:
+                                solve(rule, COSTS + m, limits, None, shares, places)
                             hope = mean_of(rule[HOPED], shares, places)
                         weigh_hope(trace.audit, best, hope)
                     if sampled:  # which wrote its sample over what it believes

@@ -17,6 +17,7 @@ from stagewise.kernels.layout import (
     ARMS,
     FOLLOWED,
     HOME,
+    LIMITS,
     NEVER,
     PARTS,
     RIDGE,
@@ -47,6 +48,7 @@ class Form(NamedTuple):
     space: int = 0  # or in a reproducing-kernel space
     rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
     sampled: int = 0  # 1: the reward is sampled
+    several: int = 0  # 1: a mixture has more than one limit
 
     @property
     def models(self) -> tuple[int, ...]:
@@ -88,7 +90,7 @@ def is_at(action: Floats, safe: Floats, features: Floats, index: int, step: floa
 @cache
 def round_for(form: Form) -> Round:
     """Return a round of this form, compiled when it is first played."""
-    ridge, arms, space, rule_, sampled = form
+    ridge, arms, space, rule_, sampled, several = form
     mixes, rays = int(rule_ == MIXTURE), int(rule_ == RAYS)
 
     @kernel
@@ -132,19 +134,16 @@ def round_for(form: Form) -> Round:
             sample(layout, part, features, safe, known, settings, memory, bounds, seed, run, round_, work)
         if mixes:
             lottery = uniform(seed, run, round_, POLICY, 0)
-            code = choose_mixture(
-                layout,
-                settings,
-                bounds,
-                eligible,
-                doubt,
-                rule,
-                few,
-                written.shares,
-                written.places,
-                lottery,
-                answer,
-            )
+            shares, places, factors = written.shares, written.places, few[: layout[LIMITS]]
+            if several:
+                basis = few[layout[LIMITS] :]
+                code = choose_mixture(
+                    layout, settings, bounds, eligible, doubt, rule, factors, basis, shares, places, lottery, answer
+                )
+            else:
+                code = choose_mixture(
+                    layout, settings, bounds, eligible, doubt, rule, factors, None, shares, places, lottery, answer
+                )
             for i in range(action.size):
                 action[i] = features[code, i] if code >= 0 else safe[i]
         if rays:

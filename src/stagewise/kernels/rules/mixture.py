@@ -58,27 +58,28 @@ def fill_odds(layout: Ints, settings: Floats, bounds: Floats, factors: Floats, r
 
 
 @kernel
-def solve(m: int, rule: Floats, costs: int, limits: Floats, few: Floats, shares: Floats, places: Ints) -> None:
-    """Maximise Σ p_i hoped_i subject to Σ p_i cost_ji ≤ limit_j; the costs are m rows of the rule, from row `costs` on.
+def solve(rule: Floats, costs: int, limits: Floats, basis: Floats | None, shares: Floats, places: Ints) -> None:
+    """Maximise Σ p_i hoped_i subject to Σ p_i cost_ji ≤ limit_j; the costs are rows of the rule, from row `costs` on.
 
-    The safe action's column is taken out of the list for as long, since it stands beside it.
+    The safe action's column is taken out of the list for as long, since it stands beside it. No `basis`: there is one
+    limit, for which two actions are the answer, and no simplex need be compiled.
     """
     hoped, safe = rule[HOPED], rule.shape[1] - 1
     home = hoped[safe]
     hoped[safe] = -math.inf
     places[:] = -1
     shares[:] = 0.0
-    if m == 1:
+    if basis is None:
         pair = best_pair(hoped, rule[costs], home, rule[costs, safe], limits[0])
         places[0], places[1] = pair.cheap, pair.dear
         shares[0], shares[1] = 1.0 - pair.share, pair.share
     else:
-        start = few[m : 2 * m]
+        m = limits.size
+        start, table = basis[:m], basis[m:].reshape(m + 3, m + 1)
         for j in range(m):
             start[j] = rule[costs + j, safe]
-        basis = few[2 * m :].reshape(m + 3, m + 1)
         best_mixture(
-            hoped, rule[costs : costs + m], home, start, limits, places[: m + 1], shares[: m + 1], basis, rule[REACHES]
+            hoped, rule[costs : costs + m], home, start, limits, places[: m + 1], shares[: m + 1], table, rule[REACHES]
         )
     hoped[safe] = home
 
@@ -133,8 +134,8 @@ def stay(shares: Floats, places: Ints) -> None:
 
 @kernel
 def choose_mixture(
-    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, doubt: int, rule: Floats, few: Floats,
-    shares: Floats, places: Ints, lottery: float, answer: Floats,
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, doubt: int, rule: Floats, factors: Floats,
+    basis: Floats | None, shares: Floats, places: Ints, lottery: float, answer: Floats,
 ) -> int:  # fmt: skip
     """Return the action drawn from the best safe mixture, or minus the reason for the safe action alone.
 
@@ -143,14 +144,14 @@ def choose_mixture(
     declared and is contradicted, or 0.
     """
     m = layout[LIMITS]
-    certain = weigh(layout, settings, bounds, few[:m])
-    fill_odds(layout, settings, bounds, few[:m], rule)
+    certain = weigh(layout, settings, bounds, factors)
+    fill_odds(layout, settings, bounds, factors, rule)
     for action in range(eligible.size):
         if not eligible[action]:
             rule[HOPED, action] = -math.inf
     code = -doubt if doubt > 0 else (0 if certain else -WARMING)
     if code == 0:
-        code = mixed(layout, settings, rule, few, shares, places)
+        code = mixed(layout, settings, rule, basis, shares, places)
     if code < 0:
         stay(shares, places)
     else:
@@ -164,12 +165,12 @@ def choose_mixture(
 
 
 @kernel
-def mixed(layout: Ints, settings: Floats, rule: Floats, few: Floats, shares: Floats, places: Ints) -> int:
+def mixed(layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints) -> int:
     """Write the best safe mixture; return 0, or minus the reason for the safe action alone."""
     m = layout[LIMITS]
     limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
     directional = has(layout, DIRECTIONAL)
-    solve(m, rule, COSTS + m if directional else COSTS, limits, few, shares, places)
+    solve(rule, COSTS + m if directional else COSTS, limits, basis, shares, places)
     if directional and has(layout, RETURNS):
         mix_back(m, rule, limits, shares, places)
     if not math.isfinite(mean_of(rule[HOPED], shares, places)):

@@ -10,54 +10,43 @@ fixed rays keeps.
 import argparse
 import math
 
-import numba
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, named
+from stagewise.kernels.compile import Floats, Ints, kernel, named
 from stagewise.kernels.draw import ACTIONS, uniform
-from stagewise.kernels.layout import memory_size, part_of
+from stagewise.kernels.layout import Part, memory_size, part_of
 from stagewise.kernels.loop.memory import keeping_for
-from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, Tables, learn_ridge, tables_of
+from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, learn_ridge, tables_of
 from stagewise.models.linear import LinearModel
 from stagewise.policies.compiled import assembled
 
 D = 10
-PART_OF, TABLES_OF = named(part_of), named(tables_of)
+KEEPING, PART_OF, TABLES = keeping_for(1, 0, 0), named(part_of), named(tables_of)
 
 
 def model_of(ridge: float, probes: Floats) -> tuple[Ints, Floats, Floats]:
     """Return layout, settings and memory of a regression that has seen nothing and follows the probes."""
-    one = np.ones(1)
-    told = {"noise": one, "parameter_bound": one, "confidence": one, "action_bound": 1.0, "radius": "mixture"}
-    model = LinearModel(safe=np.zeros(D), names=("reward",), reward=0.0, costs=np.empty(0), ridge=ridge, **told)
+    one, nothing = np.ones(1), np.empty(0)
+    assumed = {"noise": one, "parameter_bound": one, "action_bound": 1.0, "ridge": ridge, "confidence": one}
+    model = LinearModel(safe=np.zeros(D), names=("reward",), reward=None, costs=None, radius="mixture", **assumed)
     layout, settings = assembled((0, 0, -1), np.zeros(3), model.safe, tuple(model.parts()))
-    begun, memory = np.zeros(memory_size(layout, 0, 0)), np.zeros(memory_size(layout, len(probes), 0))
-    keeping = keeping_for(1, 0, 0)
-    keeping.start(layout, settings, 0, begun, np.empty(0))
-    keeping.change(probes, layout, settings, begun, 0, memory, np.empty(D))
+    begun, memory = np.empty(memory_size(layout, 0, 0)), np.empty(memory_size(layout, len(probes), 0))
+    KEEPING.start(layout, settings, 0, begun, nothing)
+    KEEPING.change(probes, layout, settings, begun, 0, memory, np.empty(D))
     return layout, settings, memory
 
 
-def tables_in(layout: Ints, memory: Floats) -> Tables:
-    """Return what the regression remembers."""
-    part = PART_OF(layout, memory, 0)
-    flat = TABLES_OF(part, memory)
-    return Tables(flat.tally, flat.own.reshape(-1, D), flat.rows.reshape(-1, part.width)[:, : part.followed - 1])
-
-
-@numba.njit
+@kernel
 def play(
-    layout: Ints, settings: Floats, memory: Floats, inverse: Floats, logs: Floats, rays: Floats, plays: Floats,
-    first: int, last: int,
+    part: Part, settings: Floats, memory: Floats, inverse: Floats, logs: Floats, rays: Floats, plays: Floats,
+    value: Floats, work: Floats, gain: Floats, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Absorb rounds `first` to `last` into the root, and into V⁻¹ by Sherman and Morrison's formula."""
-    part = part_of(layout, memory, 0)
-    work, gain, nothing = np.empty(4 * D + part.width), np.empty(D), np.zeros(1)
+    """Take rounds `first` to `last` into the root, and into V⁻¹ by Sherman and Morrison's formula."""
     for t in range(first, last):
         dice = uniform(1, 0, t, ACTIONS, 0) * 1011.0
         ray = 0 if dice < 1000.0 else 1 if dice < 1010.0 else 2
         plays[ray] += 1.0
-        learn_ridge(part, rays[ray], ELSEWHERE, 1.0, False, nothing, settings, memory, work)
+        learn_ridge(part, rays[ray], ELSEWHERE, 1.0, False, value, settings, memory, work)
         form = 0.0
         for i in range(D):
             gain[i] = 0.0
@@ -107,18 +96,19 @@ def main() -> None:
     print(f"{'ridge':>8} {'rounds':>12} {'root':>20} {'followed':>20} {'plain':>20}")
     for ridge in (1.0, 1e-2, 1e-4):
         layout, settings, memory = model_of(ridge, probes)
+        part = PART_OF(layout, memory, 0)
+        tables, work = TABLES(part, memory), (np.zeros(1), np.empty(3 * D + part.width + 1), np.empty(D))
         inverse, logs, plays, first = np.eye(D) / ridge, np.zeros(1), np.zeros(3), 0
         for last in (10**k for k in range(3, 8) if 10**k <= rounds):
-            play(layout, settings, memory, inverse, logs, rays, plays, first, last)
+            play(part, settings, memory, inverse, logs, rays, plays, *work, first, last)
             first = last
             v = np.eye(D, dtype=np.longdouble) * np.longdouble(ridge)
             for count, ray in zip(plays, exact_rays, strict=True):
                 v += np.longdouble(count) * np.outer(ray, ray)
             truth = np.array([float(np.sqrt(p @ solved(v, p))) for p in exact_probes])
             volume = log_determinant(v) - D * math.log(ridge)
-            tables = tables_in(layout, memory)
-            kept = np.linalg.norm(probes @ np.tril(tables.own[:D]).T, axis=1)
-            followed = np.sqrt(tables.rows[-1])
+            kept = np.linalg.norm(probes @ np.tril(tables.own[: D * D].reshape(D, D)).T, axis=1)
+            followed = np.sqrt(tables.rows[-part.width :][: len(probes)])
             plain = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", probes, inverse, probes), 0.0))
             errors = [np.abs(w / truth - 1.0).max() for w in (kept, followed, plain)]
             drifts = [abs(w / volume - 1.0) for w in (tables.tally[LOG_DET], tables.tally[LOG_DET], logs[0])]

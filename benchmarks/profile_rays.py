@@ -5,6 +5,7 @@ Run `python benchmarks/profile_rays.py`. Parts overlap in the processor, so the 
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numba
 import numpy as np
@@ -12,12 +13,12 @@ import numpy as np
 import stagewise as sw
 from stagewise.kernels.answer import STEP, written_in
 from stagewise.kernels.bounds import room_in
-from stagewise.kernels.layout import part_of, safe_action
+from stagewise.kernels.layout import known_actions, part_of
 from stagewise.kernels.loop.round import round_for
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.ridge import move, tables_of
 from stagewise.kernels.trace import note
-from stagewise.kernels.world import fill_means, fill_signed_outcome
+from stagewise.kernels.world import fill_means, fill_outcome
 from stagewise.simulation.compiled import Compiled
 from stagewise.simulation.judge import judge
 from stagewise.simulation.recording import empty_trace, recorded
@@ -44,34 +45,42 @@ def loop(left_out: str) -> Callable[..., None]:
     see, absorb = round_for(sw.LCLUCB.form).see, round_for(sw.LCLUCB.form).absorb
 
     @numba.njit(error_model="numpy", _nrt=False)
-    def play(features, eligible, layout, settings, memory, answer, scratch, means, values, world, trace, rounds):
+    def play(
+        features: Any, eligible: Any, layout: Any, settings: Any, memory: Any, answer: Any, scratch: Any,
+        means: Any, values: Any, world: Any, trace: Any, rounds: int,
+    ) -> None:  # fmt: skip
         room, part = room_in(layout, features.shape[0], scratch), part_of(layout, memory, 0)
-        bounds, rule, few, work = room.bounds, room.rule, room.few, room.work
-        tables, n, width = tables_of(part, memory), part.size, part.width
-        action, safe, ray, doubt = written_in(layout, answer).action, safe_action(layout, settings).features, 0, 0
+        bounds, rule, few, work, safe = (
+            room.bounds,
+            room.rule,
+            room.few,
+            room.work,
+            known_actions(layout, settings, memory).safe,
+        )
+        action, size, ray = written_in(layout, answer).action, part.size, 0
+        own, rows = tables_of(part, memory).own, tables_of(part, memory).rows
+        image, gain, pulls = work[:size], work[size : 2 * size], work[2 * size : 2 * size + part.width]
         for t in range(1, rounds):
             if only:
-                image, gain, pulls = work[:n], work[n : 2 * n], work[2 * n : 2 * n + width]
-                for i in range(n):
-                    image[i] = 0.3 * tables.rows[i * width + t % 10]
-                move(n, tables.own, tables.rows, image, True, gain, pulls)
+                for i in range(size):
+                    image[i] = 0.3 * rows[i * part.width + t % 10]
+                move(size, own, rows, image, True, gain, pulls)
                 continue
             if look:
-                doubt = see(features, True, layout, settings, memory, bounds, work)
+                see(features, True, layout, settings, memory, bounds, work)
             if pick:
-                ray = choose_ray(layout, settings, bounds, eligible, doubt, rule, few, answer)
+                ray = choose_ray(layout, settings, bounds, eligible, 0, rule, few, answer)
             if act:
                 settle_ray(layout, settings, bounds, rule, ray, features, safe, answer, action)
             fill_means(world.parameters, action, means)
             if see_outcome:
-                fill_signed_outcome(world.outcomes, means, world.noise, world.signs, 0, 0, t, values)
+                fill_outcome(world.outcomes, means, world.noise, 0, 0, t, values)
             if keep:
                 note(trace, t, world.best, means, world.thresholds)
             if learn:
-                absorb(action, ray, max(ray, -1), answer[STEP], True, values, layout, settings, memory, work)
+                absorb(action, ray, max(ray, 0), answer[STEP], True, values, layout, settings, memory, work)
 
-    played: Callable[..., None] = play
-    return played
+    return play
 
 
 def main() -> None:

@@ -30,6 +30,7 @@ def test_known_answers(
     assert philox(*counter, *key) == answer
 
 
+@pytest.mark.compiled
 @settings(deadline=None)  # the first call compiles
 @given(words, words, words, words, words, words)
 def test_the_sign_bit_is_never_seen(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
+from stagewise.kernels.bounds import CENTRE, HALF
 
 D, ROUNDS, SEED, RUN = 3, 150, 11, 2
 RNG = np.random.default_rng(5)
@@ -95,17 +96,27 @@ def test_the_intervals_of_pulled_arms_are_looked_at(radius: str) -> None:
     safe = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
     policy = sw.OPB(arms=3, safe_action=safe, threshold=0.3, radius=radius, delta=0.97)
     audit = sw.simulate(policy, world, rounds=ROUNDS, runs=[RUN], seed=SEED, audit=True).audit
-    state, counts = policy.start(), np.zeros(2, dtype=int)
+    state, counts, pulls = policy.start(), np.zeros(2, dtype=int), np.zeros(3)
     for t in range(ROUNDS):
-        pulls, tables = state.memory[:3], state.memory[3:].reshape(-1, 3)
-        centres = tables[4:6] if radius == "kl" else tables[:2]
-        counts += ((np.abs(centres - world.table) > tables[2:4] + 1e-9) & (pulls > 0)).any(axis=1)
         draw = sw.Draw(SEED, RUN, t)
         decision = policy.decide(state, world.actions, draw)
+        bounds = decision.table.args[0].room.bounds[..., :-1]
+        counts += ((np.abs(bounds[:, CENTRE] - world.table) > bounds[:, HALF] + 1e-9) & (pulls > 0)).any(axis=1)
+        pulls[decision.index] += 1
         state = policy.learn(state, decision, world.outcome(decision.action, draw))
     assert audit is not None
     assert audit["missed"][0].tolist() == counts.tolist()
     assert counts.max() > 0
+
+
+def test_an_arm_that_was_never_pulled_has_no_interval_to_miss() -> None:
+    """A reward of 9 is far beyond the range in which an arm is looked for before its first pull."""
+    world = sw.ArmsWorld(reward=[0.1, 9.0], cost=[0.0, 0.9], outcomes="gaussian", noise=0.5)
+    safe = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
+    policy = sw.OPB(arms=2, safe_action=safe, threshold=0.3, noise=0.5)
+    audit = sw.simulate(policy, world, rounds=1, runs=3, seed=SEED, audit=True).audit
+    assert audit is not None
+    assert audit["missed"].tolist() == [[0, 0]] * 3
 
 
 def cases() -> dict[str, tuple[Any, Any]]:

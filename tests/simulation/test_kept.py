@@ -8,7 +8,7 @@ from tests.simulation.certified import FIXED, certified, without_times
 
 import stagewise as sw
 from stagewise.simulation import certify as certify_module
-from stagewise.simulation import jobs, restated
+from stagewise.simulation import jobs
 from stagewise.simulation.run import play
 
 
@@ -84,7 +84,6 @@ def test_a_certificate_of_other_runs_takes_no_part_of_a_batch(
     before: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(certify_module, "batch_size", lambda *_: 10)  # as for any number of runs from 40,000 on
-    monkeypatch.setattr(restated, "batch_size", lambda *_: 10)
     with monkeypatch.context() as patched:
         patched.setattr(certify_module, "concluded", interrupted)
         with pytest.raises(PowerCut):

@@ -41,12 +41,16 @@ def weigh_hope(audit: Ints, best: float, hoped: float) -> None:
 
 
 @kernel
-def count_misses(audit: Ints, bounds: Floats, truths: Floats) -> None:
-    """Count, for every signal of the policy, a round in which an interval missed the true mean of a candidate."""
+def count_misses(audit: Ints, bounds: Floats, truths: Floats, pulls: Floats) -> None:
+    """Count, for every signal of the policy, a round in which an interval missed the true mean of a candidate.
+
+    Of arms only those with pulls count: before that their interval is what was assumed of them. No pulls: all count.
+    """
     for signal in range(bounds.shape[0]):
         centre, half, true, found = bounds[signal, CENTRE], bounds[signal, HALF], truths[signal], False
         for candidate in range(true.size - 1):
             room = half[candidate] + ROUNDING * max(1.0, abs(true[candidate]))
-            found |= not abs(centre[candidate] - true[candidate]) <= room
+            missed = not abs(centre[candidate] - true[candidate]) <= room
+            found |= missed and (pulls.size == 0 or pulls[candidate] > 0.0)
         if found:
             audit[MISSED + signal] += 1

@@ -46,7 +46,7 @@ def regression(layout: Ints, settings: Floats, memory: Floats, which: int) -> Re
     """Return one part; with z = Z x the coordinates that are learned, e = Zᵀθ̂ + the known share, and W = T Z."""
     part, d = PART_OF(layout, memory, which), int(layout[FEATURES])
     tables, declared, frame, n = TABLES(part, memory), TOLD(part, settings), FRAME(part, settings), part.size
-    own, tally = tables.own.reshape(-1, n), tables.tally
+    own, tally = tables.own.reshape(n + part.signals, n), tables.tally
     root, fits = np.tril(own[:n]), own[n:]
     reach = tally[TAKEN] * frame.action_bound**2
     rows = zip(declared.noise, declared.bound, declared.confidence, strict=True)

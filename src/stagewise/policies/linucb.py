@@ -103,8 +103,8 @@ class LinUCB(CompiledPolicy):
             return self.begun(layout, settings)
         if not fitting_memory(state.memory, layout, 0):
             raise InvalidActions(
-                f"the actions have {layout[FEATURES]} features; this learner has learned from actions with another "
-                "number of them, and they must agree"
+                f"the actions have {layout[FEATURES]} features; this learner has learned from actions with "
+                f"{self.dimension_of(state.memory)}, and they must agree"
             )
         return state.memory
 
@@ -126,7 +126,9 @@ class LinUCB(CompiledPolicy):
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's: empty, or of some dimension."""
-        if memory.shape == (0,):
-            return True
-        sizes = (d for d in range(1, int(math.sqrt(max(memory.size, 0))) + 1) if memory.ndim == 1)
-        return any(fitting_memory(memory, self.arrays(d)[0], 0) for d in sizes)
+        return memory.shape == (0,) or (memory.ndim == 1 and self.dimension_of(memory) > 0)
+
+    def dimension_of(self, memory: Floats) -> int:
+        """Return of which dimension a memory is; 0: of none."""
+        sizes = range(1, int(math.sqrt(memory.size)) + 1)
+        return next((d for d in sizes if fitting_memory(memory, self.arrays(d)[0], 0)), 0)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stagewise.kernels.compile import named
 from stagewise.kernels.normal import quantile_pair
 from stagewise.simulation.gpu import lockstep
 from stagewise.simulation.gpu.registers import TABLES
 
-ROOT, RATIO = (getattr(kernel, "py_func", kernel) for kernel in (lockstep.root, lockstep.ratio))
 CLOSE = 1e-15
 errors = st.floats(-(2.0**-20), 2.0**-20)
 
@@ -20,25 +20,26 @@ errors = st.floats(-(2.0**-20), 2.0**-20)
 def test_a_rough_inverse_root_becomes_a_root(x: float, error: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lockstep, "rough_inverse_root", lambda y: (1.0 + error) / math.sqrt(y))
-        assert ROOT(x) == pytest.approx(math.sqrt(x), rel=CLOSE, abs=0.0)
+        assert lockstep.root.py_func(x) == pytest.approx(math.sqrt(x), rel=CLOSE, abs=0.0)
 
 
 @given(numerator=st.floats(1e-3, 1e3), denominator=st.floats(1e-100, 1e100), error=errors)
 def test_a_rough_inverse_becomes_a_ratio(numerator: float, denominator: float, error: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lockstep, "rough_inverse", lambda y: (1.0 + error) / y)
-        found = RATIO(numerator, denominator)
+        found = lockstep.ratio.py_func(numerator, denominator)
         assert found == pytest.approx(numerator / denominator, rel=CLOSE, abs=0.0)
 
 
 def test_the_root_of_nothing_is_nothing_and_not_nan() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lockstep, "rough_inverse_root", lambda y: 1.0 / math.sqrt(y))
-        assert 0.0 <= ROOT(0.0) <= 1e-149
-        assert 0.0 <= ROOT(-1e-18) <= 1.1e-9  # what rounding may leave of a width
+        assert 0.0 <= lockstep.root.py_func(0.0) <= 1e-149
+        assert 0.0 <= lockstep.root.py_func(-1e-18) <= 1.1e-9  # what rounding may leave of a width
 
 
 def test_the_normal_numbers_are_the_kernels_to_the_bit() -> None:
     chances = np.concatenate([np.random.default_rng(0).uniform(size=2000), 10.0 ** -np.arange(1.0, 16.0)])
+    normals = named(lockstep.normals)
     for first, second in zip(chances, 1.0 - chances, strict=True):
-        assert lockstep.normals(first, second, TABLES) == quantile_pair(first, second)
+        assert normals(first, second, TABLES) == quantile_pair(first, second)

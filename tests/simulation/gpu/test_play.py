@@ -6,15 +6,15 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from numba import cuda
 from tests.simulation.gpu import thread
 
 import stagewise as sw
+from stagewise.kernels.layout import SWITCHES
 from stagewise.simulation.compiled import Cast, Compiled, cast_for
 from stagewise.simulation.gpu import general, play, registers
 from stagewise.simulation.judge import judge
 from stagewise.simulation.recording import empty_trace, recorded
-
-pytest.importorskip("numba_cuda")
 
 D, ROUNDS, RUNS, SEED = 3, 60, (0, 3), 7
 SAFE = sw.SafeAction(features=np.zeros(D))
@@ -121,6 +121,15 @@ def test_only_a_known_baseline_and_what_is_as_declared_are_unrolled(name: str) -
     assert call_of(*GENERAL[name]) is None
 
 
+def test_a_switch_that_they_are_not_written_for_is_left_to_the_general_loop() -> None:
+    policy, world = UNROLLED["LC-LUCB"]
+    cast = cast_of(policy, world)
+    layout = cast.layout.copy()
+    layout[SWITCHES] |= 2**20
+    assert registers.call_for(policy, judge(policy, world), cast) is not None
+    assert registers.call_for(policy, judge(policy, world), cast._replace(layout=layout)) is None
+
+
 def test_an_audit_counts_what_the_safe_arms_interval_missed(processor: None) -> None:
     """The unrolled loop knows the safe arm's means and needs no interval of it; the CPU's audit counts it."""
     told = sw.OPB(**{**PULLED, "threshold": 0.01}, noise=1e-4, watch=False)
@@ -138,11 +147,10 @@ class Hopper:
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Any:
-    target = pytest.importorskip("numba.cuda")
     for name, module in list(sys.modules.items()):
         if name.startswith("numba") and hasattr(module, "get_current_device"):
             monkeypatch.setattr(module, "get_current_device", lambda: Hopper)
-    return target
+    return cuda
 
 
 def assembled(compiler: Any, loop: Any, shared: tuple[Any, ...], costs: int) -> str:
@@ -180,7 +188,7 @@ class Idle:
     """A loop that Numba sets up for its threads, and that is then not played."""
 
     def __init__(self) -> None:
-        self.play = pytest.importorskip("numba.cuda").jit(lambda *arguments: None)
+        self.play = cuda.jit(lambda *arguments: None)
 
     def __getitem__(self, shape: tuple[int, int]) -> Any:
         self.play[shape]
@@ -197,7 +205,7 @@ def test_a_few_runs_are_no_reason_to_warn(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_without_a_device_the_cpu_is_offered() -> None:
-    if pytest.importorskip("numba.cuda").is_available():
+    if cuda.is_available():
         pytest.skip("this machine has one")
     with pytest.raises(sw.InvalidProblem, match="backend='cpu' plays the same runs"):
         sw.simulate(sw.LCLUCB(**SETTINGS), RAYS, rounds=10, runs=10, backend="cuda")

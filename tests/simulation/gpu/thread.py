@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.kernels.compile import named
+from stagewise.simulation.gpu import lockstep
+
 
 class Copied(np.ndarray):
     """An array on a device."""
@@ -37,7 +40,8 @@ class Thread:
         return np.full(shape, math.nan) if str(kind) == "float64" else np.full(shape, 2**40, dtype=np.int64)
 
 
-LOCKSTEP: dict[str, Callable[..., float]] = {
+LOCKSTEP: dict[str, Callable[..., Any]] = {
+    **{name: named(getattr(lockstep, name)) for name in ("larger", "lesser", "normals")},
     "root": lambda x: math.sqrt(abs(x)),
     "ratio": lambda numerator, denominator: numerator / denominator,
 }

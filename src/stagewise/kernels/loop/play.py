@@ -8,12 +8,13 @@ from stagewise.kernels.answer import HOPE, STEP, written_in
 from stagewise.kernels.audit import count_misses, watch, weigh_hope
 from stagewise.kernels.bounds import COSTS, HOPED, few_size, room_in
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS
+from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, part_of
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
 from stagewise.kernels.loop.round import MIXTURE, STAY, Form, round_for
 from stagewise.kernels.loop.worth import fill_mixed
 from stagewise.kernels.rules.mixture import mean_of, solve
 from stagewise.kernels.rules.promise import WARMING, has
+from stagewise.kernels.signals.arms import pulled
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import fill_directions, fill_means, fill_signed_outcome
@@ -50,7 +51,7 @@ def judging_size(m: int, count: int) -> int:
 def play_for(form: Form, scene: Scene) -> Callable[..., None]:
     """Return the loop for one form of round and one kind of world."""
     see, choose, absorb = round_for(form).see, round_for(form).choose, round_for(form).absorb
-    mixes, stays, sampled = int(form.rule == MIXTURE), int(form.rule == STAY), form.sampled
+    mixes, stays, sampled, arms = int(form.rule == MIXTURE), int(form.rule == STAY), form.sampled, form.arms
     fresh, audited, blended, points = scene
 
     @kernel
@@ -116,7 +117,11 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
                         weigh_hope(trace.audit, best, hope)
                     if sampled:  # which wrote its sample over what it believes
                         see(features, not fresh, layout, settings, memory, bounds, work)
-                    count_misses(trace.audit, bounds, world.truths)
+                    if arms:
+                        pulls = pulled(part_of(layout, memory, 0), memory).table[:count]
+                        count_misses(trace.audit, bounds, world.truths, pulls)
+                    else:
+                        count_misses(trace.audit, bounds, world.truths, few[:0])
             if not stays:
                 fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
                 place = ELSEWHERE if fresh or t == 0 else max(code, -1)  # what is offered first is not followed yet

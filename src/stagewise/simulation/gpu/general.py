@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.audit import audit_size
+from stagewise.kernels.loop.memory import copy
 from stagewise.kernels.loop.play import Scene, World, play_for
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.trace import Trace
@@ -88,8 +89,7 @@ def loop_on_device(form: Form, scene: Scene, sizes: Sizes) -> Any:
             mixture = cuda.local.array(support, int64)
             means, values = cuda.local.array(signals, float64), cuda.local.array(signals, float64)
             listed, true = cuda.local.array(listed_own, float64), cuda.local.array(true_own, float64)
-            for i in range(own):
-                mine[i] = memory[i]
+            copy(memory, 0, mine, 0, own)
             if fresh:
                 for signal in range(signals):
                     true[signal, count] = truths[signal, count]

@@ -9,12 +9,12 @@ import math
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import cuda, types
 from numba.cuda.extending import intrinsic
 
-from stagewise.kernels.compile import kernel
 from stagewise.kernels.normal import CENTRE, FAR, NEAR, polynomial
 
+device = cuda.jit(device=True, forceinline=True)
 SMALLEST = 1e-300  # stands in for 0, whose inverse root is infinite
 
 
@@ -35,19 +35,19 @@ rough_inverse = instruction("rcp.approx.ftz.f64")  # right to 20 bits
 rough_inverse_root = instruction("rsqrt.approx.ftz.f64")
 
 
-@kernel
+@device
 def larger(a: float, b: float) -> float:
     """Return the larger of two numbers that are not NaN: three instructions, where `max` takes seven."""
     return a if a > b else b
 
 
-@kernel
+@device
 def lesser(a: float, b: float) -> float:
     """Return the lesser of two numbers that are not NaN."""
     return a if a < b else b
 
 
-@kernel
+@device
 def root(x: float) -> float:
     """Return √x for x ≥ 0: with y ≈ 1/√x and e = 1 − xy², √x = xy (1 + e/2 + 3e²/8 + …)."""
     positive = abs(x) + SMALLEST
@@ -57,7 +57,7 @@ def root(x: float) -> float:
     return rough + rough * (error * (0.5 + 0.375 * error))
 
 
-@kernel
+@device
 def ratio(numerator: float, denominator: float) -> float:
     """Return a/b for b > 0: with y ≈ 1/b and e = 1 − by, 1/b = y (1 + e + e² + …)."""
     inverse = rough_inverse(denominator)
@@ -65,7 +65,7 @@ def ratio(numerator: float, denominator: float) -> float:
     return numerator * (inverse + inverse * (error + error * error))
 
 
-@kernel
+@device
 def quantile(probability: float, tables: Any) -> float:
     """Return Φ⁻¹(p) as kernels/normal.py does, to the bit, with one division; `tables`: its (A, B), (C, D), (E, F)."""
     offset = probability - 0.5
@@ -83,7 +83,7 @@ def quantile(probability: float, tables: Any) -> float:
     return numerator / denominator
 
 
-@kernel
+@device
 def normals(first: float, second: float, tables: Any) -> tuple[float, float]:
     """Return two N(0, 1) numbers from two uniform ones."""
     return quantile(first, tables), quantile(second, tables)

@@ -10,7 +10,7 @@ from stagewise.kernels import normal
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.draw import uniform, uniform_pair
-from stagewise.kernels.layout import DIRECTIONAL, HOME, LIMITS, OFFERS_SAFE, PARTS, RETURNS, part_of
+from stagewise.kernels.layout import DIRECTIONAL, HOME, INFLATED, LIMITS, OFFERS_SAFE, PARTS, RETURNS, part_of
 from stagewise.kernels.loop.round import MIXTURE, RAYS, Form
 from stagewise.kernels.rules.pair import safe_share
 from stagewise.kernels.rules.promise import ceiling_of, has, limit_of, weigh
@@ -19,13 +19,14 @@ from stagewise.kernels.rules.tie import tie_floor
 from stagewise.kernels.signals.arms import KL, look_arms, told_of_arms, unit_radius
 from stagewise.kernels.signals.look import recall_ridge
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import tables_of, told
+from stagewise.kernels.signals.ridge import place, told
 from stagewise.kernels.world import noisy
 from stagewise.reports.assumptions import assumptions
 from stagewise.simulation.compiled import Cast
 from stagewise.simulation.gpu import unrolled_arms, unrolled_rays
 from stagewise.simulation.judge import Judge
 
+WRITTEN = DIRECTIONAL | INFLATED | OFFERS_SAFE | RETURNS  # the switches that they are written for
 MOST_RAYS = 12  # beyond them the numbers of a run do not fit into a thread's 255 registers
 MOST_ARMS = 16
 MANY: int | None = None  # registers for rays: as many as a thread can have
@@ -37,7 +38,7 @@ TABLES = (  # of the normal quantiles: a thread reads an argument faster than it
 )
 PART_OF, HAS, WEIGH = named(part_of), named(has), named(weigh)
 LIMIT_OF, CEILING_OF = named(limit_of), named(ceiling_of)
-RECALL, TABLES_OF, TOLD = named(recall_ridge), named(tables_of), named(told)
+RECALL, PLACE, TOLD = named(recall_ridge), named(place), named(told)
 LOOK_ARMS, TOLD_OF_ARMS = named(look_arms), named(told_of_arms)
 
 
@@ -59,7 +60,7 @@ def call_for(policy: Any, judge: Judge, cast: Cast) -> Call | None:
         return None
     if cast.scene.fresh or cast.eligible.size or int(layout[PARTS]) != 1 or limits not in (0, world.noise.size - 1):
         return None
-    if not PART_OF(layout, cast.memory, 0).anchored or not HAS(layout, RETURNS):
+    if not PART_OF(layout, cast.memory, 0).anchored or not HAS(layout, RETURNS) or HAS(layout, ~WRITTEN):
         return None
     if cast.form == Form(ridge=1, rule=RAYS) and not cast.scene.blended:
         return rays_call(policy, cast)
@@ -77,7 +78,9 @@ def rays_call(policy: Any, cast: Cast) -> Call | None:
     limits = limit_scalars(cast, bounds)
     if limits is None:
         return None
-    declared, images = TOLD(part, settings), TABLES_OF(part, cast.memory).rows[: part.size, :count]
+    declared, coordinates = TOLD(part, settings), np.empty((count, part.size))
+    for ray in range(count):
+        PLACE(part, settings, cast.features[ray], coordinates[ray])
     each = np.column_stack([declared.noise, declared.bound, declared.confidence, declared.known])
     rest = (getattr(policy, "cost_scale", 1.0), policy.ridge, policy.action_bound**2)
     scalars = [float(value) for value in (*each.flat, *np.ravel(limits), *rest)]
@@ -86,7 +89,8 @@ def rays_call(policy: Any, cast: Cast) -> Call | None:
         int(part.radius), int(part.size), cast.world.outcomes, cast.world.thresholds.size > 0, bool(cast.scene.audited),
     )  # fmt: skip
     known = np.ascontiguousarray(bounds[:, CENTRE, :count])
-    return Call(compiled_rays(form), (images.T @ images, known, truth_of(cast), *scalars, *world_scalars(cast), TABLES))
+    tables = (coordinates @ coordinates.T / policy.ridge, known, truth_of(cast))
+    return Call(compiled_rays(form), (*tables, *scalars, *world_scalars(cast), TABLES))
 
 
 def limit_scalars(cast: Cast, bounds: Floats) -> list[tuple[float, float, float]] | None:

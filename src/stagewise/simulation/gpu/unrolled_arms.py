@@ -31,7 +31,7 @@ def look(form: Arms, i: int) -> list[str]:
     ]
     for k, mean in enumerate(["r", "c"] if form.audited else []):
         missed = f"abs({mean}_{i} - sign_{k} * truth[{k}, {i}]) > noise_{k} * w_{i} + {ROUNDING}"
-        lines.append(f"miss_{k} = miss_{k} or {missed}")
+        lines.append(f"miss_{k} = miss_{k} or (n_{i} > 0.0 and {missed})")
     return lines
 
 

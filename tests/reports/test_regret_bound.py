@@ -8,7 +8,7 @@ import pytest
 
 import stagewise as sw
 from stagewise.kernels.signals.interval import bernstein_interval, kl_interval
-from stagewise.reports.regret_bound import Bound, longest_halves, regret_bound
+from stagewise.reports.regret_bound import Bound, regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])
 ARMS = sw.ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
@@ -52,7 +52,7 @@ def test_the_bound_of_rays_is_the_corollary() -> None:
 def test_the_bound_of_arms_is_the_sum_of_their_widths() -> None:
     policy = sw.OPB(**ARM)
     bound = regret_bound(policy, ARMS, np.array([7]))
-    half = longest_halves(policy, 3)
+    half = policy.model.longest_halves(3)
     total = 3 * (half[0] + half[1]) + half[0] + half.max() * math.sqrt(3.5 * math.log(20))
     assert isinstance(bound, Bound)
     assert bound.values[0] == pytest.approx((2 + 2 * 0.9 / 0.3) * total)
@@ -61,7 +61,7 @@ def test_the_bound_of_arms_is_the_sum_of_their_widths() -> None:
 @pytest.mark.parametrize("radius", ["kl", "bernstein"])
 def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
     policy = sw.OPB(**ARM, radius=radius)
-    halves, confidence = longest_halves(policy, 400), policy.model.confidence
+    halves, confidence = policy.model.longest_halves(400), policy.model.confidence
     for pulls in (1, 2, 3, 10, 57, 399):
         for mean in np.linspace(0.0, 1.0, 41):
             if radius == "kl":

@@ -1,7 +1,7 @@
 """Kernels within kernels: linked into what calls them, and optimised there, once.
 
 Numba optimises a kernel and makes machine code of it, then does both again with the kernel that calls it, at every
-level of calls: two thirds of the time of a first decision. What only kernels call needs neither. This uses classes that
+level of calls: two fifths of the time of a first decision. What only kernels call needs neither. This uses classes that
 Numba does not promise to keep; without them kernels are compiled as Numba does it, slower to start and with the same
 results (docs/decisions/0016-kernels-within-kernels-are-linked.md).
 """

@@ -9,7 +9,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import ARMS
-from stagewise.kernels.signals.arms import ANYTIME, BERNSTEIN, KL, UNION, UNION_ANYTIME
+from stagewise.kernels.signals.arms import ANYTIME, BERNSTEIN, KL, UNION, UNION_ANYTIME, unit_radius
 from stagewise.models.part import Modelled
 
 RANGED = ("kl", "bernstein")  # radii for outcomes in [0, 1]
@@ -44,6 +44,19 @@ class ArmsModel:
         rows = (self.noise, self.lows, values if known else np.zeros(values.size))
         numbers = np.concatenate([[self.confidence, self.blind], *(row[first:last] for row in rows)])
         return Modelled((ARMS, first, last - first, self.arms, self.kind, int(known), 0, 0), numbers)
+
+    def longest_halves(self, count: int) -> Floats:
+        """Return the largest half-width that an interval can have after 0, 1, …, count − 1 pulls."""
+        pulls = np.maximum(np.arange(count, dtype=np.float64), 1.0)
+        if self.kind == KL:  # Pinsker, and the redundancy of the mixture: ½ log n + log 2
+            halves = np.sqrt((self.confidence + 0.5 * np.log(pulls) + math.log(2.0)) / (2.0 * pulls))
+            return np.minimum(halves, 0.5)
+        if self.kind == BERNSTEIN:  # a variance is at most n/4(n − 1)
+            spent, others = self.confidence + np.log(4.0 * pulls * (pulls + 1.0)), np.maximum(pulls - 1.0, 1e-300)
+            return np.minimum(np.sqrt(spent / (2.0 * others)) + 7.0 * spent / (3.0 * others), 0.5)
+        halves = float(self.noise.max()) * np.array([unit_radius(self.kind, n, self.confidence) for n in pulls])
+        halves[0] = max(halves[0], self.blind)
+        return halves
 
 
 def union_kind(radius: str, horizon: int | None) -> int:

@@ -14,7 +14,6 @@ from stagewise.files.owned import fingerprint
 from stagewise.files.paths import brief, named
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.signals.ridge import ELSEWHERE
-from stagewise.models.kernel import RBF, LinearKernel, Matern
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, Policy
 from stagewise.problem.checks import number, one_of, shown
@@ -25,7 +24,7 @@ from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
 FORMAT, VERSION = "stagewise-agent", 3
 ORDERS = ("decision", "arrival")
-WITHIN = (SafeAction, AtLeast, RelativeToSafe, FunctionClass, RBF, Matern, LinearKernel)  # what settings may hold
+WITHIN = (SafeAction, AtLeast, RelativeToSafe, FunctionClass)  # what settings may hold, besides models
 
 
 class Saved(NamedTuple):
@@ -44,15 +43,19 @@ class Saved(NamedTuple):
 @cache
 def policies() -> dict[str, Any]:
     """Return the policies that stagewise exports, by name."""
+    return {name: kind for name, kind in exported("policies.").items() if issubclass(kind, Learning)}
+
+
+def exported(room: str) -> dict[str, Any]:
+    """Return what stagewise exports from a room, by name."""
     package = import_module("stagewise")
-    exported = (getattr(package, name) for name, home in package._HOMES.items() if home.startswith("policies."))
-    return {kind.__name__: kind for kind in exported if issubclass(kind, Learning)}
+    return {name: getattr(package, name) for name, home in package._HOMES.items() if home.startswith(room)}
 
 
 @cache
 def kinds() -> dict[str, Any]:
     """Return all that a file can name."""
-    return {**policies(), **{kind.__name__: kind for kind in WITHIN}}
+    return {**policies(), **{kind.__name__: kind for kind in WITHIN}, **exported("models.")}
 
 
 def check_kind(value: Any) -> None:

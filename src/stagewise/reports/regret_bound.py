@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.signals.arms import BERNSTEIN, KL, unit_radius
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.opb import OPB
 from stagewise.reports.assumptions import largest_means
@@ -91,7 +90,7 @@ def linear_bound(policy: LinearPolicy, world: LinearWorld, lift: float, rounds: 
 
 def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
     """Return (2 + lift) (Σ_t h + h₀ √(T/2 log 1/δ)), the sum at its largest: every arm pulled equally often."""
-    halves = longest_halves(policy, int(rounds[-1]) // policy.arms + 1)
+    halves = policy.model.longest_halves(int(rounds[-1]) // policy.arms + 1)
     sums = np.concatenate([[0.0], np.cumsum(halves)])  # of the first pulls of one arm
     azuma = halves.max() * np.sqrt(0.5 * rounds * math.log(1.0 / policy.delta))
     each, rest = np.divmod(rounds, policy.arms)
@@ -105,22 +104,6 @@ def intervals_fail(policy: Any) -> float:
     """Return the probability that some interval may fail with: δ, or more where each signal has more than its share."""
     signals, delta = 1 + int(policy.thresholds.values.size), float(policy.delta)
     return delta if policy.share_delta else delta * signals / policy.undivided
-
-
-def longest_halves(policy: OPB, count: int) -> Floats:
-    """Return the largest half-width that an interval can have after 0, 1, …, count − 1 pulls."""
-    model = policy.model
-    pulls = np.maximum(np.arange(count, dtype=np.float64), 1.0)
-    if model.kind == KL:  # Pinsker, and the redundancy of the mixture: ½ log n + log 2
-        halves = np.sqrt((model.confidence + 0.5 * np.log(pulls) + math.log(2.0)) / (2.0 * pulls))
-        return np.minimum(halves, 0.5)
-    if model.kind == BERNSTEIN:  # a variance is at most n/4(n − 1)
-        spent, others = model.confidence + np.log(4.0 * pulls * (pulls + 1.0)), np.maximum(pulls - 1.0, 1e-300)
-        return np.minimum(np.sqrt(spent / (2.0 * others)) + 7.0 * spent / (3.0 * others), 0.5)
-    units = np.array([unit_radius(model.kind, n, model.confidence) for n in pulls.tolist()])
-    halves = float(model.noise.max()) * units
-    halves[0] = max(halves[0], model.blind)
-    return halves
 
 
 def longest(world: LinearWorld) -> float:

@@ -31,7 +31,7 @@ def best_on_rays(truths: Floats, thresholds: Floats) -> float:
 def best_mixture_of(
     truths: Floats, thresholds: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints
 ) -> float:
-    """Return the largest expected reward of a mixture under the thresholds, or without any of one action (see `solve`)."""
+    """Return the largest expected reward of a mixture under the thresholds, or without any of one action."""
     m, safe = thresholds.size, truths.shape[1] - 1
     if m == 0:
         best = truths[0, 0]

@@ -9,7 +9,7 @@ read this table and never ask where it came from.
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.layout import LIMITS
+from stagewise.kernels.layout import LIMITS, padded
 
 CENTRE, HALF, CROSS = 0, 1, 2
 HOPED, STEPS, REACHES, COSTS = 0, 1, 2, 3  # rows of what a rule makes of them; dearest and then cheapest costs follow
@@ -32,8 +32,8 @@ def few_size(m: int) -> int:
 
 @kernel
 def room_size(m: int, count: int) -> int:
-    """Return the length of the array before the models' work."""
-    return (3 * (1 + m) + 3 + 2 * m) * (count + 1) + few_size(m)
+    """Return the length of the array before the models' work, which is aligned where the array is."""
+    return padded((3 * (1 + m) + 3 + 2 * m) * (count + 1) + few_size(m))
 
 
 @kernel
@@ -46,5 +46,5 @@ def room_in(layout: Ints, count: int, scratch: Floats) -> Room:
         scratch[:bounds].reshape(1 + m, 3, row),
         scratch[bounds:few].reshape(3 + 2 * m, row),
         scratch[few : few + few_size(m)],
-        scratch[few + few_size(m) :],
+        scratch[padded(few + few_size(m)) :],
     )

@@ -20,7 +20,7 @@ FIRST_PART, FIELDS = 6, 9
 FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
 FOLLOWED, ROOM, FIRST_PLACE = 0, 1, 2  # in the memory
 NEVER = -1.0  # followed: none, and none will be, since candidates changed once
-WIDE = 8  # what is kept of followed candidates is padded to a multiple of so many numbers: full vectors, no rests
+WIDE = 8  # parts and rows begin at multiples of so many numbers: full vectors, aligned where the array is, no rests
 
 
 class Part(NamedTuple):
@@ -87,17 +87,18 @@ def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
     at = FIRST_PART + FIELDS * which
     kind, k, n = layout[at], layout[at + 2], layout[at + 3]
     if kind == ARMS:
-        return (1 + 4 * k) * n + 1 + k
+        return padded((1 + 4 * k) * n + 1 + k)
     width = padded(with_safe(kind, candidates))
     if kind == RIDGE:
-        return tally_size(k) + (n + k) * n + (n + k + 1) * width
-    return tally_size(k) + (room + k) * room + (2 * room + k + 2) * width + 2 + room * (layout[FEATURES] + 1 + room)
+        return padded(tally_size(k) + (n + k) * n + (n + k + 1) * width)
+    basis = (room + 1) * width + 2 + room * (layout[FEATURES] + 1 + room)
+    return padded(tally_size(k) + (room + k) * room + (room + k + 1) * width + basis)
 
 
 @kernel
 def memory_size(layout: Ints, candidates: int, room: int) -> int:
     """Return the length of a memory that follows so many candidates, with room for so many basis points."""
-    total = FIRST_PLACE + layout[PARTS] + max(candidates, 0) * layout[FEATURES]
+    total = padded(FIRST_PLACE + layout[PARTS]) + max(candidates, 0) * layout[FEATURES]
     for which in range(layout[PARTS]):
         total += part_size(layout, which, candidates, room)
     return total
@@ -108,7 +109,7 @@ def set_out(layout: Ints, memory: Floats, candidates: int, room: int) -> None:
     """Write an empty memory: what it follows, its room, and where each part begins."""
     memory[:] = 0.0
     memory[FOLLOWED], memory[ROOM] = float(candidates), float(room)
-    place = FIRST_PLACE + layout[PARTS]
+    place = padded(FIRST_PLACE + layout[PARTS])
     for which in range(layout[PARTS]):
         memory[FIRST_PLACE + which] = float(place)
         place += part_size(layout, which, candidates, room)
@@ -130,7 +131,7 @@ def safe_action(layout: Ints, settings: Floats) -> Safe:
 @kernel
 def is_set_out(layout: Ints, memory: Floats) -> bool:
     """Say whether every part of a memory begins where it would be written."""
-    place = FIRST_PLACE + layout[PARTS]
+    place = padded(FIRST_PLACE + layout[PARTS])
     for which in range(layout[PARTS]):
         if memory[FIRST_PLACE + which] != place:
             return False

@@ -146,6 +146,10 @@ class KernelOPLB(CompiledPolicy):
         room = max(min(self.capacity, len(features) + 1), self.first_room)
         return self.changed(self.layout, self.settings, self.start().memory, features, room)
 
+    def coordinates(self, layout: Ints, memory: Floats) -> int:
+        """Return the room for basis points."""
+        return int(memory[ROOM])
+
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from the best safe mixture."""
         if isinstance(actions, Rays):

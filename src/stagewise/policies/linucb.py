@@ -108,6 +108,10 @@ class LinUCB(CompiledPolicy):
             )
         return state.memory
 
+    def coordinates(self, layout: Ints, memory: Floats) -> int:
+        """Return the dimension."""
+        return int(layout[FEATURES])
+
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful of the actions."""
         listed = self.fitting(listed_of(actions))

@@ -1,6 +1,7 @@
 """OPB: optimistic in the reward, pessimistic in the costs, one safe mixture over arms."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -107,7 +108,7 @@ class OPB(CompiledPolicy):
         eligible, home = eligible_arms(actions, self.arms), int(self.layout[HOME])
         if self.horizon is not None and most_pulls(self.layout, state.memory) >= self.horizon:
             return past_horizon(self, draw)
-        seen = self.seen(self.form, state, np.empty((self.arms, 0)), eligible, draw)
+        seen = self.seen(self.form, state, self.listed, eligible, draw)
         arm = seen.code if seen.code >= 0 else home
         return self.explained(seen, state, decision_from(seen, arm, self.thresholds, draw.round))
 
@@ -118,6 +119,11 @@ class OPB(CompiledPolicy):
     def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
         """Return an empty memory: arms need not be followed."""
         return self.start().memory
+
+    @cached_property
+    def listed(self) -> Floats:
+        """The arms as actions without features."""
+        return np.empty((self.arms, 0))
 
     def located(self, played: Played) -> tuple[Floats, int]:
         """Return no features, and the arm."""

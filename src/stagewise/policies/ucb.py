@@ -74,7 +74,7 @@ class UCB(CompiledPolicy):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful arm."""
-        seen = self.seen(self.form, state, np.empty((self.arms, 0)), eligible_arms(actions, self.arms), draw)
+        seen = self.seen(self.form, state, self.listed, eligible_arms(actions, self.arms), draw)
         decision = decision_on_rays(seen, NO_THRESHOLDS, draw.round, "arm")
         return decision._replace(action=seen.code, step=1.0, offered=None, news=False)
 
@@ -85,6 +85,11 @@ class UCB(CompiledPolicy):
     def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
         """Return an empty memory: arms need not be followed."""
         return self.start().memory
+
+    @cached_property
+    def listed(self) -> Floats:
+        """The arms as actions without features."""
+        return np.empty((self.arms, 0))
 
     def located(self, played: Played) -> tuple[Floats, int]:
         """Return no features, and the arm."""

@@ -13,7 +13,7 @@ from stagewise.kernels.loop.play import Scene, World, judging_size, play_for
 from stagewise.kernels.loop.round import RAYS, STAY, Form
 from stagewise.kernels.signals.look import look_size
 from stagewise.kernels.trace import Trace
-from stagewise.policies.compiled import learned, with_limits
+from stagewise.policies.compiled import aligned, learned, with_limits
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.simulation.judge import OURS, Judge
@@ -119,7 +119,7 @@ class Compiled:
         cast = cast_for(policy, judge, trace.audit.size > 0)
         self.cast, self.trace, self.seed, self.run = cast, trace, seed, run
         m = judge.world.costs
-        self.own = (np.zeros(cast.answer), np.zeros(cast.scratch), np.zeros(cast.judging))
+        self.own = (np.zeros(cast.answer), aligned(cast.scratch), np.zeros(cast.judging))
         self.few = (np.zeros(m + 2, dtype=np.int64), np.zeros(1 + m), np.zeros(1 + m))
         if trace.audit.size:
             prepare(trace.audit, cast.form, int(cast.layout[LIMITS]))

@@ -66,13 +66,9 @@ def keeping_for(*models: int) -> Keeping:
         for which in range(layout[PARTS]):
             old, new = part_of(layout, memory, which), part_of(layout, changed, which)
             if ridge and new.kind == RIDGE:
-                copy(
-                    memory,
-                    old.memory,
-                    changed,
-                    new.memory,
-                    tally_size(old.signals) + (old.size + old.signals) * old.size,
-                )
+                n, k = old.size, old.signals
+                first, place = old.memory + (n + k + 1) * old.width, new.memory + (n + k + 1) * new.width
+                copy(memory, first, changed, place, (n + k) * n + tally_size(k))
                 if count > 0:
                     follow_ridge(new, features, known.safe, settings, changed, work)
             if arms and new.kind == ARMS:

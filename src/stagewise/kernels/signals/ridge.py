@@ -1,10 +1,10 @@
 """Ridge regression of several signals on the same features, one observation at a time.
 
-A part's memory is three tables, after its sums:
+A part's memory is two tables and its sums:
 
-    tally (3 + 2k,)      log det V/λⁿ, the observations, those at x₀ | Σ e²/(1 + z'V⁻¹z) | Σ (y − known) at x₀
-    own   (n + k, n)     T, lower triangular with V⁻¹ = TᵀT, V = λI + Σ zzᵀ; then the fits V⁻¹ Σ y z, a row a signal
     rows  (n + k + 1, F) of the candidates that come back: Tz, their estimates, zᵀV⁻¹z = ‖Tz‖²; the safe action last
+    own   (n + k, n)     T, lower triangular with V⁻¹ = TᵀT, V = λI + Σ zzᵀ; then the fits V⁻¹ Σ y z, a row a signal
+    tally (3 + 2k,)      log det V/λⁿ, the observations, those at x₀ | Σ e²/(1 + z'V⁻¹z) | Σ (y − known) at x₀
 
 What is followed moves with every observation, by the same recursion that moves T: a look at M followed candidates takes
 O(M) instead of O(Mn²).
@@ -73,10 +73,10 @@ def frame_of(part: Part, settings: Floats) -> Frame:
 @kernel
 def tables_of(part: Part, memory: Floats) -> Tables:
     """Name what is remembered."""
-    own, n = part.memory + tally_size(part.signals), part.size
-    rows = own + (n + part.signals) * n
-    end = rows + (n + part.signals + 1) * part.width
-    return Tables(memory[part.memory : own], memory[own:rows], memory[rows:end])
+    n, k = part.size, part.signals
+    own = part.memory + (n + k + 1) * part.width
+    tally = own + (n + k) * n
+    return Tables(memory[tally : tally + tally_size(k)], memory[own:tally], memory[part.memory : own])
 
 
 @kernel
@@ -200,8 +200,8 @@ def learn_ridge(
     n, k, width, safe = part.size, part.signals, part.width, part.followed - 1
     known, tables = told(part, settings).known, tables_of(part, memory)
     own, rows = tables.own, tables.rows
-    image, gain, coordinates = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
-    pulls, surprises = work[3 * n : 3 * n + width], work[3 * n + width : 3 * n + width + k]
+    pulls, rest = work[:width], work[width:]
+    image, gain, coordinates, surprises = rest[:n], rest[n : 2 * n], rest[2 * n : 3 * n], rest[3 * n : 3 * n + k]
     if index == ELSEWHERE or safe < 0:
         lean = False
         table = own.reshape(n + k, n)
@@ -223,12 +223,12 @@ def learn_ridge(
             )
     else:
         place_, step = (index, step) if index >= 0 else (safe, 1.0)
-        rest = 1.0 - step
+        remaining = 1.0 - step
         for i in range(n):
-            image[i] = rest * rows[i * width + safe] + step * rows[i * width + place_]
+            image[i] = remaining * rows[i * width + safe] + step * rows[i * width + place_]
         for signal in range(k):
             at = (n + signal) * width
-            expected = rest * rows[at + safe] + step * rows[at + place_]
+            expected = remaining * rows[at + safe] + step * rows[at + place_]
             surprises[signal] = values[signal] - expected
     after = move(n, own, rows, image, lean, gain, pulls)
     settle(k, n, n, lean, after, surprises, tables.tally, own, rows, gain, pulls)

@@ -158,8 +158,9 @@ def learn_space(
     own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, width)
     actions = known_actions(layout, settings, memory)
     covariance = covariance_of(part, settings, actions.safe)
-    coordinates, image, gain = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
-    pulls, surprises = work[3 * n : 3 * n + width], work[3 * n + width : 3 * n + width + k]
+    pulls, others = work[:width], work[width:]
+    coordinates, image, gain = others[:n], others[n : 2 * n], others[2 * n : 3 * n]
+    surprises = others[3 * n : 3 * n + k]
     place, norm = found(action, actions), similarity(covariance.kind, covariance.lengthscale, action, action)
     if place >= 0:
         residual = basis.residuals[place]

@@ -1,13 +1,18 @@
 """What the policies over arms share: their model, and the checks of what they are given."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import part_of
+from stagewise.kernels.loop.round import Form
 from stagewise.kernels.signals.arms import pulled
 from stagewise.models.arms import RADII, RANGED, ArmsModel, confidence_of, lows_of, union_kind
+from stagewise.policies.compiled import CompiledPolicy
+from stagewise.policies.learning import check_unit_range
+from stagewise.policies.policy import Played
 from stagewise.policies.settings import probability
 from stagewise.problem.actions import ALL, Arms, Flags
 from stagewise.problem.checks import as_array, one_of, one_per, shown, whole_at_least
@@ -86,3 +91,44 @@ def logged_arms(actions: Any, arms: int) -> Ints:
     if given.ndim != 1 or given.dtype.kind not in "iu" or not np.all((given >= 0) & (given < arms)):
         raise InvalidActions(f"the logged arms must be {rule}")
     return given.astype(np.int64)
+
+
+class ArmsPolicy(CompiledPolicy):
+    """What the policies over arms do alike: arms are actions without features, known by their index."""
+
+    arms: int
+    noise: Any
+    radius: str
+
+    @property
+    def bounded(self) -> bool:
+        """Whether outcomes are promised to lie in [0, 1]."""
+        return self.noise is None and self.radius != "paper"
+
+    def form_for(self, actions: Any) -> Form | None:
+        """Return arms."""
+        return self.form if actions.dimension == 0 else None
+
+    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
+        """Return an empty memory: arms need not be followed."""
+        return self.start().memory
+
+    @cached_property
+    def listed(self) -> Floats:
+        """The arms as actions without features."""
+        return np.empty((self.arms, 0))
+
+    def located(self, played: Played) -> tuple[Floats, int]:
+        """Return no features, and the arm."""
+        return NO_FEATURES, int(played.action)
+
+    def logged(self, actions: Any) -> Ints:
+        """Return logged arms (n,)."""
+        return logged_arms(actions, self.arms)
+
+    def values(self, reward: Any, cost: Any) -> Floats:
+        """Return the outcome as it is learned from; in [0, 1] where that was promised."""
+        values = super().values(reward, cost)
+        if self.bounded:
+            check_unit_range(values, self.thresholds, ranged(self.radius))
+        return values

@@ -1,7 +1,6 @@
 """OPB: optimistic in the reward, pessimistic in the costs, one safe mixture over arms."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,13 +9,12 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import DIRECTIONAL, HOME, INFLATED, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.models.arms import ArmsModel
-from stagewise.policies.arms import NO_FEATURES, arms_model, eligible_arms, logged_arms, most_pulls, ranged
+from stagewise.policies.arms import ArmsPolicy, arms_model, eligible_arms, most_pulls
 from stagewise.policies.baseline import armed
 from stagewise.policies.ceilings import UNIT, CostBound, bounds_of, ceilings_of
-from stagewise.policies.compiled import CompiledPolicy, assembled
-from stagewise.policies.learning import check_unit_range
+from stagewise.policies.compiled import assembled
 from stagewise.policies.mixtures import decision_from
-from stagewise.policies.policy import Played, State
+from stagewise.policies.policy import State
 from stagewise.policies.settings import FALLBACKS, OVER, keep, promise_numbers
 from stagewise.problem.checks import PerSignal, one_of, size_of, switch
 from stagewise.problem.errors import InvalidProblem
@@ -27,7 +25,7 @@ from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OPB(CompiledPolicy):
+class OPB(ArmsPolicy):
     """The paper's Algorithm 3: with probability 1 − δ the mixture of every round has its expected cost in check.
 
     An arm never pulled may cost as much as any. `radius="hoeffding"`, "kl" and "bernstein" are for outcomes in [0, 1];
@@ -98,11 +96,6 @@ class OPB(CompiledPolicy):
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "settings", settings)
 
-    @property
-    def bounded(self) -> bool:
-        """Whether outcomes are promised to lie in [0, 1]."""
-        return self.noise is None and self.radius != "paper"
-
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an arm from the best safe mixture."""
         eligible, home = eligible_arms(actions, self.arms), int(self.layout[HOME])
@@ -111,34 +104,6 @@ class OPB(CompiledPolicy):
         seen = self.seen(self.form, state, self.listed, eligible, draw)
         arm = seen.code if seen.code >= 0 else home
         return self.explained(seen, state, decision_from(seen, arm, self.thresholds, draw.round))
-
-    def form_for(self, actions: Any) -> Form | None:
-        """Return arms."""
-        return self.form if actions.dimension == 0 else None
-
-    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
-        """Return an empty memory: arms need not be followed."""
-        return self.start().memory
-
-    @cached_property
-    def listed(self) -> Floats:
-        """The arms as actions without features."""
-        return np.empty((self.arms, 0))
-
-    def located(self, played: Played) -> tuple[Floats, int]:
-        """Return no features, and the arm."""
-        return NO_FEATURES, int(played.action)
-
-    def logged(self, actions: Any) -> Ints:
-        """Return logged arms (n,)."""
-        return logged_arms(actions, self.arms)
-
-    def values(self, reward: Any, cost: Any) -> Floats:
-        """Return the outcome as it is learned from; in [0, 1] where that was promised."""
-        values = super().values(reward, cost)
-        if self.bounded:
-            check_unit_range(values, self.thresholds, ranged(self.radius))
-        return values
 
 
 def past_horizon(policy: OPB, draw: Draw) -> Decision:

@@ -9,10 +9,10 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import RETURNS
 from stagewise.kernels.loop.round import RAYS, Form
-from stagewise.policies.arms import NO_FEATURES, arms_model, eligible_arms, logged_arms, ranged
-from stagewise.policies.compiled import CompiledPolicy, assembled
-from stagewise.policies.learning import REWARD, check_unit_range
-from stagewise.policies.policy import Played, State
+from stagewise.policies.arms import ArmsPolicy, arms_model, eligible_arms
+from stagewise.policies.compiled import assembled
+from stagewise.policies.learning import REWARD
+from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays
 from stagewise.policies.settings import keep, promise_numbers
 from stagewise.policies.watching import watched
@@ -24,7 +24,7 @@ from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class UCB(CompiledPolicy):
+class UCB(ArmsPolicy):
     """The unconstrained learner over arms: the largest mean plus radius. It breaks limits.
 
     `threshold` is only for judging its runs.
@@ -67,41 +67,8 @@ class UCB(CompiledPolicy):
         """The thresholds its runs are judged by."""
         return watched(self.threshold, self.safe_action)
 
-    @property
-    def bounded(self) -> bool:
-        """Whether outcomes are promised to lie in [0, 1]."""
-        return self.noise is None and self.radius != "paper"
-
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful arm."""
         seen = self.seen(self.form, state, self.listed, eligible_arms(actions, self.arms), draw)
         decision = decision_on_rays(seen, NO_THRESHOLDS, draw.round, "arm")
         return decision._replace(action=seen.code, step=1.0, offered=None, news=False)
-
-    def form_for(self, actions: Any) -> Form | None:
-        """Return arms."""
-        return self.form if actions.dimension == 0 else None
-
-    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
-        """Return an empty memory: arms need not be followed."""
-        return self.start().memory
-
-    @cached_property
-    def listed(self) -> Floats:
-        """The arms as actions without features."""
-        return np.empty((self.arms, 0))
-
-    def located(self, played: Played) -> tuple[Floats, int]:
-        """Return no features, and the arm."""
-        return NO_FEATURES, int(played.action)
-
-    def logged(self, actions: Any) -> Ints:
-        """Return logged arms (n,)."""
-        return logged_arms(actions, self.arms)
-
-    def values(self, reward: Any, cost: Any) -> Floats:
-        """Return the reward as it is learned from; in [0, 1] where that was promised."""
-        values = super().values(reward, cost)
-        if self.bounded:
-            check_unit_range(values, NO_THRESHOLDS, ranged(self.radius))
-        return values

@@ -8,7 +8,7 @@ from typing import Any
 from stagewise.problem.words import shown
 from stagewise.reports.picture import plain
 
-BLUE, RED, GREY = "#0072B2", "#a02000", "#555555"
+BLUE, RED = "#0072B2", "#a02000"
 DPI = 110
 
 

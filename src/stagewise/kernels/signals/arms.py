@@ -43,17 +43,12 @@ def unit_radius(kind: int, pulls: float, confidence: float) -> float:
 
 
 @kernel
-def interval(
-    kind: int, pulls: float, mean: float, squares: float, noise: float, low: float, confidence: float
-) -> Interval:
-    """Return where a mean may lie after n pulls: around the mean seen, or for numbers in [low, low + 1]."""
+def interval(kind: int, pulls: float, mean: float, squares: float, low: float, confidence: float) -> Interval:
+    """Return where the mean of numbers in [low, low + 1] may lie after n pulls: by KL, or by BERNSTEIN."""
     if kind == KL:
         within = kl_interval(pulls, mean - low, confidence)
-    elif kind == BERNSTEIN:
-        within = bernstein_interval(pulls, mean - low, squares, confidence)
     else:
-        half = noise * unit_radius(kind, pulls, confidence)
-        return Interval(mean - half, mean + half)
+        within = bernstein_interval(pulls, mean - low, squares, confidence)
     return Interval(low + within.low, low + within.high)
 
 
@@ -138,7 +133,7 @@ def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: F
             table[centre] = mean
             table[centre + block] = noise * unit_radius(part.radius, pulls, settings[part.settings])
         else:
-            ends = interval(part.radius, pulls, mean, squares, noise, low, settings[part.settings])
+            ends = interval(part.radius, pulls, mean, squares, low, settings[part.settings])
             table[centre] = 0.5 * (ends.low + ends.high)
             table[centre + block] = 0.5 * (ends.high - ends.low)
 

@@ -148,6 +148,7 @@ def look_ridge(
         fill_image(own, safe[:n], image)
         for i in range(n):
             forms[count] += image[i] * image[i]
+        crosses[count] = forms[count]
         for signal in range(k):
             total = 0.0
             for i in range(n):

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import ARMS, HOME, PARTS, SPACE, Part, part_of
+from stagewise.kernels.layout import ARMS, HOME, PARTS, RIDGE, SPACE, Part, part_of
 from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of
 from stagewise.kernels.signals.arms import shown_at, told_of_arms
 from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of, tables_of, told
@@ -52,15 +52,14 @@ def pulls_of(part: Part, layout: Ints, settings: Floats, memory: Floats, signal:
 
 def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats) -> str:
     """Return the sentence for a kernel's code."""
-    constraint = subject(code)[1]
+    constraint, seen = subject(code)[1], Evidence(0.0, 0.0, 0.0, 0.0, 0.0)  # a model may dispute nothing by itself
     for which in range(layout[PARTS]):
         part = PART_OF(layout, memory, which)
         signal = 1 + constraint - part.first
-        if 0 <= signal < part.signals:
-            arms = part.kind == ARMS
-            seen = (
-                pulls_of(part, layout, settings, memory, signal) if arms else regressed(part, settings, memory, signal)
-            )
+        if 0 <= signal < part.signals and part.kind == ARMS:
+            seen = pulls_of(part, layout, settings, memory, signal)
+        if 0 <= signal < part.signals and part.kind in (RIDGE, SPACE):
+            seen = regressed(part, settings, memory, signal)
     return words_for(code, thresholds, ceiling_of(layout, settings, constraint), seen)
 
 

@@ -88,7 +88,7 @@ def keeping_for(*models: int) -> Keeping:
             if space and new.kind == SPACE:
                 copy_space(layout, old, new, memory, changed)
                 copy_followed(layout, old, new, memory, changed)
-            elif ridge or arms:
+            else:
                 size = part_size(layout, which, int(memory[FOLLOWED]), room)
                 copy(memory, old.memory, changed, new.memory, size)
 

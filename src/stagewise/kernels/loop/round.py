@@ -90,8 +90,8 @@ def is_at(action: Floats, safe: Floats, features: Floats, index: int, step: floa
 @cache
 def round_for(form: Form) -> Round:
     """Return a round of this form, compiled when it is first played."""
-    ridge, arms, space, rule_, sampled, several = form
-    mixes, rays = int(rule_ == MIXTURE), int(rule_ == RAYS)
+    ridge, arms, space, sampled, several = form.ridge, form.arms, form.space, form.sampled, form.several
+    mixes, rays = int(form.rule == MIXTURE), int(form.rule == RAYS)
 
     @kernel
     def see(
@@ -182,7 +182,7 @@ def round_for(form: Form) -> Round:
                 learn_arms(part, index if index >= 0 else layout[HOME], seen, settings, memory)
             if space and part.kind == SPACE:
                 learn_space(layout, part, action, lean, seen, settings, memory, work)
-            if (ridge or space) and at_safe and part.kind != ARMS:
+            if (ridge or space) and at_safe and (part.kind == RIDGE or part.kind == SPACE):
                 note_safe(part, settings, memory, seen)
 
     @kernel

@@ -4,7 +4,8 @@
               then the pulls of all arms, and for each signal the summed squares of all deviations (1 + k,)
     settings: log 1/δ', blind | R | lowest value | known at the safe arm, all (k,)
 
-A new interval is a number here, a branch of `interval`, and a name in `models.arms`.
+A new interval is a number here, a branch of `interval`, and a name in `models.arms`; a number without a branch is every
+value that is possible.
 """
 
 import math
@@ -39,15 +40,18 @@ def unit_radius(kind: int, pulls: float, confidence: float) -> float:
         return math.sqrt((1.0 + 1.0 / n) * (math.log1p(n) + 2.0 * confidence) / n)
     if kind == UNION:
         return math.sqrt(2.0 * confidence / n)
-    return math.sqrt(2.0 * (math.log(n * (n + 1.0)) + confidence) / n)
+    if kind == UNION_ANYTIME:
+        return math.sqrt(2.0 * (math.log(n * (n + 1.0)) + confidence) / n)
+    return math.inf
 
 
 @kernel
 def interval(kind: int, pulls: float, mean: float, squares: float, low: float, confidence: float) -> Interval:
     """Return where the mean of numbers in [low, low + 1] may lie after n pulls: by KL, or by BERNSTEIN."""
+    within = Interval(0.0, 1.0)
     if kind == KL:
         within = kl_interval(pulls, mean - low, confidence)
-    else:
+    if kind == BERNSTEIN:
         within = bernstein_interval(pulls, mean - low, squares, confidence)
     return Interval(low + within.low, low + within.high)
 

@@ -1,6 +1,7 @@
 """How far the truth may lie from a ridge estimate: β with P(∀t: ‖θ* − θ̂‖_V ≤ β) ≥ 1 − δ, by name and by formula.
 
-A new radius is a name in RADII and a branch of `radius`; everything else follows.
+A new radius is a name in RADII and a branch of `radius`; everything else follows. A name without a branch is infinite:
+nothing but the safe action is played with it.
 """
 
 import math
@@ -25,4 +26,6 @@ def radius(
         return math.sqrt(noise * noise * (log_det + 2.0 * confidence) + ridge * bound * bound)
     if kind == LOGDET:
         return noise * math.sqrt(log_det + 2.0 * confidence) + bound * math.sqrt(ridge)
-    return noise * math.sqrt(size * (math.log1p(reach / ridge) + confidence)) + bound * math.sqrt(ridge)
+    if kind == PAPER:
+        return noise * math.sqrt(size * (math.log1p(reach / ridge) + confidence)) + bound * math.sqrt(ridge)
+    return math.inf

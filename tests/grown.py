@@ -1,0 +1,38 @@
+"""A copy of the package that a test adds something to: which files it changes, and what the copy does."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.kernels.processes import copied, files
+
+from stagewise.kernels import kept
+
+__all__ = ["changed", "copied", "insert", "ran"]
+
+
+def insert(path: Path, anchor: str, before: str = "", after: str = "") -> None:
+    """Write text before and after the one line of a file that begins so."""
+    text = path.read_text(encoding="utf-8")
+    found = re.findall(rf"^{re.escape(anchor)}.*\n", text, flags=re.MULTILINE)
+    assert len(found) == 1, f"{path.name} has {len(found)} lines that begin with {anchor!r}"
+    path.write_text(text.replace(found[0], f"{before}{found[0]}{after}"), encoding="utf-8")
+
+
+def changed(package: Path) -> set[str]:
+    """Return the files of a copy that are new, or other than ours."""
+    ours, theirs = files(kept.PACKAGE), files(package)
+    named = {Path(name).relative_to(kept.PACKAGE): text for name, text in ours.items() if name.endswith(".py")}
+    others = {Path(name).relative_to(package): text for name, text in theirs.items() if name.endswith(".py")}
+    assert named.keys() <= others.keys()
+    return {path.as_posix() for path, text in others.items() if named.get(path) != text}
+
+
+def ran(package: Path, *command: str, **environment: str) -> str:
+    """Return what a fresh interpreter prints that finds this copy of the package."""
+    told = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=told, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()

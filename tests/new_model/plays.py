@@ -1,0 +1,115 @@
+"""What a copy of the package with the logistic model does; run by `test_new_model.py`, it prints what it found."""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from stagewise.policies.rare import RareLCLUCB, RareOPLB
+
+import stagewise as sw
+from stagewise.simulation.compiled import plays
+
+DELTA, BOUND = 0.1, 2.5
+MU = np.array([-2.2, 0.9, -0.6])  # the first feature is constant; ‖μ‖ = 2.45
+THETA = np.array([0.2, 0.35, 0.25])
+RNG = np.random.default_rng(7)
+FEATURES = np.column_stack([np.ones(8), RNG.uniform(-0.8, 0.8, size=(8, 2))])
+FEATURES[0] = 1.0, 0.0, 0.0
+
+
+def rates(features: Any) -> Any:
+    return 1.0 / (1.0 + np.exp(-np.asarray(features) @ MU))
+
+
+def logit(rate: float) -> float:
+    return float(np.log(rate / (1.0 - rate)))
+
+
+SAFE = float(rates(FEATURES[0]))
+LIMIT = SAFE + 0.05
+TOLD: dict[str, Any] = {"noise": 0.5, "delta": DELTA, "parameter_bound": [1.0, BOUND]}
+WORLD = sw.TableWorld(features=FEATURES, reward=FEATURES @ THETA, cost=rates(FEATURES), outcomes="bernoulli")
+
+
+def oplb(**changed: Any) -> RareOPLB:
+    safe = sw.SafeAction(features=FEATURES[0], reward=float(THETA[0]), cost=SAFE)
+    return RareOPLB(**{"safe_action": safe, "threshold": LIMIT, "cost_bound": 1.0, **TOLD, **changed})
+
+
+def alike(rounds: int) -> dict[str, Any]:
+    """Play a few rounds by hand, in Python and in the loop; save, load and go on."""
+    hand, loop = (sw.simulate(oplb(), WORLD, rounds=rounds, backend=each, progress=False) for each in ("python", "cpu"))
+    agent, mixed = sw.Agent(oplb()), []
+    for t in range(rounds):
+        decision = agent.decide(sw.Finite(FEATURES))
+        mixed.append(float(decision.probabilities[:-1].sum()))
+        outcome = WORLD.outcome(decision.action, sw.Draw(0, 0, t))
+        agent.learn(decision, reward=outcome.reward, cost=outcome.cost)
+    with tempfile.TemporaryDirectory() as folder:
+        agent.save(Path(folder) / "agent.json")
+        other = sw.Agent.load(Path(folder) / "agent.json")
+    went_on = [each.decide(sw.Finite(FEATURES)).probabilities.tolist() for each in (agent, other)]
+    return {
+        "known": plays(oplb(), WORLD),
+        "alike": bool(np.array_equal(hand.regret, loop.regret) and np.array_equal(hand.max_cost, loop.max_cost)),
+        "went on": went_on[0] == went_on[1],
+        "mixed": max(mixed),
+        "regret": loop.regret[0].tolist(),
+    }
+
+
+def on_rays(runs: int, rounds: int) -> dict[str, Any]:
+    """Play LC-LUCB on rays: the rate of what is played, round for round, and what was believed of it."""
+    safe = sw.SafeAction(features=FEATURES[0], reward=float(THETA[0]), cost=logit(SAFE))
+    policy = RareLCLUCB(safe_action=safe, threshold=logit(LIMIT), cost_bound=None, **TOLD)
+    rays, broken, missed, steps = sw.Rays(FEATURES[1:]), 0, 0, []
+    for run in range(runs):
+        state, bad, off = policy.start(), False, False
+        for t in range(rounds):
+            decision = policy.decide(state, rays, sw.Draw(0, run, t))
+            rate = float(rates(decision.action))
+            bad |= rate > LIMIT
+            off |= logit(rate) > float(decision.dearest[0]) + 1e-9
+            steps.append(decision.step)
+            chance = np.random.default_rng([run, t])
+            reward = THETA @ decision.action + 0.1 * chance.normal()
+            state = policy.learn(state, decision, sw.Outcome(float(reward), float(chance.uniform() < rate)))
+        broken, missed = broken + int(bad), missed + int(off)
+    return {"broken": broken, "missed": missed, "first": steps[0], "longest": max(steps)}
+
+
+def covered(runs: int, rounds: int, **changed: Any) -> dict[str, Any]:
+    """Count the runs in which an interval of the cost ever missed its rate, and those that broke the limit."""
+    told: dict[str, Any] = {"rounds": rounds, "runs": runs, "record": 4, "audit": True, "progress": False}
+    played = sw.simulate(oplb(**changed), WORLD, **told)
+    missed, reward = np.asarray((played.audit or {})["missed"]), played.reward.mean(axis=0)
+    return {
+        "missed": int((missed[:, 1] > 0).sum()),
+        "broken": int((played.violations > 0).sum()),
+        "reward": reward.tolist(),
+    }
+
+
+def refusals() -> list[str]:
+    """Return what is said of what the model cannot be."""
+    said = []
+    below = {"threshold": sw.AtLeast(0.01)}
+    origin = {"safe_action": sw.SafeAction(features=np.zeros(3))}
+    for call in (lambda: oplb(**below), lambda: oplb(**origin), lambda: oplb().values(0.0, 1.5)):
+        try:
+            call()
+        except sw.StagewiseError as error:
+            said.append(str(error))
+    return said
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "plain":
+        found = {"alike": alike(25), "rays": on_rays(3, 40), "refused": refusals()}
+    else:
+        found = {"alike": alike(100), "covered": covered(400, 4000)}
+        found["mistold"] = covered(400, 1000, parameter_bound=[1.0, 1.5])
+    print(json.dumps(found))

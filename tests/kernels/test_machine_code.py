@@ -36,6 +36,30 @@ def scaled(factor: int):
 
     return twice
 """
+CHOOSER = """from functools import cache
+from stagewise.kernels.compile import kernel
+
+
+@kernel
+def double(x: float) -> float:
+    return 2.0 * x
+
+
+@kernel
+def triple(x: float) -> float:
+    return 3.0 * x
+
+
+@cache
+def scaled(which: int):
+    scale = (double, triple)[which]
+
+    @kernel
+    def by(x: float) -> float:
+        return scale(x)
+
+    return by
+"""
 BEST = """
 import numpy as np
 from stagewise.kernels.loop.best import best_on_rays
@@ -165,14 +189,18 @@ def test_a_change_in_a_kernel_is_seen_though_old_machine_code_is_there(
     assert asked(code, package, STAGEWISE_CACHE=cache)[0] == f"{after} 0"
 
 
-def test_kernels_made_for_other_numbers_are_kept_apart(tmp_path: Path) -> None:
+MADE = [(FACTORY, {3: 9.0, 5: 15.0}), (CHOOSER, {0: 3.0, 1: 4.5})]
+
+
+@pytest.mark.parametrize(("text", "values"), MADE, ids=["numbers", "kernels"])
+def test_kernels_made_for_others_are_kept_apart(text: str, values: dict[int, float], tmp_path: Path) -> None:
     """They have one name and stand in one line; what they capture tells them apart, also through what they call."""
     package, cache = copied(tmp_path), str(tmp_path / "cache")
-    (package / "kernels" / "loop" / "factory.py").write_text(FACTORY)
+    (package / "kernels" / "loop" / "factory.py").write_text(text)
     told = "print(f(1.5), sum(f.stats.cache_hits.values()))"
     code = f"from stagewise.kernels.loop.factory import scaled\nf = scaled({{}})\n{told}"
-    answers = [asked(code.format(factor), package, STAGEWISE_CACHE=cache)[0] for factor in (3, 5, 3, 5)]
-    assert answers == ["9.0 0", "15.0 0", "9.0 1", "15.0 1"]
+    answers = [asked(code.format(which), package, STAGEWISE_CACHE=cache)[0] for which in (*values, *values)]
+    assert answers == [f"{value} {hits}" for hits in (0, 1) for value in values.values()]
 
 
 def test_a_kernel_outside_the_package_is_not_kept(tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def with_radius(folder: Path, branch: str) -> Path:
     """Return a copy of the package with another radius in its list, and with this branch for it."""
     package = copied(folder)
     file = package / "kernels/signals/radius.py"
-    insert(file, "RADII = (", after='RADII = (*RADII, "wider")\n')
-    insert(file, "    if kind == MIXTURE:", before=branch)
+    insert(file, "RADII = ", after='RADII = (*RADII, "wider")\n')
+    insert(file, "    if kind == LOGDET:", before=branch)
     return package
 
 

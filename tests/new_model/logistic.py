@@ -25,7 +25,6 @@ import math
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.layout import Part
-from stagewise.kernels.signals.ridge import fill_image, move
 
 LOGITS, MEANS = 0, 1  # what bounds are of, told by the part's `radius`: logits are affine along a ray, means are mixed
 FLATTEST = 1e-12  # curvature below which nothing is learned
@@ -68,24 +67,48 @@ def start_logistic(part: Part, settings: Floats, memory: Floats) -> None:
 
 
 @kernel
+def fill_image(own: Floats, vector: Floats, image: Floats) -> None:
+    """Write Tx."""
+    for i in range(vector.size):
+        image[i] = 0.0
+        for j in range(i + 1):
+            image[i] += own[i, j] * vector[j]
+
+
+@kernel
+def weigh_in(own: Floats, image: Floats, gain: Floats) -> float:
+    """Take zzᵀ into T, given Tz; write V⁻¹z and return 1 + zᵀV⁻¹z, for the V before        (Carlson 1973)."""
+    before = 1.0
+    gain[:] = 0.0
+    for i in range(image.size):
+        after = before + image[i] * image[i]
+        scale = 1.0 / math.sqrt(before * after)
+        for j in range(i + 1):
+            old = own[i, j]
+            own[i, j] = (before * old - image[i] * gain[j]) * scale
+            gain[j] += image[i] * old
+        before = after
+    return before
+
+
+@kernel
 def learn_logistic(part: Part, action: Floats, values: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
     """Take in what was seen (1,) when the action x was played; `work` is (2n,)."""
     n, at, end = part.size, part.memory, part.memory + (part.size + 1) * part.size
-    own, fit, image, gain = memory[at : at + n * n], memory[at + n * n : end], work[:n], work[n : 2 * n]
-    estimate = 0.0
+    own, fit, image, gain = memory[at : at + n * n].reshape(n, n), memory[at + n * n : end], work[:n], work[n : 2 * n]
+    estimate, reach = 0.0, settings[part.settings + 1] * length(action)
     for i in range(n):
         estimate += fit[i] * action[i]
-    reach = settings[part.settings + 1] * length(action)
     logit = min(max(estimate, -reach), reach)
     kappa = curvature(logit, reach)
     if not kappa > FLATTEST:
         return
     slope, root = sigmoid(logit) - values[0], math.sqrt(kappa)
     surprise = logit - slope / kappa - estimate
-    fill_image(own.reshape(n, n), action, image)
+    fill_image(own, action, image)
     for i in range(n):
         image[i] *= root
-    after = move(n, own, memory[at:at], image, False, gain, work[:0])
+    after = weigh_in(own, image, gain)
     for i in range(n):
         fit[i] += gain[i] * root * surprise / after
     memory[end] += slope * slope / kappa - kappa * surprise * surprise / after

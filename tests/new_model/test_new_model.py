@@ -48,7 +48,7 @@ def add_model(package: Path) -> None:
     layout, round_, memory = (package / f"kernels/{name}.py" for name in ("layout", "loop/round", "loop/memory"))
     signals = "from stagewise.kernels.signals.logistic import"
     insert(layout, "RIDGE, ARMS, SPACE", after="LOGISTIC = 100\n")
-    insert(layout, "    if kind == ARMS:", before="    if kind == LOGISTIC:\n        return padded((n + 1) * n + 1)\n")
+    insert(layout, "    if kind == ARMS:", before="    kind = RIDGE if kind == LOGISTIC else kind  # room enough\n")
     for path, names in ((round_, "learn_logistic, look_logistic"), (memory, "start_logistic")):
         insert(path, "from stagewise.kernels.signals.arms", before=f"{signals} {names}\n")
         insert(path, "from stagewise.kernels.layout", before="from stagewise.kernels.layout import LOGISTIC\n")
@@ -64,7 +64,7 @@ def add_model(package: Path) -> None:
     memory.write_text(text, encoding="utf-8")
     start = "start_logistic(part, settings, memory)"
     insert(memory, "            if arms and part.kind == ARMS:", before=branch.format("part", start))
-    kept = "copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, 0))"
+    kept = "copy(memory, old.memory, changed, new.memory, (new.size + 1) * new.size + 1)"
     insert(memory, "            if arms and new.kind == ARMS:", before=branch.format("new", kept))
 
 

@@ -67,9 +67,14 @@ class MachineCode(FunctionCache):
 
 
 def captured(function: Any) -> tuple[Any, ...]:
-    """Return what a kernel takes from around it: numbers, and other kernels with what they take."""
+    """Return what a kernel takes from around it: numbers, and other kernels by their names, with what they take."""
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    return tuple(captured(cell.py_func) if hasattr(cell, "py_func") else repr(cell) for cell in cells)
+    return tuple(
+        (cell.py_func.__module__, cell.py_func.__qualname__, captured(cell.py_func))
+        if hasattr(cell, "py_func")
+        else repr(cell)
+        for cell in cells
+    )
 
 
 @cache

@@ -93,6 +93,17 @@ def covered(runs: int, rounds: int, **changed: Any) -> dict[str, Any]:
     }
 
 
+def vouched(folder: str) -> dict[str, Any]:
+    """Certify it and verify that; then show it costs that no rate under its bound explains."""
+    sw.certify(oplb(), WORLD, rounds=5, runs=2, out=folder, progress=False)
+    agent, fallback = sw.Agent(oplb(cost_bound=0.16)), None
+    for _ in range(50):
+        decision = agent.decide(sw.Finite(FEATURES))
+        fallback = fallback or decision.fallback
+        agent.learn(decision, reward=0.2, cost=1.0)
+    return {"stands": sw.verify(folder).stands, "disputed": fallback}
+
+
 def refusals() -> list[str]:
     """Return what is said of what the model cannot be."""
     said = []
@@ -108,7 +119,8 @@ def refusals() -> list[str]:
 
 if __name__ == "__main__":
     if sys.argv[1] == "plain":
-        found = {"alike": alike(25), "rays": on_rays(3, 40), "refused": refusals()}
+        with tempfile.TemporaryDirectory() as folder:
+            found = {"alike": alike(25), "rays": on_rays(3, 40), "refused": refusals(), "vouched": vouched(folder)}
     else:
         found = {"alike": alike(100), "covered": covered(400, 4000)}
         found["mistold"] = covered(400, 1000, parameter_bound=[1.0, 1.5])

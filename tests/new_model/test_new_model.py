@@ -119,6 +119,11 @@ def test_on_rays_the_rate_of_every_point_keeps_its_limit(plain: Any) -> None:
     assert told["broken"] == told["missed"] == 0
 
 
+def test_certificates_and_contradictions_know_it(plain: Any) -> None:
+    assert plain["vouched"]["stands"]
+    assert "puts a mean 'cost' above 0.16, the declared bound" in plain["vouched"]["disputed"]
+
+
 def test_it_refuses_what_it_cannot_be(plain: Any) -> None:
     below, origin, outcome = plain["refused"]
     assert "count what does not happen" in below

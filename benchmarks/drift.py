@@ -16,12 +16,12 @@ from stagewise.kernels.compile import Floats, Ints, kernel, named
 from stagewise.kernels.draw import ACTIONS, uniform
 from stagewise.kernels.layout import Part, memory_size, part_of
 from stagewise.kernels.loop.memory import keeping_for
-from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, learn_ridge, tables_of
+from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, learn_ridge
 from stagewise.models.linear import LinearModel
 from stagewise.policies.compiled import assembled
 
 D = 10
-KEEPING, PART_OF, TABLES = keeping_for(1, 0, 0), named(part_of), named(tables_of)
+KEEPING, PART_OF = keeping_for(1, 0, 0), named(part_of)
 
 
 def model_of(ridge: float, probes: Floats) -> tuple[Ints, Floats, Floats]:
@@ -97,7 +97,7 @@ def main() -> None:
     for ridge in (1.0, 1e-2, 1e-4):
         layout, settings, memory = model_of(ridge, probes)
         part = PART_OF(layout, memory, 0)
-        tables, work = TABLES(part, memory), (np.zeros(1), np.empty(3 * D + part.width + 1), np.empty(D))
+        work = (np.zeros(1), np.empty(3 * D + part.width + 1), np.empty(D))
         inverse, logs, plays, first = np.eye(D) / ridge, np.zeros(1), np.zeros(3), 0
         for last in (10**k for k in range(3, 8) if 10**k <= rounds):
             play(part, settings, memory, inverse, logs, rays, plays, *work, first, last)
@@ -107,11 +107,11 @@ def main() -> None:
                 v += np.longdouble(count) * np.outer(ray, ray)
             truth = np.array([float(np.sqrt(p @ solved(v, p))) for p in exact_probes])
             volume = log_determinant(v) - D * math.log(ridge)
-            kept = np.linalg.norm(probes @ np.tril(tables.own[: D * D].reshape(D, D)).T, axis=1)
-            followed = np.sqrt(tables.rows[-part.width :][: len(probes)])
+            kept = np.linalg.norm(probes @ np.tril(part.own[:D]).T, axis=1)
+            followed = np.sqrt(part.rows[-1, : len(probes)])
             plain = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", probes, inverse, probes), 0.0))
             errors = [np.abs(w / truth - 1.0).max() for w in (kept, followed, plain)]
-            drifts = [abs(w / volume - 1.0) for w in (tables.tally[LOG_DET], tables.tally[LOG_DET], logs[0])]
+            drifts = [abs(w / volume - 1.0) for w in (part.tally[LOG_DET], part.tally[LOG_DET], logs[0])]
             cells = " ".join(f"{f'{e:.1e} / {x:.1e}':>20}" for e, x in zip(errors, drifts, strict=True))
             print(f"{ridge:>8g} {last:>12,} {cells}", flush=True)
 

@@ -16,7 +16,7 @@ from stagewise.kernels.bounds import room_in
 from stagewise.kernels.layout import known_actions, part_of
 from stagewise.kernels.loop.round import round_for
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
-from stagewise.kernels.signals.ridge import move, tables_of
+from stagewise.kernels.signals.ridge import move
 from stagewise.kernels.trace import note
 from stagewise.kernels.world import fill_means, fill_outcome
 from stagewise.simulation.compiled import Compiled
@@ -58,16 +58,16 @@ def loop(left_out: str) -> Callable[..., None]:
             known_actions(layout, settings, memory).safe,
         )
         action, size, ray = written_in(layout, answer).action, part.size, 0
-        own, rows = tables_of(part, memory).own, tables_of(part, memory).rows
+        own, rows = part.own, part.rows
         image, gain, pulls = work[:size], work[size : 2 * size], work[2 * size : 2 * size + part.width]
         for t in range(1, rounds):
             if only:
                 for i in range(size):
-                    image[i] = 0.3 * rows[i * part.width + t % 10]
-                move(size, own, rows, image, True, gain, pulls)
+                    image[i] = 0.3 * rows[i, t % 10]
+                move(own, rows, image, True, gain, pulls)
                 continue
             if look:
-                see(features, True, layout, settings, memory, bounds, work)
+                see(features, True, (part,), layout, settings, memory, bounds, work)
             if pick:
                 ray = choose_ray(layout, settings, bounds, eligible, 0, rule, few, answer)
             if act:
@@ -78,7 +78,7 @@ def loop(left_out: str) -> Callable[..., None]:
             if keep:
                 note(trace, t, world.best, means, world.thresholds)
             if learn:
-                absorb(action, ray, max(ray, 0), answer[STEP], True, values, layout, settings, memory, work)
+                absorb((part,), action, ray, max(ray, 0), answer[STEP], True, values, layout, settings, memory, work)
 
     return play
 

@@ -9,11 +9,11 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import Part, known_actions, memory_size, part_of
 from stagewise.kernels.loop.memory import keeping_for
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
-from stagewise.kernels.signals.ridge import ELSEWHERE, Tables, learn_ridge, tables_of
+from stagewise.kernels.signals.ridge import ELSEWHERE, learn_ridge
 from stagewise.models.linear import LinearModel
 from stagewise.policies.compiled import assembled
 
-PART_OF, TABLES, SAFE = named(part_of), named(tables_of), named(known_actions)
+PART_OF, SAFE = named(part_of), named(known_actions)
 KEEPING = keeping_for(1, 0, 0)
 
 
@@ -27,11 +27,6 @@ class Alone(NamedTuple):
     @property
     def part(self) -> Part:
         return PART_OF(self.layout, self.memory, 0)
-
-    @property
-    def tables(self) -> Tables:
-        flat, n, k = TABLES(self.part, self.memory), self.part.size, self.part.signals
-        return Tables(flat.tally, flat.own.reshape(n + k, n), flat.rows.reshape(n + k + 1, self.part.width))
 
     @property
     def safe(self) -> Floats:
@@ -84,7 +79,7 @@ def recalled(model: Alone) -> Looked:
     """Return what it says of the candidates that it follows."""
     part = model.part
     bounds = rubbish(model, part.followed - 1)
-    recall_ridge(part, model.settings, model.memory, bounds, np.full(2 * part.followed, np.nan))
+    recall_ridge(part, model.settings, model.memory, bounds, np.full(2 * part.width, np.nan))
     return read(bounds)
 
 

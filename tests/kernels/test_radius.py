@@ -15,7 +15,7 @@ from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal
 from stagewise.kernels.layout import Part
 from stagewise.kernels.signals.radius import LOGDET, MIXTURE, PAPER, RADII, radius
-from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, learn_ridge, tables_of
+from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, learn_ridge
 
 RUNS = 2000
 ROUNDS = 300
@@ -43,8 +43,8 @@ def leaves(
     noise: float, rounds: int, run: int, gram: Floats, room: Floats, value: Floats, work: Floats,
 ) -> bool:  # fmt: skip
     """Say whether ‖θ* − θ̂‖_V is ever above β in a run, with S = λ = L = 1."""
-    n, seed, tables = truth.size, 20250727, tables_of(part, memory)
-    tally, fit, trial, action = tables.tally, tables.own[n * n : (n + 1) * n], room[:n], room[n:]
+    n, seed = truth.size, 20250727
+    tally, fit, trial, action = part.tally, part.own[n], room[:n], room[n:]
     for round_ in range(rounds):
         tempting_action(fit, seed, run, round_, trial, action)
         value[0] = noise * normal(seed, run, round_, OUTCOME, 0)
@@ -113,7 +113,7 @@ class Design:
         for t in range(rounds):
             actions[t] = few[random.integers(len(few))] * action_bound * random.choice([1.0, random.uniform()])
         teach(model, actions, np.zeros((rounds, 1)))
-        self.log_det = float(model.tables.tally[LOG_DET])
+        self.log_det = float(model.part.tally[LOG_DET])
         self.reach = rounds * action_bound**2
         self.dimension = dimension
 

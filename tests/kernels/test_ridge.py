@@ -97,7 +97,7 @@ def million(habit: Habit) -> Million:
     estimates = (probes @ solved(gram, exact.T @ sums)).astype(float)
     log_det = float(np.linalg.slogdet(gram.astype(float) / ridge)[1])
     beta = np.sqrt(0.3**2 * (log_det + 2.0 * np.log(1.0 / 0.05)) + ridge * 2.0**2)  # what `model_at` assumes
-    return Million(looked(model, probes), model.tables.tally, beta * widths, estimates, log_det)
+    return Million(looked(model, probes), model.part.tally, beta * widths, estimates, log_det)
 
 
 def check_million(end: Million, digits: float) -> None:
@@ -215,22 +215,22 @@ def test_what_is_known_at_the_safe_action_is_exact(baseline: str) -> None:
 def test_playing_the_safe_action_teaches_nothing_new_of_what_is_known_there() -> None:
     data = study(np.random.default_rng(12), "anchored", 5, rounds=30)
     model = learned(data)
-    before = model.tables.own.copy(), float(model.tables.tally[LOG_DET])
+    before = model.part.own.copy(), float(model.part.tally[LOG_DET])
     teach(model, np.tile(data.safe, (1000, 1)), np.tile([9.0, -9.0, 9.0], (1000, 1)))
-    np.testing.assert_allclose(model.tables.own, before[0], rtol=0.0, atol=1e-11)
-    assert model.tables.tally[LOG_DET] == pytest.approx(before[1], abs=1e-12)
+    np.testing.assert_allclose(model.part.own, before[0], rtol=0.0, atol=1e-11)
+    assert model.part.tally[LOG_DET] == pytest.approx(before[1], abs=1e-12)
 
 
 def test_only_the_lower_triangle_is_read() -> None:
     data = study(np.random.default_rng(13), "free", 7, rounds=30)
     model = learned(data)
     torn = model._replace(memory=model.memory.copy())
-    torn.tables.own[np.triu_indices(7, 1)] = np.nan
+    torn.part.own[np.triu_indices(7, 1)] = np.nan
     for whole, half in zip(looked(model, data.actions), looked(torn, data.actions), strict=True):
         np.testing.assert_array_equal(half, whole)
     image = np.empty((2, 7))
-    fill_image(model.tables.own, data.safe, image[0])
-    fill_image(torn.tables.own, data.safe, image[1])
+    fill_image(model.part.own, data.safe, image[0])
+    fill_image(torn.part.own, data.safe, image[1])
     np.testing.assert_array_equal(image[1], image[0])
 
 
@@ -261,5 +261,5 @@ def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, ro
 def reach(model: Alone) -> float:
     """Return β of the reward, by the formula from what was declared and the log-determinant."""
     declared, ridge = TOLD(model.part, model.settings), model.settings[model.part.settings]
-    spread = model.tables.tally[LOG_DET] + 2.0 * declared.confidence[0]
+    spread = model.part.tally[LOG_DET] + 2.0 * declared.confidence[0]
     return float(np.sqrt(declared.noise[0] ** 2 * spread + ridge * declared.bound[0] ** 2))

@@ -8,7 +8,7 @@ import pytest
 import stagewise as sw
 from stagewise.kernels.compile import named
 from stagewise.kernels.layout import PARTS, part_of
-from stagewise.kernels.signals.ridge import SQUARES, tables_of
+from stagewise.kernels.signals.ridge import SQUARES
 
 ZERO = sw.SafeAction(features=[0.0, 0.0])
 OFF = sw.SafeAction(features=[0.4, 0.3], reward=0.1, cost=0.1)
@@ -152,7 +152,7 @@ def test_the_running_sum_is_the_least_regularised_sum_of_squares(safe: sw.SafeAc
     least = np.sum((rest - learned @ weights) ** 2) + ridge * weights @ weights
     memory = agent.state.memory
     part = named(part_of)(policy.layout, memory, policy.layout[PARTS] - 1)
-    squares = named(tables_of)(part, memory).tally[SQUARES : SQUARES + part.signals]
+    squares = part.tally[SQUARES : SQUARES + part.signals]
     assert squares[-1] == pytest.approx(least, rel=1e-12)
 
 

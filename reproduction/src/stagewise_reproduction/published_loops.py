@@ -7,11 +7,11 @@ import math
 
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import OUTCOME, POLICY, fill_normal, normal_pair, uniform
-from stagewise.kernels.layout import part_of
+from stagewise.kernels.layout import Part, part_of
 from stagewise.kernels.rules.pair import best_pair
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.kernels.rules.tie import first_best
-from stagewise.kernels.signals.ridge import LOG_DET, Tables, learn_ridge, tables_of
+from stagewise.kernels.signals.ridge import LOG_DET, learn_ridge
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import fill_outcome
 
@@ -21,17 +21,17 @@ LOGGED_EVERY = 100
 
 @kernel
 def fill_choice(
-    tables: Tables, threshold: float, sampled: bool, t: int, draws: Floats, hoped: Floats, steps: Floats
+    part: Part, threshold: float, sampled: bool, t: int, draws: Floats, hoped: Floats, steps: Floats
 ) -> None:
     """Write every ray's step τ/U and its worth there, with the published radii; `t` counts from 0, and is positive.
 
     ρ = 2 √(2 log(√det(Σ/λ)/δ_t)),  δ_t = 1/(1 + n),  n points logged;   cost: ρ + √λ,   reward: ρ/min(1, τ) + √λ
     """
     size = draws.size
-    rows = tables.rows.reshape(size + 3, tables.rows.size // (size + 3))
+    rows = part.rows
     rewards, costs, forms = rows[size], rows[size + 1], rows[size + 2]
     logged = 1.0 + (t - 1) // LOGGED_EVERY
-    spread = 2.0 * math.sqrt(tables.tally[LOG_DET] + 2.0 * math.log(1.0 + logged))
+    spread = 2.0 * math.sqrt(part.tally[LOG_DET] + 2.0 * math.log(1.0 + logged))
     cost_radius = spread + math.sqrt(RIDGE)
     reward_radius = spread / min(1.0, threshold) + math.sqrt(RIDGE)
     for ray in range(hoped.size):
@@ -65,7 +65,7 @@ def play_linear(
 ) -> None:
     """Play LC-LUCB, or Safe-LTS, on fixed rays whose true means are (2, M), with Gaussian noise."""
     part, count = part_of(layout, memory, 0), means.shape[1]
-    tables, size = tables_of(part, memory), part.size
+    size = part.size
     hoped, steps, draws = room[:count], room[count : 2 * count], room[2 * count : 2 * count + size]
     values, seen = room[2 * count + size : 2 * count + size + 2], room[2 * count + size + 2 : 2 * count + size + 4]
     work, dearest = room[2 * count + size + 4 :], 0.0
@@ -78,7 +78,7 @@ def play_linear(
         else:
             if sampled:
                 fill_normal(draws, seed, run, t, POLICY)
-            fill_choice(tables, threshold[0], sampled, t, draws, hoped, steps)
+            fill_choice(part, threshold[0], sampled, t, draws, hoped, steps)
             ray = first_best(hoped)
             step = steps[ray]
         first, second = normal_pair(seed, run, t, OUTCOME, 0)

@@ -17,9 +17,8 @@ NOT_OURS = "others than you and root own it or can change it"
 
 
 def sources() -> list[Path]:
-    """Return every file that kernels are made of: those in the room of kernels, and those elsewhere that hold one."""
-    room = PACKAGE / "kernels"
-    return sorted(path for path in PACKAGE.rglob("*.py") if room in path.parents or b"@kernel" in path.read_bytes())
+    """Return every file that kernels are made of: they stand in one room (`tests/test_border.py`)."""
+    return sorted((PACKAGE / "kernels").rglob("*.py"))
 
 
 def folder(files: Iterable[Path], makers: Iterable[str]) -> Path | None:

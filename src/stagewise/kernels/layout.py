@@ -37,7 +37,10 @@ class Part(NamedTuple):
     settings: int  # where its settings begin,
     memory: int  # and its memory
     followed: int  # how many candidates it follows, the safe action last; 0: none
-    width: int  # the same, padded
+    width: int  # F, the same, padded
+    tally: Floats  # what a regression remembers (see `signals.ridge`): (3 + 2k,),
+    own: Floats  # (n + k, n),
+    rows: Floats  # (n + k + 1, F); empty for arms
 
 
 @kernel
@@ -58,20 +61,27 @@ def with_safe(kind: int, candidates: int) -> int:
 def part_of(layout: Ints, memory: Floats, which: int) -> Part:
     """Return a part as it stands in this memory."""
     at, kind = FIRST_PART + FIELDS * which, layout[FIRST_PART + FIELDS * which]
-    followed = with_safe(kind, int(memory[FOLLOWED]))
+    followed, place, signals = with_safe(kind, int(memory[FOLLOWED])), int(memory[FIRST_PLACE + which]), layout[at + 2]
+    size = int(memory[ROOM]) if kind == SPACE else layout[at + 3]
+    n, k, width = (size, signals, padded(followed)) if kind != ARMS else (0, 0, 0)
+    own = place + (n + k + 1) * width
+    tally = own + (n + k) * n
     return Part(
         kind,
         layout[at + 1],
-        layout[at + 2],
-        int(memory[ROOM]) if kind == SPACE else layout[at + 3],
+        signals,
+        size,
         layout[at + 4],
         layout[at + 5],
         layout[at + 6],
         layout[at + 7],
         layout[at + 8],
-        int(memory[FIRST_PLACE + which]),
+        place,
         followed,
         padded(followed),
+        memory[tally : tally + tally_size(k)],
+        memory[own:tally].reshape(n + k, n),
+        memory[place:own].reshape(n + k + 1, width),
     )
 
 
@@ -137,17 +147,6 @@ def is_set_out(layout: Ints, memory: Floats) -> bool:
             return False
         place += part_size(layout, which, int(memory[FOLLOWED]), int(memory[ROOM]))
     return True
-
-
-@kernel
-def most_learned(layout: Ints, memory: Floats) -> int:
-    """Return the largest number of coordinates that a part learns; arms have none."""
-    largest = 0
-    for which in range(layout[PARTS]):
-        at = FIRST_PART + FIELDS * which
-        if layout[at] != ARMS:
-            largest = max(largest, int(memory[ROOM]) if layout[at] == SPACE else int(layout[at + 3]))
-    return largest
 
 
 class Known(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from stagewise.kernels.answer import answer_size
-from stagewise.kernels.bounds import Room, room_in, room_size
+from stagewise.kernels.bounds import Room, room_in
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import (
     FIRST_PLACE,
@@ -21,12 +21,10 @@ from stagewise.kernels.layout import (
     is_set_out,
     known_actions,
     memory_size,
-    most_learned,
 )
 from stagewise.kernels.loop.memory import keeping_for
-from stagewise.kernels.loop.round import MIXTURE, Form, round_for
+from stagewise.kernels.loop.round import MIXTURE, Form, round_for, scratch_size, work_size
 from stagewise.kernels.rules.promise import DISPUTED
-from stagewise.kernels.signals.look import look_size
 from stagewise.models.part import Modelled
 from stagewise.policies.contradictions import explained
 from stagewise.policies.learning import Learning
@@ -36,9 +34,7 @@ from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 ROOM_IN, KNOWN_IN, MEMORY_SIZE, IS_SET_OUT = named(room_in), named(known_actions), named(memory_size), named(is_set_out)
-learned = named(most_learned)
-ANSWER_SIZE = named(answer_size)
-ROOM_SIZE, LOOK_SIZE = named(room_size), named(look_size)
+ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE = named(answer_size), named(scratch_size), named(work_size)
 
 
 class Seen(NamedTuple):
@@ -85,24 +81,31 @@ def starting(form: Form) -> Any:
 
 
 class Needs(NamedTuple):
-    """What a decision needs: its kernel, and how long its arrays are."""
+    """What rounds need: their kernels, and how long their arrays are."""
 
     decide: Callable[..., int]
+    learn: Callable[..., None]
     answer: int
     scratch: int
+    work: int
 
 
 @cache
-def needed(form: Form, limits: int, dimension: int, count: int, coordinates: int) -> Needs:
-    """Return what decisions of this form and these sizes need."""
-    scratch = ROOM_SIZE(limits, count) + LOOK_SIZE(coordinates, count)
-    return Needs(round_for(with_limits(form, limits)).decide, ANSWER_SIZE(limits, dimension), scratch)
+def needed(form: Form, limits: int, parts: int, dimension: int, count: int, coordinates: int) -> Needs:
+    """Return what rounds of this form and these sizes need."""
+    played, sizes = round_for(sized(form, limits, parts)), (limits, count, coordinates)
+    return Needs(
+        played.decide,
+        played.learn,
+        ANSWER_SIZE(limits, dimension),
+        SCRATCH_SIZE(*sizes, False),
+        WORK_SIZE(*sizes, True),
+    )
 
 
-@cache
-def with_limits(form: Form, limits: int) -> Form:
-    """Return the form of a round under so many limits."""
-    return form._replace(several=int(form.rule == MIXTURE and limits > 1))
+def sized(form: Form, limits: int, parts: int) -> Form:
+    """Return the form of a round under so many limits, with so many models."""
+    return form._replace(several=int(form.rule == MIXTURE and limits > 1), parts=parts)
 
 
 class CompiledPolicy(Learning):
@@ -127,7 +130,7 @@ class CompiledPolicy(Learning):
         state = self.start()
         if not fresh:
             state = self.following(state, features)
-        return self.memory_of(state, *self.arrays(features.shape[1]))
+        return self.remembered(state, features.shape[1])[2]
 
     def fitting(self, listed: Any) -> Any:
         """Return the action set if this policy can choose from it."""
@@ -149,26 +152,26 @@ class CompiledPolicy(Learning):
         return memory
 
     @cached_property
-    def learned(self) -> int:
-        """The largest number of coordinates that a part learns."""
-        return learned(self.layout, np.zeros(2))
+    def counted(self) -> tuple[int, int]:
+        """How many limits and models there are."""
+        return self.thresholds.values.size, int(self.arrays(1)[0][PARTS])
 
-    def coordinates(self, layout: Ints, memory: Floats) -> int:
-        """Return the same for these arrays; a policy whose parts grow or have no dimension beforehand looks there."""
-        return self.learned
+    def coordinates(self, dimension: int, memory: Floats) -> int:
+        """Return how many coordinates a part learns at most."""
+        return dimension
 
-    def memory_of(self, state: State, layout: Ints, settings: Floats) -> Floats:
-        """Return a state's memory."""
-        return state.memory
+    def remembered(self, state: State, dimension: int) -> tuple[Ints, Floats, Floats]:
+        """Return layout, settings and the state's memory."""
+        return self.layout, self.settings, state.memory
 
     def seen(self, form: Form, state: State, features: Floats, eligible: Flags, draw: Draw) -> Seen:
         """Play a round on these candidates (K, d)."""
-        layout, settings = self.arrays(features.shape[1])
-        memory, count, m = self.memory_of(state, layout, settings), len(features), self.thresholds.values.size
-        needs = needed(form, m, features.shape[1], count, self.coordinates(layout, memory))
+        count, d = features.shape
+        layout, settings, memory = self.remembered(state, d)
+        needs = needed(form, *self.counted, d, count, self.coordinates(d, memory))
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
-        return Seen(int(code), answer, scratch, layout, settings, features, eligible)
+        return Seen(code, answer, scratch, layout, settings, features, eligible)
 
     def follow(self, state: State, decision: Decision) -> State:
         """Follow the first candidates that are ever offered, until others are."""
@@ -178,8 +181,7 @@ class CompiledPolicy(Learning):
 
     def following(self, state: State, offered: Any) -> State:
         """Return the memory after candidates were offered: following them if they are the first, else none any more."""
-        layout, settings = self.arrays(offered.shape[1])
-        memory = self.memory_of(state, layout, settings)
+        layout, settings, memory = self.remembered(state, offered.shape[1])
         known = KNOWN_IN(layout, settings, memory).followed
         if memory[FOLLOWED] == NEVER or np.array_equal(offered, known):
             return State(memory)
@@ -188,19 +190,19 @@ class CompiledPolicy(Learning):
     def changed(self, layout: Ints, settings: Floats, memory: Floats, chosen: Floats, room: float) -> Floats:
         """Return the same memory following these candidates, with this room."""
         changed = aligned(MEMORY_SIZE(layout, len(chosen), int(room)))
-        work = np.empty(2 * max(learned(layout, memory), 1))
+        work = np.empty(2 * max(chosen.shape[1], int(room), 1))
         keeping_for(*self.form.models).change(chosen, layout, settings, memory, int(room), changed, work)
         return changed
 
     def take(self, state: State, played: Played, values: Floats) -> State:
         """Take in what was seen with an action, in place where there is room."""
         features, index = self.located(played)
-        layout, settings = self.arrays(features.size)
-        memory = self.roomy(layout, settings, self.memory_of(state, layout, settings))
-        followed = max(int(memory[FOLLOWED]), 0) + 1
-        work = np.empty(3 * self.coordinates(layout, memory) + followed + 8 + values.size)
-        round_for(self.form).learn(features, index, played.step, values, layout, settings, memory, work)
-        return State(memory)
+        d = features.size
+        layout, settings, memory = self.remembered(state, d)
+        memory = self.roomy(layout, settings, memory)
+        needs = needed(self.form, *self.counted, d, int(memory.item(FOLLOWED)), self.coordinates(d, memory))
+        needs.learn(features, index, played.step, values, layout, settings, memory, np.empty(needs.work))
+        return state if memory is state.memory else State(memory)
 
     def located(self, played: Played) -> tuple[Floats, int]:
         """Return the features of what was played, and its index."""

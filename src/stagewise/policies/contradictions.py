@@ -6,12 +6,12 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import ARMS, HOME, PARTS, RIDGE, SPACE, Part, part_of
 from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of
 from stagewise.kernels.signals.arms import shown_at, told_of_arms
-from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of, tables_of, told
+from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of, told
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.problem.thresholds import Thresholds
 
-PART_OF, TABLES, TOLD = named(part_of), named(tables_of), named(told)
+PART_OF, TOLD = named(part_of), named(told)
 SHOWN, TOLD_OF_ARMS = named(shown_at), named(told_of_arms)
 NEGLECTED, FRAME = named(neglected_in), named(frame_of)
 
@@ -33,7 +33,7 @@ def subject(code: int) -> tuple[int, int]:
 
 def regressed(part: Part, settings: Floats, memory: Floats, signal: int) -> Evidence:
     """Return what a regression has seen of one of its signals."""
-    tally, declared = TABLES(part, memory).tally, TOLD(part, settings)
+    tally, declared = part.tally, TOLD(part, settings)
     neglected = NEGLECTED(part, memory) if part.kind == SPACE else 0.0
     squares = surely_noise(tally[SQUARES + signal], declared.bound[signal], FRAME(part, settings).ridge, neglected)
     safe_count = float(tally[SAFE_TAKEN])

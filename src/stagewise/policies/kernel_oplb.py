@@ -146,7 +146,7 @@ class KernelOPLB(CompiledPolicy):
         room = max(min(self.capacity, len(features) + 1), self.first_room)
         return self.changed(self.layout, self.settings, self.start().memory, features, room)
 
-    def coordinates(self, layout: Ints, memory: Floats) -> int:
+    def coordinates(self, dimension: int, memory: Floats) -> int:
         """Return the room for basis points."""
         return int(memory[ROOM])
 

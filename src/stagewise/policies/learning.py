@@ -117,7 +117,7 @@ class Learning:
         """Return the reward and the costs (1 + m,) as they are learned from: finite, signed so that less is better."""
         m = self.thresholds.signs.size
         if type(reward) is float and type(cost) is float and m == 1 and abs(reward) < LARGEST and abs(cost) < LARGEST:
-            return np.array([reward, self.thresholds.signs[0] * cost])
+            return np.array([reward, self.thresholds.signs.item(0) * cost])
         values = np.empty(1 + m)
         values[0] = observed(reward, "the reward")
         if m:

@@ -97,20 +97,17 @@ class LinUCB(CompiledPolicy):
         """Return an empty memory: the first action seen tells the dimension."""
         return State(np.empty(0))
 
-    def memory_of(self, state: State, layout: Ints, settings: Floats) -> Floats:
-        """Return the state's memory, or that of a learner which has seen nothing."""
+    def remembered(self, state: State, dimension: int) -> tuple[Ints, Floats, Floats]:
+        """Return layout, settings and the state's memory, or that of a learner which has seen nothing."""
+        layout, settings = self.arrays(dimension)
         if not state.memory.size:
-            return self.begun(layout, settings)
+            return layout, settings, self.begun(layout, settings)
         if not fitting_memory(state.memory, layout, 0):
             raise InvalidActions(
                 f"the actions have {layout[FEATURES]} features; this learner has learned from actions with "
                 f"{self.dimension_of(state.memory)}, and they must agree"
             )
-        return state.memory
-
-    def coordinates(self, layout: Ints, memory: Floats) -> int:
-        """Return the dimension."""
-        return int(layout[FEATURES])
+        return layout, settings, state.memory
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful of the actions."""

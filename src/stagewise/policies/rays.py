@@ -34,7 +34,7 @@ def own(action: Floats) -> Floats:
     An open decision then keeps d numbers alive, not everything that was computed for every candidate.
     """
     copy = action.copy()
-    copy.flags.writeable = False
+    copy.setflags(write=False)
     return copy
 
 
@@ -44,16 +44,16 @@ def decision_on_rays(seen: Seen, thresholds: Thresholds, round_: int, word: str 
     return Decision(
         own(ACTION_IN(answer, seen.features.shape[1])),
         code if code >= 0 else -1,
-        float(answer[STEP]),
+        answer.item(STEP),
         None,
-        float(answer[HOPE]),
+        answer.item(HOPE),
         thresholds.in_units(COSTS_IN(answer, thresholds.values.size)),
         thresholds.values,
         None if code >= 0 else FALLBACKS.get(-code),
         round_,
         partial(table, seen, thresholds, word),
         seen.features,
-        bool(answer[NEWS]),
+        answer.item(NEWS) != 0.0,
     )
 
 

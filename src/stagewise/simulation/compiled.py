@@ -6,22 +6,19 @@ import numpy as np
 
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
-from stagewise.kernels.bounds import room_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.layout import LIMITS
+from stagewise.kernels.layout import LIMITS, PARTS, ROOM
 from stagewise.kernels.loop.play import Scene, World, judging_size, play_for
-from stagewise.kernels.loop.round import RAYS, STAY, Form
-from stagewise.kernels.signals.look import look_size
+from stagewise.kernels.loop.round import RAYS, STAY, Form, scratch_size
 from stagewise.kernels.trace import Trace
-from stagewise.policies.compiled import aligned, learned, with_limits
+from stagewise.policies.compiled import aligned, sized
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.simulation.judge import OURS, Judge
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
 
-ANSWER_SIZE, ROOM_SIZE = named(answer_size), named(room_size)
-LOOK_SIZE, JUDGING_SIZE = named(look_size), named(judging_size)
+ANSWER_SIZE, SCRATCH_SIZE, JUDGING_SIZE = named(answer_size), named(scratch_size), named(judging_size)
 
 
 def form_of(policy: Any, world: Any) -> Form | None:
@@ -72,7 +69,7 @@ def cast_for(policy: Any, judge: Judge, audited: bool) -> Cast:
     layout, settings = policy.arrays(d)
     memory = policy.played_from(told.actions.draw(Draw()), features, fresh) if form.rule != STAY else np.zeros(0)
     check_outcomes(policy, told)
-    m, limits, size = world.costs, int(layout[LIMITS]), learned(layout, memory)
+    m, limits, size = world.costs, int(layout[LIMITS]), max(d, int(memory[ROOM]) if form.space else 0)
     points = int(form.rule == RAYS and form.arms == 0)
     parameters = told.parameters * judge.signs[:, None] if isinstance(world, LinearWorld) else np.zeros((1 + m, d))
     truths = np.zeros((1 + m, count + 1))
@@ -82,7 +79,7 @@ def cast_for(policy: Any, judge: Judge, audited: bool) -> Cast:
     best = 0.0 if fresh else judge.best(told.actions)
     truth = World(parameters, truths, told.noise.copy(), judge.signs.copy(), judge.limits.copy(), told.kind, best)
     return Cast(
-        with_limits(form, limits),
+        sized(form, limits, int(layout[PARTS])),
         Scene(int(fresh), int(audited), int(judge.mixes), points, int(judge.limits.size > 1)),
         features,
         np.array(told.actions.eligible),
@@ -91,7 +88,7 @@ def cast_for(policy: Any, judge: Judge, audited: bool) -> Cast:
         memory,
         truth,
         ANSWER_SIZE(limits, d),
-        ROOM_SIZE(limits, count) + LOOK_SIZE(size, count) + 3 * size + count + 16,
+        SCRATCH_SIZE(limits, count, size, not fresh),
         JUDGING_SIZE(m, count),
     )
 

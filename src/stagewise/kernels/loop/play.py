@@ -8,9 +8,9 @@ from stagewise.kernels.answer import HOPE, STEP, written_in
 from stagewise.kernels.audit import count_misses, watch, weigh_hope
 from stagewise.kernels.bounds import COSTS, HOPED, few_size, room_in
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, part_of
+from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
-from stagewise.kernels.loop.round import MIXTURE, STAY, Form, round_for
+from stagewise.kernels.loop.round import MIXTURE, STAY, Form, parts_for, round_for
 from stagewise.kernels.loop.worth import fill_mixed
 from stagewise.kernels.rules.mixture import mean_of, solve
 from stagewise.kernels.rules.promise import WARMING, has
@@ -52,6 +52,7 @@ def judging_size(m: int, count: int) -> int:
 def play_for(form: Form, scene: Scene) -> Callable[..., None]:
     """Return the loop for one form of round and one kind of world."""
     see, choose, absorb = round_for(form).see, round_for(form).choose, round_for(form).absorb
+    parts_of = parts_for(form.parts)
     mixes, stays = int(form.rule == MIXTURE), int(form.rule == STAY)
     sampled, several, arms = form.sampled, form.several, form.arms
     fresh, audited, blended, points, limited = scene
@@ -81,6 +82,8 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
         action, shares, places = written.action, written.shares, written.places
         home = layout[HOME] if layout[HOME] >= 0 else count
         code = -1
+        if not stays:
+            parts = parts_of(layout, memory)
         for t in range(first, last):
             if fresh:
                 fill_directions(features, seed, run, t)
@@ -90,7 +93,7 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
                         world.truths[signal, candidate] = means[signal]
                 best = optimum(world, judging, mixture)
             if not stays:
-                doubt = see(features, not fresh, layout, settings, memory, bounds, work)
+                doubt = see(features, not fresh, parts, layout, settings, memory, bounds, work)
                 code = choose(
                     features, not fresh, eligible, doubt, layout, settings, memory, bounds, rule, few, work, answer,
                     seed, run, t,
@@ -121,15 +124,15 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
                             hope = mean_of(rule[HOPED], shares, places)
                         weigh_hope(trace.audit, best, hope)
                     if sampled:  # which wrote its sample over what it believes
-                        see(features, not fresh, layout, settings, memory, bounds, work)
+                        see(features, not fresh, parts, layout, settings, memory, bounds, work)
                     if arms:
-                        pulls = pulled(part_of(layout, memory, 0), memory).table[:count]
+                        pulls = pulled(parts[0], memory).table[:count]
                         count_misses(trace.audit, bounds, world.truths, pulls)
                     else:
                         count_misses(trace.audit, bounds, world.truths, few[:0])
             if not stays:
                 fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
                 place = ELSEWHERE if fresh or t == 0 else max(code, -1)  # what is offered first is not followed yet
-                absorb(action, code, place, answer[STEP], not fresh, values, layout, settings, memory, work)
+                absorb(parts, action, code, place, answer[STEP], not fresh, values, layout, settings, memory, work)
 
     return play

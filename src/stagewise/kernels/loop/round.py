@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from stagewise.kernels.answer import NEWS, written_in
-from stagewise.kernels.bounds import room_in
+from stagewise.kernels.bounds import room_in, room_size
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.layout import (
@@ -19,10 +19,11 @@ from stagewise.kernels.layout import (
     HOME,
     LIMITS,
     NEVER,
-    PARTS,
     RIDGE,
     SPACE,
+    Part,
     known_actions,
+    padded,
     part_of,
     safe_action,
 )
@@ -30,7 +31,7 @@ from stagewise.kernels.rules.mixture import choose_mixture
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
-from stagewise.kernels.signals.look import look_ridge, recall_ridge
+from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
 from stagewise.kernels.signals.sampling import sample
 from stagewise.kernels.signals.space import learn_space, neglected_in
@@ -49,6 +50,7 @@ class Form(NamedTuple):
     rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
     sampled: int = 0  # 1: the reward is sampled
     several: int = 0  # 1: a mixture has more than one limit
+    parts: int = 1  # how many models there are
 
     @property
     def models(self) -> tuple[int, ...]:
@@ -64,6 +66,20 @@ class Round(NamedTuple):
     see: Callable[..., int]
     choose: Callable[..., int]
     absorb: Callable[..., None]
+
+
+@kernel
+def work_size(limits: int, count: int, size: int, known: bool) -> int:
+    """Return the length of the models' scratch array: n coordinates, K candidates; `known`: that are all followed."""
+    followed = padded(max(count, 0) + 1)
+    least = max(2 * followed, followed + 3 * size + 1 + limits)
+    return least if known else max(least, look_size(size, count))
+
+
+@kernel
+def scratch_size(limits: int, count: int, size: int, known: bool) -> int:
+    """Return the length of the array that rounds are worked out in (see `bounds.Room`)."""
+    return room_size(limits, count) + work_size(limits, count, size, known)
 
 
 @kernel
@@ -87,20 +103,41 @@ def is_at(action: Floats, safe: Floats, features: Floats, index: int, step: floa
     return equal
 
 
+@kernel
+def first_part(layout: Ints, memory: Floats) -> tuple[Part, ...]:
+    """Name the only part."""
+    return (part_of(layout, memory, 0),)
+
+
+@cache
+def parts_for(count: int) -> Callable[..., tuple[Part, ...]]:
+    """Return what names all parts of a memory, once for all rounds that are played with it."""
+    last = count - 1
+    before = parts_for(last) if count > 1 else first_part
+
+    @kernel
+    def all_parts(layout: Ints, memory: Floats) -> tuple[Part, ...]:
+        return before(layout, memory) + (part_of(layout, memory, last),)
+
+    return all_parts if count > 1 else first_part
+
+
 @cache
 def round_for(form: Form) -> Round:
     """Return a round of this form, compiled when it is first played."""
     ridge, arms, space, sampled, several = form.ridge, form.arms, form.space, form.sampled, form.several
+    parts_of = parts_for(form.parts)
     mixes, rays = int(form.rule == MIXTURE), int(form.rule == RAYS)
 
     @kernel
     def see(
-        features: Floats, known: bool, layout: Ints, settings: Floats, memory: Floats, bounds: Floats, work: Floats
-    ) -> int:
+        features: Floats, known: bool, parts: tuple[Part, ...], layout: Ints, settings: Floats, memory: Floats,
+        bounds: Floats, work: Floats,
+    ) -> int:  # fmt: skip
         """Write the bounds of every signal; return what was declared and is contradicted, or 0."""
         safe, doubt = safe_action(layout, settings).features, 0
-        for which in range(layout[PARTS]):
-            part, found = part_of(layout, memory, which), 0
+        for part in parts:
+            found = 0
             if ridge and part.kind == RIDGE:
                 if known:
                     recall_ridge(part, settings, memory, bounds, work)
@@ -160,7 +197,7 @@ def round_for(form: Form) -> Round:
         room = room_in(layout, features.shape[0], scratch)
         known = recognised(features, known_actions(layout, settings, memory).followed)
         answer[NEWS] = 0.0 if known or memory[FOLLOWED] == NEVER else 1.0
-        doubt = see(features, known, layout, settings, memory, room.bounds, room.work)
+        doubt = see(features, known, parts_of(layout, memory), layout, settings, memory, room.bounds, room.work)
         return choose(
             features, known, eligible, doubt, layout, settings, memory, room.bounds, room.rule, room.few, room.work,
             answer, seed, run, round_,
@@ -168,13 +205,12 @@ def round_for(form: Form) -> Round:
 
     @kernel
     def absorb(
-        action: Floats, index: int, place: int, step: float, lean: bool, values: Floats, layout: Ints,
-        settings: Floats, memory: Floats, work: Floats,
+        parts: tuple[Part, ...], action: Floats, index: int, place: int, step: float, lean: bool, values: Floats,
+        layout: Ints, settings: Floats, memory: Floats, work: Floats,
     ) -> None:  # fmt: skip
         """Take in the reward and the costs (1 + m,) of a candidate; `place`: where it lies among the followed ones."""
         at_safe = same(action, safe_action(layout, settings).features)
-        for which in range(layout[PARTS]):
-            part = part_of(layout, memory, which)
+        for part in parts:
             seen = values[part.first : part.first + part.signals]
             if ridge and part.kind == RIDGE:
                 learn_ridge(part, action, place, step, lean, seen, settings, memory, work)
@@ -202,6 +238,6 @@ def round_for(form: Form) -> Round:
                 or (index == AT_SAFE and not same(action, known.safe))
             ):
                 place = ELSEWHERE
-        absorb(action, index, place, step, False, values, layout, settings, memory, work)
+        absorb(parts_of(layout, memory), action, index, place, step, False, values, layout, settings, memory, work)
 
     return Round(decide, learn, see, choose, absorb)

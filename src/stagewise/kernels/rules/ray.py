@@ -61,16 +61,20 @@ def exceeds(layout: Ints, settings: Floats, bounds: Floats, ray: int, step: floa
 def fill_safe_steps(layout: Ints, settings: Floats, bounds: Floats, steps: Floats) -> None:
     """Write the longest step on every ray whose pessimistic costs all stay within their limits."""
     scale, safe, curved = settings[COST_SCALE], bounds.shape[2] - 1, False
-    for ray in range(safe):
-        steps[ray] = 1.0
+    if layout[LIMITS] == 0:
+        steps[:safe] = 1.0
     for j in range(layout[LIMITS]):
         limit, ceiling = limit_of(layout, settings, j), ceiling_of(layout, settings, j)
         centre, half = bounds[1 + j, CENTRE], bounds[1 + j, HALF]
         first, first_half = centre[safe], half[safe]
         low = min(first + scale * first_half, ceiling)
         slack = limit - low
-        for ray in range(safe):
-            steps[ray] = min(steps[ray], safe_step(min(centre[ray] + scale * half[ray], ceiling) - low, slack))
+        if j == 0:
+            for ray in range(safe):
+                steps[ray] = min(1.0, safe_step(min(centre[ray] + scale * half[ray], ceiling) - low, slack))
+        else:
+            for ray in range(safe):
+                steps[ray] = min(steps[ray], safe_step(min(centre[ray] + scale * half[ray], ceiling) - low, slack))
         if first_half != 0.0:
             curved = True
     if curved:
@@ -130,6 +134,12 @@ def fill_hoped(layout: Ints, bounds: Floats, factors: Floats, steps: Floats, hop
     """Write the hoped reward at every step: <x(s), θ̂> + β_r ‖x(s)‖ + max_j factor_j β_j ‖x(s)‖."""
     safe, centre, half, cross = bounds.shape[2] - 1, bounds[0, CENTRE], bounds[0, HALF], bounds[0, CROSS]
     first, first_half = centre[safe], half[safe]
+    if first_half == 0.0 and layout[LIMITS] == 1 and bounds[1, HALF, safe] == 0.0:
+        factor, other = factors[0], bounds[1, HALF]
+        for ray in range(safe):
+            bonus = max(0.0, factor * (steps[ray] * other[ray]))
+            hoped[ray] = bonus + (first + steps[ray] * (centre[ray] + half[ray] - first))
+        return
     for ray in range(safe):
         hoped[ray] = 0.0
     for j in range(layout[LIMITS]):

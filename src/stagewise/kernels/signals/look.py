@@ -6,7 +6,7 @@ from stagewise.kernels.bounds import CENTRE, CROSS, HALF
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.layout import Part
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, fill_image, tables_of, told
+from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, fill_image, told
 
 BLOCK = 128  # candidates looked at together: wide enough for full vectors, small enough for the near caches
 
@@ -133,8 +133,7 @@ def look_ridge(
 ) -> None:
     """Write the bounds of any candidates, and of the safe action; `work` is (look_size,)."""
     n, k, count, known = part.size, part.signals, features.shape[0], told(part, settings).known
-    tables, row = tables_of(part, memory), count + 1
-    own = tables.own.reshape(n + k, n)
+    own, row = part.own, count + 1
     forms, crosses, rest = work[:row], work[row : 2 * row], work[2 * row :]
     columns, parts, image = (
         rest[: n * BLOCK],
@@ -163,54 +162,60 @@ def look_ridge(
         crossed = crosses[first:last] if part.anchored == 0 else crosses[:0]
         squared_widths(n, own, columns, forms[first:last], image, crossed, parts)
         first = last
-    fill_halves(part, settings, tables.tally, 0.0, forms, crosses, bounds)
+    fill_halves(part, settings, 0.0, forms, crosses, bounds)
 
 
 @kernel
 def recall_ridge(part: Part, settings: Floats, memory: Floats, bounds: Floats, work: Floats) -> None:
-    """Write the bounds of the followed candidates, and of the safe action; `work` is (2 (K + 1),)."""
-    n, k, row, tables = part.size, part.signals, part.followed, tables_of(part, memory)
-    rows, width = tables.rows, part.width
-    forms, crosses, kept = work[:row], work[row : 2 * row], rows[(n + k) * width : (n + k + 1) * width]
-    for candidate in range(row):
-        forms[candidate] = kept[candidate]
+    """Write the bounds of the followed candidates, and of the safe action; `work` is (2F,), F = K + 1 padded."""
+    n, k, row, rows, width = part.size, part.signals, part.followed, part.rows, part.width
+    widths, crosses = work[:width], work[width : width + row]
+    for candidate in range(width):
+        widths[candidate] = math.sqrt(rows[n + k, candidate])
     for signal in range(k):
-        at = (n + signal) * width
-        centre, estimates = bounds[part.first + signal, CENTRE], rows[at : at + width]
+        beta = radius_of(part, settings, 0.0, signal)
+        centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
+        estimates = rows[n + signal]
+        for candidate in range(row):
+            half[candidate] = beta * widths[candidate]
         for candidate in range(row):
             centre[candidate] = estimates[candidate]
     if part.anchored == 0:
         crosses[:] = 0.0
         for i in range(n):
-            column = rows[i * width : (i + 1) * width]
-            pull = column[row - 1]
+            pull = rows[i, row - 1]
             for candidate in range(row):
-                crosses[candidate] += column[candidate] * pull
-    fill_halves(part, settings, tables.tally, 0.0, forms, crosses, bounds)
+                crosses[candidate] += rows[i, candidate] * pull
+        fill_crosses(part, settings, 0.0, crosses, bounds)
 
 
 @kernel
-def fill_halves(
-    part: Part, settings: Floats, tally: Floats, neglected: float, forms: Floats, crosses: Floats, bounds: Floats
-) -> None:
-    """Turn squared widths into half-widths β ‖x‖ and crosses into β² <x, V⁻¹x₀>, for every signal of the part.
-
-    `neglected` is √Σρ of what a kernel's basis leaves out, for which β pays S times as much.
-    """
-    at, row, declared = part.settings, forms.size, told(part, settings)
+def radius_of(part: Part, settings: Floats, neglected: float, signal: int) -> float:
+    """Return β of a signal; `neglected` is √Σρ of what a kernel's basis leaves out: S times as much is added."""
+    at, tally, declared = part.settings, part.tally, told(part, settings)
+    noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
     reach = tally[TAKEN] * settings[at + 1] * settings[at + 1]
-    for candidate in range(row):
+    own = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], part.size, reach)
+    return own + bound * neglected
+
+
+@kernel
+def fill_halves(part: Part, settings: Floats, neglected: float, forms: Floats, crosses: Floats, bounds: Floats) -> None:
+    """Turn squared widths into half-widths β ‖x‖ and crosses into β² <x, V⁻¹x₀>, for every signal of the part."""
+    for candidate in range(forms.size):
         forms[candidate] = math.sqrt(forms[candidate])
     for signal in range(part.signals):
-        noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
-        own = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], part.size, reach)
-        beta, half, cross = (
-            own + bound * neglected,
-            bounds[part.first + signal, HALF],
-            bounds[part.first + signal, CROSS],
-        )
-        for candidate in range(row):
+        beta, half = radius_of(part, settings, neglected, signal), bounds[part.first + signal, HALF]
+        for candidate in range(forms.size):
             half[candidate] = beta * forms[candidate]
-        if part.anchored == 0:
-            for candidate in range(row):
-                cross[candidate] = beta * beta * crosses[candidate]
+    if part.anchored == 0:
+        fill_crosses(part, settings, neglected, crosses, bounds)
+
+
+@kernel
+def fill_crosses(part: Part, settings: Floats, neglected: float, crosses: Floats, bounds: Floats) -> None:
+    """Write β² <x, V⁻¹x₀> for every signal of the part."""
+    for signal in range(part.signals):
+        beta, cross = radius_of(part, settings, neglected, signal), bounds[part.first + signal, CROSS]
+        for candidate in range(crosses.size):
+            cross[candidate] = beta * beta * crosses[candidate]

@@ -20,7 +20,7 @@ import math
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.layout import Part, tally_size
+from stagewise.kernels.layout import Part
 
 LOG_DET, TAKEN, SAFE_TAKEN, SQUARES = 0, 1, 2, 3  # in the tally
 AT_SAFE, ELSEWHERE = -1, -2  # in the place of the followed candidate on whose ray an observed action lies
@@ -44,14 +44,6 @@ class Frame(NamedTuple):
     reflector: Floats  # (d,), where reflected
 
 
-class Tables(NamedTuple):
-    """What is remembered; the tables lie flat, row after row, since to shape them anew in every round takes time."""
-
-    tally: Floats  # (3 + 2k,)
-    own: Floats  # (n + k, n)
-    rows: Floats  # (n + k + 1, F)
-
-
 @kernel
 def told(part: Part, settings: Floats) -> Told:
     """Name what was declared."""
@@ -68,15 +60,6 @@ def frame_of(part: Part, settings: Floats) -> Frame:
     at = part.settings
     end = at + 3 + part.reflected * (part.size + 1)
     return Frame(settings[at], settings[at + 1], settings[at + 2], settings[at + 3 : end])
-
-
-@kernel
-def tables_of(part: Part, memory: Floats) -> Tables:
-    """Name what is remembered."""
-    n, k = part.size, part.signals
-    own = part.memory + (n + k + 1) * part.width
-    tally = own + (n + k) * n
-    return Tables(memory[tally : tally + tally_size(k)], memory[own:tally], memory[part.memory : own])
 
 
 @kernel
@@ -98,9 +81,8 @@ def place(part: Part, settings: Floats, features: Floats, coordinates: Floats) -
 @kernel
 def start_ridge(part: Part, settings: Floats, memory: Floats) -> None:
     """Write V = λI into an empty memory."""
-    own = tables_of(part, memory).own
     for i in range(part.size):
-        own[i * part.size + i] = 1.0 / math.sqrt(settings[part.settings])
+        part.own[i, i] = 1.0 / math.sqrt(settings[part.settings])
 
 
 @kernel
@@ -120,17 +102,16 @@ def add_multiple(factor: float, vector: Floats, sum_: Floats) -> None:
 
 
 @kernel
-def move(size: int, own: Floats, rows: Floats, image: Floats, lean: bool, gain: Floats, pulls: Floats) -> float:
+def move(own: Floats, rows: Floats, image: Floats, lean: bool, gain: Floats, pulls: Floats) -> float:
     """Take zz' into T and into the columns Tx of what is followed, given f = Tz; return 1 + z'V⁻¹z, for the V before.
 
         Tᵢ ← (αᵢ₋₁ Tᵢ − fᵢ bᵢ₋₁)/√(αᵢ₋₁αᵢ),    bᵢ = bᵢ₋₁ + fᵢ Tᵢ,    αᵢ = 1 + f₁² + … + fᵢ²        (Carlson 1973)
 
     Row by row, b ends as `gain` = V⁻¹z and, over the columns, `pulls` = x'V⁻¹z. The plain formula V⁻¹ − gg'/(1 + z'g)
     loses the narrow directions when play is uneven (docs/decisions/0005-square-root.md). `lean`: leave T as it is.
-    Rows of T are `size` numbers long, those of the columns as long as `pulls`; the last of these gets ‖Tx‖².
+    The last row of the columns gets ‖Tx‖².
     """
-    before, spread, width = 1.0, 1.0, pulls.size
-    forms = rows[rows.size - width :]
+    before, spread, width, forms = 1.0, 1.0, pulls.size, rows[rows.shape[0] - 1]
     if not lean:
         for j in range(gain.size):
             gain[j] = 0.0
@@ -144,16 +125,14 @@ def move(size: int, own: Floats, rows: Floats, image: Floats, lean: bool, gain: 
         scale = 1.0 / (spread * next_spread)
         keep, give = before * scale, length * scale
         if not lean:
-            row = own[i * size : (i + 1) * size]
             for j in range(i + 1):
-                old = row[j]
-                row[j] = old * keep - gain[j] * give
+                old = own[i, j]
+                own[i, j] = old * keep - gain[j] * give
                 gain[j] += length * old
-        column = rows[i * width : (i + 1) * width]
         for j in range(width):
-            old = column[j]
+            old = rows[i, j]
             new = old * keep - pulls[j] * give
-            column[j] = new
+            rows[i, j] = new
             pulls[j] += length * old
             forms[j] += new * new
         before, spread = after, next_spread
@@ -161,26 +140,22 @@ def move(size: int, own: Floats, rows: Floats, image: Floats, lean: bool, gain: 
 
 
 @kernel
-def settle(
-    count: int, size: int, room: int, lean: bool, after: float, surprises: Floats,
-    tally: Floats, own: Floats, rows: Floats, gain: Floats, pulls: Floats,
-) -> None:  # fmt: skip
+def settle(part: Part, size: int, lean: bool, after: float, surprises: Floats, gain: Floats, pulls: Floats) -> None:
     """Move the fits and the followed estimates by what was a surprise, and add to the sums.
 
     `size` coordinates are used of those that there is room for. The squares e²/(1 + z'V⁻¹z) add up to
     min_θ Σ (y − <z, θ>)² + λ‖θ‖² (docs/theory/watch.md).
     """
-    width = pulls.size
-    first = rows.size - (1 + count) * width
-    for signal in range(count):
+    n, own, rows, tally = part.size, part.own, part.rows, part.tally
+    for signal in range(part.signals):
         surprise = surprises[signal]
         share = surprise / after
         tally[SQUARES + signal] += surprise * surprise / after
         if not lean:
-            at = (room + signal) * room
-            add_multiple(share, gain, own[at : at + size])
-        at = first + signal * width
-        add_multiple(share, pulls, rows[at : at + width])
+            for i in range(size):
+                own[n + signal, i] += gain[i] * share
+        for j in range(pulls.size):
+            rows[n + signal, j] += pulls[j] * share
     tally[LOG_DET] += math.log(after)
     tally[TAKEN] += 1.0
 
@@ -197,18 +172,16 @@ def learn_ridge(
     `index`: the followed candidate on whose ray it lies, `step` of the way from x₀; AT_SAFE: it is x₀; ELSEWHERE:
     neither is said. `lean`: T and θ̂ need not be kept, because nothing but the followed candidates will be looked at.
     """
-    n, k, width, safe = part.size, part.signals, part.width, part.followed - 1
-    known, tables = told(part, settings).known, tables_of(part, memory)
-    own, rows = tables.own, tables.rows
+    n, k, width, safe, known = part.size, part.signals, part.width, part.followed - 1, told(part, settings).known
+    own, rows = part.own, part.rows
     pulls, rest = work[:width], work[width:]
     image, gain, coordinates, surprises = rest[:n], rest[n : 2 * n], rest[2 * n : 3 * n], rest[3 * n : 3 * n + k]
     if index == ELSEWHERE or safe < 0:
         lean = False
-        table = own.reshape(n + k, n)
         share = place(part, settings, features, coordinates)
-        fill_image(table, coordinates, image)
+        fill_image(own, coordinates, image)
         for signal in range(k):
-            fit, surprise = table[n + signal], values[signal] - share * known[signal]
+            fit, surprise = own[n + signal], values[signal] - share * known[signal]
             for i in range(n):
                 surprise -= fit[i] * coordinates[i]
             surprises[signal] = surprise
@@ -216,29 +189,26 @@ def learn_ridge(
         place_ = max(index, 0)
         step = step if index >= 0 else 0.0
         for i in range(n):
-            image[i] = step * rows[i * width + place_]
+            image[i] = step * rows[i, place_]
         for signal in range(k):
-            surprises[signal] = values[signal] - (
-                (1.0 - step) * known[signal] + step * rows[(n + signal) * width + place_]
-            )
+            surprises[signal] = values[signal] - ((1.0 - step) * known[signal] + step * rows[n + signal, place_])
     else:
         place_, step = (index, step) if index >= 0 else (safe, 1.0)
         remaining = 1.0 - step
         for i in range(n):
-            image[i] = remaining * rows[i * width + safe] + step * rows[i * width + place_]
+            image[i] = remaining * rows[i, safe] + step * rows[i, place_]
         for signal in range(k):
-            at = (n + signal) * width
-            expected = remaining * rows[at + safe] + step * rows[at + place_]
+            expected = remaining * rows[n + signal, safe] + step * rows[n + signal, place_]
             surprises[signal] = values[signal] - expected
-    after = move(n, own, rows, image, lean, gain, pulls)
-    settle(k, n, n, lean, after, surprises, tables.tally, own, rows, gain, pulls)
+    after = move(own, rows, image, lean, gain, pulls)
+    settle(part, n, lean, after, surprises, gain, pulls)
 
 
 @kernel
 def follow_ridge(part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write what is kept of M candidates and of the safe action from now on; `work` is (n,)."""
-    n, k, known, tables = part.size, part.signals, told(part, settings).known, tables_of(part, memory)
-    own, rows, coordinates = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width), work[:n]
+    n, k, known = part.size, part.signals, told(part, settings).known
+    own, rows, coordinates = part.own, part.rows, work[:n]
     for candidate in range(features.shape[0] + 1):
         listed = candidate < features.shape[0]
         share, form = place(part, settings, features[candidate] if listed else safe, coordinates), 0.0

@@ -7,8 +7,8 @@ from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, fill_normal
 from stagewise.kernels.layout import LIMITS, SAMPLING, Part
 from stagewise.kernels.rules.promise import COST_SCALE, limit_of, threshold_of
-from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, place, tables_of, told
+from stagewise.kernels.signals.look import radius_of
+from stagewise.kernels.signals.ridge import TAKEN, place
 
 THEORY, PLAIN, AUTHORS = 1, 2, 3  # how the sample is inflated; 0: nothing is sampled
 
@@ -38,30 +38,24 @@ def sample(
 
     θ̃ = θ̂ + spread Tᵀη with η ~ N(0, I) has covariance spread² V⁻¹: <z, θ̃ − θ̂> = spread <Tz, η>.
     """
-    n, tables, declared = part.size, tables_of(part, memory), told(part, settings)
-    tally, rows, width = tables.tally, tables.rows, part.width
+    n, rows = part.size, part.rows
     draws, shift, coordinates = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
     fill_normal(draws, seed, run, round_, POLICY)
-    ridge, reach = settings[part.settings], tally[TAKEN] * settings[part.settings + 1] * settings[part.settings + 1]
-    beta = radius(
-        part.radius, declared.noise[0], declared.bound[0], ridge, declared.confidence[0], tally[LOG_DET], n, reach
-    )
-    spread = beta * inflation(layout, settings, bounds, n)
+    spread = radius_of(part, settings, 0.0, 0) * inflation(layout, settings, bounds, n)
     for i in range(n):
         draws[i] *= spread
     centre, half = bounds[0, CENTRE], bounds[0, HALF]
     if known:
         for i in range(n):
-            row, draw = rows[i * width : (i + 1) * width], draws[i]
+            draw = draws[i]
             for candidate in range(centre.size):
-                centre[candidate] += row[candidate] * draw
+                centre[candidate] += rows[i, candidate] * draw
     else:
-        own = tables.own.reshape(n + part.signals, n)
         shift[:] = 0.0
         for i in range(n):
             for j in range(i + 1):
-                shift[j] += draws[i] * own[i, j]
-        tilt(part, features, safe, settings, own, tally[TAKEN] == 0.0, draws, shift, coordinates, centre)
+                shift[j] += draws[i] * part.own[i, j]
+        tilt(part, features, safe, settings, part.own, part.tally[TAKEN] == 0.0, draws, shift, coordinates, centre)
     for candidate in range(half.size):
         half[candidate] = 0.0
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import FEATURES, Known, Part, known_actions, tally_size
-from stagewise.kernels.signals.ridge import ELSEWHERE, add_multiple, fill_image, move, settle, tables_of, told
+from stagewise.kernels.signals.ridge import ELSEWHERE, add_multiple, fill_image, move, settle, told
 from stagewise.kernels.signals.similarity import (
     Covariance,
     covariance_of,
@@ -113,10 +113,8 @@ def add_point(
 
     The new coordinate of a followed candidate x is (k₀(p, x) − <c(p), c(x)>)/√ρ(p).
     """
-    tables, basis, size = tables_of(part, memory), basis_of(layout, part, memory), used_in(part, memory)
-    n, k = part.size, part.signals
-    own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)
-    forms = rows[n + k]
+    basis, size, own, rows = basis_of(layout, part, memory), used_in(part, memory), part.own, part.rows
+    forms = rows[part.size + part.signals]
     known = known_actions(layout, settings, memory)
     covariance = covariance_of(part, settings, known.safe)
     tie, pivot, unit = tie_to_safe(covariance, action), math.sqrt(residual), 1.0 / math.sqrt(settings[part.settings])
@@ -154,8 +152,7 @@ def learn_space(
     its ρ is added to what the radius pays for. `lean`: T and θ̂ need not be kept (see `learn_ridge`).
     """
     n, k, size, width, known = part.size, part.signals, used_in(part, memory), part.width, told(part, settings).known
-    tables, basis = tables_of(part, memory), basis_of(layout, part, memory)
-    own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, width)
+    basis, own, rows = basis_of(layout, part, memory), part.own, part.rows
     actions = known_actions(layout, settings, memory)
     covariance = covariance_of(part, settings, actions.safe)
     pulls, others = work[:width], work[width:]
@@ -184,5 +181,5 @@ def learn_space(
         size += 1
     elif residual > ROUNDING * norm:
         basis.sums[NEGLECTED] += residual
-    after = move(n, tables.own, tables.rows, image[:size], lean, gain, pulls)
-    settle(k, size, n, lean, after, surprises, tables.tally, tables.own, tables.rows, gain, pulls)
+    after = move(own, rows, image[:size], lean, gain, pulls)
+    settle(part, size, lean, after, surprises, gain, pulls)

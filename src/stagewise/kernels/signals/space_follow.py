@@ -2,7 +2,7 @@
 
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import Part, known_actions
-from stagewise.kernels.signals.ridge import fill_image, tables_of, told
+from stagewise.kernels.signals.ridge import fill_image, told
 from stagewise.kernels.signals.similarity import covariance_of, share_of_known, tie_to_safe
 from stagewise.kernels.signals.space import basis_of, locate, used_in
 
@@ -10,14 +10,8 @@ from stagewise.kernels.signals.space import basis_of, locate, used_in
 @kernel
 def follow_space(layout: Ints, part: Part, features: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write what is kept of K candidates and of the safe action from now on; `work` is (2u,)."""
-    n, k, count, size, tables = (
-        part.size,
-        part.signals,
-        features.shape[0],
-        used_in(part, memory),
-        tables_of(part, memory),
-    )
-    own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)
+    n, k, count, size = part.size, part.signals, features.shape[0], used_in(part, memory)
+    own, rows = part.own, part.rows
     basis, known = basis_of(layout, part, memory), told(part, settings).known
     safe = known_actions(layout, settings, memory).safe
     covariance, coordinates, image = covariance_of(part, settings, safe), work[:size], work[size : 2 * size]
@@ -49,13 +43,11 @@ def copy_table(source: Floats, target: Floats) -> None:
 @kernel
 def copy_space(layout: Ints, old: Part, new: Part, memory: Floats, changed: Floats) -> None:
     """Copy what was learned, into a part with as much room or more."""
-    tables, others = tables_of(old, memory), tables_of(new, changed)
     basis, other, n = basis_of(layout, old, memory), basis_of(layout, new, changed), old.size
-    for i in range(tables.tally.size):
-        others.tally[i] = tables.tally[i]
-    own, others_own = tables.own.reshape(n + old.signals, n), others.own.reshape(new.size + new.signals, new.size)
-    copy_table(own[:n], others_own)
-    copy_table(own[n:], others_own[new.size :])
+    for i in range(old.tally.size):
+        new.tally[i] = old.tally[i]
+    copy_table(old.own[:n], new.own)
+    copy_table(old.own[n:], new.own[new.size :])
     for i in range(basis.sums.size):
         other.sums[i] = basis.sums[i]
     copy_table(basis.points, other.points)
@@ -67,12 +59,10 @@ def copy_space(layout: Ints, old: Part, new: Part, memory: Floats, changed: Floa
 @kernel
 def copy_followed(layout: Ints, old: Part, new: Part, memory: Floats, changed: Floats) -> None:
     """Copy what is kept of the same candidates: made again it would not be the same to the bit."""
-    n, k = old.size, old.signals
-    rows = tables_of(old, memory).rows.reshape(n + k + 1, old.width)
-    others = tables_of(new, changed).rows.reshape(new.size + k + 1, new.width)
+    n = old.size
     basis, other = basis_of(layout, old, memory), basis_of(layout, new, changed)
-    copy_table(rows[:n], others)
-    copy_table(rows[n:], others[new.size :])
+    copy_table(old.rows[:n], new.rows)
+    copy_table(old.rows[n:], new.rows[new.size :])
     copy_table(basis.places, other.places)
     for candidate in range(old.followed):
         other.residuals[candidate] = basis.residuals[candidate]

@@ -4,7 +4,7 @@ from stagewise.kernels.bounds import CENTRE
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import Part, known_actions
 from stagewise.kernels.signals.look import BLOCK, add_products, fill_halves, squared_widths
-from stagewise.kernels.signals.ridge import tables_of, told
+from stagewise.kernels.signals.ridge import told
 from stagewise.kernels.signals.similarity import (
     Covariance,
     covariance_of,
@@ -63,10 +63,9 @@ def look_space(
 ) -> None:
     """Write the bounds of any candidates, and of the safe action, which is always followed; `work` is (look_size,)."""
     size, count, first, ridge = used_in(part, memory), features.shape[0], 0, settings[part.settings]
-    basis, tables, known = basis_of(layout, part, memory), tables_of(part, memory), told(part, settings).known
+    basis, known, own, rows = basis_of(layout, part, memory), told(part, settings).known, part.own, part.rows
     covariance = covariance_of(part, settings, known_actions(layout, settings, memory).safe)
-    n, k, row, safe = part.size, part.signals, count + 1, part.followed - 1
-    own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)
+    row, safe = count + 1, part.followed - 1
     forms, crosses, columns = work[:row], work[row : 2 * row], work[2 * row : 2 * row + size * BLOCK]
     scratch = work[2 * row + size * BLOCK :]
     lanes, parts = scratch[:BLOCK], scratch[BLOCK : 3 * BLOCK]
@@ -88,15 +87,14 @@ def look_space(
     for signal in range(part.signals):
         bounds[part.first + signal, CENTRE, count] = rows[part.size + signal, safe]
     crosses[:] = 0.0  # no ray is bent: points between two are no mixtures of them
-    fill_halves(part, settings, tables.tally, neglected_in(part, memory), forms, crosses, bounds)
+    fill_halves(part, settings, neglected_in(part, memory), forms, crosses, bounds)
 
 
 @kernel
 def recall_space(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds: Floats, work: Floats) -> None:
     """Write the bounds of the followed candidates, and of the safe action; `work` is (2 (K + 1),)."""
     n, k, row, ridge = part.size, part.signals, part.followed, settings[part.settings]
-    tables, residuals = tables_of(part, memory), basis_of(layout, part, memory).residuals
-    rows = tables.rows.reshape(n + k + 1, part.width)
+    rows, residuals = part.rows, basis_of(layout, part, memory).residuals
     forms, crosses, kept = work[:row], work[row : 2 * row], rows[n + k]
     for signal in range(k):
         centre, estimates = bounds[part.first + signal, CENTRE], rows[n + signal]
@@ -105,4 +103,4 @@ def recall_space(layout: Ints, part: Part, settings: Floats, memory: Floats, bou
     for candidate in range(row):
         forms[candidate] = kept[candidate] + residuals[candidate] / ridge
     crosses[:] = 0.0
-    fill_halves(part, settings, tables.tally, neglected_in(part, memory), forms, crosses, bounds)
+    fill_halves(part, settings, neglected_in(part, memory), forms, crosses, bounds)

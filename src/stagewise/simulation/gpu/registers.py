@@ -73,7 +73,7 @@ def rays_call(policy: Any, cast: Cast) -> Call | None:
     count, costs = len(cast.features), int(layout[LIMITS])
     if count > MOST_RAYS or costs > 2:
         return None
-    bounds, work = np.zeros((1 + costs, 3, count + 1)), np.empty(2 * (count + 1))
+    bounds, work = np.zeros((1 + costs, 3, count + 1)), np.empty(2 * part.width)
     RECALL(part, settings, cast.memory, bounds, work)
     limits = limit_scalars(cast, bounds)
     if limits is None:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from stagewise.kernels.compile import Floats, Ints, kernel
 
 RIDGE, ARMS, SPACE = 0, 1, 2  # kinds of parts: linear, arm by arm, and in a reproducing-kernel space
-DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS = 1, 2, 4, 8  # switches (see `promise`)
+DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS, CERTIFIED = 1, 2, 4, 8, 16  # switches (see `promise`)
 LIMITS, PARTS, SWITCHES, FEATURES, SAMPLING, HOME = 0, 1, 2, 3, 4, 5  # in the layout, and then the parts:
-FIRST_PART, FIELDS = 6, 9
+FIRST_PART, FIELDS = 6, 10
 FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
 FOLLOWED, ROOM, FIRST_PLACE = 0, 1, 2  # in the memory
 NEVER = -1.0  # followed: none, and none will be, since candidates changed once
@@ -34,6 +34,7 @@ class Part(NamedTuple):
     anchored: int  # 1: the values at the safe action are known
     reflected: int  # 1: and it is not the zero vector, so that one direction less is learned
     similarity: int  # which reproducing kernel
+    sharp: int  # 1: candidates that come back have sets of their own (see `signals.own`)
     settings: int  # where its settings begin,
     memory: int  # and its memory
     followed: int  # how many candidates it follows, the safe action last; 0: none
@@ -69,6 +70,7 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
         layout[at + 6],
         layout[at + 7],
         layout[at + 8],
+        layout[at + 9],
         int(memory[FIRST_PLACE + which]),
         followed,
         padded(followed),
@@ -82,6 +84,12 @@ def tally_size(count: int) -> int:
 
 
 @kernel
+def kept_rows(size: int, count: int, sharp: int) -> int:
+    """Return how many numbers a regression keeps of every followed candidate."""
+    return size + count + 1 + sharp * (1 + 3 * count)
+
+
+@kernel
 def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
     """Return how many numbers of memory a part takes."""
     at = FIRST_PART + FIELDS * which
@@ -90,7 +98,7 @@ def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
         return padded((1 + 4 * k) * n + 1 + k)
     width = padded(with_safe(kind, candidates))
     if kind == RIDGE:
-        return padded(tally_size(k) + (n + k) * n + (n + k + 1) * width)
+        return padded(tally_size(k) + (n + k) * n + kept_rows(n, k, layout[at + 8]) * width)
     basis = (room + 1) * width + 2 + room * (layout[FEATURES] + 1 + room)
     return padded(tally_size(k) + (room + k) * room + (room + k + 1) * width + basis)
 

@@ -10,7 +10,7 @@ from stagewise.kernels.bounds import room_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import LIMITS
 from stagewise.kernels.loop.play import Scene, World, judging_size, play_for
-from stagewise.kernels.loop.round import RAYS, STAY, Form
+from stagewise.kernels.loop.round import RAYS, REWARD, STAY, Form
 from stagewise.kernels.signals.look import look_size
 from stagewise.kernels.trace import Trace
 from stagewise.policies.compiled import aligned, learned, with_limits
@@ -108,7 +108,7 @@ def prepare(audit: Ints, form: Form, limits: int) -> None:
     """Mark what a policy says nothing of: no interval, or no promise to hope for enough in every round."""
     learns = form.rule != STAY
     audit[MISSED + (1 + limits if learns else 0) :] = UNKNOWN
-    if not learns or form.sampled:
+    if not learns or form.sampled == REWARD:
         audit[HOPELESS] = UNKNOWN
 
 

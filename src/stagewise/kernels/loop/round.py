@@ -26,11 +26,14 @@ from stagewise.kernels.layout import (
     part_of,
     safe_action,
 )
+from stagewise.kernels.rules.certified import choose_certified_mixture, choose_certified_ray
 from stagewise.kernels.rules.mixture import choose_mixture
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
 from stagewise.kernels.signals.look import look_ridge, recall_ridge
+from stagewise.kernels.signals.own import clip_own, learn_own, narrow, recall_own
+from stagewise.kernels.signals.posterior import draw_ridge
 from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
 from stagewise.kernels.signals.sampling import sample
 from stagewise.kernels.signals.space import learn_space, neglected_in
@@ -38,6 +41,7 @@ from stagewise.kernels.signals.space_look import look_space, recall_space
 from stagewise.kernels.signals.watch import mistold_regression, note_safe, overrun, same
 
 STAY, RAYS, MIXTURE = 0, 1, 2
+REWARD, EVERY = 1, 2  # what is sampled
 
 
 class Form(NamedTuple):
@@ -46,8 +50,9 @@ class Form(NamedTuple):
     ridge: int = 0  # 1: some signals are linear,
     arms: int = 0  # arm by arm,
     space: int = 0  # or in a reproducing-kernel space
+    sharp: int = 0  # 1: candidates that come back have sets of their own
     rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
-    sampled: int = 0  # 1: the reward is sampled
+    sampled: int = 0  # REWARD: the reward is sampled; EVERY: every signal, under a certificate
     several: int = 0  # 1: a mixture has more than one limit
 
     @property
@@ -90,7 +95,8 @@ def is_at(action: Floats, safe: Floats, features: Floats, index: int, step: floa
 @cache
 def round_for(form: Form) -> Round:
     """Return a round of this form, compiled when it is first played."""
-    ridge, arms, space, rule_, sampled, several = form
+    ridge, arms, space, sharp, rule_, sampled, several = form
+    certified = int(sampled == EVERY)
     mixes, rays = int(rule_ == MIXTURE), int(rule_ == RAYS)
 
     @kernel
@@ -103,9 +109,14 @@ def round_for(form: Form) -> Round:
             part, found = part_of(layout, memory, which), 0
             if ridge and part.kind == RIDGE:
                 if known:
-                    recall_ridge(part, settings, memory, bounds, work)
+                    if sharp:
+                        recall_own(part, memory, bounds)
+                    else:
+                        recall_ridge(part, settings, memory, bounds, work)
                 else:
                     look_ridge(part, features, safe, settings, memory, bounds, work)
+                    if sharp:
+                        clip_own(part, features, settings, bounds, work)
                 found = mistold_regression(part, settings, memory, 0.0)
             if arms and part.kind == ARMS:
                 look_arms(layout, part, settings, memory, bounds)
@@ -129,25 +140,36 @@ def round_for(form: Form) -> Round:
         """Choose by the bounds; return the candidate, or minus the reason for the safe action; write the answer."""
         safe, written, code = safe_action(layout, settings).features, written_in(layout, answer), -1
         action = written.action
-        if sampled:
+        if certified:
+            spread = settings[settings.size - 3]
+            for which in range(layout[PARTS]):
+                part = part_of(layout, memory, which)
+                if ridge and part.kind == RIDGE:
+                    draw_ridge(
+                        part, which, features, safe, known, spread, settings, memory, bounds, seed, run, round_, work
+                    )
+        elif sampled:
             part = part_of(layout, memory, 0)
             sample(layout, part, features, safe, known, settings, memory, bounds, seed, run, round_, work)
         if mixes:
             lottery = uniform(seed, run, round_, POLICY, 0)
             shares, places, factors = written.shares, written.places, few[: layout[LIMITS]]
-            if several:
-                basis = few[layout[LIMITS] :]
-                code = choose_mixture(
+            basis = few[layout[LIMITS] :] if several else None
+            if certified:
+                code = choose_certified_mixture(
                     layout, settings, bounds, eligible, doubt, rule, factors, basis, shares, places, lottery, answer
                 )
             else:
                 code = choose_mixture(
-                    layout, settings, bounds, eligible, doubt, rule, factors, None, shares, places, lottery, answer
+                    layout, settings, bounds, eligible, doubt, rule, factors, basis, shares, places, lottery, answer
                 )
             for i in range(action.size):
                 action[i] = features[code, i] if code >= 0 else safe[i]
         if rays:
-            code = choose_ray(layout, settings, bounds, eligible, doubt, rule, few, answer)
+            if certified:
+                code = choose_certified_ray(layout, settings, bounds, eligible, doubt, rule, few, answer)
+            else:
+                code = choose_ray(layout, settings, bounds, eligible, doubt, rule, few, answer)
             settle_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
         return code
 
@@ -178,6 +200,9 @@ def round_for(form: Form) -> Round:
             seen = values[part.first : part.first + part.signals]
             if ridge and part.kind == RIDGE:
                 learn_ridge(part, action, place, step, lean, seen, settings, memory, work)
+                if sharp:
+                    learn_own(part, place, step, seen, settings, memory)
+                    narrow(part, settings, memory, work)
             if arms and part.kind == ARMS:
                 learn_arms(part, index if index >= 0 else layout[HOME], seen, settings, memory)
             if space and part.kind == SPACE:

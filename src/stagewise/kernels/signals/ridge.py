@@ -20,7 +20,7 @@ import math
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.layout import Part, tally_size
+from stagewise.kernels.layout import Part, kept_rows, tally_size
 
 LOG_DET, TAKEN, SAFE_TAKEN, SQUARES = 0, 1, 2, 3  # in the tally
 AT_SAFE, ELSEWHERE = -1, -2  # in the place of the followed candidate on whose ray an observed action lies
@@ -74,9 +74,9 @@ def frame_of(part: Part, settings: Floats) -> Frame:
 def tables_of(part: Part, memory: Floats) -> Tables:
     """Name what is remembered."""
     n, k = part.size, part.signals
-    own = part.memory + (n + k + 1) * part.width
+    rows, own = part.memory + (n + k + 1) * part.width, part.memory + kept_rows(n, k, part.sharp) * part.width
     tally = own + (n + k) * n
-    return Tables(memory[tally : tally + tally_size(k)], memory[own:tally], memory[part.memory : own])
+    return Tables(memory[tally : tally + tally_size(k)], memory[own:tally], memory[part.memory : rows])
 
 
 @kernel

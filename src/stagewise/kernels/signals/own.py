@@ -1,0 +1,183 @@
+"""Sets of their own for candidates that come back, beside the ellipsoid (docs/theory/caps.md).
+
+On a ray from an action whose value y₀ is known, y − y₀ = s a + noise: the plays of one ray are a regression on the step
+s with a single slope a. Where y₀ is unknown, the plays of one action are a mean. Either way
+
+    |a − Σ s (y − y₀)/n| ≤ h(n),    n = Σ s²
+
+at all times, each end with a δ of its own. The ends that are kept are the tightest so far, of this set, of the
+ellipsoid and of ‖θ‖ ≤ S: all hold at once, at all times.
+
+    rows (1 + 3k, F): Σ s² | Σ s (y − y₀) | lowest means | highest means, k rows each
+    settings, behind the regression's own: log 1/δ of the lower ends | of the upper ends, (k,) each, for all candidates
+"""
+
+import math
+from typing import NamedTuple
+
+from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.layout import Part
+from stagewise.kernels.signals.radius import radius
+from stagewise.kernels.signals.ridge import AT_SAFE, LOG_DET, TAKEN, place, tables_of, told
+
+SCALE = 100.0  # ℓ/R²: the set is narrowest where n is about as large as ℓ
+
+
+class Own(NamedTuple):
+    """What is kept of every candidate, row after row."""
+
+    weights: Floats  # (F,) n = Σ s²
+    sums: Floats  # (k, F) Σ s (y − y₀)
+    lows: Floats  # (k, F)
+    highs: Floats  # (k, F)
+
+
+@kernel
+def own_of(part: Part, memory: Floats) -> Own:
+    """Name what is kept."""
+    k, width = part.signals, part.width
+    at = part.memory + (part.size + k + 1) * width
+    sums, lows, highs = at + width, at + (1 + k) * width, at + (1 + 2 * k) * width
+    return Own(memory[at:sums], memory[sums:lows], memory[lows:highs], memory[highs : highs + k * width])
+
+
+class Confidences(NamedTuple):
+    """log 1/δ of each end, (k,), shared by all candidates."""
+
+    low: Floats
+    high: Floats
+
+
+@kernel
+def own_confidences(part: Part, settings: Floats) -> Confidences:
+    """Name them."""
+    at, k = part.settings + 3 + part.reflected * (part.size + 1) + 4 * part.signals, part.signals
+    return Confidences(settings[at : at + k], settings[at + k : at + 2 * k])
+
+
+@kernel
+def own_half(noise: float, weight: float, confidence: float) -> float:
+    """Return h with P(∃n: a > Σ s (y − y₀)/n + h) ≤ δ, for δ ≤ ½, and as much for the other end.
+
+        h = R √((n + ℓ) a)/n,    a = z₀² − 2 log Φ(z₀),    z₀² = log(1 + n/ℓ) + 2 log(1/2δ)
+
+    exp(−b Σ s ξ − b² R² n/2), averaged over a half-normal b of variance 1/(R² ℓ), is 2 (1 + n/ℓ)^(−½) exp(z²/2) Φ(z)
+    with z = −Σ s ξ/(R √(n + ℓ)): a supermartingale, so it stays under 1/δ (Ville), and z² > a would put it above.
+    """
+    scale = SCALE * noise * noise
+    square = math.log1p(weight / scale) + 2.0 * (confidence - math.log(2.0))
+    below = 0.5 * math.erfc(-math.sqrt(0.5 * square))
+    return noise * math.sqrt((weight + scale) * (square - 2.0 * math.log(below))) / weight
+
+
+class Placed(NamedTuple):
+    """What is certain of an action beforehand: its mean is the known part, give or take S times the length."""
+
+    share: float
+    length: float
+
+
+@kernel
+def placed(part: Part, settings: Floats, action: Floats, coordinates: Floats) -> Placed:
+    """Return the share <x, x₀>/‖x₀‖² and ‖z‖."""
+    share, square = place(part, settings, action, coordinates), 0.0
+    for i in range(part.size):
+        square += coordinates[i] * coordinates[i]
+    return Placed(share, math.sqrt(square))
+
+
+@kernel
+def begin_own(part: Part, features: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
+    """Write what is certain beforehand, and that nothing was played yet; `work` is (n + F,)."""
+    k, width, declared, own = part.signals, part.width, told(part, settings), own_of(part, memory)
+    lows, highs = own.lows, own.highs
+    own.weights[:] = 0.0
+    own.sums[:] = 0.0
+    lows[:] = -math.inf
+    highs[:] = math.inf
+    for candidate in range(features.shape[0]):
+        where = placed(part, settings, features[candidate], work[: part.size])
+        for signal in range(k):
+            known, reach = where.share * declared.known[signal], declared.bound[signal] * where.length
+            lows[signal * width + candidate], highs[signal * width + candidate] = known - reach, known + reach
+    narrow(part, settings, memory, work)
+
+
+@kernel
+def clip_own(part: Part, features: Floats, settings: Floats, bounds: Floats, work: Floats) -> None:
+    """Cut the bounds of candidates that do not come back to what is certain beforehand; `work` is (n,)."""
+    declared = told(part, settings)
+    for candidate in range(features.shape[0]):
+        where = placed(part, settings, features[candidate], work[: part.size])
+        for signal in range(part.signals):
+            centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
+            known, reach = where.share * declared.known[signal], declared.bound[signal] * where.length
+            low, high = max(known - reach, centre[candidate] - half[candidate]), min(known + reach, centre[candidate] + half[candidate])
+            centre[candidate], half[candidate] = 0.5 * (low + high), 0.5 * abs(high - low)
+
+
+@kernel
+def learn_own(part: Part, index: int, step: float, values: Floats, settings: Floats, memory: Floats) -> None:
+    """Take in what was seen (k,) at a step on a followed candidate's ray, or at the safe action where it is learned."""
+    if part.followed == 0 or index < AT_SAFE:
+        return
+    candidate = index
+    if part.anchored == 1:
+        if index == AT_SAFE:
+            return
+    else:
+        candidate = index if index >= 0 else part.followed - 1
+        if index >= 0 and step != 1.0:
+            return
+        step = 1.0
+    declared, own, confidences, width = told(part, settings), own_of(part, memory), own_confidences(part, settings), part.width
+    own.weights[candidate] += step * step
+    weight, among = own.weights[candidate], math.log(float(part.followed - part.anchored))
+    if not weight > 0.0:
+        return
+    lows, highs = own.lows, own.highs
+    for signal in range(part.signals):
+        at, noise, known = signal * width + candidate, declared.noise[signal], declared.known[signal]
+        own.sums[at] += step * (values[signal] - known)
+        mean = known + own.sums[at] / weight
+        lows[at] = max(lows[at], mean - own_half(noise, weight, confidences.low[signal] + among))
+        highs[at] = min(highs[at], mean + own_half(noise, weight, confidences.high[signal] + among))
+
+
+@kernel
+def narrow(part: Part, settings: Floats, memory: Floats, work: Floats) -> None:
+    """Keep the tighter ends of what is kept and of the ellipsoid, for every followed candidate; `work` is (F,)."""
+    if part.followed == 0:
+        return
+    n, k, width, declared = part.size, part.signals, part.width, told(part, settings)
+    tables, own, at = tables_of(part, memory), own_of(part, memory), part.settings
+    rows, tally, widths = tables.rows, tables.tally, work[: part.width]
+    forms = rows[(n + k) * width : (n + k + 1) * width]
+    for candidate in range(width):
+        widths[candidate] = math.sqrt(forms[candidate])
+    reach = tally[TAKEN] * settings[at + 1] * settings[at + 1]
+    for signal in range(k):
+        noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
+        beta = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], n, reach)
+        estimates = rows[(n + signal) * width : (n + signal + 1) * width]
+        lows, highs = own.lows[signal * width : (signal + 1) * width], own.highs[signal * width : (signal + 1) * width]
+        for candidate in range(width):
+            half = beta * widths[candidate]
+            lows[candidate] = max(lows[candidate], estimates[candidate] - half)
+            highs[candidate] = min(highs[candidate], estimates[candidate] + half)
+
+
+@kernel
+def recall_own(part: Part, memory: Floats, bounds: Floats) -> None:
+    """Write the bounds of the followed candidates, and of the safe action.
+
+    Ends that have passed each other contradict a declared fact; the larger then stands above the smaller one.
+    """
+    own, width = own_of(part, memory), part.width
+    for signal in range(part.signals):
+        centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
+        lows, highs = own.lows[signal * width : (signal + 1) * width], own.highs[signal * width : (signal + 1) * width]
+        for candidate in range(part.followed):
+            centre[candidate] = 0.5 * (lows[candidate] + highs[candidate])
+            half[candidate] = 0.5 * abs(highs[candidate] - lows[candidate])

@@ -1,0 +1,63 @@
+"""A draw from what is believed of every signal: N(fit, ν² R² V⁻¹), held within the bounds."""
+
+from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
+from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.draw import POSTERIOR, fill_normal
+from stagewise.kernels.layout import Part
+from stagewise.kernels.signals.ridge import TAKEN, place, tables_of, told
+
+
+@kernel
+def draw_ridge(
+    part: Part, which: int, features: Floats, safe: Floats, known: bool, spread: float, settings: Floats,
+    memory: Floats, bounds: Floats, seed: int, run: int, round_: int, work: Floats,
+) -> None:  # fmt: skip
+    """Write a draw of every candidate's mean, and of the safe action's; `known`: the candidates are followed.
+
+        <z, θ̃> = <z, θ̂> + ν R <Tz, η>,    η ~ N(0, I)
+
+    Before anything is seen T is diagonal, and the sum is the same to the bit whether the candidates are followed or not.
+    """
+    n, k, tables, declared, count = part.size, part.signals, tables_of(part, memory), told(part, settings), bounds.shape[2]
+    draws, sampled, coordinates = work[: k * n], work[k * n : (k + 1) * n], work[(k + 1) * n : (k + 2) * n]
+    fill_normal(draws, seed, run, round_, POSTERIOR + which)
+    rows, width, own, unseen = tables.rows, part.width, tables.own, tables.tally[TAKEN] == 0.0
+    for signal in range(k):
+        drawn, scale = bounds[part.first + signal, SAMPLED], spread * declared.noise[signal]
+        if known:
+            at = (n + signal) * width
+            estimates = rows[at : at + width]
+            for candidate in range(count):
+                drawn[candidate] = 0.0
+            for i in range(n):
+                row, draw = rows[i * width : (i + 1) * width], draws[signal * n + i]
+                for candidate in range(count):
+                    drawn[candidate] += row[candidate] * draw
+            for candidate in range(count):
+                drawn[candidate] = estimates[candidate] + scale * drawn[candidate]
+        else:
+            for i in range(n):
+                sampled[i] = 0.0
+            for i in range(n):
+                for j in range(i + 1):
+                    sampled[j] += draws[signal * n + i] * own[i * n + j]
+            for candidate in range(count):
+                action = features[candidate] if candidate < features.shape[0] else safe
+                share, moved, fit = place(part, settings, action, coordinates), 0.0, 0.0
+                if candidate == features.shape[0] and part.anchored == 1:
+                    share = 1.0
+                    coordinates[:] = 0.0
+                for i in range(n):
+                    moved += own[i * n + i] * coordinates[i] * draws[signal * n + i] if unseen else coordinates[i] * sampled[i]
+                    fit += own[(n + signal) * n + i] * coordinates[i]
+                drawn[candidate] = share * declared.known[signal] + fit + scale * moved
+    hold(part, bounds)
+
+
+@kernel
+def hold(part: Part, bounds: Floats) -> None:
+    """Move every draw to the nearest mean within its bounds."""
+    for signal in range(part.first, part.first + part.signals):
+        centre, half, drawn = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, SAMPLED]
+        for candidate in range(drawn.size):
+            drawn[candidate] = min(max(drawn[candidate], centre[candidate] - half[candidate]), centre[candidate] + half[candidate])

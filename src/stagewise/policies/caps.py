@@ -1,0 +1,106 @@
+"""CAPS: certified posterior sampling, on rays or on mixtures."""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import CERTIFIED, OFFERS_SAFE, RETURNS
+from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
+from stagewise.models.linear import LinearModel
+from stagewise.policies.linear import LinearPolicy
+from stagewise.policies.listed import listed_of
+from stagewise.policies.mixtures import decision_from
+from stagewise.policies.policy import State
+from stagewise.policies.rays import decision_on_rays, own, rays_of
+from stagewise.problem.checks import number, switch
+from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import Thresholds
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+
+# Shares of δ: the reward's ellipsoid, the costs' ellipsoids, the upper ends of the costs' own sets, all other own ends.
+REWARD_SHARE, COST_SHARE, UPPER_SHARE, OTHER_SHARE = 0.1, 0.1, 0.65, 0.15
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CAPS(LinearPolicy):
+    """Certified posterior sampling: with probability 1 − δ the expected cost of every round is under its threshold.
+
+    A draw from N(θ̂, ν² R² V⁻¹) of every signal proposes a ray, and its longest pessimistically safe step is played if
+    the data certify that its regret is at most C times what is unknown of it; else the optimistic ray's step is. With
+    `mixtures` the same is done with mixtures of the listed actions (docs/theory/caps.md). Candidates that come back
+    have sets of their own beside the ellipsoid, so that the bounds of what is played often do not pay for the dimension.
+
+    >>> import numpy as np
+    >>> from stagewise.problem.safe_action import SafeAction
+    >>> policy = CAPS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+    >>> decision = policy.decide(policy.start(), np.eye(2))
+    >>> decision.index, round(decision.step, 6)
+    (0, 0.5)
+    """
+
+    mixtures: bool = False  # True: mix the listed actions; the limits then hold for the mixture
+    spread: float = 0.7  # ν: how wide the draws are, in posterior standard deviations; 0: greedy
+    patience: float = 5.0  # C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it
+    reward_bound: float = 1.0  # the largest mean reward there is
+    ridge: float | None = None
+    optimism: str = field(init=False, default="inflated")
+    reward_scale: float | None = field(init=False, default=None)
+    cost_scale: float = field(init=False, default=1.0)
+    share_delta: bool = field(init=False, default=True)
+
+    form: ClassVar[Form] = Form(ridge=1, sharp=1, rule=RAYS, sampled=EVERY)
+
+    def __post_init__(self) -> None:
+        switch(self.mixtures, "mixtures")
+        if not 0.0 <= number(self.spread, "spread") < math.inf:
+            raise InvalidProblem(f"spread is {self.spread}; it is a number of standard deviations, 0 or more")
+        if not 1.0 <= number(self.patience, "patience") < math.inf:
+            raise InvalidProblem(
+                f"patience is {self.patience}; it must be 1 or more, which is what the optimistic choice itself needs"
+            )
+        super().__post_init__()
+
+    @property
+    def switches(self) -> int:
+        return OFFERS_SAFE | RETURNS | CERTIFIED
+
+    @property
+    def mixes(self) -> bool:  # type: ignore[override]
+        """Whether its limits hold for mixtures."""
+        return self.mixtures
+
+    @property
+    def played(self) -> Form:
+        """How a round is played."""
+        return self.form._replace(rule=MIXTURE) if self.mixtures else self.form
+
+    def last_numbers(self, model: LinearModel) -> list[float]:
+        """Return ν, C and the largest mean reward."""
+        return [float(self.spread), float(self.patience), float(self.reward_bound)]
+
+    def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
+        """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
+        model, m = super().assumed(safe, thresholds), thresholds.values.size
+        ellipsoids = np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
+        other = np.full(1 + m, OTHER_SHARE / (m + 2))
+        upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
+        own_ends: Floats = -np.log(self.delta * np.array([other, upper]))
+        return replace(model, confidence=-np.log(self.delta * ellipsoids), own=own_ends)
+
+    def form_for(self, actions: Any) -> Form | None:
+        """Return mixtures, or rays where there are some."""
+        return self.played if self.mixtures or actions.between else None
+
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
+        """Choose a point on one of the rays, or draw from a mixture."""
+        listed = self.fitting(listed_of(actions) if self.mixtures else rays_of(actions))
+        seen = self.seen(self.played, state, listed.features, listed.eligible, draw)
+        if not self.mixtures:
+            return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
+        action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
+        return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round))

@@ -16,7 +16,7 @@ from tests.contracts.policy import (
     SafeContract,
 )
 
-from stagewise import LCLUCB, OPB, OPLB, ROFUL, UCB, AlwaysSafe, AtLeast, LinUCB, SafeAction, SafeLTS
+from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, UCB, AlwaysSafe, AtLeast, LinUCB, SafeAction, SafeLTS
 
 REWARD = [0.6, 0.4, -0.3]
 COSTS = [[0.5, -0.3, 0.4], [-0.2, 0.6, 0.1], [0.3, 0.2, 0.6]]
@@ -86,7 +86,7 @@ def arms_problems() -> Iterator[tuple[str, ArmsWorld, dict[str, Any]]]:
 
 def cases(kind: Callable[..., Any], problems: Any, directional: bool = False, mixes: bool = False, **more: Any) -> Any:
     """Parametrise a contract with a policy in every problem."""
-    random, extra = mixes or kind is SafeLTS, {"optimism": "directional"} if directional else {}
+    random, extra = mixes or kind in (SafeLTS, CAPS), {"optimism": "directional"} if directional else {}
     made = [
         Case(
             name,
@@ -127,6 +127,16 @@ class TestSafeLTSWithoutInflation(RaysContract):
 
 @cases(SafeLTS, linear_problems(finite=False), inflation="authors")
 class TestSafeLTSOfTheAuthors(RaysContract):
+    pass
+
+
+@cases(CAPS, linear_problems(finite=False), spread=3.0)
+class TestCAPS(RaysContract):
+    pass
+
+
+@cases(CAPS, linear_problems(finite=True), mixes=True, mixtures=True)
+class TestCAPSOnMixtures(MixtureContract):
     pass
 
 

@@ -113,8 +113,9 @@ def played(policy: Any, features: Floats, world: Any, truths: Floats, noise: Flo
     """Play a policy; the truths (1 + m, K + 1) are the means of every candidate and, last, of the safe action."""
     (count, d), m = features.shape, world.thresholds.size
     answer, scratch = np.empty(answer_size(m, d)), np.empty(room_size(m, count) + look_size(d, count))
-    work, means, values = np.empty(3 * d + m + 1), np.empty(1 + m), np.empty(1 + m)
-    own = (policy.start().memory, answer, scratch, work, means, values)
+    work, means, values = np.empty(3 * d + m + 1 + count + 16), np.empty(1 + m), np.empty(1 + m)
+    state = policy.following(policy.start(), features) if policy.form.sharp else policy.start()
+    own = (state.memory, answer, scratch, work, means, values)
     truth = (world.truth, truths, noise, world.thresholds)
     return Result(*loop_for(policy.form)(features, ALL, *policy.arrays(d), *own, *truth, SEED, run, rounds))
 

@@ -15,7 +15,7 @@ from stagewise.policies.listed import listed_of
 from stagewise.policies.mixtures import decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, own, rays_of
-from stagewise.problem.checks import number, switch
+from stagewise.problem.checks import number, positive, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
@@ -63,21 +63,15 @@ class CAPS(LinearPolicy):
             raise InvalidProblem(
                 f"patience is {self.patience}; it must be 1 or more, which is what the optimistic choice itself needs"
             )
+        positive(self.reward_bound, "reward_bound")
+        object.__setattr__(self, "mixes", self.mixtures)
+        object.__setattr__(self, "form", self.form._replace(rule=MIXTURE if self.mixtures else RAYS))
         super().__post_init__()
 
     @property
     def switches(self) -> int:
+        """The switches of its rule: bounds are straight, and a choice is certified."""
         return OFFERS_SAFE | RETURNS | CERTIFIED
-
-    @property
-    def mixes(self) -> bool:  # type: ignore[override]
-        """Whether its limits hold for mixtures."""
-        return self.mixtures
-
-    @property
-    def played(self) -> Form:
-        """How a round is played."""
-        return self.form._replace(rule=MIXTURE) if self.mixtures else self.form
 
     def last_numbers(self, model: LinearModel) -> list[float]:
         """Return ν, C and the largest mean reward."""
@@ -94,12 +88,12 @@ class CAPS(LinearPolicy):
 
     def form_for(self, actions: Any) -> Form | None:
         """Return mixtures, or rays where there are some."""
-        return self.played if self.mixtures or actions.between else None
+        return self.form if self.mixtures or actions.between else None
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture."""
         listed = self.fitting(listed_of(actions) if self.mixtures else rays_of(actions))
-        seen = self.seen(self.played, state, listed.features, listed.eligible, draw)
+        seen = self.seen(self.form, state, listed.features, listed.eligible, draw)
         if not self.mixtures:
             return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)

@@ -17,7 +17,7 @@ from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
 from stagewise.kernels.bounds import CENTRE, COSTS, HALF, HOPED, REACHES, SAMPLED, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.layout import FIRST_TERM, HOME, LIMITS
-from stagewise.kernels.rules.mixture import drawn, mean_of, mix_back, solve, stay
+from stagewise.kernels.rules.mixture import drawn, listed_share, mean_of, mix_back, solve, stay
 from stagewise.kernels.rules.promise import (
     DRAWN,
     NOT_FINITE,
@@ -138,13 +138,14 @@ def choose_certified_ray(
         return -PREFERRED
     value = hoped[best]
     set_prices(layout, settings, bounds, value, prices)
-    chosen = best
-    if proposal >= 0:
-        step, start = steps[proposal], ignorance(layout, settings, bounds, prices, safe)
-        low = (1.0 - step) * lowest(bounds, safe) + step * lowest(bounds, proposal)
-        width = (1.0 - step) * start + step * ignorance(layout, settings, bounds, prices, proposal)
-        if value - low <= settings[settings.size - 2] * width:
-            chosen = proposal
+    chosen, target = best, proposal if proposal >= 0 else safe
+    step, start = steps[target], ignorance(layout, settings, bounds, prices, safe)
+    low = (1.0 - step) * lowest(bounds, safe) + step * lowest(bounds, target)
+    width = (1.0 - step) * start + step * ignorance(layout, settings, bounds, prices, target)
+    if value - low <= settings[settings.size - 2] * width:
+        if target == safe:
+            return -PREFERRED
+        chosen = proposal
     hoped[chosen] = value
     for j in range(layout[LIMITS]):
         if not pessimistic(layout, settings, bounds, j, chosen, steps[chosen]) <= threshold_of(layout, settings, j):
@@ -271,6 +272,8 @@ def choose_certified_mixture(
         for j in range(m):
             if not mean_of(rule[COSTS + j], shares, places) <= threshold_of(layout, settings, j):
                 code = -NOTHING_SAFE
+        if code == 0 and not listed_share(shares, places) > 0.0:
+            code = -PREFERRED
     if code < 0:
         stay(shares, places)
     else:

@@ -66,7 +66,9 @@ def policies(safe: sw.SafeAction, m: int) -> Iterator[Any]:
 
 
 def on_points(policy: Any) -> bool:
-    return not policy.mixes and isinstance(policy, sw.LCLUCB | sw.SafeLTS | sw.CAPS) and not isinstance(policy, sw.DOSLB)
+    return (
+        not policy.mixes and isinstance(policy, sw.LCLUCB | sw.SafeLTS | sw.CAPS) and not isinstance(policy, sw.DOSLB)
+    )
 
 
 def same(one: sw.Result, other: sw.Result) -> bool:

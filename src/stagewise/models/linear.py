@@ -27,7 +27,9 @@ class LinearModel:
     ridge: float  # λ
     confidence: Floats  # (1 + m,) log 1/δ_k
     radius: str
-    own: Floats | None = None  # (2, 1 + m) log 1/δ of the ends of sets of their own, for all candidates; None: no such sets
+    own: Floats | None = (
+        None  # (2, 1 + m) log 1/δ of the ends of sets of their own, for all candidates; None: no such sets
+    )
 
     def parts(self) -> Iterator[Modelled]:
         """Yield the regressions."""
@@ -52,7 +54,10 @@ class LinearModel:
         numbers = [np.array([self.ridge, self.action_bound, unit]), reflector, *(row[first:last] for row in declared)]
         if self.own is not None:
             numbers += [row[first:last] for row in self.own]
-        return Modelled((RIDGE, first, last - first, n, kind, int(known), int(reflected), 0, int(self.own is not None)), np.concatenate(numbers))
+        return Modelled(
+            (RIDGE, first, last - first, n, kind, int(known), int(reflected), 0, int(self.own is not None)),
+            np.concatenate(numbers),
+        )
 
     def radii(self, size: int, log_det: float, count: float) -> Floats:
         """Return β of every signal after so many observations of n learned coordinates."""

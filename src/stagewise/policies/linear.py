@@ -122,7 +122,9 @@ class LinearPolicy(CompiledPolicy):
 
     def fitting(self, listed: Listed) -> Listed:
         """Return the action set if this policy can choose from it."""
-        check_features(listed, self.dimension, self.model.ridge, self.action_bound if self.radius == "paper" else math.inf)
+        check_features(
+            listed, self.dimension, self.model.ridge, self.action_bound if self.radius == "paper" else math.inf
+        )
         check_span(listed, self.span)
         return listed
 

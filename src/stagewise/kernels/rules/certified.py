@@ -157,7 +157,12 @@ def choose_certified_ray(
 def fill_costs(layout: Ints, settings: Floats, bounds: Floats, row: int, sign: float, rule: Floats) -> None:
     """Write c⁺ (sign 1) or c⁻ (sign −1) of every action into rows from `row` on, the safe action's last."""
     for j in range(layout[LIMITS]):
-        centre, half, costs, ceiling = bounds[1 + j, CENTRE], bounds[1 + j, HALF], rule[row + j], ceiling_of(layout, settings, j)
+        centre, half, costs, ceiling = (
+            bounds[1 + j, CENTRE],
+            bounds[1 + j, HALF],
+            rule[row + j],
+            ceiling_of(layout, settings, j),
+        )
         for action in range(costs.size):
             costs[action] = min(centre[action] + sign * half[action], ceiling)
 
@@ -193,7 +198,9 @@ def pair_price(rule: Floats, row: int, shares: Floats, places: Ints) -> float:
 
 
 @kernel
-def set_draw_prices(layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints, prices: Floats) -> None:
+def set_draw_prices(
+    layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints, prices: Floats
+) -> None:
     """Write what a unit of each cost is worth in the drawn program, half way to what all of it is worth, (p + v/Δ)/2.
 
     No share is worth more than the room it takes: the price of a limit is 0 where it does not bind.
@@ -217,7 +224,7 @@ def propose_mixture(
 ) -> None:  # fmt: skip
     """Write the best safe mixture by the draw, where what a cost may be below its upper end is paid for.
 
-        maximise E[r̃ + Σ_j p_j (c⁺_j − c̃_j)]  subject to  E[c⁺_j] ≤ τ_j,    p the prices of the drawn program
+    maximise E[r̃ + Σ_j p_j (c⁺_j − c̃_j)]  subject to  E[c⁺_j] ≤ τ_j,    p the prices of the drawn program
     """
     m, hoped = layout[LIMITS], rule[HOPED]
     for action in range(hoped.size):

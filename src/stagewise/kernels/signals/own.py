@@ -113,7 +113,10 @@ def clip_own(part: Part, features: Floats, settings: Floats, bounds: Floats, wor
         for signal in range(part.signals):
             centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
             known, reach = where.share * declared.known[signal], declared.bound[signal] * where.length
-            low, high = max(known - reach, centre[candidate] - half[candidate]), min(known + reach, centre[candidate] + half[candidate])
+            low, high = (
+                max(known - reach, centre[candidate] - half[candidate]),
+                min(known + reach, centre[candidate] + half[candidate]),
+            )
             centre[candidate], half[candidate] = 0.5 * (low + high), 0.5 * abs(high - low)
 
 
@@ -131,7 +134,12 @@ def learn_own(part: Part, index: int, step: float, values: Floats, settings: Flo
         if index >= 0 and step != 1.0:
             return
         step = 1.0
-    declared, own, confidences, width = told(part, settings), own_of(part, memory), own_confidences(part, settings), part.width
+    declared, own, confidences, width = (
+        told(part, settings),
+        own_of(part, memory),
+        own_confidences(part, settings),
+        part.width,
+    )
     own.weights[candidate] += step * step
     weight, among = own.weights[candidate], math.log(float(part.followed - part.anchored))
     if not weight > 0.0:

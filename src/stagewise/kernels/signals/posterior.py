@@ -18,7 +18,13 @@ def draw_ridge(
 
     Before anything is seen T is diagonal, and the sum is the same to the bit whether the candidates are followed or not.
     """
-    n, k, tables, declared, count = part.size, part.signals, tables_of(part, memory), told(part, settings), bounds.shape[2]
+    n, k, tables, declared, count = (
+        part.size,
+        part.signals,
+        tables_of(part, memory),
+        told(part, settings),
+        bounds.shape[2],
+    )
     draws, sampled, coordinates = work[: k * n], work[k * n : (k + 1) * n], work[(k + 1) * n : (k + 2) * n]
     fill_normal(draws, seed, run, round_, POSTERIOR + which)
     rows, width, own, unseen = tables.rows, part.width, tables.own, tables.tally[TAKEN] == 0.0
@@ -48,7 +54,11 @@ def draw_ridge(
                     share = 1.0
                     coordinates[:] = 0.0
                 for i in range(n):
-                    moved += own[i * n + i] * coordinates[i] * draws[signal * n + i] if unseen else coordinates[i] * sampled[i]
+                    moved += (
+                        own[i * n + i] * coordinates[i] * draws[signal * n + i]
+                        if unseen
+                        else coordinates[i] * sampled[i]
+                    )
                     fit += own[(n + signal) * n + i] * coordinates[i]
                 drawn[candidate] = share * declared.known[signal] + fit + scale * moved
     hold(part, bounds)
@@ -60,4 +70,6 @@ def hold(part: Part, bounds: Floats) -> None:
     for signal in range(part.first, part.first + part.signals):
         centre, half, drawn = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, SAMPLED]
         for candidate in range(drawn.size):
-            drawn[candidate] = min(max(drawn[candidate], centre[candidate] - half[candidate]), centre[candidate] + half[candidate])
+            drawn[candidate] = min(
+                max(drawn[candidate], centre[candidate] - half[candidate]), centre[candidate] + half[candidate]
+            )

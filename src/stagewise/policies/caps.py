@@ -33,7 +33,7 @@ class CAPS(LinearPolicy):
     A draw from N(θ̂, ν² R² V⁻¹) of every signal proposes a ray, and its longest pessimistically safe step is played if
     the data certify that its regret is at most C times what is unknown of it; else the optimistic ray's step is. With
     `mixtures` the same is done with mixtures of the listed actions (docs/theory/caps.md). Candidates that come back
-    have sets of their own beside the ellipsoid, so that the bounds of what is played often do not pay for the dimension.
+    have sets of their own beside the ellipsoid, so that bounds of what is played often do not pay for the dimension.
 
     >>> import numpy as np
     >>> from stagewise.problem.safe_action import SafeAction

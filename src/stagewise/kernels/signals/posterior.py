@@ -16,7 +16,7 @@ def draw_ridge(
 
         <z, θ̃> = <z, θ̂> + ν R <Tz, η>,    η ~ N(0, I)
 
-    Before anything is seen T is diagonal, and the sum is the same to the bit whether the candidates are followed or not.
+    Before anything is seen T is diagonal, and the sum is the same to the bit whether candidates are followed or not.
     """
     n, k, tables, declared, count = (
         part.size,

@@ -27,9 +27,7 @@ class LinearModel:
     ridge: float  # λ
     confidence: Floats  # (1 + m,) log 1/δ_k
     radius: str
-    own: Floats | None = (
-        None  # (2, 1 + m) log 1/δ of the ends of sets of their own, for all candidates; None: no such sets
-    )
+    own: Floats | None = None  # (2, 1 + m) how far the ends of own sets reach (`signals.own.edge`); None: no such sets
 
     def parts(self) -> Iterator[Modelled]:
         """Yield the regressions."""

@@ -9,6 +9,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import CERTIFIED, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
+from stagewise.kernels.signals.own import edge
 from stagewise.models.linear import LinearModel
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.listed import listed_of
@@ -83,8 +84,9 @@ class CAPS(LinearPolicy):
         ellipsoids = np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
         other = np.full(1 + m, OTHER_SHARE / (m + 2))
         upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
-        own_ends: Floats = -np.log(self.delta * np.array([other, upper]))
-        return replace(model, confidence=-np.log(self.delta * ellipsoids), own=own_ends)
+        ends = np.minimum(self.delta * np.array([other, upper]), 0.5)
+        edges: Floats = np.vectorize(edge)(ends)
+        return replace(model, confidence=-np.log(self.delta * ellipsoids), own=edges)
 
     def form_for(self, actions: Any) -> Form | None:
         """Return mixtures, or rays where there are some."""

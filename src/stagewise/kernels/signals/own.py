@@ -9,7 +9,7 @@ at all times, each end with a δ of its own. The ends that are kept are the tigh
 ellipsoid and of ‖θ‖ ≤ S: all hold at once, at all times.
 
     rows (1 + 3k, F): Σ s² | Σ s (y − y₀) | lowest means | highest means, k rows each
-    settings, behind the regression's own: log 1/δ of the lower ends | of the upper ends, (k,) each, for all candidates
+    settings, behind the regression's own: A of the lower ends | of the upper ends, (k,) each, were there one candidate
 """
 
 import math
@@ -42,33 +42,38 @@ def own_of(part: Part, memory: Floats) -> Own:
     return Own(memory[at:sums], memory[sums:lows], memory[lows:highs], memory[highs : highs + k * width])
 
 
-class Confidences(NamedTuple):
-    """log 1/δ of each end, (k,), shared by all candidates."""
+class Edges(NamedTuple):
+    """A of each end, (k,); M candidates that share its δ make it 2 log M larger, or a little less."""
 
     low: Floats
     high: Floats
 
 
 @kernel
-def own_confidences(part: Part, settings: Floats) -> Confidences:
+def edges_of(part: Part, settings: Floats) -> Edges:
     """Name them."""
     at, k = part.settings + 3 + part.reflected * (part.size + 1) + 4 * part.signals, part.signals
-    return Confidences(settings[at : at + k], settings[at + k : at + 2 * k])
+    return Edges(settings[at : at + k], settings[at + k : at + 2 * k])
 
 
 @kernel
-def own_half(noise: float, weight: float, confidence: float) -> float:
-    """Return h with P(∃n: a > Σ s (y − y₀)/n + h) ≤ δ, for δ ≤ ½, and as much for the other end.
+def edge(delta: float) -> float:
+    """Return A = z₀² − 2 log Φ(z₀), z₀² = 2 log(1/2δ): how far z² may go with no play behind it. Requires δ ≤ ½."""
+    square = -2.0 * math.log(2.0 * delta)
+    return square - 2.0 * math.log(0.5 * math.erfc(-math.sqrt(0.5 * square)))
 
-        h = R √((n + ℓ) a)/n,    a = z₀² − 2 log Φ(z₀),    z₀² = log(1 + n/ℓ) + 2 log(1/2δ)
+
+@kernel
+def own_half(noise: float, weight: float, edge_: float) -> float:
+    """Return h with P(∃n: a > Σ s (y − y₀)/n + h) ≤ δ, and as much for the other end.
+
+        h = R √((n + ℓ) (log(1 + n/ℓ) + A))/n
 
     exp(−b Σ s ξ − b² R² n/2), averaged over a half-normal b of variance 1/(R² ℓ), is 2 (1 + n/ℓ)^(−½) exp(z²/2) Φ(z)
-    with z = −Σ s ξ/(R √(n + ℓ)): a supermartingale, so it stays under 1/δ (Ville), and z² > a would put it above.
+    with z = −Σ s ξ/(R √(n + ℓ)): a supermartingale, so it stays under 1/δ (Ville); beyond h it would be above.
     """
     scale = SCALE * noise * noise
-    square = math.log1p(weight / scale) + 2.0 * (confidence - math.log(2.0))
-    below = 0.5 * math.erfc(-math.sqrt(0.5 * square))
-    return noise * math.sqrt((weight + scale) * (square - 2.0 * math.log(below))) / weight
+    return noise * math.sqrt((weight + scale) * (math.log1p(weight / scale) + edge_)) / weight
 
 
 class Placed(NamedTuple):
@@ -134,14 +139,9 @@ def learn_own(part: Part, index: int, step: float, values: Floats, settings: Flo
         if index >= 0 and step != 1.0:
             return
         step = 1.0
-    declared, own, confidences, width = (
-        told(part, settings),
-        own_of(part, memory),
-        own_confidences(part, settings),
-        part.width,
-    )
+    declared, own, edges, width = told(part, settings), own_of(part, memory), edges_of(part, settings), part.width
     own.weights[candidate] += step * step
-    weight, among = own.weights[candidate], math.log(float(part.followed - part.anchored))
+    weight, among = own.weights[candidate], 2.0 * math.log(float(part.followed - part.anchored))
     if not weight > 0.0:
         return
     lows, highs = own.lows, own.highs
@@ -149,8 +149,8 @@ def learn_own(part: Part, index: int, step: float, values: Floats, settings: Flo
         at, noise, known = signal * width + candidate, declared.noise[signal], declared.known[signal]
         own.sums[at] += step * (values[signal] - known)
         mean = known + own.sums[at] / weight
-        lows[at] = max(lows[at], mean - own_half(noise, weight, confidences.low[signal] + among))
-        highs[at] = min(highs[at], mean + own_half(noise, weight, confidences.high[signal] + among))
+        lows[at] = max(lows[at], mean - own_half(noise, weight, edges.low[signal] + among))
+        highs[at] = min(highs[at], mean + own_half(noise, weight, edges.high[signal] + among))
 
 
 @kernel

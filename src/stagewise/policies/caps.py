@@ -1,19 +1,20 @@
 """CAPS: certified posterior sampling, on rays or on mixtures."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import CERTIFIED, OFFERS_SAFE, RETURNS
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.layout import CERTIFIED, OFFERS_SAFE, PARTS, RETURNS, part_of
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
-from stagewise.kernels.signals.own import edge
+from stagewise.kernels.signals.own import edge, narrow, own_of
 from stagewise.models.linear import LinearModel
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.listed import listed_of
-from stagewise.policies.mixtures import decision_from
+from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, own, rays_of
 from stagewise.problem.checks import number, positive, switch
@@ -22,6 +23,8 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
+
+PART_OF, OWN_OF, NARROW = named(part_of), named(own_of), named(narrow)
 
 # Shares of δ: the reward's ellipsoid, the costs' ellipsoids, the upper ends of the costs' own sets, all other own ends.
 REWARD_SHARE, COST_SHARE, UPPER_SHARE, OTHER_SHARE = 0.1, 0.1, 0.65, 0.15
@@ -81,12 +84,40 @@ class CAPS(LinearPolicy):
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
         model, m = super().assumed(safe, thresholds), thresholds.values.size
+        if safe.reward is not None and safe.reward > self.reward_bound:
+            raise InvalidProblem(
+                f"the safe action's reward is {safe.reward}, above reward_bound {self.reward_bound:g}; "
+                "raise reward_bound to the largest mean reward there is"
+            )
         ellipsoids = np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
         other = np.full(1 + m, OTHER_SHARE / (m + 2))
         upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
         ends = np.minimum(self.delta * np.array([other, upper]), 0.5)
         edges: Floats = np.vectorize(edge)(ends)
         return replace(model, confidence=-np.log(self.delta * ellipsoids), own=edges)
+
+    @property
+    def interval_shares(self) -> tuple[float, ...]:
+        """How much of δ the intervals of each signal take: the reward's, then every cost's."""
+        m = self.thresholds.values.size
+        cost = (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
+        return (self.delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([self.delta * cost] * m))
+
+    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats]) -> State:
+        """Take in a log as one batch: all its rows together narrow what is kept of candidates, not each on its way.
+
+        The rows may stand in any order, so that what is seen before the last of them is no belief of any time.
+        """
+        memory, parts = state.memory, range(self.layout[PARTS])
+        kept = [OWN_OF(PART_OF(self.layout, memory, which), memory) for which in parts]
+        before = [(ends.lows.copy(), ends.highs.copy()) for ends in kept]
+        state = super().absorb_log(state, actions, values)
+        for which, (lows, highs) in enumerate(before):
+            part = PART_OF(self.layout, state.memory, which)
+            ends = OWN_OF(part, state.memory)
+            ends.lows[:], ends.highs[:] = lows, highs
+            NARROW(part, self.settings, state.memory, np.empty(part.width))
+        return state
 
     def form_for(self, actions: Any) -> Form | None:
         """Return mixtures, or rays where there are some."""
@@ -99,4 +130,4 @@ class CAPS(LinearPolicy):
         if not self.mixtures:
             return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
-        return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round))
+        return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED))

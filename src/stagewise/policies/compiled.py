@@ -95,7 +95,7 @@ class Needs(NamedTuple):
 @cache
 def needed(form: Form, limits: int, dimension: int, count: int, coordinates: int) -> Needs:
     """Return what decisions of this form and these sizes need."""
-    scratch = ROOM_SIZE(limits, count) + LOOK_SIZE(coordinates, count)
+    scratch = ROOM_SIZE(limits, count) + LOOK_SIZE(coordinates, count) + limits * coordinates
     return Needs(round_for(with_limits(form, limits)).decide, ANSWER_SIZE(limits, dimension), scratch)
 
 

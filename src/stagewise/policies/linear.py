@@ -21,6 +21,7 @@ from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseEr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 
+LEAST_RIDGE = 1e-8  # of what is chosen for the user: beside less, features of size 100 would be refused
 LARGEST_SHARE = 1e6  # an action's largest feature in units of √λ (docs/decisions/0005-square-root.md)
 
 
@@ -102,7 +103,7 @@ class LinearPolicy(CompiledPolicy):
                 "the radius 'paper' holds only up to it"
             )
         noise, bound = one_per(self.noise, names, "noise"), one_per(self.parameter_bound, names, "parameter_bound")
-        natural = safe.features.size * float(np.max((noise / bound) ** 2))
+        natural = max(safe.features.size * float(np.max((noise / bound) ** 2)), LEAST_RIDGE)
         return LinearModel(
             safe=safe.features,
             names=names,

@@ -91,7 +91,7 @@ def cast_for(policy: Any, judge: Judge, audited: bool) -> Cast:
         memory,
         truth,
         ANSWER_SIZE(limits, d),
-        ROOM_SIZE(limits, count) + LOOK_SIZE(size, count) + 3 * size + count + 16,
+        ROOM_SIZE(limits, count) + LOOK_SIZE(size, count) + (3 + limits) * size + count + 16,
         JUDGING_SIZE(m, count),
     )
 

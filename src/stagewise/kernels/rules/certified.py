@@ -24,6 +24,7 @@ from stagewise.kernels.rules.promise import (
     NOTHING_SAFE,
     PREFERRED,
     WARMING,
+    capped,
     ceiling_of,
     limit_of,
     safe_cost,
@@ -41,15 +42,15 @@ def largest_reward(settings: Floats) -> float:
 
 
 @kernel
-def highest(settings: Floats, bounds: Floats, action: int) -> float:
-    """Return r⁺."""
-    return min(bounds[0, CENTRE, action] + bounds[0, HALF, action], largest_reward(settings))
-
-
-@kernel
 def lowest(bounds: Floats, action: int) -> float:
     """Return r⁻."""
     return bounds[0, CENTRE, action] - bounds[0, HALF, action]
+
+
+@kernel
+def highest(settings: Floats, bounds: Floats, action: int) -> float:
+    """Return r⁺; a declared bound that the data contradict does not cut it below r⁻."""
+    return capped(bounds[0, CENTRE, action] + bounds[0, HALF, action], lowest(bounds, action), largest_reward(settings))
 
 
 @kernel
@@ -68,6 +69,18 @@ def ignorance(layout: Ints, settings: Floats, bounds: Floats, prices: Floats, ac
         centre, half = bounds[1 + j, CENTRE, action], bounds[1 + j, HALF, action]
         most = max(most, prices[j] * (min(centre + half, ceiling_of(layout, settings, j)) - (centre - half)))
     return highest(settings, bounds, action) - lowest(bounds, action) + most
+
+
+@kernel
+def cut_draws(layout: Ints, settings: Floats, bounds: Floats) -> None:
+    """Cut every draw at what is certain beforehand: it lies within the bounds already (see `signals.posterior`)."""
+    drawn_ = bounds[0, SAMPLED]
+    for action in range(drawn_.size):
+        drawn_[action] = min(drawn_[action], highest(settings, bounds, action))
+    for j in range(layout[LIMITS]):
+        drawn_, ceiling = bounds[1 + j, SAMPLED], ceiling_of(layout, settings, j)
+        for action in range(drawn_.size):
+            drawn_[action] = min(drawn_[action], ceiling)
 
 
 @kernel
@@ -123,6 +136,7 @@ def choose_certified_ray(
         steps[:] = 0.0
         hoped[:] = home
         return -doubt if doubt > 0 else -WARMING
+    cut_draws(layout, settings, bounds)
     proposal = proposed(layout, settings, bounds, eligible, reaches)
     fill_safe_steps(layout, settings, bounds, steps)
     fill_longest(layout, settings, bounds, reaches)
@@ -144,6 +158,7 @@ def choose_certified_ray(
     width = (1.0 - step) * start + step * ignorance(layout, settings, bounds, prices, target)
     if value - low <= settings[settings.size - 2] * width:
         if target == safe:
+            answer[SAFE_HOPE] = value
             return -PREFERRED
         chosen = proposal
     hoped[chosen] = value
@@ -227,6 +242,7 @@ def propose_mixture(
     maximise E[r̃ + Σ_j p_j (c⁺_j − c̃_j)]  subject to  E[c⁺_j] ≤ τ_j,    p the prices of the drawn program
     """
     m, hoped = layout[LIMITS], rule[HOPED]
+    cut_draws(layout, settings, bounds)
     for action in range(hoped.size):
         hoped[action] = bounds[0, SAMPLED, action]
     for j in range(m):

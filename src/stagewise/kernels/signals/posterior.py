@@ -14,6 +14,8 @@ def draw_ridge(
 ) -> None:  # fmt: skip
     """Write a draw of every candidate's mean, and of the safe action's; `known`: the candidates are followed.
 
+    `work` is ((k + 2) n,).
+
         <z, θ̃> = <z, θ̂> + ν R <Tz, η>,    η ~ N(0, I)
 
     Before anything is seen T is diagonal, and the sum is the same to the bit whether candidates are followed or not.

@@ -58,13 +58,7 @@ class CAPS(LinearPolicy):
 
     def __post_init__(self) -> None:
         switch(self.mixtures, "mixtures")
-        if not 0.0 <= number(self.spread, "spread") < math.inf:
-            raise InvalidProblem(f"spread is {self.spread}; it is a number of standard deviations, 0 or more")
-        if not 1.0 <= number(self.patience, "patience") < math.inf:
-            raise InvalidProblem(
-                f"patience is {self.patience}; it must be 1 or more, which is what the optimistic choice itself needs"
-            )
-        positive(self.reward_bound, "reward_bound")
+        certificate_numbers(self.spread, self.patience, self.reward_bound)
         object.__setattr__(self, "mixes", self.mixtures)
         object.__setattr__(self, "form", self.form._replace(rule=MIXTURE if self.mixtures else RAYS))
         super().__post_init__()
@@ -76,7 +70,7 @@ class CAPS(LinearPolicy):
 
     def last_numbers(self, model: LinearModel) -> list[float]:
         """Return ν, C and the largest mean reward."""
-        return [float(self.spread), float(self.patience), float(self.reward_bound)]
+        return certificate_numbers(self.spread, self.patience, self.reward_bound)
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
@@ -100,3 +94,14 @@ class CAPS(LinearPolicy):
             return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
         return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round))
+
+
+def certificate_numbers(spread: float, patience: float, reward_bound: float) -> list[float]:
+    """Return ν, C and the largest mean reward, checked."""
+    if not 0.0 <= number(spread, "spread") < math.inf:
+        raise InvalidProblem(f"spread is {spread}; it is a number of standard deviations, 0 or more")
+    if not 1.0 <= number(patience, "patience") < math.inf:
+        raise InvalidProblem(
+            f"patience is {patience}; it must be 1 or more, which is what the optimistic choice itself needs"
+        )
+    return [float(spread), float(patience), positive(reward_bound, "reward_bound")]

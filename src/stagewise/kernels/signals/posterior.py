@@ -1,9 +1,12 @@
 """A draw from what is believed of every signal: N(fit, ν² R² V⁻¹), held within the bounds."""
 
+import math
+
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
-from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.draw import POSTERIOR, fill_normal
-from stagewise.kernels.layout import Part
+from stagewise.kernels.compile import Floats, Ints, kernel
+from stagewise.kernels.draw import POSTERIOR, fill_normal, normal
+from stagewise.kernels.layout import HOME, Part
+from stagewise.kernels.signals.arms import KL, pulled, told_of_arms
 from stagewise.kernels.signals.ridge import TAKEN, place, tables_of, told
 
 
@@ -73,3 +76,34 @@ def hold(part: Part, bounds: Floats) -> None:
             drawn[candidate] = min(
                 max(drawn[candidate], centre[candidate] - half[candidate]), centre[candidate] + half[candidate]
             )
+
+
+@kernel
+def draw_arms(
+    layout: Ints, part: Part, which: int, spread: float, settings: Floats, memory: Floats, bounds: Floats, seed: int,
+    run: int, round_: int,
+) -> None:  # fmt: skip
+    """Write a draw of every arm's mean, and of the safe arm's: a normal one around what n pulls have shown.
+
+    N(mean, ν² R²/n);    for outcomes in a range of length 1, that begins at `low`,
+    N(low + p, ν² p (1 − p)/(n + 1)),    p = (n (mean − low) + ½)/(n + 1)
+    """
+    table, declared, k, count = pulled(part, memory).table, told_of_arms(part, settings), part.signals, part.size
+    for signal in range(k):
+        at = part.first + signal
+        drawn, centre, half = bounds[at, SAMPLED], bounds[at, CENTRE], bounds[at, HALF]
+        means, noise, low = (1 + 2 * k + signal) * count, declared.noise[signal], declared.low[signal]
+        for arm in range(count):
+            pulls, mean = table[arm], table[means + arm]
+            deviation = half[arm]
+            if part.radius >= KL:
+                likely = (pulls * (mean - low) + 0.5) / (pulls + 1.0)
+                mean, deviation = low + likely, math.sqrt(likely * (1.0 - likely) / (pulls + 1.0))
+            elif pulls > 0.0:
+                deviation = noise / math.sqrt(pulls)
+            else:
+                mean = centre[arm]
+            drawn[arm] = mean + spread * deviation * normal(seed, run, round_, POSTERIOR + which, signal * count + arm)
+        home = layout[HOME]
+        drawn[count] = centre[count] if half[count] == 0.0 or home < 0 else drawn[home]
+    hold(part, bounds)

@@ -6,6 +6,7 @@ from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, fill_normal, normal
 from stagewise.kernels.layout import HOME, Part
+from stagewise.kernels.rules.promise import limit_of
 from stagewise.kernels.signals.arms import KL, pulled, told_of_arms
 from stagewise.kernels.signals.ridge import TAKEN, place, tables_of, told
 
@@ -79,31 +80,41 @@ def hold(part: Part, bounds: Floats) -> None:
 
 
 @kernel
+def drawn_share(ones: float, pulls: float, prior: float, deviate: float) -> float:
+    """Return a share near (S + ½)/(n + 1/2q), given a prior mean q ≤ ½, moved by `deviate` posterior deviations.
+
+        sin²(arcsin √p + deviate/2√(n + 1/2q))        the scale on which all shares vary alike, and none leaves [0, 1]
+    """
+    weight = pulls + 0.5 / prior
+    angle = math.asin(math.sqrt((ones + 0.5) / weight)) + 0.5 * deviate / math.sqrt(weight)
+    return math.sin(min(max(angle, 0.0), 0.5 * math.pi)) ** 2
+
+
+@kernel
 def draw_arms(
     layout: Ints, part: Part, which: int, spread: float, settings: Floats, memory: Floats, bounds: Floats, seed: int,
     run: int, round_: int,
 ) -> None:  # fmt: skip
-    """Write a draw of every arm's mean, and of the safe arm's: a normal one around what n pulls have shown.
+    """Write a draw of every arm's mean, and of the safe arm's, around what its n pulls have shown.
 
-    N(mean, ν² R²/n);    for outcomes in a range of length 1, that begins at `low`,
-    N(low + p, ν² p (1 − p)/(n + 1)),    p = (n (mean − low) + ½)/(n + 1)
+    N(mean, ν² R²/n), or a `drawn_share` for outcomes in a range of length 1; for a cost its prior mean is the limit: an
+    arm that was hardly pulled is then neither hopeless nor free.
     """
     table, declared, k, count = pulled(part, memory).table, told_of_arms(part, settings), part.signals, part.size
     for signal in range(k):
         at = part.first + signal
         drawn, centre, half = bounds[at, SAMPLED], bounds[at, CENTRE], bounds[at, HALF]
         means, noise, low = (1 + 2 * k + signal) * count, declared.noise[signal], declared.low[signal]
+        prior = 0.5 if at == 0 else min(max(limit_of(layout, settings, at - 1) - low, 1e-6), 0.5)
         for arm in range(count):
             pulls, mean = table[arm], table[means + arm]
-            deviation = half[arm]
+            deviate = spread * normal(seed, run, round_, POSTERIOR + which, signal * count + arm)
             if part.radius >= KL:
-                likely = (pulls * (mean - low) + 0.5) / (pulls + 1.0)
-                mean, deviation = low + likely, math.sqrt(likely * (1.0 - likely) / (pulls + 1.0))
+                drawn[arm] = low + drawn_share(pulls * (mean - low), pulls, prior, deviate)
             elif pulls > 0.0:
-                deviation = noise / math.sqrt(pulls)
+                drawn[arm] = mean + deviate * noise / math.sqrt(pulls)
             else:
-                mean = centre[arm]
-            drawn[arm] = mean + spread * deviation * normal(seed, run, round_, POSTERIOR + which, signal * count + arm)
+                drawn[arm] = centre[arm] + deviate * half[arm]
         home = layout[HOME]
         drawn[count] = centre[count] if half[count] == 0.0 or home < 0 else drawn[home]
     hold(part, bounds)

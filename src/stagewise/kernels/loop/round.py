@@ -145,11 +145,9 @@ def round_for(form: Form) -> Round:
             for which in range(layout[PARTS]):
                 part = part_of(layout, memory, which)
                 if ridge and part.kind == RIDGE:
-                    draw_ridge(
-                        part, which, features, safe, known, spread, settings, memory, bounds, seed, run, round_, work
-                    )
+                    draw_ridge(part, features, safe, known, spread, settings, memory, bounds, seed, run, round_, work)
                 if arms and part.kind == ARMS:
-                    draw_arms(layout, part, which, spread, settings, memory, bounds, seed, run, round_)
+                    draw_arms(layout, part, spread, settings, memory, bounds, seed, run, round_)
         elif sampled:
             part = part_of(layout, memory, 0)
             sample(layout, part, features, safe, known, settings, memory, bounds, seed, run, round_, work)

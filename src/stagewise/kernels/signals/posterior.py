@@ -4,7 +4,7 @@ import math
 
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.draw import POSTERIOR, fill_normal, normal
+from stagewise.kernels.draw import POSTERIOR, fill_normal
 from stagewise.kernels.layout import HOME, Part
 from stagewise.kernels.rules.promise import limit_of
 from stagewise.kernels.signals.arms import KL, pulled, told_of_arms
@@ -13,7 +13,7 @@ from stagewise.kernels.signals.ridge import TAKEN, place, tables_of, told
 
 @kernel
 def draw_ridge(
-    part: Part, which: int, features: Floats, safe: Floats, known: bool, spread: float, settings: Floats,
+    part: Part, features: Floats, safe: Floats, known: bool, spread: float, settings: Floats,
     memory: Floats, bounds: Floats, seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Write a draw of every candidate's mean, and of the safe action's; `known`: the candidates are followed.
@@ -30,7 +30,7 @@ def draw_ridge(
         bounds.shape[2],
     )
     draws, sampled, coordinates = work[: k * n], work[k * n : (k + 1) * n], work[(k + 1) * n : (k + 2) * n]
-    fill_normal(draws, seed, run, round_, POSTERIOR + which)
+    fill_normal(draws, seed, run, round_, POSTERIOR + int(part.first))
     rows, width, own, unseen = tables.rows, part.width, tables.own, tables.tally[TAKEN] == 0.0
     for signal in range(k):
         drawn, scale = bounds[part.first + signal, SAMPLED], spread * declared.noise[signal]
@@ -83,7 +83,7 @@ def hold(part: Part, bounds: Floats) -> None:
 def drawn_share(ones: float, pulls: float, prior: float, deviate: float) -> float:
     """Return a share near (S + ½)/(n + 1/2q), given a prior mean q ≤ ½, moved by `deviate` posterior deviations.
 
-        sin²(arcsin √p + deviate/2√(n + 1/2q))        the scale on which all shares vary alike, and none leaves [0, 1]
+    sin²(arcsin √p + deviate/2√(n + 1/2q))        the scale on which all shares vary alike, and none leaves [0, 1]
     """
     weight = pulls + 0.5 / prior
     angle = math.asin(math.sqrt((ones + 0.5) / weight)) + 0.5 * deviate / math.sqrt(weight)
@@ -92,8 +92,8 @@ def drawn_share(ones: float, pulls: float, prior: float, deviate: float) -> floa
 
 @kernel
 def draw_arms(
-    layout: Ints, part: Part, which: int, spread: float, settings: Floats, memory: Floats, bounds: Floats, seed: int,
-    run: int, round_: int,
+    layout: Ints, part: Part, spread: float, settings: Floats, memory: Floats, bounds: Floats, seed: int, run: int,
+    round_: int,
 ) -> None:  # fmt: skip
     """Write a draw of every arm's mean, and of the safe arm's, around what its n pulls have shown.
 
@@ -105,10 +105,11 @@ def draw_arms(
         at = part.first + signal
         drawn, centre, half = bounds[at, SAMPLED], bounds[at, CENTRE], bounds[at, HALF]
         means, noise, low = (1 + 2 * k + signal) * count, declared.noise[signal], declared.low[signal]
+        fill_normal(drawn[:count], seed, run, round_, POSTERIOR + int(at))
         prior = 0.5 if at == 0 else min(max(limit_of(layout, settings, at - 1) - low, 1e-6), 0.5)
         for arm in range(count):
             pulls, mean = table[arm], table[means + arm]
-            deviate = spread * normal(seed, run, round_, POSTERIOR + which, signal * count + arm)
+            deviate = spread * drawn[arm]
             if part.radius >= KL:
                 drawn[arm] = low + drawn_share(pulls * (mean - low), pulls, prior, deviate)
             elif pulls > 0.0:

@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import CERTIFIED, OFFERS_SAFE, RETURNS
+from stagewise.kernels.layout import CERTIFIED, NOISY, OFFERS_SAFE, RARE, RETURNS
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.kernels.signals.own import edge
+from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
+from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.listed import listed_of
 from stagewise.policies.mixtures import decision_from
@@ -48,6 +50,7 @@ class CAPS(LinearPolicy):
     spread: float = 0.7  # ν: how wide the draws are, in posterior standard deviations; 0: greedy
     patience: float = 5.0  # C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it
     reward_bound: float = 1.0  # the largest mean reward there is
+    unit_outcomes: bool = False  # True: every outcome lies in [0, 1], as clicks do; rare ones are then learned sooner
     ridge: float | None = None
     optimism: str = field(init=False, default="inflated")
     reward_scale: float | None = field(init=False, default=None)
@@ -58,6 +61,7 @@ class CAPS(LinearPolicy):
 
     def __post_init__(self) -> None:
         switch(self.mixtures, "mixtures")
+        switch(self.unit_outcomes, "unit_outcomes")
         certificate_numbers(self.spread, self.patience, self.reward_bound)
         object.__setattr__(self, "mixes", self.mixtures)
         object.__setattr__(self, "form", self.form._replace(rule=MIXTURE if self.mixtures else RAYS))
@@ -79,12 +83,26 @@ class CAPS(LinearPolicy):
         other = np.full(1 + m, OTHER_SHARE / (m + 2))
         upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
         ends = np.minimum(self.delta * np.array([other, upper]), 0.5)
-        edges: Floats = np.vectorize(edge)(ends)
-        return replace(model, confidence=-np.log(self.delta * ellipsoids), own=edges)
+        reach: Floats = -np.log(ends) if self.unit_outcomes else np.vectorize(edge)(ends)
+        own_sets = np.vstack([reach, lows_of(thresholds.signs)])
+        sharp = RARE if self.unit_outcomes else NOISY
+        return replace(model, confidence=-np.log(self.delta * ellipsoids), sharp=sharp, own=own_sets)
 
     def form_for(self, actions: Any) -> Form | None:
         """Return mixtures, or rays where there are some."""
         return self.form if self.mixtures or actions.between else None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether outcomes are promised to lie in [0, 1]."""
+        return self.unit_outcomes
+
+    def values(self, reward: Any, cost: Any) -> Floats:
+        """Return the outcome as it is learned from; in [0, 1] where that was promised."""
+        values = super().values(reward, cost)
+        if self.unit_outcomes:
+            check_unit_range(values, self.thresholds, "unit_outcomes rests on that range, so rescale or leave it out")
+        return values
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture."""

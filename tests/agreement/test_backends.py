@@ -103,6 +103,8 @@ def test_by_hand_is_compiled_on_arms(outcomes: str, m: int, known: bool) -> None
     for policy in [
         *(sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius=radius) for radius in ranged),
         *(sw.UCB(arms=4, safe_action=safe, threshold=threshold, radius=radius) for radius in ranged),
+        *(sw.ArmsCAPS(arms=4, safe_action=safe, threshold=threshold) for _ in ranged[:1]),
+        sw.ArmsCAPS(arms=4, safe_action=safe, threshold=threshold, noise=noise, radius="hoeffding"),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise, optimism="directional"),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius="paper", horizon=ROUNDS),

@@ -16,7 +16,7 @@ from tests.contracts.policy import (
     SafeContract,
 )
 
-from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, UCB, AlwaysSafe, AtLeast, LinUCB, SafeAction, SafeLTS
+from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, UCB, AlwaysSafe, ArmsCAPS, AtLeast, LinUCB, SafeAction, SafeLTS
 
 REWARD = [0.6, 0.4, -0.3]
 COSTS = [[0.5, -0.3, 0.4], [-0.2, 0.6, 0.1], [0.3, 0.2, 0.6]]
@@ -167,6 +167,16 @@ def ranged_problems() -> Iterator[tuple[str, ArmsWorld, dict[str, Any]]]:
 
 @cases(OPB, [*ranged_problems()][:5:4], mixes=True, radius="kl")
 class TestOPBWithKL(MixtureContract):
+    pass
+
+
+@cases(ArmsCAPS, [*ranged_problems()][:5:4], mixes=True)
+class TestArmsCAPS(MixtureContract):
+    pass
+
+
+@cases(ArmsCAPS, [*arms_problems()][:5:4], mixes=True, radius="hoeffding")
+class TestArmsCAPSWithNoise(MixtureContract):
     pass
 
 

@@ -88,9 +88,10 @@ def linear_policy(kind: Any, world: LinearWorld, known: bool, **settings: Any) -
     return kind(**{**told, "cost_bound": bound, **settings})
 
 
-def arm_policy(world: ArmWorld, known: bool, **settings: Any) -> OPB:
+def arm_policy(world: ArmWorld, known: bool, kind: Any = OPB, **settings: Any) -> OPB:
     safe = known_safe(world.safe, world.truth[:, world.safe], known)
-    return OPB(arms=world.truth.shape[1], safe_action=safe, threshold=world.thresholds, delta=DELTA, **settings)
+    policy: OPB = kind(arms=world.truth.shape[1], safe_action=safe, threshold=world.thresholds, delta=DELTA, **settings)
+    return policy
 
 
 def run_linear(

@@ -19,6 +19,7 @@ LIMITS, PARTS, SWITCHES, FEATURES, SAMPLING, HOME = 0, 1, 2, 3, 4, 5  # in the l
 FIRST_PART, FIELDS = 6, 10
 FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
 FOLLOWED, ROOM, FIRST_PLACE = 0, 1, 2  # in the memory
+NOISY, RARE = 1, 2  # sets of their own: for noise of a known size, for outcomes in [0, 1]
 NEVER = -1.0  # followed: none, and none will be, since candidates changed once
 WIDE = 8  # parts and rows begin at multiples of so many numbers: full vectors, aligned where the array is, no rests
 
@@ -34,7 +35,7 @@ class Part(NamedTuple):
     anchored: int  # 1: the values at the safe action are known
     reflected: int  # 1: and it is not the zero vector, so that one direction less is learned
     similarity: int  # which reproducing kernel
-    sharp: int  # 1: candidates that come back have sets of their own (see `signals.own`)
+    sharp: int  # candidates that come back have sets of their own (see `signals.own`): NOISY, RARE; or 0
     settings: int  # where its settings begin,
     memory: int  # and its memory
     followed: int  # how many candidates it follows, the safe action last; 0: none
@@ -86,7 +87,8 @@ def tally_size(count: int) -> int:
 @kernel
 def kept_rows(size: int, count: int, sharp: int) -> int:
     """Return how many numbers a regression keeps of every followed candidate."""
-    return size + count + 1 + sharp * (1 + 3 * count)
+    own = (1 + 3 * count if sharp > 0 else 0) + (2 + count if sharp == RARE else 0)
+    return size + count + 1 + own
 
 
 @kernel

@@ -27,7 +27,8 @@ class LinearModel:
     ridge: float  # λ
     confidence: Floats  # (1 + m,) log 1/δ_k
     radius: str
-    own: Floats | None = None  # (2, 1 + m) how far the ends of own sets reach (`signals.own.edge`); None: no such sets
+    sharp: int = 0  # whether candidates that come back have sets of their own, and which (`kernels.layout`)
+    own: Floats | None = None  # (3, 1 + m) what they are made of (`signals.own`)
 
     def parts(self) -> Iterator[Modelled]:
         """Yield the regressions."""
@@ -53,7 +54,7 @@ class LinearModel:
         if self.own is not None:
             numbers += [row[first:last] for row in self.own]
         return Modelled(
-            (RIDGE, first, last - first, n, kind, int(known), int(reflected), 0, int(self.own is not None)),
+            (RIDGE, first, last - first, n, kind, int(known), int(reflected), 0, self.sharp),
             np.concatenate(numbers),
         )
 

@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import CERTIFIED, OFFERS_SAFE, PARTS, RETURNS, part_of
+from stagewise.kernels.layout import CERTIFIED, NOISY, OFFERS_SAFE, PARTS, RARE, RETURNS, part_of
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.kernels.signals.own import edge, narrow, own_of
+from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
+from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.listed import listed_of
 from stagewise.policies.mixtures import PROPOSED, decision_from
@@ -51,6 +53,7 @@ class CAPS(LinearPolicy):
     spread: float = 0.7  # ν: how wide the draws are, in posterior standard deviations; 0: greedy
     patience: float = 5.0  # C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it
     reward_bound: float = 1.0  # the largest mean reward there is
+    unit_outcomes: bool = False  # True: every outcome lies in [0, 1], as clicks do; rare ones are then learned sooner
     ridge: float | None = None
     optimism: str = field(init=False, default="inflated")
     reward_scale: float | None = field(init=False, default=None)
@@ -61,13 +64,8 @@ class CAPS(LinearPolicy):
 
     def __post_init__(self) -> None:
         switch(self.mixtures, "mixtures")
-        if not 0.0 <= number(self.spread, "spread") < math.inf:
-            raise InvalidProblem(f"spread is {self.spread}; it is a number of standard deviations, 0 or more")
-        if not 1.0 <= number(self.patience, "patience") < math.inf:
-            raise InvalidProblem(
-                f"patience is {self.patience}; it must be 1 or more, which is what the optimistic choice itself needs"
-            )
-        positive(self.reward_bound, "reward_bound")
+        switch(self.unit_outcomes, "unit_outcomes")
+        certificate_numbers(self.spread, self.patience, self.reward_bound)
         object.__setattr__(self, "mixes", self.mixtures)
         object.__setattr__(self, "form", self.form._replace(rule=MIXTURE if self.mixtures else RAYS))
         super().__post_init__()
@@ -79,7 +77,7 @@ class CAPS(LinearPolicy):
 
     def last_numbers(self, model: LinearModel) -> list[float]:
         """Return ν, C and the largest mean reward."""
-        return [float(self.spread), float(self.patience), float(self.reward_bound)]
+        return certificate_numbers(self.spread, self.patience, self.reward_bound)
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
@@ -93,8 +91,10 @@ class CAPS(LinearPolicy):
         other = np.full(1 + m, OTHER_SHARE / (m + 2))
         upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
         ends = np.minimum(self.delta * np.array([other, upper]), 0.5)
-        edges: Floats = np.vectorize(edge)(ends)
-        return replace(model, confidence=-np.log(self.delta * ellipsoids), own=edges)
+        reach: Floats = -np.log(ends) if self.unit_outcomes else np.vectorize(edge)(ends)
+        own_sets = np.vstack([reach, lows_of(thresholds.signs)])
+        sharp = RARE if self.unit_outcomes else NOISY
+        return replace(model, confidence=-np.log(self.delta * ellipsoids), sharp=sharp, own=own_sets)
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
@@ -123,6 +123,18 @@ class CAPS(LinearPolicy):
         """Return mixtures, or rays where there are some."""
         return self.form if self.mixtures or actions.between else None
 
+    @property
+    def bounded(self) -> bool:
+        """Whether outcomes are promised to lie in [0, 1]."""
+        return self.unit_outcomes
+
+    def values(self, reward: Any, cost: Any) -> Floats:
+        """Return the outcome as it is learned from; in [0, 1] where that was promised."""
+        values = super().values(reward, cost)
+        if self.unit_outcomes:
+            check_unit_range(values, self.thresholds, "unit_outcomes rests on that range, so rescale or leave it out")
+        return values
+
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture."""
         listed = self.fitting(listed_of(actions) if self.mixtures else rays_of(actions))
@@ -131,3 +143,14 @@ class CAPS(LinearPolicy):
             return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
         return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED))
+
+
+def certificate_numbers(spread: float, patience: float, reward_bound: float) -> list[float]:
+    """Return ν, C and the largest mean reward, checked."""
+    if not 0.0 <= number(spread, "spread") < math.inf:
+        raise InvalidProblem(f"spread is {spread}; it is a number of standard deviations, 0 or more")
+    if not 1.0 <= number(patience, "patience") < math.inf:
+        raise InvalidProblem(
+            f"patience is {patience}; it must be 1 or more, which is what the optimistic choice itself needs"
+        )
+    return [float(spread), float(patience), positive(reward_bound, "reward_bound")]

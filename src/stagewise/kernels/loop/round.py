@@ -33,7 +33,7 @@ from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
 from stagewise.kernels.signals.look import look_ridge, recall_ridge
 from stagewise.kernels.signals.own import clip_own, learn_own, narrow, recall_own
-from stagewise.kernels.signals.posterior import draw_ridge
+from stagewise.kernels.signals.posterior import draw_arms, draw_ridge
 from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
 from stagewise.kernels.signals.sampling import sample
 from stagewise.kernels.signals.space import learn_space, neglected_in
@@ -145,9 +145,9 @@ def round_for(form: Form) -> Round:
             for which in range(layout[PARTS]):
                 part = part_of(layout, memory, which)
                 if ridge and part.kind == RIDGE:
-                    draw_ridge(
-                        part, which, features, safe, known, spread, settings, memory, bounds, seed, run, round_, work
-                    )
+                    draw_ridge(part, features, safe, known, spread, settings, memory, bounds, seed, run, round_, work)
+                if arms and part.kind == ARMS:
+                    draw_arms(layout, part, spread, settings, memory, bounds, seed, run, round_)
         elif sampled:
             part = part_of(layout, memory, 0)
             sample(layout, part, features, safe, known, settings, memory, bounds, seed, run, round_, work)

@@ -34,6 +34,8 @@ from stagewise.kernels.rules.promise import (
 from stagewise.kernels.rules.ray import fill_safe_steps, pessimistic, safe_step
 from stagewise.kernels.rules.tie import first_best, tie_floor
 
+LIFT = 0.75  # how far a drawn price is raised towards v/Δ; without it little-known actions wait too long for their turn
+
 
 @kernel
 def largest_reward(settings: Floats) -> float:
@@ -216,7 +218,7 @@ def pair_price(rule: Floats, row: int, shares: Floats, places: Ints) -> float:
 def set_draw_prices(
     layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints, prices: Floats
 ) -> None:
-    """Write what a unit of each cost is worth in the drawn program, half way to what all of it is worth, (p + v/Δ)/2.
+    """Write what a unit of each cost is worth in the drawn program, most of the way to what all of it is worth, v/Δ.
 
     No share is worth more than the room it takes: the price of a limit is 0 where it does not bind.
     """
@@ -229,7 +231,7 @@ def set_draw_prices(
             price = pair_price(rule, COSTS + m, shares, places)
         else:
             price = basis[m + (m + 1) * (m + 1) + 1 + j] / slack
-        prices[j] = 0.5 * (price + value / slack) if price > 0.0 else 0.0
+        prices[j] = price + LIFT * (value / slack - price) if price > 0.0 else 0.0
 
 
 @kernel

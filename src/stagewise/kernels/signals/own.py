@@ -9,7 +9,9 @@ at all times, each end with a δ of its own. The ends that are kept are the tigh
 ellipsoid and of ‖θ‖ ≤ S: all hold at once, at all times.
 
     rows (1 + 3k, F): Σ s² | Σ s (y − y₀) | lowest means | highest means, k rows each
-    settings, behind the regression's own: A of the lower ends | of the upper ends, (k,) each, were there one candidate
+    and, where outcomes lie in [0, 1], (2 + k, F): Σ s | Σ (1 − s) | Σ (y − low), from which `rare` makes the ends
+    settings, behind the regression's own, (k,) each: how far lower ends reach | upper ends | the lowest outcome.
+    For noise that is A of one candidate (`edge`), for outcomes in [0, 1] log 1/δ.
 """
 
 import math
@@ -17,8 +19,9 @@ from typing import NamedTuple
 
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.layout import Part
+from stagewise.kernels.layout import RARE, Part
 from stagewise.kernels.signals.radius import radius
+from stagewise.kernels.signals.rare import rare_ends
 from stagewise.kernels.signals.ridge import AT_SAFE, LOG_DET, TAKEN, place, tables_of, told
 
 SCALE = 100.0  # ℓ/R²: the set is narrowest where n is about as large as ℓ
@@ -31,6 +34,7 @@ class Own(NamedTuple):
     sums: Floats  # (k, F) Σ s (y − y₀)
     lows: Floats  # (k, F)
     highs: Floats  # (k, F)
+    rare: Floats  # (2 + k, F) where outcomes lie in [0, 1]
 
 
 @kernel
@@ -39,21 +43,26 @@ def own_of(part: Part, memory: Floats) -> Own:
     k, width = part.signals, part.width
     at = part.memory + (part.size + k + 1) * width
     sums, lows, highs = at + width, at + (1 + k) * width, at + (1 + 2 * k) * width
-    return Own(memory[at:sums], memory[sums:lows], memory[lows:highs], memory[highs : highs + k * width])
+    end = highs + k * width
+    return Own(
+        memory[at:sums], memory[sums:lows], memory[lows:highs], memory[highs:end],
+        memory[end : end + (2 + k) * width if part.sharp == RARE else end],
+    )  # fmt: skip
 
 
 class Edges(NamedTuple):
-    """A of each end, (k,); M candidates that share its δ make it 2 log M larger, or a little less."""
+    """How far each end reaches, (k,), and where outcomes begin."""
 
     low: Floats
     high: Floats
+    least: Floats
 
 
 @kernel
 def edges_of(part: Part, settings: Floats) -> Edges:
     """Name them."""
     at, k = part.settings + 3 + part.reflected * (part.size + 1) + 4 * part.signals, part.signals
-    return Edges(settings[at : at + k], settings[at + k : at + 2 * k])
+    return Edges(settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k])
 
 
 @kernel
@@ -99,6 +108,7 @@ def begin_own(part: Part, features: Floats, settings: Floats, memory: Floats, wo
     lows, highs = own.lows, own.highs
     own.weights[:] = 0.0
     own.sums[:] = 0.0
+    own.rare[:] = 0.0
     lows[:] = -math.inf
     highs[:] = math.inf
     for candidate in range(features.shape[0]):
@@ -139,18 +149,29 @@ def learn_own(part: Part, index: int, step: float, values: Floats, settings: Flo
         if index >= 0 and step != 1.0:
             return
         step = 1.0
-    declared, own, edges, width = told(part, settings), own_of(part, memory), edges_of(part, settings), part.width
-    own.weights[candidate] += step * step
-    weight, among = own.weights[candidate], 2.0 * math.log(float(part.followed - part.anchored))
-    if not weight > 0.0:
+    if not step > 0.0:
         return
-    lows, highs = own.lows, own.highs
+    declared, own, edges, width = told(part, settings), own_of(part, memory), edges_of(part, settings), part.width
+    lows, highs, rare, among = own.lows, own.highs, own.rare, math.log(float(part.followed - part.anchored))
+    own.weights[candidate] += step * step
+    if part.sharp == RARE:
+        rare[candidate] += step
+        rare[width + candidate] += 1.0 - step
     for signal in range(part.signals):
-        at, noise, known = signal * width + candidate, declared.noise[signal], declared.known[signal]
-        own.sums[at] += step * (values[signal] - known)
-        mean = known + own.sums[at] / weight
-        lows[at] = max(lows[at], mean - own_half(noise, weight, edges.low[signal] + among))
-        highs[at] = min(highs[at], mean + own_half(noise, weight, edges.high[signal] + among))
+        at, known = signal * width + candidate, declared.known[signal]
+        if part.sharp == RARE:
+            least = edges.least[signal]
+            rare[2 * width + at] += values[signal] - least
+            ends = rare_ends(rare[2 * width + at], edges.low[signal] + among, edges.high[signal] + among)
+            start = (known - least) * rare[width + candidate]
+            low, high = least + (ends.low - start) / rare[candidate], least + (ends.high - start) / rare[candidate]
+        else:
+            own.sums[at] += step * (values[signal] - known)
+            noise, weight = declared.noise[signal], own.weights[candidate]
+            mean = known + own.sums[at] / weight
+            low = mean - own_half(noise, weight, edges.low[signal] + 2.0 * among)
+            high = mean + own_half(noise, weight, edges.high[signal] + 2.0 * among)
+        lows[at], highs[at] = max(lows[at], low), min(highs[at], high)
 
 
 @kernel

@@ -134,10 +134,16 @@ def own_set(told: Told, signal: int, plays: list[Play], candidate: int, count: i
     )
 
 
-def intervals(told: Told, plays: list[Play], targets: Floats, first: int, followed: bool) -> list[Interval]:
-    """Return what is known of every signal; followed candidates since play `first`: the tightest ends since then."""
+def intervals(told: Told, plays: list[Play], targets: Floats, first: int, followed: bool, rays: bool) -> list[Interval]:
+    """Return what is known of every signal; followed candidates since play `first`: the tightest ends since then.
+
+    On rays whose start is uncertain it is the ellipsoid alone, which bends.
+    """
     actions, found = np.vstack([targets, told.safe]), []
     for signal in range(1 + told.costs):
+        if rays and told.known[signal] is None:
+            found.append(ellipsoid(told, signal, plays, actions))
+            continue
         low, high = certain(told, signal, actions)
         for seen in range(first if followed else len(plays), len(plays) + 1):
             now = ellipsoid(told, signal, plays[:seen], actions)
@@ -155,10 +161,10 @@ def drawn(told: Told, plays: list[Play], targets: Floats, found: list[Interval],
     parts = [range(1 + told.costs)]
     if (told.known[0] is None) != (told.known[1] is None):
         parts = [range(1), range(1, 1 + told.costs)]
-    for which, part in enumerate(parts):
+    for part in parts:
         n = len(told.coordinates(part[0]))
         normals = np.empty(len(part) * n)
-        fill_normal(normals, draw.seed, draw.run, draw.round, POSTERIOR + which)
+        fill_normal(normals, draw.seed, draw.run, draw.round, POSTERIOR + part[0])
         for place, signal in enumerate(part):
             fit, z = fitted(told, signal, plays), actions @ told.coordinates(signal).T
             root = np.linalg.inv(np.linalg.cholesky(fit.gram))
@@ -221,3 +227,46 @@ def program(rewards: Floats, costs: Floats, limits: Floats) -> Solved:
     assert answer.status == 0
     return Solved(-answer.fun, np.maximum(-answer.ineqlin.marginals, 0.0), answer.x)
 
+
+class Line(NamedTuple):
+    """What is known along one ray."""
+
+    told: Told
+    plays: list[Play]
+    found: list[Interval]
+    target: Floats
+    ray: int
+
+    def at(self, signal: int, steps: Any) -> Interval:
+        """Return the ends at these steps: straight where the start is known, else the ellipsoid's at the points."""
+        steps, (low, high) = np.atleast_1d(steps), self.found[signal]
+        if self.told.known[signal] is not None:
+            top = self.told.reward_bound if signal == 0 else self.told.ceilings[signal - 1]
+            ends = (low[self.ray], min(high[self.ray], top))
+            return Interval(*((1.0 - steps) * low[-1] + steps * end for end in ends))
+        points = (1.0 - steps)[:, np.newaxis] * self.told.safe + steps[:, np.newaxis] * self.target
+        return ellipsoid(self.told, signal, self.plays, points)
+
+    def dearest(self, signal: int, steps: Any) -> Floats:
+        """Return the largest plausible cost: at the point itself or between the ends, whichever is less."""
+        steps, top, high = np.atleast_1d(steps), self.told.ceilings[signal - 1], self.found[signal].high
+        first, last = min(high[-1], top), min(high[self.ray], top)
+        between: Floats = np.minimum(self.at(signal, steps).high, first + steps * (last - first))
+        return between
+
+    def longest(self, safe: bool) -> float:
+        """Return the longest step that is safe, or plausible, by a search refined until it cannot be told."""
+        low, width = 0.0, 1.0
+        for _ in range(5):
+            steps = np.linspace(low, min(low + width, 1.0), 401)
+            fine = np.ones(steps.size, dtype=bool)
+            for j, limit in enumerate(self.told.limits):
+                fine &= (self.dearest(1 + j, steps) if safe else self.at(1 + j, steps).low) <= limit
+            last = len(steps) - 1 if fine.all() else max(int(np.argmin(fine)) - 1, 0)
+            low, width = float(steps[last]), float(steps[1] - steps[0])
+        return low
+
+    def unknown(self, prices: Floats, step: float) -> float:
+        """Return w at a step."""
+        widths = [float(high[0] - low[0]) for low, high in (self.at(k, step) for k in range(1 + self.told.costs))]
+        return widths[0] + float(np.max(prices * widths[1:]))

@@ -26,7 +26,7 @@ from stagewise.kernels.layout import (
     part_of,
     safe_action,
 )
-from stagewise.kernels.rules.certified import choose_certified_mixture, choose_certified_ray
+from stagewise.kernels.rules.certified import choose_certified_mixture, choose_certified_ray, exchange_crosses
 from stagewise.kernels.rules.mixture import choose_mixture
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
@@ -108,14 +108,15 @@ def round_for(form: Form) -> Round:
         for which in range(layout[PARTS]):
             part, found = part_of(layout, memory, which), 0
             if ridge and part.kind == RIDGE:
+                straight = sharp and (mixes or part.anchored == 1)  # along a ray whose start is learned, bounds bend
                 if known:
-                    if sharp:
+                    if straight:
                         recall_own(part, memory, bounds)
                     else:
                         recall_ridge(part, settings, memory, bounds, work)
                 else:
                     look_ridge(part, features, safe, settings, memory, bounds, work)
-                    if sharp:
+                    if straight:
                         clip_own(part, features, settings, bounds, work)
                 found = mistold_regression(part, settings, memory, 0.0)
             if arms and part.kind == ARMS:
@@ -142,6 +143,8 @@ def round_for(form: Form) -> Round:
         action = written.action
         if certified:
             spread = settings[settings.size - 3]
+            if rays:
+                exchange_crosses(bounds, rule)
             for which in range(layout[PARTS]):
                 part = part_of(layout, memory, which)
                 if ridge and part.kind == RIDGE:

@@ -14,9 +14,10 @@ to what is safe, which satisfies it with C = 1 (docs/theory/caps.md). Safety res
 import math
 
 from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
-from stagewise.kernels.bounds import CENTRE, COSTS, HALF, HOPED, REACHES, SAMPLED, STEPS
+from stagewise.kernels.bounds import CENTRE, COSTS, CROSS, HALF, HOPED, REACHES, SAMPLED, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.layout import FIRST_TERM, HOME, LIMITS
+from stagewise.kernels.rules.curve import width_along
 from stagewise.kernels.rules.mixture import drawn, listed_share, mean_of, mix_back, solve, stay
 from stagewise.kernels.rules.promise import (
     DRAWN,
@@ -31,7 +32,7 @@ from stagewise.kernels.rules.promise import (
     threshold_of,
     weigh,
 )
-from stagewise.kernels.rules.ray import fill_safe_steps, pessimistic, safe_step
+from stagewise.kernels.rules.ray import fill_plausible_steps, fill_safe_steps, pessimistic, safe_step
 from stagewise.kernels.rules.tie import first_best, tie_floor
 
 LIFT = 0.75  # how far a drawn price is raised towards v/Δ; without it little-known actions wait too long for their turn
@@ -86,17 +87,62 @@ def cut_draws(layout: Ints, settings: Floats, bounds: Floats) -> None:
 
 
 @kernel
-def fill_longest(layout: Ints, settings: Floats, bounds: Floats, steps: Floats) -> None:
-    """Write o, the longest step on every ray at which all costs may be within their limits, by their lowest means."""
+def exchange_crosses(bounds: Floats, rule: Floats) -> None:
+    """Let the crosses and what stands in the rule's rows for costs, which rays do not use, change places.
+
+    A draw is written where the crosses are; they are kept meanwhile, where a start is uncertain.
+    """
     safe = bounds.shape[2] - 1
-    for ray in range(safe):
-        steps[ray] = 1.0
+    for signal in range(bounds.shape[0]):
+        if bounds[signal, HALF, safe] != 0.0:
+            crosses, kept = bounds[signal, CROSS], rule[COSTS + signal]
+            for ray in range(safe + 1):
+                crosses[ray], kept[ray] = kept[ray], crosses[ray]
+
+
+@kernel
+def width_at(bounds: Floats, signal: int, ray: int, step: float, ceiling: float) -> float:
+    """Return ω of a signal at (1−s) x₀ + s x."""
+    centre, half, safe = bounds[signal, CENTRE, ray], bounds[signal, HALF, ray], bounds.shape[2] - 1
+    first_half = bounds[signal, HALF, safe]
+    if first_half == 0.0:
+        return step * max(min(centre + half, ceiling) - (centre - half), 0.0)
+    return 2.0 * width_along(step, first_half, bounds[signal, CROSS, ray], half)
+
+
+@kernel
+def ignorance_at(layout: Ints, settings: Floats, bounds: Floats, prices: Floats, ray: int, step: float) -> float:
+    """Return w at (1−s) x₀ + s x."""
+    most = 0.0
     for j in range(layout[LIMITS]):
-        centre, half = bounds[1 + j, CENTRE], bounds[1 + j, HALF]
-        first = centre[safe] - half[safe]
-        slack = limit_of(layout, settings, j) - first
+        most = max(most, prices[j] * width_at(bounds, 1 + j, ray, step, ceiling_of(layout, settings, j)))
+    return width_at(bounds, 0, ray, step, largest_reward(settings)) + most
+
+
+@kernel
+def lowest_at(bounds: Floats, ray: int, step: float) -> float:
+    """Return r⁻ at (1−s) x₀ + s x."""
+    safe = bounds.shape[2] - 1
+    centre, half = bounds[0, CENTRE], bounds[0, HALF]
+    between = (1.0 - step) * centre[safe] + step * centre[ray]
+    if half[safe] == 0.0:
+        return between - step * half[ray]
+    return between - width_along(step, half[safe], bounds[0, CROSS, ray], half[ray])
+
+
+@kernel
+def fill_plausible(settings: Floats, bounds: Floats, reaches: Floats, hoped: Floats) -> None:
+    """Write r⁺ at the longest plausible step of every ray."""
+    safe, centre, half, cross = bounds.shape[2] - 1, bounds[0, CENTRE], bounds[0, HALF], bounds[0, CROSS]
+    if half[safe] == 0.0:
+        home = centre[safe]
         for ray in range(safe):
-            steps[ray] = min(steps[ray], safe_step(centre[ray] - half[ray] - first, slack))
+            hoped[ray] = home + reaches[ray] * (highest(settings, bounds, ray) - home)
+    else:
+        for ray in range(safe):
+            reach = reaches[ray]
+            along = width_along(reach, half[safe], cross[ray], half[ray])
+            hoped[ray] = (1.0 - reach) * centre[safe] + reach * centre[ray] + along
 
 
 @kernel
@@ -132,18 +178,19 @@ def choose_certified_ray(
     """
     hoped, steps, reaches, safe = rule[HOPED], rule[STEPS], rule[REACHES], bounds.shape[2] - 1
     certain = weigh(layout, settings, bounds, prices)
-    home = highest(settings, bounds, safe)
+    home = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
     hoped[safe], steps[safe], answer[SAFE_HOPE] = home, 0.0, home
     if doubt > 0 or not certain:
+        exchange_crosses(bounds, rule)
         steps[:] = 0.0
         hoped[:] = home
         return -doubt if doubt > 0 else -WARMING
     cut_draws(layout, settings, bounds)
     proposal = proposed(layout, settings, bounds, eligible, reaches)
+    exchange_crosses(bounds, rule)
     fill_safe_steps(layout, settings, bounds, steps)
-    fill_longest(layout, settings, bounds, reaches)
-    for ray in range(safe):
-        hoped[ray] = home + reaches[ray] * (highest(settings, bounds, ray) - home)
+    fill_plausible_steps(layout, settings, bounds, reaches)
+    fill_plausible(settings, bounds, reaches, hoped)
     for ray in range(eligible.size):
         if not eligible[ray]:
             hoped[ray] = -math.inf
@@ -152,13 +199,11 @@ def choose_certified_ray(
         return -NOT_FINITE
     if best < 0 or tie_floor(hoped[best]) <= home:
         return -PREFERRED
-    value = hoped[best]
+    value = min(hoped[best], max(largest_reward(settings), home))
     set_prices(layout, settings, bounds, value, prices)
     chosen, target = best, proposal if proposal >= 0 else safe
-    step, start = steps[target], ignorance(layout, settings, bounds, prices, safe)
-    low = (1.0 - step) * lowest(bounds, safe) + step * lowest(bounds, target)
-    width = (1.0 - step) * start + step * ignorance(layout, settings, bounds, prices, target)
-    if value - low <= settings[settings.size - 2] * width:
+    width = ignorance_at(layout, settings, bounds, prices, target, steps[target])
+    if value - lowest_at(bounds, target, steps[target]) <= settings[settings.size - 2] * width:
         if target == safe:
             answer[SAFE_HOPE] = value
             return -PREFERRED

@@ -5,7 +5,7 @@ import math
 from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF, HOPED, REACHES, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.layout import CERTIFIED, DIRECTIONAL, LIMITS, OFFERS_SAFE, RETURNS
+from stagewise.kernels.layout import DIRECTIONAL, LIMITS, OFFERS_SAFE, RETURNS
 from stagewise.kernels.rules.curve import first_crossing, last_crossing, width_along
 from stagewise.kernels.rules.promise import (
     COST_SCALE,
@@ -42,7 +42,7 @@ def pessimistic(layout: Ints, settings: Floats, bounds: Floats, constraint: int,
     last, last_half = bounds[1 + constraint, CENTRE, ray], bounds[1 + constraint, HALF, ray]
     low = min(first + scale * first_half, ceiling)
     straight = low + step * (min(last + scale * last_half, ceiling) - low)
-    if first_half == 0.0 or has(layout, CERTIFIED):
+    if first_half == 0.0:
         return straight
     along = width_along(step, first_half, bounds[1 + constraint, CROSS, ray], last_half)
     return min(straight, (1.0 - step) * first + step * last + scale * along)
@@ -71,7 +71,7 @@ def fill_safe_steps(layout: Ints, settings: Floats, bounds: Floats, steps: Float
         slack = limit - low
         for ray in range(safe):
             steps[ray] = min(steps[ray], safe_step(min(centre[ray] + scale * half[ray], ceiling) - low, slack))
-        if first_half != 0.0 and not has(layout, CERTIFIED):
+        if first_half != 0.0:
             curved = True
     if curved:
         for ray in range(safe):

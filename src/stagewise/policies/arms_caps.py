@@ -43,4 +43,4 @@ class ArmsCAPS(OPB):
 
     def last_numbers(self) -> list[float]:
         """Return ν, C and the largest mean reward."""
-        return certificate_numbers(self.spread, self.patience, self.reward_bound)
+        return certificate_numbers(self.spread, self.patience, self.reward_bound, self.safe_action.reward)

@@ -19,7 +19,7 @@ from stagewise.policies.listed import listed_of
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, own, rays_of
-from stagewise.problem.checks import number, positive, switch
+from stagewise.problem.checks import LARGEST, number, positive, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
@@ -77,16 +77,11 @@ class CAPS(LinearPolicy):
 
     def last_numbers(self, model: LinearModel) -> list[float]:
         """Return ν, C and the largest mean reward."""
-        return certificate_numbers(self.spread, self.patience, self.reward_bound)
+        return certificate_numbers(self.spread, self.patience, self.reward_bound, model.reward)
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
         model, m = super().assumed(safe, thresholds), thresholds.values.size
-        if safe.reward is not None and safe.reward > self.reward_bound:
-            raise InvalidProblem(
-                f"the safe action's reward is {safe.reward}, above reward_bound {self.reward_bound:g}; "
-                "raise reward_bound to the largest mean reward there is"
-            )
         ellipsoids = np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
         other = np.full(1 + m, OTHER_SHARE / (m + 2))
         upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
@@ -145,12 +140,19 @@ class CAPS(LinearPolicy):
         return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED))
 
 
-def certificate_numbers(spread: float, patience: float, reward_bound: float) -> list[float]:
+def certificate_numbers(
+    spread: float, patience: float, reward_bound: float, safe_reward: float | None = None
+) -> list[float]:
     """Return ν, C and the largest mean reward, checked."""
-    if not 0.0 <= number(spread, "spread") < math.inf:
+    if not 0.0 <= number(spread, "spread") < LARGEST:
         raise InvalidProblem(f"spread is {spread}; it is a number of standard deviations, 0 or more")
     if not 1.0 <= number(patience, "patience") < math.inf:
         raise InvalidProblem(
             f"patience is {patience}; it must be 1 or more, which is what the optimistic choice itself needs"
+        )
+    if safe_reward is not None and safe_reward > positive(reward_bound, "reward_bound"):
+        raise InvalidProblem(
+            f"the safe action's reward is {safe_reward}, above reward_bound {reward_bound:g}; "
+            "raise reward_bound to the largest mean reward there is"
         )
     return [float(spread), float(patience), positive(reward_bound, "reward_bound")]

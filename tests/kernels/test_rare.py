@@ -12,7 +12,7 @@ RUNS, ROUNDS, DELTA = 2000, 1000, 0.1
 
 
 def missed(confidence: float, rate: float, start: float, upper: bool) -> int:
-    """Return in how many runs of coins, thrown at steps on a ray, the sum of their means leaves its end at some time."""
+    """Return in how many runs of coins, thrown at steps on a ray, the sum of their means leaves its end."""
     random = np.random.default_rng(20261117)
     steps = random.choice([0.05, 0.3, 1.0], size=ROUNDS)
     means = (1.0 - steps) * start + steps * rate

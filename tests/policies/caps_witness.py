@@ -151,7 +151,7 @@ def intervals(told: Told, plays: list[Play], targets: Floats, first: int, follow
             for candidate in range(len(actions)) if followed else ():
                 own = own_set(told, signal, plays[first:seen], candidate, len(targets))
                 low[candidate], high[candidate] = max(low[candidate], own.low), min(high[candidate], own.high)
-        found.append(Interval(low, high))
+        found.append(Interval(np.minimum(low, high), np.maximum(low, high)))
     return found
 
 

@@ -134,13 +134,13 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
     problem = some_problem(100 * m + len(baseline), baseline, m, mixtures=mixtures, **more)
     policy, told, random = problem.policy, problem.told, np.random.default_rng(m)
     state, plays = policy.start(), list[Play]()
-    for _ in range(0 if baseline in ("origin", "known") else 200):  # it was played before, and is certain enough now
+    for _ in range(0 if baseline in ("origin", "known") else 120):  # it was played before, and is certain enough now
         values = problem.outcome(told.safe, random)
         state = policy.absorb(state, Played(told.safe), values)
         plays.append(Play(told.safe, None, 1.0, values))
     first, left = len(plays), 0
-    for t in range(30):
-        followed, draw = t < 22, sw.Draw(7, 1, t)
+    for t in range(19):
+        followed, draw = t < 14, sw.Draw(7, 1, t)
         listed = problem.targets if followed else problem.others
         found = intervals(told, plays, listed, first, followed, not mixtures)
         seen = policy.seen(policy.form, state, listed, np.empty(0, dtype=bool), draw).room.bounds

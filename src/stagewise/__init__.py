@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from stagewise.models.kernel import Matern as Matern
     from stagewise.policies.agent import Agent as Agent
     from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
+    from stagewise.policies.arms_caps import ArmsCAPS as ArmsCAPS
+    from stagewise.policies.caps import CAPS as CAPS
     from stagewise.policies.doslb import DOSLB as DOSLB
     from stagewise.policies.kernel_oplb import KernelOPLB as KernelOPLB
     from stagewise.policies.lclucb import LCLUCB as LCLUCB
@@ -62,9 +64,11 @@ _HOMES = {
     "Agent": "policies.agent",
     "AlwaysSafe": "policies.always_safe",
     "Arms": "problem.actions",
+    "ArmsCAPS": "policies.arms_caps",
     "ArmsFamily": "worlds.family",
     "ArmsWorld": "worlds.arms",
     "AtLeast": "problem.thresholds",
+    "CAPS": "policies.caps",
     "Certificate": "reports.certificate",
     "DOSLB": "policies.doslb",
     "Ball": "problem.ellipsoid",

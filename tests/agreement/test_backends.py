@@ -56,10 +56,19 @@ def policies(safe: sw.SafeAction, m: int) -> Iterator[Any]:
             (sw.OPLB, {}),
             (sw.OPLB, {"optimism": "directional"}),
             (sw.DOSLB, {}),
+            (sw.CAPS, {}),
+            (sw.CAPS, {"spread": 2.0, "patience": 1.0}),
+            (sw.CAPS, {"mixtures": True}),
         ]
     )
     yield sw.LinUCB(noise=0.1, safe_action=safe, threshold=threshold)
     yield sw.AlwaysSafe(safe_action=safe, threshold=threshold)
+
+
+def on_points(policy: Any) -> bool:
+    return (
+        not policy.mixes and isinstance(policy, sw.LCLUCB | sw.SafeLTS | sw.CAPS) and not isinstance(policy, sw.DOSLB)
+    )
 
 
 def same(one: sw.Result, other: sw.Result) -> bool:
@@ -72,7 +81,7 @@ def same(one: sw.Result, other: sw.Result) -> bool:
 def test_by_hand_is_compiled_on_linear_worlds(m: int, where: str, baseline: str) -> None:
     world, differing = worlds(m)[where], []
     for policy in policies(baselines(m)[baseline], m):
-        if not world.offers_rays and isinstance(policy, sw.LCLUCB | sw.SafeLTS) and not isinstance(policy, sw.DOSLB):
+        if not world.offers_rays and on_points(policy):
             continue
         runs = [sw.simulate(policy, world, rounds=ROUNDS, runs=[3], seed=11, backend=b) for b in ("cpu", "python")]
         if not same(*runs):
@@ -94,6 +103,8 @@ def test_by_hand_is_compiled_on_arms(outcomes: str, m: int, known: bool) -> None
     for policy in [
         *(sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius=radius) for radius in ranged),
         *(sw.UCB(arms=4, safe_action=safe, threshold=threshold, radius=radius) for radius in ranged),
+        *(sw.ArmsCAPS(arms=4, safe_action=safe, threshold=threshold) for _ in ranged[:1]),
+        sw.ArmsCAPS(arms=4, safe_action=safe, threshold=threshold, noise=noise, radius="hoeffding"),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise, optimism="directional"),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius="paper", horizon=ROUNDS),

@@ -16,6 +16,8 @@ KINDS: list[tuple[Any, dict[str, Any]]] = [
     (sw.LCLUCB, {"cost_bound": None}),
     (sw.ROFUL, {"cost_bound": None}),
     (sw.SafeLTS, {"cost_bound": None}),
+    (sw.CAPS, {"cost_bound": None}),
+    (sw.CAPS, {"mixtures": True}),
     (sw.OPLB, {}),
     (sw.OPLB, {"cost_bound": None}),
 ]
@@ -51,7 +53,7 @@ def test_all_ways_to_play_agree_from_the_first_round(kind: Any, settings: dict[s
             for backend in ("cpu", "python")
         ]
         ways = [(run.reward[0].tolist(), run.cost[0, :, 0].tolist()) for run in runs]
-        if not issubclass(kind, sw.OPLB):
+        if not policy.mixes:
             ways.append(by_agent(policy, world, problem))
         differing += [] if all(way == ways[0] for way in ways) else [problem]
         left += ways[0][0][0] != float(world.means(policy.safe_action.features)[0])

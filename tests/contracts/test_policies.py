@@ -16,7 +16,7 @@ from tests.contracts.policy import (
     SafeContract,
 )
 
-from stagewise import LCLUCB, OPB, OPLB, ROFUL, UCB, AlwaysSafe, AtLeast, LinUCB, SafeAction, SafeLTS
+from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, UCB, AlwaysSafe, ArmsCAPS, AtLeast, LinUCB, SafeAction, SafeLTS
 
 REWARD = [0.6, 0.4, -0.3]
 COSTS = [[0.5, -0.3, 0.4], [-0.2, 0.6, 0.1], [0.3, 0.2, 0.6]]
@@ -86,7 +86,7 @@ def arms_problems() -> Iterator[tuple[str, ArmsWorld, dict[str, Any]]]:
 
 def cases(kind: Callable[..., Any], problems: Any, directional: bool = False, mixes: bool = False, **more: Any) -> Any:
     """Parametrise a contract with a policy in every problem."""
-    random, extra = mixes or kind is SafeLTS, {"optimism": "directional"} if directional else {}
+    random, extra = mixes or kind in (SafeLTS, CAPS), {"optimism": "directional"} if directional else {}
     made = [
         Case(
             name,
@@ -130,6 +130,16 @@ class TestSafeLTSOfTheAuthors(RaysContract):
     pass
 
 
+@cases(CAPS, linear_problems(finite=False), spread=3.0)
+class TestCAPS(RaysContract):
+    pass
+
+
+@cases(CAPS, linear_problems(finite=True), mixes=True, mixtures=True)
+class TestCAPSOnMixtures(MixtureContract):
+    pass
+
+
 @cases(OPLB, linear_problems(finite=True), mixes=True)
 class TestOPLB(MixtureContract):
     pass
@@ -157,6 +167,16 @@ def ranged_problems() -> Iterator[tuple[str, ArmsWorld, dict[str, Any]]]:
 
 @cases(OPB, [*ranged_problems()][:5:4], mixes=True, radius="kl")
 class TestOPBWithKL(MixtureContract):
+    pass
+
+
+@cases(ArmsCAPS, [*ranged_problems()][:5:4], mixes=True)
+class TestArmsCAPS(MixtureContract):
+    pass
+
+
+@cases(ArmsCAPS, [*arms_problems()][:5:4], mixes=True, radius="hoeffding")
+class TestArmsCAPSWithNoise(MixtureContract):
     pass
 
 

@@ -19,6 +19,8 @@ POLICIES: dict[str, Any] = {
     "ROFUL": sw.ROFUL(**LINEAR),
     "DOSLB": sw.DOSLB(**LINEAR),
     "SafeLTS": sw.SafeLTS(**LINEAR),
+    "CAPS": sw.CAPS(**LINEAR),
+    "CAPS, mixtures": sw.CAPS(**LINEAR, mixtures=True),
     "OPLB": sw.OPLB(**LINEAR),
     "KernelOPLB": sw.KernelOPLB(**LINEAR, kernel=sw.RBF(lengthscale=0.5), norm_bound=1.0),
     "OPB": sw.OPB(arms=3, safe_action=SAFE_ARM, threshold=LIMITS),

@@ -65,6 +65,27 @@ CONSTRUCTORS: dict[str, Call] = {
     "AtLeast": Call(sw.AtLeast, {"value": 0.1}),
     "Ball": Call(sw.Ball, {"radius": 1.0, "center": [0.0, 0.0]}),
     "Box": Call(sw.Box, {"low": [0.0, 0.0], "high": [1.0, 1.0]}),
+    "CAPS": Call(
+        sw.CAPS,
+        {
+            **FEATURED,
+            "mixtures": True,
+            "spread": 0.7,
+            "patience": 5.0,
+            "reward_bound": 1.0,
+            "unit_outcomes": False,
+        },
+    ),
+    "ArmsCAPS": Call(
+        sw.ArmsCAPS,
+        {
+            **{name: value for name, value in PULLED.items() if name != "horizon"},
+            "cost_bound": 1.0,
+            "spread": 0.7,
+            "patience": 5.0,
+            "reward_bound": 1.0,
+        },
+    ),
     "DOSLB": Call(sw.DOSLB, FEATURED),
     "Ellipsoid": Call(sw.Ellipsoid, {"shape": EYE, "center": [0.0, 0.0]}),
     "Finite": Call(sw.Finite, {"features": EYE}),

@@ -50,6 +50,13 @@ CASES = {
     "ROFUL": (sw.ROFUL(**SETTINGS), WORLD),
     "LinUCB": (sw.LinUCB(**SETTINGS), WORLD),
     "Safe-LTS": (sw.SafeLTS(**SETTINGS), WORLD),
+    "CAPS": (sw.CAPS(**SETTINGS), WORLD),
+    "CAPS, fresh rays": (sw.CAPS(**SETTINGS), FRESH),
+    "CAPS, unknown baseline": (
+        sw.CAPS(safe_action=sw.SafeAction(features=OFF.features), threshold=0.3, noise=0.3),
+        SMALL,
+    ),
+    "CAPS, mixtures": (sw.CAPS(**SETTINGS, mixtures=True), WORLD),
     "LC-LUCB, fresh rays": (sw.LCLUCB(**SETTINGS), FRESH),
     "OPLB": (sw.OPLB(**SETTINGS), WORLD),
     "OPB": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3), ARMS),

@@ -11,7 +11,7 @@ from scipy.sparse import csc_matrix
 from tests.kernels.textbook import Fit
 from tests.policies.reading import BASELINES, Problem, Reading, longest, random_problem, reading_of
 
-from stagewise import LCLUCB, OPLB, Draw, SafeLTS
+from stagewise import CAPS, LCLUCB, OPLB, Draw, SafeLTS
 from stagewise.kernels.bounds import CENTRE, HALF, STEPS, Room
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.rules.curve import first_crossing, last_crossing, width_along
@@ -187,7 +187,7 @@ class Guarded:
 
 
 @pytest.mark.parametrize("followed", [False, True])
-@pytest.mark.parametrize("kind", [LCLUCB, SafeLTS, OPLB])
+@pytest.mark.parametrize("kind", [LCLUCB, SafeLTS, OPLB, CAPS])
 @pytest.mark.parametrize("dimension", [1, 2, 5])
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_kernels_write_only_into_their_own_arrays(

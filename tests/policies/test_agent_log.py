@@ -9,6 +9,7 @@ import pytest
 from tests.problem.refusal import refused
 
 from stagewise import (
+    CAPS,
     LCLUCB,
     OPB,
     OPLB,
@@ -32,7 +33,8 @@ NAMED = {"spend": 0.5, "clicks": AtLeast(0.05)}
 OFF_ORIGIN = SafeAction(features=[0.3, 0.4], reward=0.1, cost=[0.1, 0.2])
 
 LINEAR = {
-    kind.__name__: kind(safe_action=OFF_ORIGIN, threshold=NAMED, noise=0.1) for kind in (LCLUCB, ROFUL, SafeLTS, OPLB)
+    kind.__name__: kind(safe_action=OFF_ORIGIN, threshold=NAMED, noise=0.1)
+    for kind in (LCLUCB, ROFUL, SafeLTS, OPLB, CAPS)
 }
 HALF_KNOWN = LCLUCB(safe_action=SafeAction(features=[0.3, 0.4], reward=0.1), threshold=NAMED, noise=0.1)
 PULLS = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=[0.1, 0.2]), threshold=NAMED)

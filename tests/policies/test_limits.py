@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stagewise import (
+    CAPS,
     LCLUCB,
     OPB,
     OPLB,
@@ -19,7 +20,7 @@ from stagewise import (
     SafeLTS,
 )
 
-LINEAR = {"LCLUCB": LCLUCB, "ROFUL": ROFUL, "SafeLTS": SafeLTS, "OPLB": OPLB}
+LINEAR = {"LCLUCB": LCLUCB, "ROFUL": ROFUL, "SafeLTS": SafeLTS, "OPLB": OPLB, "CAPS": CAPS}
 PARAMETERS = np.array([[0.6, 0.3], [0.4, -0.5]])
 SAFE = [0.5, -0.4]
 REWARD, VALUE = (PARAMETERS @ SAFE).tolist()

@@ -14,14 +14,14 @@ from tests.policies.arm_instances import unit_width
 from tests.policies.linear_instances import UNKNOWN, Instance, direction, random_instance
 from tests.policies.witness import Belief, Signal, believed, unlucky
 
-from stagewise import LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, Finite, Rays, SafeAction, SafeLTS
+from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, Finite, Rays, SafeAction, SafeLTS
 from stagewise.kernels.compile import Floats
 from stagewise.policies.settings import FALLBACKS
 
 SEED = 20260802
 WARMING = FALLBACKS[2]
 PATIENCE = 2.0  # P = 1 + α_c: how many half-widths of slack must be certain
-LINEAR = [LCLUCB, ROFUL, SafeLTS, OPLB]
+LINEAR = [LCLUCB, ROFUL, SafeLTS, OPLB, CAPS]
 NOISE, RIDGE, DELTA = 0.1, 0.1, 0.05
 ARMS = np.array([[0.2, 0.9, 0.6], [0.1, 0.8, 0.3]])  # mean rewards and costs; the first arm is the safe one
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/unknown_baseline_counterexample.json").read_text())

@@ -13,7 +13,7 @@ from stagewise.kernels.signals.ridge import SQUARES
 ZERO = sw.SafeAction(features=[0.0, 0.0])
 OFF = sw.SafeAction(features=[0.4, 0.3], reward=0.1, cost=0.1)
 ENDS = np.array([[1.0, 0.0], [0.0, 1.0]])
-KINDS = {"LCLUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "SafeLTS": sw.SafeLTS, "OPLB": sw.OPLB}
+KINDS = {"LCLUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "SafeLTS": sw.SafeLTS, "OPLB": sw.OPLB, "CAPS": sw.CAPS}
 linear = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 radii = pytest.mark.parametrize("radius", ["hoeffding", "kl", "bernstein"])
 
@@ -68,7 +68,7 @@ def test_a_safe_arm_as_declared_or_cheaper_is_not(radius: str) -> None:
 @linear
 def test_a_safe_action_that_is_not_as_declared_is_told(kind: Any, cost: float) -> None:
     """Both ways: a value that is too high passes its error on to the directions that are learned."""
-    agent = sw.Agent(kind(safe_action=OFF, threshold=0.2, noise=0.1))
+    agent = sw.Agent(kind(safe_action=OFF, threshold=0.2, noise=0.1, ridge=1.0))
     agent.learn_log(np.tile(OFF.features, (40, 1)), np.full(40, 0.1), np.full(40, cost))
     assert_stays(agent, ENDS, "the safe action's 'cost'", "declared 0.1", "40 outcomes", f"average {cost:g}")
 
@@ -166,7 +166,7 @@ def test_data_contradict_a_ceiling(kind: Any) -> None:
     agent = sw.Agent(policy)
     agent.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
     assert_stays(agent, ENDS, "a mean 'cost' above 4", "cost_bound")
-    if kind is not sw.SafeLTS and kind is not sw.OPLB:
+    if kind not in (sw.SafeLTS, sw.OPLB, sw.CAPS):
         assert_stays(agent, sw.Ball(1.0), "a mean 'cost' above 4")
     ignorant = sw.Agent(
         kind(safe_action=ZERO, threshold=3.0, noise=0.1, parameter_bound=12.0, cost_bound=4.0, watch=False)

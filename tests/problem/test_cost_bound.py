@@ -18,6 +18,7 @@ EVERYBODY: dict[str, Any] = {
     "LCLUCB": lambda **more: sw.LCLUCB(safe_action=ZERO, noise=0.1, **more),
     "ROFUL": lambda **more: sw.ROFUL(safe_action=ZERO, noise=0.1, **more),
     "SafeLTS": lambda **more: sw.SafeLTS(safe_action=ZERO, noise=0.1, **more),
+    "CAPS": lambda **more: sw.CAPS(safe_action=ZERO, noise=0.1, **more),
     "OPLB": lambda **more: sw.OPLB(safe_action=ZERO, noise=0.1, **more),
     "KernelOPLB": lambda **more: sw.KernelOPLB(**RBF, safe_action=POINT, **{"norm_bound": 1.0, **more}),
     "OPB": lambda **more: sw.OPB(arms=3, safe_action=ARM, **more),
@@ -52,7 +53,7 @@ def test_an_endless_limit_is_refused() -> None:
         sw.OPB(arms=2, safe_action=safe, noise=1.0, cost_bound=1e99, threshold=sw.RelativeToSafe(1e308))
 
 
-LENGTHY: dict[str, Any] = {name: EVERYBODY[name] for name in ("LCLUCB", "ROFUL", "SafeLTS", "OPLB")}
+LENGTHY: dict[str, Any] = {name: EVERYBODY[name] for name in ("LCLUCB", "ROFUL", "SafeLTS", "OPLB", "CAPS")}
 
 
 @pytest.mark.parametrize("make", LENGTHY.values(), ids=LENGTHY)

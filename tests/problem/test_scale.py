@@ -23,7 +23,7 @@ def linear_policies(ridge: float) -> list[Any]:
         "cost_bound": None,
     }
     kernel = sw.KernelOPLB(kernel=sw.LinearKernel(), norm_bound=1.0, **settings)
-    kinds = (sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.DOSLB)
+    kinds = (sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.DOSLB, sw.CAPS)
     return [*(kind(**settings) for kind in kinds), kernel, sw.LinUCB(noise=0.1, ridge=ridge)]
 
 

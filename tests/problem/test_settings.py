@@ -8,6 +8,7 @@ import pytest
 from tests.problem.refusal import refused
 
 from stagewise import (
+    CAPS,
     LCLUCB,
     OPB,
     OPLB,
@@ -26,6 +27,7 @@ from stagewise import (
 NAN, INF = math.nan, math.inf
 
 LINEAR = {"LCLUCB": LCLUCB, "ROFUL": ROFUL, "SafeLTS": SafeLTS, "OPLB": OPLB}
+ALL_LINEAR = {**LINEAR, "CAPS": CAPS}
 LINEAR_SETTINGS = {
     "safe_action": SafeAction(features=[0.5, 0.5], reward=0.2, cost=0.1),
     "threshold": 0.5,
@@ -96,7 +98,7 @@ def refusals(table: dict[str, dict[str, Any]]) -> Any:
         "noise": NOT_POSITIVE | NOT_NOTHING,
         "parameter_bound": NOT_POSITIVE | NOT_NOTHING,
         "action_bound": NOT_POSITIVE | NOT_NOTHING,
-        "ridge": NOT_POSITIVE | NOT_NOTHING,
+        "ridge": NOT_POSITIVE,
         "cost_bound": NOT_POSITIVE,
         "delta": NOT_A_PROBABILITY,
         "reward_scale": NOT_A_SCALE,
@@ -208,7 +210,7 @@ def test_one_number_per_signal_is_taken(noise: Any) -> None:
 
 
 @pytest.mark.parametrize("safe_action", [None, "safe", 0, [0.5, 0.5], SafeAction], ids=repr)
-@pytest.mark.parametrize("kind", [LCLUCB, ROFUL, SafeLTS, OPLB, OPB, AlwaysSafe])
+@pytest.mark.parametrize("kind", [LCLUCB, ROFUL, SafeLTS, OPLB, CAPS, OPB, AlwaysSafe])
 def test_a_safe_action_that_is_none_is_refused(kind: Any, safe_action: Any) -> None:
     settings = ARM_SETTINGS if kind is OPB else LINEAR_SETTINGS
     if kind is AlwaysSafe:
@@ -223,7 +225,7 @@ def test_a_safe_action_that_is_none_is_refused_where_it_is_only_watched(make: An
         make({"safe_action": "x", "threshold": 0.5})
 
 
-@pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
+@pytest.mark.parametrize("kind", ALL_LINEAR.values(), ids=ALL_LINEAR)
 def test_linear_policies_need_features(kind: Any) -> None:
     with refused(InvalidProblem, "arm", "features"):
         kind(**LINEAR_SETTINGS | {"safe_action": SafeAction(arm=0, cost=0.1)})
@@ -282,7 +284,7 @@ def test_a_safe_arm_outside_the_range_of_all_outcomes_is_refused(known: dict[str
         OPB(arms=3, safe_action=SafeAction(arm=0, **known), threshold=0.5)
 
 
-@pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
+@pytest.mark.parametrize("kind", ALL_LINEAR.values(), ids=ALL_LINEAR)
 @pytest.mark.parametrize("features", [[0.0], [0.5], [0.3, 0.4]], ids=["origin", "line", "plane"])
 def test_the_papers_radius_needs_two_unknown_directions(kind: Any, features: list[float]) -> None:
     safe = SafeAction(features=features, reward=0.0, cost=0.0)

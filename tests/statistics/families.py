@@ -88,9 +88,10 @@ def linear_policy(kind: Any, world: LinearWorld, known: bool, **settings: Any) -
     return kind(**{**told, "cost_bound": bound, **settings})
 
 
-def arm_policy(world: ArmWorld, known: bool, **settings: Any) -> OPB:
+def arm_policy(world: ArmWorld, known: bool, kind: Any = OPB, **settings: Any) -> OPB:
     safe = known_safe(world.safe, world.truth[:, world.safe], known)
-    return OPB(arms=world.truth.shape[1], safe_action=safe, threshold=world.thresholds, delta=DELTA, **settings)
+    policy: OPB = kind(arms=world.truth.shape[1], safe_action=safe, threshold=world.thresholds, delta=DELTA, **settings)
+    return policy
 
 
 def run_linear(
@@ -112,9 +113,10 @@ def run_arms(world: ArmWorld, run: int, rounds: int, known: bool, **settings: An
 def played(policy: Any, features: Floats, world: Any, truths: Floats, noise: Floats, run: int, rounds: int) -> Result:
     """Play a policy; the truths (1 + m, K + 1) are the means of every candidate and, last, of the safe action."""
     (count, d), m = features.shape, world.thresholds.size
+    state = policy.following(policy.start(), features) if policy.form.sharp else policy.start()
     answer, scratch = np.empty(answer_size(m, d)), np.empty(scratch_size(m, count, d, False))
-    work, means, values = np.empty(work_size(m, 0, d, True)), np.empty(1 + m), np.empty(1 + m)
-    own = (policy.start().memory, answer, scratch, work, means, values)
+    work, means, values = np.empty(work_size(m, count, d, True)), np.empty(1 + m), np.empty(1 + m)
+    own = (state.memory, answer, scratch, work, means, values)
     truth = (world.truth, truths, noise, world.thresholds)
     form = sized(policy.form, *policy.counted)
     return Result(*loop_for(form)(features, ALL, *policy.arrays(d), *own, *truth, SEED, run, rounds))

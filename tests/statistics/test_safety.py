@@ -25,7 +25,7 @@ from tests.statistics.families import (
     tight_world,
 )
 
-from stagewise import LCLUCB, OPLB, ROFUL, SafeLTS
+from stagewise import CAPS, LCLUCB, OPLB, ROFUL, ArmsCAPS, SafeLTS
 
 pytestmark = [pytest.mark.compiled, pytest.mark.slow]
 
@@ -44,6 +44,15 @@ PROMISED = {
     "Safe-LTS": among(linear_world, SafeLTS),
     "OPLB": among(linear_world, OPLB),
     "directional OPLB": among(linear_world, OPLB, optimism="directional"),
+    "CAPS": among(linear_world, CAPS),
+    "CAPS, mixtures": among(linear_world, CAPS, mixtures=True),
+    "CAPS, unknown baseline": among(linear_world, CAPS, known=False),
+    "CAPS, mixtures, unknown baseline": among(linear_world, CAPS, known=False, mixtures=True),
+    "CAPS, tight": among(tight_world, CAPS, cost_bound=None, watch=False),
+    "CAPS, mixtures, tight": among(tight_world, CAPS, mixtures=True, cost_bound=None, watch=False),
+    "CAPS over arms": among_arms(arm_world, kind=ArmsCAPS),
+    "CAPS over arms, unknown baseline": among_arms(arm_world, known=False, kind=ArmsCAPS),
+    "CAPS over arms, tight": among_arms(tight_arms, share_delta=False, kind=ArmsCAPS),
     "OPB": among_arms(arm_world),
     "directional OPB": among_arms(arm_world, optimism="directional"),
     "OPB, kl": among_arms(arm_world, radius="kl"),
@@ -63,10 +72,18 @@ OVERCONFIDENT = {
     "LC-LUCB told a tenth of the noise": among(linear_world, LCLUCB, declared=0.1),
     "ROFUL told a tenth of the noise": among(linear_world, ROFUL, declared=0.1),
     "OPLB told a tenth of the noise": among(linear_world, OPLB, declared=0.1),
+    "CAPS told a tenth of the noise": among(linear_world, CAPS, declared=0.1),
+    "CAPS told six tenths, tight": among(tight_world, CAPS, declared=0.6, cost_bound=None, watch=False),
+    "CAPS, mixtures, told six tenths, tight": among(
+        tight_world, CAPS, declared=0.6, mixtures=True, cost_bound=None, watch=False
+    ),
     "OPB told a tenth of the noise": among_arms(arm_world, noise=0.05, watch=False),
     "LC-LUCB told six tenths, tight": among(tight_world, LCLUCB, declared=0.6, **TIGHT),
     "Safe-LTS told six tenths, tight": among(tight_world, SafeLTS, declared=0.6, **TIGHT),
     "OPLB told six tenths, tight": among(tight_world, OPLB, declared=0.6, **TIGHT),
+    "CAPS over arms told four tenths, tight": among_arms(
+        tight_arms, noise=0.2, radius="hoeffding", share_delta=False, watch=False, kind=ArmsCAPS
+    ),
     "OPB told four tenths, tight": among_arms(tight_arms, noise=0.2, share_delta=False, watch=False),
 }
 

@@ -15,6 +15,7 @@ OUTCOME = 0  # what a world shows; position: the signal, the reward first
 ACTIONS = 1  # fresh action sets; position: the entry
 POLICY = 2  # a policy's own draws, from a mixture or a posterior; position: the coordinate
 INSTANCE = 3  # random instances, all in round 0
+POSTERIOR = 4  # draws from what is believed of the signals from the first on, 5 from the second on, and so on
 
 HALF_SPACING = 2.0**-53
 

@@ -14,11 +14,12 @@ from typing import NamedTuple
 from stagewise.kernels.compile import Floats, Ints, kernel
 
 RIDGE, ARMS, SPACE = 0, 1, 2  # kinds of parts: linear, arm by arm, and in a reproducing-kernel space
-DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS = 1, 2, 4, 8  # switches (see `promise`)
+DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS, CERTIFIED = 1, 2, 4, 8, 16  # switches (see `promise`)
 LIMITS, PARTS, SWITCHES, FEATURES, SAMPLING, HOME = 0, 1, 2, 3, 4, 5  # in the layout, and then the parts:
-FIRST_PART, FIELDS = 6, 9
+FIRST_PART, FIELDS = 6, 10
 FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
 FOLLOWED, ROOM, FIRST_PLACE = 0, 1, 2  # in the memory
+NOISY, RARE = 1, 2  # sets of their own: for noise of a known size, for outcomes in [0, 1]
 NEVER = -1.0  # followed: none, and none will be, since candidates changed once
 WIDE = 8  # parts and rows begin at multiples of so many numbers: full vectors, aligned where the array is, no rests
 
@@ -34,6 +35,7 @@ class Part(NamedTuple):
     anchored: int  # 1: the values at the safe action are known
     reflected: int  # 1: and it is not the zero vector, so that one direction less is learned
     similarity: int  # which reproducing kernel
+    sharp: int  # candidates that come back have sets of their own (see `signals.own`): NOISY, RARE; or 0
     settings: int  # where its settings begin,
     memory: int  # and its memory
     followed: int  # how many candidates it follows, the safe action last; 0: none
@@ -41,6 +43,7 @@ class Part(NamedTuple):
     tally: Floats  # what a regression remembers (see `signals.ridge`): (3 + 2k,),
     own: Floats  # (n + k, n),
     rows: Floats  # (n + k + 1, F); empty for arms
+    sets: Floats  # of candidates that come back, row after row (see `signals.own`)
 
 
 @kernel
@@ -64,7 +67,7 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
     followed, place, signals = with_safe(kind, int(memory[FOLLOWED])), int(memory[FIRST_PLACE + which]), layout[at + 2]
     size = int(memory[ROOM]) if kind == SPACE else layout[at + 3]
     n, k, width = (size, signals, padded(followed)) if kind != ARMS else (0, 0, 0)
-    own = place + (n + k + 1) * width
+    sets, own = place + (n + k + 1) * width, place + kept_rows(n, k, layout[at + 8]) * width
     tally = own + (n + k) * n
     return Part(
         kind,
@@ -76,12 +79,14 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
         layout[at + 6],
         layout[at + 7],
         layout[at + 8],
+        layout[at + 9],
         place,
         followed,
         padded(followed),
         memory[tally : tally + tally_size(k)],
         memory[own:tally].reshape(n + k, n),
-        memory[place:own].reshape(n + k + 1, width),
+        memory[place:sets].reshape(n + k + 1, width),
+        memory[sets:own],
     )
 
 
@@ -89,6 +94,13 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
 def tally_size(count: int) -> int:
     """Return how many sums a regression of k signals keeps (see `signals.ridge`)."""
     return 3 + 2 * count
+
+
+@kernel
+def kept_rows(size: int, count: int, sharp: int) -> int:
+    """Return how many numbers a regression keeps of every followed candidate."""
+    own = (1 + 3 * count if sharp > 0 else 0) + (2 + count if sharp == RARE else 0)
+    return size + count + 1 + own
 
 
 @kernel
@@ -100,7 +112,7 @@ def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
         return padded((1 + 4 * k) * n + 1 + k)
     width = padded(with_safe(kind, candidates))
     if kind == RIDGE:
-        return padded(tally_size(k) + (n + k) * n + (n + k + 1) * width)
+        return padded(tally_size(k) + (n + k) * n + kept_rows(n, k, layout[at + 8]) * width)
     basis = (room + 1) * width + 2 + room * (layout[FEATURES] + 1 + room)
     return padded(tally_size(k) + (room + k) * room + (room + k + 1) * width + basis)
 

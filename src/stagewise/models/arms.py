@@ -43,7 +43,7 @@ class ArmsModel:
         values = np.array([self.reward or 0.0, *(np.zeros(self.signals - 1) if self.costs is None else self.costs)])
         rows = (self.noise, self.lows, values if known else np.zeros(values.size))
         numbers = np.concatenate([[self.confidence, self.blind], *(row[first:last] for row in rows)])
-        return Modelled((ARMS, first, last - first, self.arms, self.kind, int(known), 0, 0), numbers)
+        return Modelled((ARMS, first, last - first, self.arms, self.kind, int(known), 0, 0, 0), numbers)
 
     def longest_halves(self, count: int) -> Floats:
         """Return the largest half-width that an interval can have after 0, 1, …, count − 1 pulls."""

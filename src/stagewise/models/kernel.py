@@ -127,7 +127,7 @@ class KernelModel:
         fixed, bounds = np.array([self.ridge, self.tolerance, self.kernel.lengthscale]), self.learned_bounds()
         for first, last, known in regressions(len(self.names), self.reward is not None, self.costs is not None):
             declared = (self.noise, bounds, self.confidence, values if known else np.zeros(values.size))
-            whole = (SPACE, first, last - first, 0, MIXTURE, int(known), 0, self.kernel.kind)
+            whole = (SPACE, first, last - first, 0, MIXTURE, int(known), 0, self.kernel.kind, 0)
             yield Modelled(whole, np.concatenate([fixed, *(row[first:last] for row in declared)]))
 
     def learned_bounds(self) -> Floats:

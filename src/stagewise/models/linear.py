@@ -27,6 +27,8 @@ class LinearModel:
     ridge: float  # λ
     confidence: Floats  # (1 + m,) log 1/δ_k
     radius: str
+    sharp: int = 0  # whether candidates that come back have sets of their own, and which (`kernels.layout`)
+    own: Floats | None = None  # (3, 1 + m) what they are made of (`signals.own`)
 
     def parts(self) -> Iterator[Modelled]:
         """Yield the regressions."""
@@ -49,7 +51,12 @@ class LinearModel:
         values = np.array([self.reward or 0.0, *(np.zeros(len(self.names) - 1) if self.costs is None else self.costs)])
         declared = (self.noise, self.learned_bounds(size), self.confidence, values if known else np.zeros(values.size))
         numbers = [np.array([self.ridge, self.action_bound, unit]), reflector, *(row[first:last] for row in declared)]
-        return Modelled((RIDGE, first, last - first, n, kind, int(known), int(reflected), 0), np.concatenate(numbers))
+        if self.own is not None:
+            numbers += [row[first:last] for row in self.own]
+        return Modelled(
+            (RIDGE, first, last - first, n, kind, int(known), int(reflected), 0, self.sharp),
+            np.concatenate(numbers),
+        )
 
     def radii(self, size: int, log_det: float, count: float) -> Floats:
         """Return β of every signal after so many observations of n learned coordinates."""

@@ -190,7 +190,7 @@ class CompiledPolicy(Learning):
     def changed(self, layout: Ints, settings: Floats, memory: Floats, chosen: Floats, room: float) -> Floats:
         """Return the same memory following these candidates, with this room."""
         changed = aligned(MEMORY_SIZE(layout, len(chosen), int(room)))
-        work = np.empty(2 * max(chosen.shape[1], int(room), 1))
+        work = np.empty(2 * max(chosen.shape[1], int(room), 1) + len(chosen) + 8)
         keeping_for(*self.form.models).change(chosen, layout, settings, memory, int(room), changed, work)
         return changed
 

@@ -75,7 +75,7 @@ def checked(policy: LinearPolicy, actions: Any) -> Convex:
             f"the safe action lies outside the {type(placed).__name__}, by {excess:.3g} of its size; a convex set must "
             "contain it, since every ray starts there"
         )
-    check_scale(placed.longest, policy.ridge, f"the {type(placed).__name__}", InvalidActions)
+    check_scale(placed.longest, policy.model.ridge, f"the {type(placed).__name__}", InvalidActions)
     if policy.radius == "paper" and placed.longest > policy.action_bound * (1.0 + 1e-9):
         raise InvalidActions(
             f"the {type(placed).__name__} has actions of norm up to {placed.longest:.6g}, above action_bound "

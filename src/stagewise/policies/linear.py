@@ -21,6 +21,7 @@ from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseEr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 
+LEAST_RIDGE = 1e-8  # of what is chosen for the user: beside less, features of size 100 would be refused
 LARGEST_SHARE = 1e6  # an action's largest feature in units of √λ (docs/decisions/0005-square-root.md)
 
 
@@ -34,7 +35,7 @@ class LinearPolicy(CompiledPolicy):
     delta: float = 0.05  # the whole statement holds with probability 1 − δ
     parameter_bound: PerSignal = 1.0  # S ≥ ‖θ*‖, ‖μ*‖
     action_bound: float = 1.0  # L ≥ ‖x‖; only radius="paper" rests on it
-    ridge: float = 1.0  # λ
+    ridge: float | None = 1.0  # λ; None: d R²/S², the largest of the signals'
     radius: str = "mixture"  # or "logdet", "paper"
     cost_bound: CostBound = UNIT  # a-priori bound on mean costs, or one for each; "unit": 1, checked; None: none
     optimism: str = "inflated"  # or "directional"
@@ -59,29 +60,36 @@ class LinearPolicy(CompiledPolicy):
         """How a sampled reward is inflated; 0: none is sampled."""
         return 0
 
+    @property
+    def switches(self) -> int:
+        """The switches of its rule (see `kernels.rules.promise`)."""
+        optimistic = DIRECTIONAL if self.optimism == "directional" else INFLATED if self.inflates else 0
+        return OFFERS_SAFE | optimistic | (RETURNS if self.returns else 0)
+
     def __post_init__(self) -> None:
         keep(self)
         safe = featured(self.safe_action)
         safe = vanishing(safe) if safe.is_origin else safe
-        check_scale(np.abs(safe.features).max(), positive(self.ridge, "ridge"), "the safe action", InvalidProblem)
         thresholds = resolved(self.threshold, self.safe_action)
-        directional = one_of(self.optimism, ("inflated", "directional"), "optimism") == "directional"
+        one_of(self.optimism, ("inflated", "directional"), "optimism")
         model = self.assumed(safe, thresholds)
+        check_scale(np.abs(safe.features).max(), model.ridge, "the safe action", InvalidProblem)
         ceilings = ceilings_of(thresholds, self.cost_bound)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
         span, size = span_of(self.cost_bound, ceilings, model.parameter_bound[1:]), longest(safe.features[np.newaxis])
         if thresholds.safe is None and size > span:
             raise InvalidProblem(beyond("the safe action", size, span))
-        switches = OFFERS_SAFE | (DIRECTIONAL if directional else INFLATED if self.inflates else 0)
-        switches |= RETURNS if self.returns else 0
-        layout, settings = assembled((switches, self.sampling, -1), promise, safe.features, tuple(model.parts()))
-        last = [2.0 * model.action_bound * model.parameter_bound[0]]  # only a sampled reward reads it
+        layout, settings = assembled((self.switches, self.sampling, -1), promise, safe.features, tuple(model.parts()))
         object.__setattr__(self, "dimension", safe.dimension)
         object.__setattr__(self, "span", span)
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "layout", layout)
-        object.__setattr__(self, "settings", np.append(settings, last))
+        object.__setattr__(self, "settings", np.append(settings, self.last_numbers(model)))
+
+    def last_numbers(self, model: LinearModel) -> list[float]:
+        """Return what only a sampled reward reads: 2LS."""
+        return [2.0 * model.action_bound * float(model.parameter_bound[0])]
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals."""
@@ -94,15 +102,17 @@ class LinearPolicy(CompiledPolicy):
                 f"the safe action has norm {size:.6g}, above action_bound {self.action_bound:g}; "
                 "the radius 'paper' holds only up to it"
             )
+        noise, bound = one_per(self.noise, names, "noise"), one_per(self.parameter_bound, names, "parameter_bound")
+        natural = max(safe.features.size * float(np.max((noise / bound) ** 2)), LEAST_RIDGE)
         return LinearModel(
             safe=safe.features,
             names=names,
             reward=safe.reward,
             costs=None if thresholds.safe is None else thresholds.signs * thresholds.safe,
-            noise=one_per(self.noise, names, "noise"),
-            parameter_bound=one_per(self.parameter_bound, names, "parameter_bound"),
+            noise=noise,
+            parameter_bound=bound,
             action_bound=positive(self.action_bound, "action_bound"),
-            ridge=positive(self.ridge, "ridge"),
+            ridge=natural if self.ridge is None else positive(self.ridge, "ridge"),
             confidence=np.full(len(names), math.log(1.0 / share)),
             radius=radius,
         )
@@ -113,7 +123,9 @@ class LinearPolicy(CompiledPolicy):
 
     def fitting(self, listed: Listed) -> Listed:
         """Return the action set if this policy can choose from it."""
-        check_features(listed, self.dimension, self.ridge, self.action_bound if self.radius == "paper" else math.inf)
+        check_features(
+            listed, self.dimension, self.model.ridge, self.action_bound if self.radius == "paper" else math.inf
+        )
         check_span(listed, self.span)
         return listed
 

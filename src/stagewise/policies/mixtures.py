@@ -19,6 +19,7 @@ from stagewise.records.explanation import Row, Table
 
 SAFEST = "drawn from the mixture with the largest hoped reward whose pessimistic costs stay within the thresholds"
 DARING = "drawn from the mixture with the largest hoped reward whose optimistic costs do, which may break a limit"
+PROPOSED = "drawn from the mixture that a draw proposed, its regret being certified, or else from the most hopeful one"
 
 WRITTEN_IN, COSTS_IN = named(written_in), named(costs_in)
 

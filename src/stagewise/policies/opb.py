@@ -75,7 +75,6 @@ class OPB(ArmsPolicy):
         if self.bounded:
             check_safe_range(safe, thresholds)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
-        switches = OFFERS_SAFE | RETURNS | (DIRECTIONAL if self.optimism == "directional" else INFLATED)
         names = ("reward", *thresholds.names)
         model = arms_model(
             self.arms,
@@ -90,11 +89,20 @@ class OPB(ArmsPolicy):
             safe.reward,
             None if thresholds.safe is None else thresholds.signs * thresholds.safe,
         )
-        layout, settings = assembled((switches, 0, int(safe.arm or 0)), promise, np.empty(0), tuple(model.parts()))
+        layout, settings = assembled((self.switches, 0, int(safe.arm or 0)), promise, np.empty(0), tuple(model.parts()))
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "layout", layout)
-        object.__setattr__(self, "settings", settings)
+        object.__setattr__(self, "settings", np.append(settings, self.last_numbers()))
+
+    @property
+    def switches(self) -> int:
+        """The switches of its rule (see `kernels.rules.promise`)."""
+        return OFFERS_SAFE | RETURNS | (DIRECTIONAL if self.optimism == "directional" else INFLATED)
+
+    def last_numbers(self) -> list[float]:
+        """Return what its rule reads at the end of the settings."""
+        return []
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an arm from the best safe mixture."""

@@ -8,7 +8,7 @@ import numpy as np
 from stagewise.kernels.answer import HOPE, NEWS, STEP, action_in, costs_in
 from stagewise.kernels.bounds import HOPED, STEPS
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import DIRECTIONAL, OFFERS_SAFE, RETURNS, SWITCHES
+from stagewise.kernels.layout import CERTIFIED, DIRECTIONAL, OFFERS_SAFE, RETURNS, SWITCHES
 from stagewise.kernels.rules.promise import safe_cost
 from stagewise.kernels.rules.ray import pessimistic
 from stagewise.policies.compiled import Seen
@@ -77,5 +77,7 @@ def table(seen: Seen, thresholds: Thresholds, word: str) -> Table:
         why = f"the {word} with the largest hoped reward"
     elif switches & DIRECTIONAL:
         why = f"the {word} with the largest hoped reward at its longest plausible step, cut back to its safe step"
+    elif switches & CERTIFIED:
+        why = f"the {word} that a draw proposed, its regret being certified, or else the most hopeful; at its safe step"
     hidden = hidden_count(len(seen.features), seen.eligible, len(chosen))
     return Table(thresholds.names, tuple(signs), tuple(thresholds.values), "step", tuple(rows), hidden, why)

@@ -63,7 +63,8 @@ def size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str,
     if isinstance(world, LinearWorld) and hasattr(policy, "parameter_bound"):
         told, real = one_per(policy.parameter_bound, names, "parameter_bound"), world.parameters[: len(names)]
         rows.append(at_most("the unknown parameter vectors are at most this long", told, np.linalg.norm(real, axis=1)))
-    rows.append(at_most("mean rewards are at most 1", 1.0, largest[0]))
+    most = float(getattr(policy, "reward_bound", 1.0))
+    rows.append(at_most(f"mean rewards are at most {most:g}", most, largest[0]))
     bounds = bounds_of(getattr(policy, "cost_bound", None), names[1:])
     if largest.size > 1 and np.isfinite(bounds).any():
         bounded = np.isfinite(bounds)

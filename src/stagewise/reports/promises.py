@@ -15,6 +15,8 @@ def learned_by(policy: Any) -> str:
 
 def shares_of(policy: Any, signals: int) -> tuple[float | None, ...]:
     """Return how much of δ the intervals of each signal take; None: it has none."""
+    if hasattr(policy, "interval_shares"):
+        return tuple(policy.interval_shares)
     learned = learned_by(policy)
     if learned in (NOTHING, UNTOLD):
         return (None,) * signals

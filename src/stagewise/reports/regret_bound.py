@@ -76,7 +76,7 @@ def linear_bound(policy: LinearPolicy, world: LinearWorld, lift: float, rounds: 
 
     Σ_t ‖x_t‖ ≤ √(2T max{1, L²/λ} d log(1 + TL²/dλ)),    β_T with log det = d log(1 + TL²/dλ)
     """
-    d, reach, ridge = policy.dimension, longest(world), float(policy.ridge)
+    d, reach, ridge = policy.dimension, longest(world), float(policy.model.ridge)
     values = np.empty(rounds.size)
     for place, count in enumerate(rounds.tolist()):
         log_det = d * math.log1p(count * reach**2 / (d * ridge))

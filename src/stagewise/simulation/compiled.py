@@ -9,7 +9,7 @@ from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import LIMITS, PARTS, ROOM
 from stagewise.kernels.loop.play import Scene, World, judging_size, play_for
-from stagewise.kernels.loop.round import RAYS, STAY, Form, scratch_size
+from stagewise.kernels.loop.round import RAYS, REWARD, STAY, Form, scratch_size
 from stagewise.kernels.trace import Trace
 from stagewise.policies.compiled import aligned, sized
 from stagewise.problem.errors import InvalidProblem
@@ -105,7 +105,7 @@ def prepare(audit: Ints, form: Form, limits: int) -> None:
     """Mark what a policy says nothing of: no interval, or no promise to hope for enough in every round."""
     learns = form.rule != STAY
     audit[MISSED + (1 + limits if learns else 0) :] = UNKNOWN
-    if not learns or form.sampled:
+    if not learns or form.sampled == REWARD:
         audit[HOPELESS] = UNKNOWN
 
 

@@ -7,6 +7,8 @@ import numpy as np
 
 from stagewise.models.kernel import LinearKernel
 from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.arms_caps import ArmsCAPS
+from stagewise.policies.caps import CAPS
 from stagewise.policies.doslb import DOSLB
 from stagewise.policies.kernel_oplb import KernelOPLB
 from stagewise.policies.lclucb import LCLUCB, ROFUL
@@ -78,6 +80,8 @@ CASES = (
     Case("LC-LUCB", LCLUCB(**LIMIT, noise=1.0), RAYS),
     Case("ROFUL", ROFUL(**LIMIT, noise=1.0), RAYS),
     Case("Safe-LTS", SafeLTS(**LIMIT, noise=1.0), RAYS),
+    Case("CAPS", CAPS(**LIMIT, noise=1.0), RAYS),
+    Case("CAPS, mixtures", CAPS(**LIMIT, noise=1.0, mixtures=True), RAYS),
     Case("OPLB", OPLB(**LIMIT, noise=1.0), RAYS),
     Case("OPLB, directional", OPLB(**LIMIT, noise=1.0, optimism="directional"), RAYS),
     Case("OPLB, cone programs", OPLB(**LIMIT, noise=1.0, method="socp"), RAYS, most=BY_HAND),
@@ -86,6 +90,7 @@ CASES = (
     Case("OPB, hoeffding", OPB(**ARM), ARMS),
     Case("OPB, kl", OPB(**ARM, radius="kl"), ARMS),
     Case("OPB, bernstein", OPB(**ARM, radius="bernstein"), ARMS),
+    Case("CAPS, arms", ArmsCAPS(**ARM), ARMS),
     Case("OPNLB", OPNLB(**ARM_LIMIT, reward_class=REWARDS, cost_class=COSTS), ARMS, most=BY_HAND),
     Case("OPNLB, rows", OPNLB(**ARM_LIMIT, reward_class=REWARDS, cost_class=COSTS, method="rows"), ARMS, most=BY_HAND),
     Case("OPB, paper", OPB(**ARM, radius="paper", horizon=ROUNDS), ARMS),
@@ -94,5 +99,6 @@ CASES = (
     Case("UCB", UCB(**ARM), ARMS, REFUTED),
     Case("DOSLB", DOSLB(**LIMIT, noise=1.0), RAYS, REFUTED),
     Case("LC-LUCB, radius ten times too small", LCLUCB(**SMALL), RAYS, REFUTED),
+    Case("CAPS, radius ten times too small", CAPS(**SMALL), RAYS, REFUTED),
     Case("LC-LUCB, world ten times as noisy", LCLUCB(**LIMIT, noise=1.0, watch=False), NOISY, REFUTED),
 )

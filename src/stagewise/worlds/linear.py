@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.world import GAUSSIAN, RADEMACHER, UNIFORM, fill_means
+from stagewise.kernels.world import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fill_means
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import Floats, array, frozen, one_of, one_per
 from stagewise.problem.errors import InvalidActions, InvalidProblem
@@ -12,13 +12,14 @@ from stagewise.records.draw import Draw
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.showing import Showing, offered, signals
 
-NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER}
+NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER, "bernoulli": BERNOULLI}
 
 
 class LinearWorld(Showing):
     """Reward <x, θ*> and costs <x, μ*_j>, seen with noise of standard deviation `noise`, which is `noise`-sub-Gaussian.
 
-    `noise_kind` is "gaussian", "uniform" (on ±√3 noise) or "rademacher" (±noise).
+    `noise_kind` is "gaussian", "uniform" (on ±√3 noise), "rademacher" (±noise), or "bernoulli": 1 with probability
+    <x, θ*> or <x, μ*_j>, else 0, for which `noise` is not read.
 
     >>> from stagewise.problem.actions import Rays
     >>> world = LinearWorld(theta=[1.0, 0.0], mu=[0.0, 1.0], actions=Rays([[1.0, 0.5]]), noise=0.1)

@@ -14,6 +14,7 @@ from stagewise.kernels.layout import (
     RIDGE,
     ROOM,
     SPACE,
+    kept_rows,
     known_actions,
     part_of,
     part_size,
@@ -21,6 +22,7 @@ from stagewise.kernels.layout import (
     tally_size,
 )
 from stagewise.kernels.signals.arms import start_arms
+from stagewise.kernels.signals.own import begin_own
 from stagewise.kernels.signals.ridge import follow_ridge, start_ridge
 from stagewise.kernels.signals.space import used_in
 from stagewise.kernels.signals.space_follow import copy_followed, copy_space, follow_space
@@ -37,7 +39,7 @@ class Keeping(NamedTuple):
 @cache
 def keeping_for(*models: int) -> Keeping:
     """Return what makes the memories of policies with these kinds of models (see `round.Form`)."""
-    ridge, arms, space = models
+    ridge, arms, space, sharp = models
 
     @kernel
     def start(layout: Ints, settings: Floats, room: int, memory: Floats, work: Floats) -> None:
@@ -67,10 +69,13 @@ def keeping_for(*models: int) -> Keeping:
             old, new = part_of(layout, memory, which), part_of(layout, changed, which)
             if ridge and new.kind == RIDGE:
                 n, k = old.size, old.signals
-                first, place = old.memory + (n + k + 1) * old.width, new.memory + (n + k + 1) * new.width
+                kept = kept_rows(n, k, old.sharp)
+                first, place = old.memory + kept * old.width, new.memory + kept * new.width
                 copy(memory, first, changed, place, (n + k) * n + tally_size(k))
                 if count > 0:
                     follow_ridge(new, features, known.safe, settings, changed, work)
+                    if sharp:
+                        begin_own(new, features, settings, work)
             if arms and new.kind == ARMS:
                 copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[ROOM])))
             if space and new.kind == SPACE:

@@ -95,8 +95,8 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
             if not stays:
                 doubt = see(features, not fresh, parts, layout, settings, memory, bounds, work)
                 code = choose(
-                    features, not fresh, eligible, doubt, layout, settings, memory, bounds, rule, few, work, answer,
-                    seed, run, t,
+                    features, not fresh, eligible, doubt, parts, layout, settings, memory, bounds, rule, few, work,
+                    answer, seed, run, t,
                 )  # fmt: skip
             index = code if code >= 0 else home
             if points:

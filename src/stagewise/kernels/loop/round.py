@@ -27,11 +27,14 @@ from stagewise.kernels.layout import (
     part_of,
     safe_action,
 )
+from stagewise.kernels.rules.certified import choose_certified_mixture, choose_certified_ray, exchange_crosses
 from stagewise.kernels.rules.mixture import choose_mixture
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
+from stagewise.kernels.signals.own import clip_own, learn_own, narrow, recall_own
+from stagewise.kernels.signals.posterior import draw_arms, draw_ridge
 from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
 from stagewise.kernels.signals.sampling import sample
 from stagewise.kernels.signals.space import learn_space, neglected_in
@@ -39,6 +42,7 @@ from stagewise.kernels.signals.space_look import look_space, recall_space
 from stagewise.kernels.signals.watch import mistold_regression, note_safe, overrun, same
 
 STAY, RAYS, MIXTURE = 0, 1, 2
+REWARD, EVERY = 1, 2  # what is sampled
 
 
 class Form(NamedTuple):
@@ -47,8 +51,9 @@ class Form(NamedTuple):
     ridge: int = 0  # 1: some signals are linear,
     arms: int = 0  # arm by arm,
     space: int = 0  # or in a reproducing-kernel space
+    sharp: int = 0  # 1: candidates that come back have sets of their own
     rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
-    sampled: int = 0  # 1: the reward is sampled
+    sampled: int = 0  # REWARD: the reward is sampled; EVERY: every signal, under a certificate
     several: int = 0  # 1: a mixture has more than one limit
     parts: int = 1  # how many models there are
 
@@ -72,7 +77,7 @@ class Round(NamedTuple):
 def work_size(limits: int, count: int, size: int, known: bool) -> int:
     """Return the length of the models' scratch array: n coordinates, K candidates; `known`: that are all followed."""
     followed = padded(max(count, 0) + 1)
-    least = max(2 * followed, followed + 3 * size + 1 + limits)
+    least = max(2 * followed, followed + 3 * size + 1 + limits, (3 + limits) * size)
     return least if known else max(least, look_size(size, count))
 
 
@@ -125,8 +130,10 @@ def parts_for(count: int) -> Callable[..., tuple[Part, ...]]:
 @cache
 def round_for(form: Form) -> Round:
     """Return a round of this form, compiled when it is first played."""
-    ridge, arms, space, sampled, several = form.ridge, form.arms, form.space, form.sampled, form.several
-    parts_of = parts_for(form.parts)
+    ridge, arms, space, sharp, sampled, several = (
+        form.ridge, form.arms, form.space, form.sharp, form.sampled, form.several,
+    )  # fmt: skip
+    parts_of, certified = parts_for(form.parts), int(form.sampled == EVERY)
     mixes, rays = int(form.rule == MIXTURE), int(form.rule == RAYS)
 
     @kernel
@@ -139,10 +146,16 @@ def round_for(form: Form) -> Round:
         for part in parts:
             found = 0
             if ridge and part.kind == RIDGE:
+                straight = sharp and (mixes or part.anchored == 1)  # along a ray whose start is learned, bounds bend
                 if known:
-                    recall_ridge(part, settings, memory, bounds, work)
+                    if straight:
+                        recall_own(part, bounds)
+                    else:
+                        recall_ridge(part, settings, memory, bounds, work)
                 else:
                     look_ridge(part, features, safe, settings, memory, bounds, work)
+                    if straight:
+                        clip_own(part, features, settings, bounds, work)
                 found = mistold_regression(part, settings, memory, 0.0)
             if arms and part.kind == ARMS:
                 look_arms(layout, part, settings, memory, bounds)
@@ -160,31 +173,43 @@ def round_for(form: Form) -> Round:
 
     @kernel
     def choose(
-        features: Floats, known: bool, eligible: Flags, doubt: int, layout: Ints, settings: Floats, memory: Floats,
-        bounds: Floats, rule: Floats, few: Floats, work: Floats, answer: Floats, seed: int, run: int, round_: int,
+        features: Floats, known: bool, eligible: Flags, doubt: int, parts: tuple[Part, ...], layout: Ints,
+        settings: Floats, memory: Floats, bounds: Floats, rule: Floats, few: Floats, work: Floats, answer: Floats,
+        seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
         """Choose by the bounds; return the candidate, or minus the reason for the safe action; write the answer."""
         safe, written, code = safe_action(layout, settings).features, written_in(layout, answer), -1
         action = written.action
-        if sampled:
-            part = part_of(layout, memory, 0)
-            sample(layout, part, features, safe, known, settings, memory, bounds, seed, run, round_, work)
+        if certified:
+            spread = settings[settings.size - 3]
+            if rays:
+                exchange_crosses(bounds, rule)
+            for part in parts:
+                if ridge and part.kind == RIDGE:
+                    draw_ridge(part, features, safe, known, spread, settings, bounds, seed, run, round_, work)
+                if arms and part.kind == ARMS:
+                    draw_arms(layout, part, spread, settings, memory, bounds, seed, run, round_)
+        elif sampled:
+            sample(layout, parts[0], features, safe, known, settings, memory, bounds, seed, run, round_, work)
         if mixes:
             lottery = uniform(seed, run, round_, POLICY, 0)
             shares, places, factors = written.shares, written.places, few[: layout[LIMITS]]
-            if several:
-                basis = few[layout[LIMITS] :]
-                code = choose_mixture(
+            basis = few[layout[LIMITS] :] if several else None
+            if certified:
+                code = choose_certified_mixture(
                     layout, settings, bounds, eligible, doubt, rule, factors, basis, shares, places, lottery, answer
                 )
             else:
                 code = choose_mixture(
-                    layout, settings, bounds, eligible, doubt, rule, factors, None, shares, places, lottery, answer
+                    layout, settings, bounds, eligible, doubt, rule, factors, basis, shares, places, lottery, answer
                 )
             for i in range(action.size):
                 action[i] = features[code, i] if code >= 0 else safe[i]
         if rays:
-            code = choose_ray(layout, settings, bounds, eligible, doubt, rule, few, answer)
+            if certified:
+                code = choose_certified_ray(layout, settings, bounds, eligible, doubt, rule, few, answer)
+            else:
+                code = choose_ray(layout, settings, bounds, eligible, doubt, rule, few, answer)
             settle_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
         return code
 
@@ -197,10 +222,11 @@ def round_for(form: Form) -> Round:
         room = room_in(layout, features.shape[0], scratch)
         known = recognised(features, known_actions(layout, settings, memory).followed)
         answer[NEWS] = 0.0 if known or memory[FOLLOWED] == NEVER else 1.0
-        doubt = see(features, known, parts_of(layout, memory), layout, settings, memory, room.bounds, room.work)
+        parts = parts_of(layout, memory)
+        doubt = see(features, known, parts, layout, settings, memory, room.bounds, room.work)
         return choose(
-            features, known, eligible, doubt, layout, settings, memory, room.bounds, room.rule, room.few, room.work,
-            answer, seed, run, round_,
+            features, known, eligible, doubt, parts, layout, settings, memory, room.bounds, room.rule, room.few,
+            room.work, answer, seed, run, round_,
         )  # fmt: skip
 
     @kernel
@@ -214,6 +240,9 @@ def round_for(form: Form) -> Round:
             seen = values[part.first : part.first + part.signals]
             if ridge and part.kind == RIDGE:
                 learn_ridge(part, action, place, step, lean, seen, settings, memory, work)
+                if sharp:
+                    learn_own(part, place, step, seen, settings)
+                    narrow(part, settings, work)
             if arms and part.kind == ARMS:
                 learn_arms(part, index if index >= 0 else layout[HOME], seen, settings, memory)
             if space and part.kind == SPACE:

@@ -179,13 +179,19 @@ def mixed(layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, sh
         within = mean_of(rule[COSTS + j], shares, places) <= threshold_of(layout, settings, j)
         if has(layout, RETURNS) and not within:
             return -NOTHING_SAFE
+    if listed_share(shares, places) != 0.0:
+        return 0
+    return -TOO_LITTLE if outdone(rule[HOPED]) else -PREFERRED
+
+
+@kernel
+def listed_share(shares: Floats, places: Ints) -> float:
+    """Return the share of everything but the safe action."""
     listed = 0.0
     for place in range(shares.size):
         if places[place] >= 0:
             listed += shares[place]
-    if listed != 0.0:
-        return 0
-    return -TOO_LITTLE if outdone(rule[HOPED]) else -PREFERRED
+    return listed
 
 
 @kernel

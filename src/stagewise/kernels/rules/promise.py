@@ -5,6 +5,7 @@ Costs are signed so that less is better. The switches of a layout:
     DIRECTIONAL   choose with both bounds optimistic, then come back to what is safe
     INFLATED      let the costs' uncertainty raise the hoped reward
     OFFERS_SAFE   there is a safe action; without it, an unconstrained learner
+    CERTIFIED     play what a draw proposes if its regret is certified (see `certified`)
     RETURNS       where directional: come back to what is safe; without it, limits are broken (DOSLB)
 """
 

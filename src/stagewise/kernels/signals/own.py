@@ -1,0 +1,206 @@
+"""Sets of their own for candidates that come back, beside the ellipsoid (docs/theory/caps.md).
+
+On a ray from an action whose value y₀ is known, y − y₀ = s a + noise: the plays of one ray are a regression on the step
+s with a single slope a. Where y₀ is unknown, the plays of one action are a mean. Either way
+
+    |a − Σ s (y − y₀)/n| ≤ h(n),    n = Σ s²
+
+at all times, each end with a δ of its own. The ends that are kept are the tightest so far, of this set, of the
+ellipsoid and of ‖θ‖ ≤ S: all hold at once, at all times.
+
+    rows (1 + 3k, F): Σ s² | Σ s (y − y₀) | lowest means | highest means, k rows each
+    and, where outcomes lie in [0, 1], (2 + k, F): Σ s | Σ (1 − s) | Σ (y − low), from which `rare` makes the ends
+    settings, behind the regression's own, (k,) each: how far lower ends reach | upper ends | the lowest outcome.
+    For noise that is A of one candidate (`edge`), for outcomes in [0, 1] log 1/δ.
+"""
+
+import math
+from typing import NamedTuple
+
+from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.layout import RARE, Part
+from stagewise.kernels.signals.radius import radius
+from stagewise.kernels.signals.rare import rare_ends
+from stagewise.kernels.signals.ridge import AT_SAFE, LOG_DET, TAKEN, place, told
+
+SCALE = 100.0  # ℓ/R²: the set is narrowest where n is about as large as ℓ
+
+
+class Own(NamedTuple):
+    """What is kept of every candidate, row after row."""
+
+    weights: Floats  # (F,) n = Σ s²
+    sums: Floats  # (k, F) Σ s (y − y₀)
+    lows: Floats  # (k, F)
+    highs: Floats  # (k, F)
+    rare: Floats  # (2 + k, F) where outcomes lie in [0, 1]
+
+
+@kernel
+def own_of(part: Part) -> Own:
+    """Name what is kept."""
+    sets, sums, block = part.sets, part.width, part.signals * part.width
+    lows, highs, end = sums + block, sums + 2 * block, sums + 3 * block
+    return Own(sets[:sums], sets[sums:lows], sets[lows:highs], sets[highs:end], sets[end:])
+
+
+class Edges(NamedTuple):
+    """How far each end reaches, (k,), and where outcomes begin."""
+
+    low: Floats
+    high: Floats
+    least: Floats
+
+
+@kernel
+def edges_of(part: Part, settings: Floats) -> Edges:
+    """Name them."""
+    at, k = part.settings + 3 + part.reflected * (part.size + 1) + 4 * part.signals, part.signals
+    return Edges(settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k])
+
+
+@kernel
+def edge(delta: float) -> float:
+    """Return A = z₀² − 2 log Φ(z₀), z₀² = 2 log(1/2δ): how far z² may go with no play behind it. Requires δ ≤ ½."""
+    square = -2.0 * math.log(2.0 * delta)
+    return square - 2.0 * math.log(0.5 * math.erfc(-math.sqrt(0.5 * square)))
+
+
+@kernel
+def own_half(noise: float, weight: float, edge_: float) -> float:
+    """Return h with P(∃n: a > Σ s (y − y₀)/n + h) ≤ δ, and as much for the other end.
+
+        h = R √((n + ℓ) (log(1 + n/ℓ) + A))/n
+
+    exp(−b Σ s ξ − b² R² n/2), averaged over a half-normal b of variance 1/(R² ℓ), is 2 (1 + n/ℓ)^(−½) exp(z²/2) Φ(z)
+    with z = −Σ s ξ/(R √(n + ℓ)): a supermartingale, so it stays under 1/δ (Ville); beyond h it would be above.
+    """
+    scale = SCALE * noise * noise
+    return noise * math.sqrt((weight + scale) * (math.log1p(weight / scale) + edge_)) / weight
+
+
+class Placed(NamedTuple):
+    """What is certain of an action beforehand: its mean is the known part, give or take S times the length."""
+
+    share: float
+    length: float
+
+
+@kernel
+def placed(part: Part, settings: Floats, action: Floats, coordinates: Floats) -> Placed:
+    """Return the share <x, x₀>/‖x₀‖² and ‖z‖."""
+    share, square = place(part, settings, action, coordinates), 0.0
+    for i in range(part.size):
+        square += coordinates[i] * coordinates[i]
+    return Placed(share, math.sqrt(square))
+
+
+@kernel
+def begin_own(part: Part, features: Floats, settings: Floats, work: Floats) -> None:
+    """Write what is certain beforehand, and that nothing was played yet; `work` is (n + F,)."""
+    k, width, declared, own = part.signals, part.width, told(part, settings), own_of(part)
+    lows, highs = own.lows, own.highs
+    own.weights[:] = 0.0
+    own.sums[:] = 0.0
+    own.rare[:] = 0.0
+    lows[:] = -math.inf
+    highs[:] = math.inf
+    for candidate in range(features.shape[0]):
+        where = placed(part, settings, features[candidate], work[: part.size])
+        for signal in range(k):
+            known, reach = where.share * declared.known[signal], declared.bound[signal] * where.length
+            lows[signal * width + candidate], highs[signal * width + candidate] = known - reach, known + reach
+    narrow(part, settings, work)
+
+
+@kernel
+def clip_own(part: Part, features: Floats, settings: Floats, bounds: Floats, work: Floats) -> None:
+    """Cut the bounds of candidates that do not come back to what is certain beforehand; `work` is (n,)."""
+    declared = told(part, settings)
+    for candidate in range(features.shape[0]):
+        where = placed(part, settings, features[candidate], work[: part.size])
+        for signal in range(part.signals):
+            centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
+            known, reach = where.share * declared.known[signal], declared.bound[signal] * where.length
+            low, high = (
+                max(known - reach, centre[candidate] - half[candidate]),
+                min(known + reach, centre[candidate] + half[candidate]),
+            )
+            centre[candidate], half[candidate] = 0.5 * (low + high), 0.5 * abs(high - low)
+
+
+@kernel
+def learn_own(part: Part, index: int, step: float, values: Floats, settings: Floats) -> None:
+    """Take in what was seen (k,) at a step on a followed candidate's ray, or at the safe action where it is learned."""
+    if part.followed == 0 or index < AT_SAFE:
+        return
+    candidate = index
+    if part.anchored == 1:
+        if index == AT_SAFE:
+            return
+    else:
+        candidate = index if index >= 0 else part.followed - 1
+        if index >= 0 and step != 1.0:
+            return
+        step = 1.0
+    if not step > 0.0:
+        return
+    declared, own, edges, width = told(part, settings), own_of(part), edges_of(part, settings), part.width
+    lows, highs, rare, among = own.lows, own.highs, own.rare, math.log(float(part.followed - part.anchored))
+    own.weights[candidate] += step * step
+    if part.sharp == RARE:
+        rare[candidate] += step
+        rare[width + candidate] += 1.0 - step
+    for signal in range(part.signals):
+        at, known = signal * width + candidate, declared.known[signal]
+        if part.sharp == RARE:
+            least = edges.least[signal]
+            rare[2 * width + at] += values[signal] - least
+            ends = rare_ends(rare[2 * width + at], edges.low[signal] + among, edges.high[signal] + among)
+            start = (known - least) * rare[width + candidate]
+            low, high = least + (ends.low - start) / rare[candidate], least + (ends.high - start) / rare[candidate]
+        else:
+            own.sums[at] += step * (values[signal] - known)
+            noise, weight = declared.noise[signal], own.weights[candidate]
+            mean = known + own.sums[at] / weight
+            low = mean - own_half(noise, weight, edges.low[signal] + 2.0 * among)
+            high = mean + own_half(noise, weight, edges.high[signal] + 2.0 * among)
+        lows[at], highs[at] = max(lows[at], low), min(highs[at], high)
+
+
+@kernel
+def narrow(part: Part, settings: Floats, work: Floats) -> None:
+    """Keep the tighter ends of what is kept and of the ellipsoid, for every followed candidate; `work` is (F,)."""
+    if part.followed == 0:
+        return
+    n, k, width, declared = part.size, part.signals, part.width, told(part, settings)
+    own, at, rows, tally, widths = own_of(part), part.settings, part.rows, part.tally, work[: part.width]
+    forms = rows[n + k]
+    for candidate in range(width):
+        widths[candidate] = math.sqrt(forms[candidate])
+    reach = tally[TAKEN] * settings[at + 1] * settings[at + 1]
+    for signal in range(k):
+        noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
+        beta = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], n, reach)
+        estimates = rows[n + signal]
+        lows, highs = own.lows[signal * width : (signal + 1) * width], own.highs[signal * width : (signal + 1) * width]
+        for candidate in range(width):
+            half = beta * widths[candidate]
+            lows[candidate] = max(lows[candidate], estimates[candidate] - half)
+            highs[candidate] = min(highs[candidate], estimates[candidate] + half)
+
+
+@kernel
+def recall_own(part: Part, bounds: Floats) -> None:
+    """Write the bounds of the followed candidates, and of the safe action.
+
+    Ends that have passed each other contradict a declared fact; the larger then stands above the smaller one.
+    """
+    own, width = own_of(part), part.width
+    for signal in range(part.signals):
+        centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
+        lows, highs = own.lows[signal * width : (signal + 1) * width], own.highs[signal * width : (signal + 1) * width]
+        for candidate in range(part.followed):
+            centre[candidate] = 0.5 * (lows[candidate] + highs[candidate])
+            half[candidate] = 0.5 * abs(highs[candidate] - lows[candidate])

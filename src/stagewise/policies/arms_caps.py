@@ -1,0 +1,46 @@
+"""CAPS over arms: certified posterior sampling, one safe mixture a round."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from stagewise.kernels.layout import CERTIFIED, OFFERS_SAFE, RETURNS
+from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
+from stagewise.policies.caps import certificate_numbers
+from stagewise.policies.opb import OPB
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArmsCAPS(OPB):
+    """Certified posterior sampling over arms: with probability 1 − δ every round's mixture has its costs in check.
+
+    A draw of every arm's means proposes a safe mixture, which is played if the data certify that its regret is at most
+    C times what is unknown of it; else the optimistic mixture, mixed back to what is safe, is (docs/theory/caps.md).
+    Outcomes are taken to lie in [0, 1], and their intervals are by likelihood ratio ("kl"), sharp where costs are rare;
+    with `noise` given, radius="hoeffding" takes any that are R-sub-Gaussian.
+
+    >>> from stagewise.problem.actions import Arms
+    >>> from stagewise.problem.safe_action import SafeAction
+    >>> policy = ArmsCAPS(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+    >>> policy.decide(policy.start(), Arms(3)).dearest.round(6)
+    array([0.2])
+    """
+
+    radius: str = "kl"  # or "hoeffding", "bernstein"
+    spread: float = 0.7  # ν: how wide the draws are, in posterior standard deviations; 0: greedy
+    patience: float = 5.0  # C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it
+    reward_bound: float = 1.0  # the largest mean reward there is
+    optimism: str = field(init=False, default="inflated")
+    reward_scale: float | None = field(init=False, default=None)
+    cost_scale: float = field(init=False, default=1.0)
+
+    form: ClassVar[Form] = Form(arms=1, rule=MIXTURE, sampled=EVERY)
+    theorem: ClassVar[str] = ""
+
+    @property
+    def switches(self) -> int:
+        """The switches of its rule: a choice is certified."""
+        return OFFERS_SAFE | RETURNS | CERTIFIED
+
+    def last_numbers(self) -> list[float]:
+        """Return ν, C and the largest mean reward."""
+        return certificate_numbers(self.spread, self.patience, self.reward_bound, self.safe_action.reward)

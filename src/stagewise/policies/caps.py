@@ -1,0 +1,158 @@
+"""CAPS: certified posterior sampling, on rays or on mixtures."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.layout import CERTIFIED, NOISY, OFFERS_SAFE, PARTS, RARE, RETURNS, part_of
+from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
+from stagewise.kernels.signals.own import edge, narrow, own_of
+from stagewise.models.arms import lows_of
+from stagewise.models.linear import LinearModel
+from stagewise.policies.learning import check_unit_range
+from stagewise.policies.linear import LinearPolicy
+from stagewise.policies.listed import listed_of
+from stagewise.policies.mixtures import PROPOSED, decision_from
+from stagewise.policies.policy import State
+from stagewise.policies.rays import decision_on_rays, own, rays_of
+from stagewise.problem.checks import LARGEST, number, positive, switch
+from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import Thresholds
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+
+PART_OF, OWN_OF, NARROW = named(part_of), named(own_of), named(narrow)
+
+# Shares of δ: the reward's ellipsoid, the costs' ellipsoids, the upper ends of the costs' own sets, all other own ends.
+REWARD_SHARE, COST_SHARE, UPPER_SHARE, OTHER_SHARE = 0.1, 0.1, 0.65, 0.15
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CAPS(LinearPolicy):
+    """Certified posterior sampling: with probability 1 − δ the expected cost of every round is under its threshold.
+
+    A draw from N(θ̂, ν² R² V⁻¹) of every signal proposes a ray, and its longest pessimistically safe step is played if
+    the data certify that its regret is at most C times what is unknown of it; else the optimistic ray's step is. With
+    `mixtures` the same is done with mixtures of the listed actions (docs/theory/caps.md). Candidates that come back
+    have sets of their own beside the ellipsoid, so that bounds of what is played often do not pay for the dimension.
+
+    >>> import numpy as np
+    >>> from stagewise.problem.safe_action import SafeAction
+    >>> policy = CAPS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+    >>> decision = policy.decide(policy.start(), np.eye(2))
+    >>> decision.index, round(decision.step, 6)
+    (0, 0.5)
+    """
+
+    mixtures: bool = False  # True: mix the listed actions; the limits then hold for the mixture
+    spread: float = 0.7  # ν: how wide the draws are, in posterior standard deviations; 0: greedy
+    patience: float = 5.0  # C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it
+    reward_bound: float = 1.0  # the largest mean reward there is
+    unit_outcomes: bool = False  # True: every outcome lies in [0, 1], as clicks do; rare ones are then learned sooner
+    ridge: float | None = None
+    optimism: str = field(init=False, default="inflated")
+    reward_scale: float | None = field(init=False, default=None)
+    cost_scale: float = field(init=False, default=1.0)
+    share_delta: bool = field(init=False, default=True)
+
+    form: ClassVar[Form] = Form(ridge=1, sharp=1, rule=RAYS, sampled=EVERY)
+
+    def __post_init__(self) -> None:
+        switch(self.mixtures, "mixtures")
+        switch(self.unit_outcomes, "unit_outcomes")
+        certificate_numbers(self.spread, self.patience, self.reward_bound)
+        object.__setattr__(self, "mixes", self.mixtures)
+        object.__setattr__(self, "form", self.form._replace(rule=MIXTURE if self.mixtures else RAYS))
+        super().__post_init__()
+
+    @property
+    def switches(self) -> int:
+        """The switches of its rule: bounds are straight, and a choice is certified."""
+        return OFFERS_SAFE | RETURNS | CERTIFIED
+
+    def last_numbers(self, model: LinearModel) -> list[float]:
+        """Return ν, C and the largest mean reward."""
+        return certificate_numbers(self.spread, self.patience, self.reward_bound, model.reward)
+
+    def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
+        """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
+        model, m = super().assumed(safe, thresholds), thresholds.values.size
+        ellipsoids = np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
+        other = np.full(1 + m, OTHER_SHARE / (m + 2))
+        upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
+        ends = np.minimum(self.delta * np.array([other, upper]), 0.5)
+        reach: Floats = -np.log(ends) if self.unit_outcomes else np.vectorize(edge)(ends)
+        own_sets = np.vstack([reach, lows_of(thresholds.signs)])
+        sharp = RARE if self.unit_outcomes else NOISY
+        return replace(model, confidence=-np.log(self.delta * ellipsoids), sharp=sharp, own=own_sets)
+
+    @property
+    def interval_shares(self) -> tuple[float, ...]:
+        """How much of δ the intervals of each signal take: the reward's, then every cost's."""
+        m = self.thresholds.values.size
+        cost = (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
+        return (self.delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([self.delta * cost] * m))
+
+    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats]) -> State:
+        """Take in a log as one batch: all its rows together narrow what is kept of candidates, not each on its way.
+
+        The rows may stand in any order, so that what is seen before the last of them is no belief of any time.
+        """
+        memory, parts = state.memory, range(self.layout[PARTS])
+        kept = [OWN_OF(PART_OF(self.layout, memory, which)) for which in parts]
+        before = [(ends.lows.copy(), ends.highs.copy()) for ends in kept]
+        state = super().absorb_log(state, actions, values)
+        for which, (lows, highs) in enumerate(before):
+            part = PART_OF(self.layout, state.memory, which)
+            ends = OWN_OF(part)
+            ends.lows[:], ends.highs[:] = lows, highs
+            NARROW(part, self.settings, np.empty(part.width))
+        return state
+
+    def form_for(self, actions: Any) -> Form | None:
+        """Return mixtures, or rays where there are some."""
+        return self.form if self.mixtures or actions.between else None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether outcomes are promised to lie in [0, 1]."""
+        return self.unit_outcomes
+
+    def values(self, reward: Any, cost: Any) -> Floats:
+        """Return the outcome as it is learned from; in [0, 1] where that was promised."""
+        values = super().values(reward, cost)
+        if self.unit_outcomes:
+            check_unit_range(values, self.thresholds, "unit_outcomes rests on that range, so rescale or leave it out")
+        return values
+
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
+        """Choose a point on one of the rays, or draw from a mixture."""
+        listed = self.fitting(listed_of(actions) if self.mixtures else rays_of(actions))
+        seen = self.seen(self.form, state, listed.features, listed.eligible, draw)
+        if not self.mixtures:
+            return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
+        action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
+        return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED))
+
+
+def certificate_numbers(
+    spread: float, patience: float, reward_bound: float, safe_reward: float | None = None
+) -> list[float]:
+    """Return ν, C and the largest mean reward, checked."""
+    if not 0.0 <= number(spread, "spread") < LARGEST:
+        raise InvalidProblem(f"spread is {spread}; it is a number of standard deviations, 0 or more")
+    if not 1.0 <= number(patience, "patience") < math.inf:
+        raise InvalidProblem(
+            f"patience is {patience}; it must be 1 or more, which is what the optimistic choice itself needs"
+        )
+    if safe_reward is not None and safe_reward > positive(reward_bound, "reward_bound"):
+        raise InvalidProblem(
+            f"the safe action's reward is {safe_reward}, above reward_bound {reward_bound:g}; "
+            "raise reward_bound to the largest mean reward there is"
+        )
+    return [float(spread), float(patience), positive(reward_bound, "reward_bound")]

@@ -1,0 +1,272 @@
+"""The witness for CAPS: every number of docs/theory/caps.md recomputed with numpy from what was played and seen."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.stats import norm
+
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.draw import POSTERIOR, fill_normal
+from stagewise.records.draw import Draw
+
+SCALE = 100.0  # ℓ/R²
+
+
+class Play(NamedTuple):
+    """What was played and seen; `ray`: which candidate's, −1 the safe action's, None: not among those followed."""
+
+    action: Floats
+    ray: int | None
+    step: float
+    values: Floats  # (1 + m,) costs signed
+
+
+class Told(NamedTuple):
+    """What CAPS was told; costs signed so that less is better."""
+
+    safe: Floats  # (d,)
+    known: list[float | None]  # reward and costs at the safe action
+    noise: Floats  # (1 + m,)
+    bound: Floats  # (1 + m,) S
+    limits: Floats  # (m,)
+    ceilings: Floats  # (m,)
+    delta: float
+    spread: float
+    patience: float
+    reward_bound: float
+    ridge: float
+
+    @property
+    def costs(self) -> int:
+        return self.limits.size
+
+    def coordinates(self, signal: int) -> Floats:
+        """Return Z (n, d) with z = Z x: all of x, or Hx without its last entry where the value at x₀ is known."""
+        size = np.linalg.norm(self.safe)
+        if self.known[signal] is None or size == 0.0:
+            return np.eye(self.safe.size)
+        mirror = self.safe / size
+        mirror[-1] += math.copysign(1.0, mirror[-1])
+        mirror /= np.linalg.norm(mirror)
+        return (np.eye(self.safe.size) - 2.0 * np.outer(mirror, mirror))[:-1]
+
+    def carried(self, signal: int) -> Floats:
+        """Return the vector whose product with an action is what is known of its value."""
+        square, known = self.safe @ self.safe, self.known[signal]
+        return np.zeros(self.safe.size) if known is None or square == 0.0 else known / square * self.safe
+
+    def learned_bound(self, signal: int) -> float:
+        return math.sqrt(self.bound[signal] ** 2 - float(np.sum(self.carried(signal) ** 2)))
+
+
+class Interval(NamedTuple):
+    low: Floats  # (K + 1,) the safe action's last
+    high: Floats
+
+
+def half_of_own(noise: float, weight: float, delta: float, sets: int) -> float:
+    """Return h(n): one of `sets` that share δ, whose own A is taken 2 log M larger than that of all of δ."""
+    delta = min(delta, 0.5)
+    start, scale = math.sqrt(2.0 * math.log(1.0 / (2.0 * delta))), SCALE * noise**2
+    edge = start**2 - 2.0 * norm.logcdf(start) + 2.0 * math.log(sets)
+    return noise * math.sqrt((weight + scale) * (math.log(1.0 + weight / scale) + edge)) / weight
+
+
+def shares(told: Told, signal: int) -> tuple[float, float, float]:
+    """Return δ of a signal's ellipsoid, of its lower own ends and of its upper ones."""
+    m = told.costs
+    other = told.delta * 0.15 / (m + 2)
+    if signal == 0:
+        return told.delta * 0.1, other, other
+    return told.delta * 0.1 / m, other, told.delta * 0.65 / m
+
+
+class Fit(NamedTuple):
+    gram: Floats  # V
+    estimate: Floats  # θ̂
+    radius: float  # β
+
+
+def fitted(told: Told, signal: int, plays: list[Play]) -> Fit:
+    turn = told.coordinates(signal)
+    z = np.array([turn @ play.action for play in plays]).reshape(len(plays), len(turn))
+    rest = np.array([play.values[signal] - told.carried(signal) @ play.action for play in plays])
+    gram = told.ridge * np.eye(len(turn)) + z.T @ z
+    spread = np.linalg.slogdet(gram / told.ridge)[1] + 2.0 * math.log(1.0 / shares(told, signal)[0])
+    radius = math.sqrt(told.noise[signal] ** 2 * spread + told.ridge * told.learned_bound(signal) ** 2)
+    return Fit(gram, np.linalg.solve(gram, z.T @ rest), radius)
+
+
+def ellipsoid(told: Told, signal: int, plays: list[Play], actions: Floats) -> Interval:
+    """Return what the ellipsoid says of these actions (K, d)."""
+    fit, z = fitted(told, signal, plays), actions @ told.coordinates(signal).T
+    centre = actions @ told.carried(signal) + z @ fit.estimate
+    half = fit.radius * np.sqrt(np.einsum("ij,ji->i", z, np.linalg.solve(fit.gram, z.T)))
+    return Interval(centre - half, centre + half)
+
+
+def certain(told: Told, signal: int, actions: Floats) -> Interval:
+    """Return what ‖θ‖ ≤ S says of listed actions; nothing of the safe one, the last."""
+    centre = actions @ told.carried(signal)
+    reach = told.learned_bound(signal) * np.linalg.norm(actions @ told.coordinates(signal).T, axis=1)
+    if told.known[signal] is None:
+        reach[-1] = math.inf
+    return Interval(centre - reach, centre + reach)
+
+
+def own_set(told: Told, signal: int, plays: list[Play], candidate: int, count: int) -> Interval:
+    """Return the ends of a candidate's own set after these plays; `count`, the place of the safe action."""
+    known, sum_, weight = told.known[signal], 0.0, 0.0
+    for play in plays:
+        if known is not None and play.ray == candidate and candidate != count:
+            sum_, weight = sum_ + play.step * (play.values[signal] - known), weight + play.step**2
+        elif known is None and (play.ray == -1 if candidate == count else play.ray == candidate and play.step == 1.0):
+            sum_, weight = sum_ + play.values[signal], weight + 1.0
+    if weight == 0.0:
+        return Interval(np.array(-math.inf), np.array(math.inf))
+    sets, (_, low, high) = count + (known is None), shares(told, signal)
+    mean = (known or 0.0) + sum_ / weight
+    return Interval(
+        mean - half_of_own(told.noise[signal], weight, low, sets),
+        mean + half_of_own(told.noise[signal], weight, high, sets),
+    )
+
+
+def intervals(told: Told, plays: list[Play], targets: Floats, first: int, followed: bool, rays: bool) -> list[Interval]:
+    """Return what is known of every signal; followed candidates since play `first`: the tightest ends since then.
+
+    On rays whose start is uncertain it is the ellipsoid alone, which bends.
+    """
+    actions, found = np.vstack([targets, told.safe]), []
+    for signal in range(1 + told.costs):
+        if rays and told.known[signal] is None:
+            found.append(ellipsoid(told, signal, plays, actions))
+            continue
+        low, high = certain(told, signal, actions)
+        for seen in range(first if followed else len(plays), len(plays) + 1):
+            now = ellipsoid(told, signal, plays[:seen], actions)
+            low, high = np.maximum(low, now.low), np.minimum(high, now.high)
+            for candidate in range(len(actions)) if followed else ():
+                own = own_set(told, signal, plays[first:seen], candidate, len(targets))
+                low[candidate], high[candidate] = max(low[candidate], own.low), min(high[candidate], own.high)
+        found.append(Interval(np.minimum(low, high), np.maximum(low, high)))
+    return found
+
+
+def drawn(told: Told, plays: list[Play], targets: Floats, found: list[Interval], draw: Draw) -> Floats:
+    """Return a draw (1 + m, K + 1) from N(θ̂, ν² R² V⁻¹), within what is known."""
+    actions, values = np.vstack([targets, told.safe]), np.empty((1 + told.costs, len(targets) + 1))
+    parts = [range(1 + told.costs)]
+    if (told.known[0] is None) != (told.known[1] is None):
+        parts = [range(1), range(1, 1 + told.costs)]
+    for part in parts:
+        n = len(told.coordinates(part[0]))
+        normals = np.empty(len(part) * n)
+        fill_normal(normals, draw.seed, draw.run, draw.round, POSTERIOR + part[0])
+        for place, signal in enumerate(part):
+            fit, z = fitted(told, signal, plays), actions @ told.coordinates(signal).T
+            root = np.linalg.inv(np.linalg.cholesky(fit.gram))
+            moved = told.spread * told.noise[signal] * (z @ root.T @ normals[place * n : (place + 1) * n])
+            values[signal] = actions @ told.carried(signal) + z @ fit.estimate + moved
+            top = told.reward_bound if signal == 0 else told.ceilings[signal - 1]
+            values[signal] = np.minimum(np.clip(values[signal], *found[signal]), top)
+    return values
+
+
+class Known(NamedTuple):
+    """A round as the page has it."""
+
+    r_low: Floats  # (K + 1,)
+    r_high: Floats
+    c_low: Floats  # (m, K + 1)
+    c_high: Floats
+    limits: Floats
+
+    @property
+    def slack(self) -> Floats:
+        return self.limits - self.c_high[:, -1]
+
+    @property
+    def warm(self) -> bool:
+        return bool(np.all(self.slack > 0.0) and np.all(self.c_high[:, -1] - self.c_low[:, -1] <= self.slack))
+
+    def unknown(self, value: float) -> Floats:
+        """Return w (K + 1,)."""
+        prices = (value - self.r_low[-1]) / self.slack
+        return self.r_high - self.r_low + np.max(prices[:, np.newaxis] * (self.c_high - self.c_low), axis=0)
+
+    def longest(self, costs: Floats) -> Floats:
+        """Return the longest steps (K,) on all rays at which these costs (m, K + 1) are within the limits."""
+        slope, slack = costs[:, :-1] - costs[:, -1:], self.limits[:, np.newaxis] - costs[:, -1:]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.min(np.where(slope <= slack, 1.0, slack / slope), axis=0)
+
+    def along(self, values: Floats, steps: Floats) -> Floats:
+        return (1.0 - steps) * values[-1] + steps * values[:-1]
+
+
+def known_of(told: Told, found: list[Interval]) -> Known:
+    low, high = np.array([i.low for i in found]), np.array([i.high for i in found])
+    ceilings = told.ceilings[:, np.newaxis]
+    return Known(low[0], np.minimum(high[0], told.reward_bound), low[1:], np.minimum(high[1:], ceilings), told.limits)
+
+
+class Solved(NamedTuple):
+    value: float
+    prices: Floats  # (m,)
+    shares: Floats  # (K + 1,)
+
+
+def program(rewards: Floats, costs: Floats, limits: Floats) -> Solved:
+    """Maximise Σ p reward subject to Σ p cost ≤ limits, by HiGHS."""
+    count = rewards.size
+    told = {"A_ub": costs, "b_ub": limits, "A_eq": np.ones((1, count)), "b_eq": [1.0]}
+    answer: Any = linprog(-rewards, **told, method="highs")
+    assert answer.status == 0
+    return Solved(-answer.fun, np.maximum(-answer.ineqlin.marginals, 0.0), answer.x)
+
+
+class Line(NamedTuple):
+    """What is known along one ray."""
+
+    told: Told
+    plays: list[Play]
+    found: list[Interval]
+    target: Floats
+    ray: int
+
+    def at(self, signal: int, steps: Any) -> Interval:
+        """Return the ends at these steps: straight where the start is known, else the ellipsoid's at the points."""
+        steps, (low, high) = np.atleast_1d(steps), self.found[signal]
+        if self.told.known[signal] is not None:
+            top = self.told.reward_bound if signal == 0 else self.told.ceilings[signal - 1]
+            ends = (low[self.ray], min(high[self.ray], top))
+            return Interval(*((1.0 - steps) * low[-1] + steps * end for end in ends))
+        points = (1.0 - steps)[:, np.newaxis] * self.told.safe + steps[:, np.newaxis] * self.target
+        return ellipsoid(self.told, signal, self.plays, points)
+
+    def dearest(self, signal: int, steps: Any) -> Floats:
+        """Return the largest plausible cost: at the point itself or between the ends, whichever is less."""
+        steps, top, high = np.atleast_1d(steps), self.told.ceilings[signal - 1], self.found[signal].high
+        first, last = min(high[-1], top), min(high[self.ray], top)
+        between: Floats = np.minimum(self.at(signal, steps).high, first + steps * (last - first))
+        return between
+
+    def longest(self, safe: bool) -> float:
+        """Return the longest step that is safe, or plausible, by a search refined until it cannot be told."""
+        low, width = 0.0, 1.0
+        for _ in range(5):
+            steps = np.linspace(low, min(low + width, 1.0), 401)
+            fine = np.ones(steps.size, dtype=bool)
+            for j, limit in enumerate(self.told.limits):
+                fine &= (self.dearest(1 + j, steps) if safe else self.at(1 + j, steps).low) <= limit
+            last = len(steps) - 1 if fine.all() else max(int(np.argmin(fine)) - 1, 0)
+            low, width = float(steps[last]), float(steps[1] - steps[0])
+        return low
+
+    def unknown(self, prices: Floats, step: float) -> float:
+        """Return w at a step."""
+        widths = [float(high[0] - low[0]) for low, high in (self.at(k, step) for k in range(1 + self.told.costs))]
+        return widths[0] + float(np.max(prices * widths[1:]))

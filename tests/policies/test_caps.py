@@ -1,0 +1,355 @@
+"""CAPS decides as docs/theory/caps.md says: against a witness in numpy and HiGHS, and by what its theorems promise."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from tests.policies.caps_witness import Known, Line, Play, Told, drawn, intervals, known_of, program
+from tests.problem.refusal import refused
+
+import stagewise as sw
+from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.layout import FOLLOWED, NEVER, part_of
+from stagewise.kernels.signals.own import own_of
+from stagewise.policies.policy import Played
+from stagewise.policies.settings import FALLBACKS
+
+CLOSE = 1e-7
+PART_OF, OWN_OF = named(part_of), named(own_of)
+
+
+class Problem(NamedTuple):
+    """A policy, what it was told, the truth, and two lists of candidates."""
+
+    policy: sw.CAPS
+    told: Told
+    truths: Floats  # (1 + m, d) costs signed
+    signs: Floats  # (m,)
+    targets: Floats
+    others: Floats
+
+    def outcome(self, action: Any, random: np.random.Generator) -> Floats:
+        """Return the reward and the signed costs (1 + m,)."""
+        seen: Floats = self.truths @ action + self.told.noise * random.normal(size=len(self.truths))
+        return seen
+
+
+def some_problem(seed: int, baseline: str, m: int, **more: Any) -> Problem:
+    """Return a problem; `baseline` says what is known of which safe action."""
+    random, d = np.random.default_rng(seed), 3
+    safe = np.zeros(d) if baseline == "origin" else np.array([0.3, -0.2, 0.1])
+    truths = random.normal(size=(1 + m, d))
+    truths *= 0.7 / np.linalg.norm(truths, axis=1, keepdims=True)
+    truths[0] *= np.sign(truths[0] @ safe) or 1.0
+    signs, values = np.where(np.arange(m) % 2 == 1, -1.0, 1.0), truths @ safe
+    limits = values[1:] + random.uniform(0.15, 0.4, m)
+    reward_known = baseline not in ("unknown", "unknown reward")
+    costs_known = baseline not in ("unknown", "unknown costs")
+    noise, bound, ceilings = random.uniform(0.02, 0.2, 1 + m), np.full(1 + m, 0.9), np.full(m, 0.85)
+    settings: dict[str, Any] = {"delta": 0.1, "reward_bound": 0.8, **more}
+    policy = sw.CAPS(
+        safe_action=sw.SafeAction(
+            features=safe,
+            reward=float(values[0]) if reward_known else None,
+            cost=(signs * values[1:]).tolist() if costs_known else None,
+        ),
+        threshold=[sw.AtLeast(-limit) if sign < 0 else limit for sign, limit in zip(signs, limits, strict=True)],
+        noise=noise,
+        parameter_bound=bound,
+        cost_bound=0.85,
+        **settings,
+    )
+    known: list[float | None] = [float(values[0]) if reward_known else None]
+    known += [float(value) if costs_known else None for value in values[1:]]
+    known = [0.0] * (1 + m) if baseline == "origin" else known
+    ridge = d * float(np.max((noise / bound) ** 2))
+    numbers = (settings["delta"], policy.spread, policy.patience, settings["reward_bound"], ridge)
+    told = Told(safe, known, noise, bound, limits, ceilings, *numbers)
+    targets = random.normal(size=(6, d))
+    targets /= np.maximum(np.linalg.norm(targets, axis=1, keepdims=True), 0.9)
+    targets[4], targets[5] = targets[0], safe  # a candidate twice, and the safe action
+    return Problem(policy, told, truths, signs, targets, targets[::-1] * 0.9)
+
+
+def held_ray(problem: Problem, decision: Any, lines: list[Line], known: Known, draws: Floats) -> None:
+    """Hold a point on a ray against the page."""
+    told, safe = problem.told, len(lines)
+    reaches, steps = [line.longest(safe=False) for line in lines], [line.longest(safe=True) for line in lines]
+    plausible = np.array([float(line.at(0, o).high[0]) for line, o in zip(lines, reaches, strict=True)])
+    home = float(lines[0].found[0].high[-1])
+    best = min(float(np.max(plausible)), max(home, told.reward_bound))
+    if best <= home + CLOSE:
+        return
+    assert decision.hoped == pytest.approx(best, abs=CLOSE)
+    prices = (best - known.r_low[-1]) / known.slack
+    value = known.longest(draws[1:]) * (draws[0, :-1] - draws[0, -1])
+    target = int(np.argmax(value)) if np.max(value) > 0.0 else safe
+    line, step = (lines[target], steps[target]) if target < safe else (lines[0], 0.0)
+    gap = told.patience * line.unknown(prices, step) - (best - float(line.at(0, step).low[0]))
+    ranked, hopes = np.sort(value), np.sort(plausible)
+    if min(abs(gap), np.max(value) - ranked[-3], hopes[-1] - hopes[-3]) < CLOSE:
+        return  # too close to call; the third, since one candidate stands there twice
+    chosen = target if gap > 0.0 else int(np.argmax(plausible))
+    twin = {4: 0, 0: 4} if safe == 6 else {1: 5, 5: 1}
+    assert decision.index in ((-1,) if chosen == safe else (chosen, twin.get(chosen, chosen)))
+    if chosen < safe:
+        assert decision.step == pytest.approx(steps[chosen], abs=CLOSE)
+        dearest = [float(lines[chosen].dearest(1 + j, steps[chosen])[0]) for j in range(told.costs)]
+        np.testing.assert_allclose(problem.signs * decision.dearest, dearest, atol=CLOSE)
+
+
+def held_mixture(problem: Problem, decision: Any, known: Known, draws: Floats) -> None:
+    """Hold a mixture against the page."""
+    told, mixed = problem.told, decision.probabilities
+    best = program(known.r_high, known.c_low, known.limits).value
+    assert decision.hoped == pytest.approx(best, abs=CLOSE)
+    np.testing.assert_allclose(problem.signs * decision.dearest, known.c_high @ mixed, atol=CLOSE)
+    if best <= known.r_high[-1] + CLOSE:
+        return
+    plain = program(draws[0], draws[1:], known.limits)
+    gained, slack = plain.value - draws[0, -1], known.limits - draws[1:, -1]
+    prices = np.where(plain.prices > CLOSE, 0.25 * plain.prices + 0.75 * gained / slack, 0.0)
+    paid = draws[0] + prices @ (known.c_high - draws[1:])
+    proposal = program(paid, known.c_high, known.limits)
+    unknown = known.unknown(best)
+    gap = (known.r_low + told.patience * unknown) @ proposal.shares - best
+    if gap > CLOSE:
+        assert paid @ mixed == pytest.approx(proposal.value, abs=CLOSE)
+    elif gap < -CLOSE:
+        assert best - known.r_low @ mixed <= unknown @ mixed + CLOSE
+        if np.all(known.c_high @ mixed < known.limits - CLOSE):
+            assert known.r_high @ mixed == pytest.approx(best, abs=CLOSE)
+
+
+BASELINES = ["origin", "known", "unknown", "unknown reward", "unknown costs"]
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
+def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: bool) -> None:
+    more = {"spread": 1.5, "patience": 1.5} if m == 2 else {}
+    problem = some_problem(100 * m + len(baseline), baseline, m, mixtures=mixtures, **more)
+    policy, told, random = problem.policy, problem.told, np.random.default_rng(m)
+    state, plays = policy.start(), list[Play]()
+    for _ in range(0 if baseline in ("origin", "known") else 120):  # it was played before, and is certain enough now
+        values = problem.outcome(told.safe, random)
+        state = policy.absorb(state, Played(told.safe), values)
+        plays.append(Play(told.safe, None, 1.0, values))
+    first, left = len(plays), 0
+    for t in range(19):
+        followed, draw = t < 14, sw.Draw(7, 1, t)
+        listed = problem.targets if followed else problem.others
+        found = intervals(told, plays, listed, first, followed, not mixtures)
+        seen = policy.seen(policy.form, state, listed, np.empty(0, dtype=bool), draw).room.bounds
+        for signal, interval in enumerate(found):
+            np.testing.assert_allclose(seen[signal, CENTRE] - seen[signal, HALF], interval.low, atol=CLOSE)
+            np.testing.assert_allclose(seen[signal, CENTRE] + seen[signal, HALF], interval.high, atol=CLOSE)
+        known, draws = known_of(told, found), drawn(told, plays, listed, found, draw)
+        if known.warm and (mixtures or baseline in ("origin", "known")):  # else the crosses stand there again
+            np.testing.assert_allclose(seen[:, SAMPLED], draws, atol=CLOSE)
+        decision = policy.decide(state, listed, draw)
+        if not known.warm:
+            assert decision.fallback == FALLBACKS[2]
+        elif mixtures:
+            held_mixture(problem, decision, known, draws)
+        else:
+            lines = [Line(told, plays, found, target, ray) for ray, target in enumerate(listed)]
+            held_ray(problem, decision, lines, known, draws)
+        values = problem.outcome(decision.action, random)
+        ray = None if decision.news or not followed else decision.index
+        plays.append(Play(np.asarray(decision.action), ray, decision.step, values))
+        state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
+        left += decision.fallback is None
+    assert left > 0
+    assert state.memory[FOLLOWED] == NEVER
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+@pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
+def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseline: str, mixtures: bool) -> None:
+    """With C = 1 and no spread, decisions differ from the proposal's, and none is without its certificate."""
+    seed = 3 if baseline == "origin" else 8
+    problem = some_problem(seed, baseline, 2, mixtures=mixtures, spread=0.0, patience=1.0)
+    patient = some_problem(seed, baseline, 2, mixtures=mixtures, spread=0.0, patience=1e9).policy
+    random, state, plays, changed = np.random.default_rng(5), problem.policy.start(), list[Play](), 0
+    told, policy = problem.told, problem.policy
+    state, listed = policy.follow(state, policy.decide(state, problem.targets)), problem.targets
+    for t in range(150):  # well known are the safe action and the first candidate, which pays
+        values, ray = problem.outcome(told.safe if t % 2 else listed[0], random), -1 if t % 2 else 0
+        values[0] += 0.3 * (ray == 0)
+        state = policy.absorb(state, Played(told.safe if t % 2 else listed[0], ray), values)
+        plays.append(Play(told.safe if t % 2 else listed[0], ray, 1.0, values))
+    for t in range(8):
+        draw = sw.Draw(1, 0, t)
+        decision, proposal = policy.decide(state, listed, draw), patient.decide(state, listed, draw)
+        changed += not np.allclose(
+            proposal.probabilities if mixtures else proposal.action,
+            decision.probabilities if mixtures else decision.action,
+        )
+        found = intervals(told, plays, listed, 0, True, not mixtures)
+        known = known_of(told, found)
+        if decision.fallback is None:
+            prices = (decision.hoped - known.r_low[-1]) / known.slack
+            if mixtures:
+                low, unknown = known.r_low @ decision.probabilities, known.unknown(decision.hoped)
+                assert decision.hoped - low <= unknown @ decision.probabilities + CLOSE
+            else:
+                line = Line(told, plays, found, listed[decision.index], decision.index)
+                low = float(line.at(0, decision.step).low[0])
+                assert decision.hoped - low <= line.unknown(prices, decision.step) + CLOSE
+        values = problem.outcome(decision.action, random)
+        plays.append(
+            Play(np.asarray(decision.action), None if decision.news else decision.index, decision.step, values)
+        )
+        state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
+    assert changed > 0
+
+
+def kept_ends(agent: sw.Agent) -> Floats:
+    policy: Any = agent.policy
+    own = OWN_OF(PART_OF(policy.layout, agent.state.memory, 0))
+    return np.concatenate([own.lows, own.highs])
+
+
+def test_a_log_narrows_what_is_kept_only_after_its_last_row() -> None:
+    """Sorted by cost, what its first rows say alone would put an upper end far below the truth of .8."""
+    random = np.random.default_rng(0)
+    features, costs = np.tile([[1.0, 0.0, 0.0]], (200, 1)), 0.8 + random.normal(size=200)
+    ends = []
+    for order in (np.arange(200), np.argsort(costs), np.argsort(-costs)):
+        agent = sw.Agent(sw.CAPS(safe_action=sw.SafeAction(features=np.zeros(3)), threshold=0.5, noise=1.0))
+        agent.decide(np.eye(3))
+        agent.learn_log(features[order], np.zeros(200), costs[order])
+        ends.append(kept_ends(agent))
+    assert np.isfinite(ends[0]).all()
+    np.testing.assert_allclose(ends[1], ends[0], atol=1e-12)
+    np.testing.assert_allclose(ends[2], ends[0], atol=1e-12)
+    agent.learn_log(np.tile([[1.0, 0.0, 0.0]], (20_000, 1)), np.zeros(20_000), np.full(20_000, 0.8))
+    assert (kept_ends(agent)[[0, 16]] != ends[0][[0, 16]]).any()
+
+
+def test_ends_that_pass_each_other_leave_the_larger_as_the_upper_one() -> None:
+    """Declared noise a hundred times too small: what is seen contradicts itself, and the dearer reading stands."""
+    policy = sw.CAPS(safe_action=sw.SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.01, watch=False)
+    agent, random = sw.Agent(policy), np.random.default_rng(1)
+    for _ in range(300):
+        agent.learn(agent.decide(np.eye(2)), reward=random.normal(), cost=random.normal())
+    own = OWN_OF(PART_OF(policy.layout, agent.state.memory, 0))
+    lows, highs, decision = own.lows[8:10], own.highs[8:10], agent.decide(np.eye(2))
+    assert (lows > highs).any()
+    bounds = policy.seen(policy.form, agent.state, np.eye(2), np.empty(0, dtype=bool), sw.Draw()).room.bounds
+    np.testing.assert_allclose(bounds[1, CENTRE, :2] + bounds[1, HALF, :2], np.maximum(lows, highs))
+    assert decision.dearest[0] <= 0.5
+
+
+@pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_an_agent_is_saved_and_loaded_half_way_to_the_bit(baseline: str, mixtures: bool, tmp_path: Path) -> None:
+    problem = some_problem(8, baseline, 2, mixtures=mixtures)
+    agent, random = sw.Agent(problem.policy, seed=4), np.random.default_rng(2)
+    loaded = agent
+    for t in range(60):
+        if t == 30:
+            agent.save(tmp_path / "agent.json")
+            loaded = sw.Agent.load(tmp_path / "agent.json")
+        decisions = [one.decide(problem.targets) for one in {id(a): a for a in (agent, loaded)}.values()]
+        values = problem.outcome(decisions[0].action, random)
+        for one, decision in zip({id(a): a for a in (agent, loaded)}.values(), decisions, strict=True):
+            assert np.array_equal(decision.action, decisions[0].action)
+            one.learn(decision, reward=values[0], cost=problem.signs * values[1:])
+    assert loaded is not agent
+    assert loaded.state.memory.tobytes() == agent.state.memory.tobytes()
+
+
+SETTINGS: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(2)), "threshold": 0.5, "noise": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        ({"patience": 0.9}, ["patience is 0.9", "1 or more"]),
+        ({"patience": float("nan")}, ["patience", "nan"]),
+        ({"patience": float("inf")}, ["patience is inf"]),
+        ({"spread": -0.1}, ["spread is -0.1", "0 or more"]),
+        ({"spread": float("inf")}, ["spread is inf"]),
+        ({"reward_bound": 0.0}, ["reward_bound is 0", "greater than 0"]),
+        ({"reward_bound": -1.0}, ["reward_bound is -1"]),
+        ({"mixtures": 1}, ["mixtures"]),
+        ({"ridge": 0.0}, ["ridge is 0"]),
+        ({"noise": 0.0}, ["noise"]),
+        ({"delta": 1.0}, ["delta"]),
+    ],
+    ids=repr,
+)
+def test_bad_settings_are_refused_in_a_sentence(settings: dict[str, Any], parts: list[str]) -> None:
+    with refused(sw.InvalidProblem, *parts):
+        sw.CAPS(**SETTINGS | settings)
+
+
+def test_a_safe_action_worth_more_than_anything_can_be_is_refused() -> None:
+    safe = sw.SafeAction(features=[0.6, 0.0], reward=0.5, cost=0.1)
+    with refused(sw.InvalidProblem, "reward is 0.5", "reward_bound 0.4"):
+        sw.CAPS(**SETTINGS | {"safe_action": safe, "reward_bound": 0.4})
+    with refused(sw.InvalidProblem, "reward is 0.5", "reward_bound 0.4"):
+        sw.ArmsCAPS(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.5, cost=0.1), threshold=0.5, reward_bound=0.4)
+
+
+@pytest.mark.parametrize("name", ["optimism", "reward_scale", "cost_scale", "share_delta", "method", "inflation"])
+def test_settings_of_other_policies_are_not_taken(name: str) -> None:
+    with pytest.raises(TypeError, match=name):
+        sw.CAPS(**SETTINGS | {name: 1.0})
+
+
+@pytest.mark.parametrize("noise", [1e-30, 1e-9, 1e3])
+@pytest.mark.parametrize("delta", [1e-50, 0.999])
+@pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
+def test_extreme_declarations_are_played(noise: float, delta: float, mixtures: bool) -> None:
+    policy = sw.CAPS(**SETTINGS | {"noise": noise, "delta": delta, "mixtures": mixtures})
+    agent = sw.Agent(policy)
+    for _ in range(20):
+        decision = agent.decide(np.eye(2))
+        assert decision.dearest[0] <= 0.5
+        agent.learn(decision, reward=0.2 * decision.action[0], cost=0.3 * decision.action[1])
+    assert decision.fallback is None
+
+
+def test_many_limits_have_room_for_their_draws() -> None:
+    """130 limits and one look: each signal has its own row of draws."""
+    policy = sw.CAPS(**SETTINGS | {"threshold": [0.5] * 130, "safe_action": sw.SafeAction(features=np.zeros(9))})
+    seen = policy.seen(policy.form, policy.start(), np.eye(9), np.empty(0, dtype=bool), sw.Draw())
+    assert seen.room.work.size >= (131 + 2) * 9
+
+
+@pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
+def test_nothing_eligible_leaves_the_safe_action(mixtures: bool) -> None:
+    policy = sw.CAPS(**SETTINGS, mixtures=mixtures)
+    offered = sw.Finite(np.eye(2)) if mixtures else sw.Rays(np.eye(2))
+    decision = policy.decide(policy.start(), offered.only([False, True]))
+    assert decision.index == 1
+    decision = policy.decide(policy.start(), np.zeros((1, 2)))  # all that is offered is the safe action once more
+    assert decision.fallback == FALLBACKS[1]
+
+
+def world(baseline: str) -> tuple[sw.SafeAction, sw.LinearWorld]:
+    theta, mu = np.array([0.23, 0.79, 0.45, 0.34]), np.array([0.2, 0.6, -0.2, 0.5])
+    targets = np.vstack([np.eye(4), [[0.5, 0.5, 0.5, -0.5], [-0.5, 0.5, 0.5, 0.5], [0.1, 0.7, -0.7, 0.1]]])
+    features = np.array([0.5, 0.0, 0.0, 0.0])
+    known = {"reward": float(features @ theta), "cost": float(features @ mu)}
+    safe = sw.SafeAction(features=features, **(known if baseline == "known" else {}))
+    return safe, sw.LinearWorld(theta=theta, mu=mu, actions=sw.Rays(targets), noise=0.1)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("baseline", ["known", "unknown"])
+@pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
+def test_what_is_hoped_for_is_possible_and_limits_are_kept(baseline: str, mixtures: bool) -> None:
+    safe, truth = world(baseline)
+    policy = sw.CAPS(safe_action=safe, threshold=0.4, noise=0.1, cost_bound=1.0, mixtures=mixtures)
+    result = sw.simulate(policy, truth, rounds=20_000, runs=5, seed=2, audit=True, progress=False)
+    assert result.audit is not None
+    assert not result.audit["hopeless"].any()
+    assert not result.audit["missed"].any()
+    assert not result.audit["first_violation"].any()

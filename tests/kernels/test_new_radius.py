@@ -30,7 +30,7 @@ def policy(kind, name):
     return kind(safe_action=safe, threshold=0.3, noise=0.1, cost_bound=None, radius=name)
 
 def shown(name):
-    world = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
+    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
     lucb, written = policy(sw.LCLUCB, name), []
     registers.compiled = lambda source, registers=None: written.append(source)
     registers.compiled_rays.cache_clear()
@@ -45,7 +45,7 @@ def shown(name):
         "told": sw.certify(lucb, world, rounds=5, runs=2, progress=False).content["policy"]["settings"]["radius"],
     }
 
-print(json.dumps({name: shown(name) for name in ("mixture", "wider")}))
+print(json.dumps({name: shown(name) for name in ("joint", "wider")}))
 """
 
 
@@ -67,7 +67,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_it_widens_bounds_by_hand_and_in_the_loop_alike(told: Any) -> None:
-    usual, wider = told["mixture"], told["wider"]
+    usual, wider = told["joint"], told["wider"]
     assert wider["hand"] == wider["loop"]
     assert wider["step"] == pytest.approx(usual["step"] / WIDER)
     assert wider["hand"][-1] > usual["hand"][-1]
@@ -75,14 +75,14 @@ def test_it_widens_bounds_by_hand_and_in_the_loop_alike(told: Any) -> None:
 
 
 def test_bounds_on_regret_and_certificates_are_of_it(told: Any) -> None:
-    assert told["wider"]["bound"][0] == pytest.approx(WIDER * told["mixture"]["bound"][0])
+    assert told["wider"]["bound"][0] == pytest.approx(WIDER * told["joint"]["bound"][0])
     assert told["wider"]["told"] == "wider"
 
 
 def test_the_loop_written_for_a_gpu_calls_it(told: Any) -> None:
-    calls = {name: told[name]["device"] for name in ("mixture", "wider")}
+    calls = {name: told[name]["device"] for name in ("joint", "wider")}
     assert len(calls["wider"]) == 2
-    assert [line.replace(f"radius({len(RADII)},", "radius(0,") for line in calls["wider"]] == calls["mixture"]
+    assert [line.replace(f"radius({len(RADII)},", "radius(0,") for line in calls["wider"]] == calls["joint"]
 
 
 def test_a_name_without_a_formula_leaves_nothing_but_the_safe_action(tmp_path: Path) -> None:

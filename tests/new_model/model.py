@@ -27,7 +27,7 @@ class LogisticCosts(LinearModel):
         for signal in range(1, len(self.names)):
             anchored, known = (0, 0.0) if self.costs is None else (1, float(self.costs[signal - 1]))
             whole = (LOGISTIC, signal, 1, self.safe.size, self.link, anchored, *(0 for _ in reward.whole[6:]))
-            numbers = (self.ridge, self.parameter_bound[signal], self.confidence[signal], known)
+            numbers = (self.ridge, self.norm_bound[signal], self.confidence[signal], known)
             yield Modelled(whole, np.array(numbers))
 
     def learned_bounds(self, size: float) -> Floats:

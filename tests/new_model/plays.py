@@ -30,7 +30,7 @@ def logit(rate: float) -> float:
 
 SAFE = float(rates(FEATURES[0]))
 LIMIT = SAFE + 0.05
-TOLD: dict[str, Any] = {"noise": 0.5, "delta": DELTA, "parameter_bound": [1.0, BOUND]}
+TOLD: dict[str, Any] = {"noise": 0.5, "delta": DELTA, "norm_bound": [1.0, BOUND]}
 WORLD = sw.TableWorld(features=FEATURES, reward=FEATURES @ THETA, cost=rates(FEATURES), outcomes="bernoulli")
 
 
@@ -123,5 +123,5 @@ if __name__ == "__main__":
             found = {"alike": alike(25), "rays": on_rays(3, 40), "refused": refusals(), "vouched": vouched(folder)}
     else:
         found = {"alike": alike(100), "covered": covered(400, 4000)}
-        found["mistold"] = covered(400, 1000, parameter_bound=[1.0, 1.5])
+        found["mistold"] = covered(400, 1000, norm_bound=[1.0, 1.5])
     print(json.dumps(found))

@@ -57,7 +57,7 @@ def some_problem(seed: int, baseline: str, m: int, **more: Any) -> Problem:
         ),
         threshold=[sw.AtLeast(-limit) if sign < 0 else limit for sign, limit in zip(signs, limits, strict=True)],
         noise=noise,
-        parameter_bound=bound,
+        norm_bound=bound,
         cost_bound=0.85,
         **settings,
     )
@@ -339,7 +339,7 @@ def world(baseline: str) -> tuple[sw.SafeAction, sw.LinearWorld]:
     features = np.array([0.5, 0.0, 0.0, 0.0])
     known = {"reward": float(features @ theta), "cost": float(features @ mu)}
     safe = sw.SafeAction(features=features, **(known if baseline == "known" else {}))
-    return safe, sw.LinearWorld(theta=theta, mu=mu, actions=sw.Rays(targets), noise=0.1)
+    return safe, sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(targets), noise=0.1)
 
 
 @pytest.mark.compiled

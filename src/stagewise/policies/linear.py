@@ -33,10 +33,10 @@ class LinearPolicy(CompiledPolicy):
     threshold: Threshold  # a number, one per constraint, or a mapping from names
     noise: PerSignal  # R: one number, or one for the reward and one per cost
     delta: float = 0.05  # the whole statement holds with probability 1 − δ
-    parameter_bound: PerSignal = 1.0  # S ≥ ‖θ*‖, ‖μ*‖
+    norm_bound: PerSignal = 1.0  # S ≥ ‖θ*‖, ‖μ*‖
     action_bound: float = 1.0  # L ≥ ‖x‖; only radius="paper" rests on it
     ridge: float | None = 1.0  # λ; None: d R²/S², the largest of the signals'
-    radius: str = "mixture"  # or "logdet", "paper"
+    radius: str = "joint"  # or "logdet", "paper"
     cost_bound: CostBound = UNIT  # a-priori bound on mean costs, or one for each; "unit": 1, checked; None: none
     optimism: str = "inflated"  # or "directional"
     reward_scale: float | None = None  # α_r; None: the theorem's choice
@@ -76,7 +76,7 @@ class LinearPolicy(CompiledPolicy):
         check_scale(np.abs(safe.features).max(), model.ridge, "the safe action", InvalidProblem)
         ceilings = ceilings_of(thresholds, self.cost_bound)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
-        span, size = span_of(self.cost_bound, ceilings, model.parameter_bound[1:]), longest(safe.features[np.newaxis])
+        span, size = span_of(self.cost_bound, ceilings, model.norm_bound[1:]), longest(safe.features[np.newaxis])
         if thresholds.safe is None and size > span:
             raise InvalidProblem(beyond("the safe action", size, span))
         layout, settings = assembled((self.switches, self.sampling, -1), promise, safe.features, tuple(model.parts()))
@@ -89,7 +89,7 @@ class LinearPolicy(CompiledPolicy):
 
     def last_numbers(self, model: LinearModel) -> list[float]:
         """Return what only a sampled reward reads: 2LS."""
-        return [2.0 * model.action_bound * float(model.parameter_bound[0])]
+        return [2.0 * model.action_bound * float(model.norm_bound[0])]
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals."""
@@ -102,7 +102,7 @@ class LinearPolicy(CompiledPolicy):
                 f"the safe action has norm {size:.6g}, above action_bound {self.action_bound:g}; "
                 "the radius 'paper' holds only up to it"
             )
-        noise, bound = one_per(self.noise, names, "noise"), one_per(self.parameter_bound, names, "parameter_bound")
+        noise, bound = one_per(self.noise, names, "noise"), one_per(self.norm_bound, names, "norm_bound")
         natural = max(safe.features.size * float(np.max((noise / bound) ** 2)), LEAST_RIDGE)
         return LinearModel(
             safe=safe.features,
@@ -110,7 +110,7 @@ class LinearPolicy(CompiledPolicy):
             reward=safe.reward,
             costs=None if thresholds.safe is None else thresholds.signs * thresholds.safe,
             noise=noise,
-            parameter_bound=bound,
+            norm_bound=bound,
             action_bound=positive(self.action_bound, "action_bound"),
             ridge=natural if self.ridge is None else positive(self.ridge, "ridge"),
             confidence=np.full(len(names), math.log(1.0 / share)),
@@ -152,7 +152,7 @@ def check_features(listed: Listed, dimension: int, ridge: float, action_bound: f
         if longest > action_bound * (1.0 + 1e-9):
             raise InvalidActions(
                 f"an action has norm {longest:.6g}, above action_bound {action_bound:g}; the radius 'paper' holds only "
-                "up to it, so raise action_bound or use radius='mixture', which needs none"
+                "up to it, so raise action_bound or use radius='joint', which needs none"
             )
 
 

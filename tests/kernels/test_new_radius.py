@@ -21,7 +21,7 @@ import json
 import numpy as np
 import stagewise as sw
 from stagewise.reports.regret_bound import bound_values
-from stagewise.simulation.compiled import cast_for
+from stagewise.simulation.compiled import inputs_for
 from stagewise.simulation.gpu import registers
 from stagewise.simulation.judge import judge
 
@@ -34,7 +34,7 @@ def shown(name):
     lucb, written = policy(sw.LCLUCB, name), []
     registers.compiled = lambda source, registers=None: written.append(source)
     registers.compiled_rays.cache_clear()
-    registers.call_for(lucb, judge(lucb, world), cast_for(lucb, judge(lucb, world), False))
+    registers.call_for(lucb, judge(lucb, world), inputs_for(lucb, judge(lucb, world), False))
     hand, loop = (sw.simulate(lucb, world, rounds=20, backend=each, progress=False) for each in ("python", "cpu"))
     mixtures = sw.simulate(policy(sw.OPLB, name), world, rounds=20, progress=False)
     first = lucb.decide(lucb.start(), np.eye(2))

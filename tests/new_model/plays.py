@@ -30,13 +30,13 @@ def logit(rate: float) -> float:
 
 SAFE = float(rates(FEATURES[0]))
 LIMIT = SAFE + 0.05
-TOLD: dict[str, Any] = {"noise": 0.5, "delta": DELTA, "norm_bound": [1.0, BOUND]}
+STATED: dict[str, Any] = {"noise": 0.5, "delta": DELTA, "norm_bound": [1.0, BOUND]}
 WORLD = sw.TableWorld(features=FEATURES, reward=FEATURES @ THETA, cost=rates(FEATURES), outcomes="bernoulli")
 
 
 def oplb(**changed: Any) -> RareOPLB:
     safe = sw.SafeAction(features=FEATURES[0], reward=float(THETA[0]), cost=SAFE)
-    return RareOPLB(**{"safe_action": safe, "threshold": LIMIT, "cost_bound": 1.0, **TOLD, **changed})
+    return RareOPLB(**{"safe_action": safe, "threshold": LIMIT, "cost_bound": 1.0, **STATED, **changed})
 
 
 def alike(rounds: int) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def alike(rounds: int) -> dict[str, Any]:
 def on_rays(runs: int, rounds: int) -> dict[str, Any]:
     """Play LC-LUCB on rays: the rate of what is played, round for round, and what was believed of it."""
     safe = sw.SafeAction(features=FEATURES[0], reward=float(THETA[0]), cost=logit(SAFE))
-    policy = RareLCLUCB(safe_action=safe, threshold=logit(LIMIT), cost_bound=None, **TOLD)
+    policy = RareLCLUCB(safe_action=safe, threshold=logit(LIMIT), cost_bound=None, **STATED)
     rays, broken, missed, steps = sw.Rays(FEATURES[1:]), 0, 0, []
     for run in range(runs):
         state, bad, off = policy.start(), False, False

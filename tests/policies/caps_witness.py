@@ -23,7 +23,7 @@ class Play(NamedTuple):
     values: Floats  # (1 + m,) costs signed
 
 
-class Told(NamedTuple):
+class Stated(NamedTuple):
     """What CAPS was told; costs signed so that less is better."""
 
     safe: Floats  # (d,)
@@ -74,7 +74,7 @@ def half_of_own(noise: float, weight: float, delta: float, sets: int) -> float:
     return noise * math.sqrt((weight + scale) * (math.log(1.0 + weight / scale) + edge)) / weight
 
 
-def shares(told: Told, signal: int) -> tuple[float, float, float]:
+def shares(told: Stated, signal: int) -> tuple[float, float, float]:
     """Return δ of a signal's ellipsoid, of its lower own ends and of its upper ones."""
     m = told.costs
     other = told.delta * 0.15 / (m + 2)
@@ -89,7 +89,7 @@ class Fit(NamedTuple):
     radius: float  # β
 
 
-def fitted(told: Told, signal: int, plays: list[Play]) -> Fit:
+def fitted(told: Stated, signal: int, plays: list[Play]) -> Fit:
     turn = told.coordinates(signal)
     z = np.array([turn @ play.action for play in plays]).reshape(len(plays), len(turn))
     rest = np.array([play.values[signal] - told.carried(signal) @ play.action for play in plays])
@@ -99,7 +99,7 @@ def fitted(told: Told, signal: int, plays: list[Play]) -> Fit:
     return Fit(gram, np.linalg.solve(gram, z.T @ rest), radius)
 
 
-def ellipsoid(told: Told, signal: int, plays: list[Play], actions: Floats) -> Interval:
+def ellipsoid(told: Stated, signal: int, plays: list[Play], actions: Floats) -> Interval:
     """Return what the ellipsoid says of these actions (K, d)."""
     fit, z = fitted(told, signal, plays), actions @ told.coordinates(signal).T
     centre = actions @ told.carried(signal) + z @ fit.estimate
@@ -107,7 +107,7 @@ def ellipsoid(told: Told, signal: int, plays: list[Play], actions: Floats) -> In
     return Interval(centre - half, centre + half)
 
 
-def certain(told: Told, signal: int, actions: Floats) -> Interval:
+def certain(told: Stated, signal: int, actions: Floats) -> Interval:
     """Return what ‖θ‖ ≤ S says of listed actions; nothing of the safe one, the last."""
     centre = actions @ told.carried(signal)
     reach = told.learned_bound(signal) * np.linalg.norm(actions @ told.coordinates(signal).T, axis=1)
@@ -116,7 +116,7 @@ def certain(told: Told, signal: int, actions: Floats) -> Interval:
     return Interval(centre - reach, centre + reach)
 
 
-def own_set(told: Told, signal: int, plays: list[Play], candidate: int, count: int) -> Interval:
+def own_set(told: Stated, signal: int, plays: list[Play], candidate: int, count: int) -> Interval:
     """Return the ends of a candidate's own set after these plays; `count`, the place of the safe action."""
     known, sum_, weight = told.known[signal], 0.0, 0.0
     for play in plays:
@@ -134,7 +134,9 @@ def own_set(told: Told, signal: int, plays: list[Play], candidate: int, count: i
     )
 
 
-def intervals(told: Told, plays: list[Play], targets: Floats, first: int, followed: bool, rays: bool) -> list[Interval]:
+def intervals(
+    told: Stated, plays: list[Play], targets: Floats, first: int, followed: bool, rays: bool
+) -> list[Interval]:
     """Return what is known of every signal; followed candidates since play `first`: the tightest ends since then.
 
     On rays whose start is uncertain it is the ellipsoid alone, which bends.
@@ -155,7 +157,7 @@ def intervals(told: Told, plays: list[Play], targets: Floats, first: int, follow
     return found
 
 
-def drawn(told: Told, plays: list[Play], targets: Floats, found: list[Interval], draw: Draw) -> Floats:
+def drawn(told: Stated, plays: list[Play], targets: Floats, found: list[Interval], draw: Draw) -> Floats:
     """Return a draw (1 + m, K + 1) from N(θ̂, ν² R² V⁻¹), within what is known."""
     actions, values = np.vstack([targets, told.safe]), np.empty((1 + told.costs, len(targets) + 1))
     parts = [range(1 + told.costs)]
@@ -207,7 +209,7 @@ class Known(NamedTuple):
         return (1.0 - steps) * values[-1] + steps * values[:-1]
 
 
-def known_of(told: Told, found: list[Interval]) -> Known:
+def known_of(told: Stated, found: list[Interval]) -> Known:
     low, high = np.array([i.low for i in found]), np.array([i.high for i in found])
     ceilings = told.ceilings[:, np.newaxis]
     return Known(low[0], np.minimum(high[0], told.reward_bound), low[1:], np.minimum(high[1:], ceilings), told.limits)
@@ -231,7 +233,7 @@ def program(rewards: Floats, costs: Floats, limits: Floats) -> Solved:
 class Line(NamedTuple):
     """What is known along one ray."""
 
-    told: Told
+    told: Stated
     plays: list[Play]
     found: list[Interval]
     target: Floats

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tests.policies.caps_witness import Known, Line, Play, Told, drawn, intervals, known_of, program
+from tests.policies.caps_witness import Known, Line, Play, Stated, drawn, intervals, known_of, program
 from tests.problem.refusal import refused
 
 import stagewise as sw
@@ -24,7 +24,7 @@ class Problem(NamedTuple):
     """A policy, what it was told, the truth, and two lists of candidates."""
 
     policy: sw.CAPS
-    told: Told
+    told: Stated
     truths: Floats  # (1 + m, d) costs signed
     signs: Floats  # (m,)
     targets: Floats
@@ -66,7 +66,7 @@ def some_problem(seed: int, baseline: str, m: int, **more: Any) -> Problem:
     known = [0.0] * (1 + m) if baseline == "origin" else known
     ridge = d * float(np.max((noise / bound) ** 2))
     numbers = (settings["delta"], policy.spread, policy.patience, settings["reward_bound"], ridge)
-    told = Told(safe, known, noise, bound, limits, ceilings, *numbers)
+    told = Stated(safe, known, noise, bound, limits, ceilings, *numbers)
     targets = random.normal(size=(6, d))
     targets /= np.maximum(np.linalg.norm(targets, axis=1, keepdims=True), 0.9)
     targets[4], targets[5] = targets[0], safe  # a candidate twice, and the safe action
@@ -143,7 +143,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
         followed, draw = t < 14, sw.Draw(7, 1, t)
         listed = problem.targets if followed else problem.others
         found = intervals(told, plays, listed, first, followed, not mixtures)
-        seen = policy.seen(policy.form, state, listed, np.empty(0, dtype=bool), draw).room.bounds
+        seen = policy.chosen(policy.form, state, listed, np.empty(0, dtype=bool), draw).workspace.bounds
         for signal, interval in enumerate(found):
             np.testing.assert_allclose(seen[signal, CENTRE] - seen[signal, HALF], interval.low, atol=CLOSE)
             np.testing.assert_allclose(seen[signal, CENTRE] + seen[signal, HALF], interval.high, atol=CLOSE)
@@ -240,7 +240,7 @@ def test_ends_that_pass_each_other_leave_the_larger_as_the_upper_one() -> None:
     own = OWN_OF(PART_OF(policy.layout, agent.state.memory, 0))
     lows, highs, decision = own.lows[8:10], own.highs[8:10], agent.decide(np.eye(2))
     assert (lows > highs).any()
-    bounds = policy.seen(policy.form, agent.state, np.eye(2), np.empty(0, dtype=bool), sw.Draw()).room.bounds
+    bounds = policy.chosen(policy.form, agent.state, np.eye(2), np.empty(0, dtype=bool), sw.Draw()).workspace.bounds
     np.testing.assert_allclose(bounds[1, CENTRE, :2] + bounds[1, HALF, :2], np.maximum(lows, highs))
     assert decision.dearest[0] <= 0.5
 
@@ -319,8 +319,8 @@ def test_extreme_declarations_are_played(noise: float, delta: float, mixtures: b
 def test_many_limits_have_room_for_their_draws() -> None:
     """130 limits and one look: each signal has its own row of draws."""
     policy = sw.CAPS(**SETTINGS | {"threshold": [0.5] * 130, "safe_action": sw.SafeAction(features=np.zeros(9))})
-    seen = policy.seen(policy.form, policy.start(), np.eye(9), np.empty(0, dtype=bool), sw.Draw())
-    assert seen.room.work.size >= (131 + 2) * 9
+    seen = policy.chosen(policy.form, policy.start(), np.eye(9), np.empty(0, dtype=bool), sw.Draw())
+    assert seen.workspace.work.size >= (131 + 2) * 9
 
 
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])

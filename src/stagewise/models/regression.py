@@ -7,9 +7,9 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import FEATURES, PARTS, part_of
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, frame_of, told
+from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, frame_of, stated
 
-PART_OF, TOLD, FRAME = named(part_of), named(told), named(frame_of)
+PART_OF, STATED, FRAME = named(part_of), named(stated), named(frame_of)
 
 
 class Regression(NamedTuple):
@@ -45,7 +45,7 @@ def believed(layout: Ints, settings: Floats, memory: Floats) -> Belief:
 def regression(layout: Ints, settings: Floats, memory: Floats, which: int) -> Regression:
     """Return one part; with z = Z x the coordinates that are learned, e = Zᵀθ̂ + the known share, and W = T Z."""
     part, d = PART_OF(layout, memory, which), int(layout[FEATURES])
-    declared, frame, n, own, tally = TOLD(part, settings), FRAME(part, settings), part.size, part.own, part.tally
+    declared, frame, n, own, tally = STATED(part, settings), FRAME(part, settings), part.size, part.own, part.tally
     root, fits = np.tril(own[:n]), own[n:]
     reach = tally[TAKEN] * frame.action_bound**2
     rows = zip(declared.noise, declared.bound, declared.confidence, strict=True)

@@ -133,7 +133,7 @@ class CAPS(LinearPolicy):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture."""
         listed = self.fitting(listed_of(actions) if self.mixtures else rays_of(actions))
-        seen = self.seen(self.form, state, listed.features, listed.eligible, draw)
+        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw)
         if not self.mixtures:
             return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from stagewise.kernels.answer import answer_size
-from stagewise.kernels.bounds import Room, room_in
+from stagewise.kernels.bounds import Workspace, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import (
     FIRST_PLACE,
@@ -22,7 +22,7 @@ from stagewise.kernels.layout import (
     known_actions,
     memory_size,
 )
-from stagewise.kernels.loop.memory import keeping_for
+from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import MIXTURE, Form, round_for, scratch_size, work_size
 from stagewise.kernels.rules.promise import DISPUTED
 from stagewise.models.part import Modelled
@@ -33,11 +33,12 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-ROOM_IN, KNOWN_IN, MEMORY_SIZE, IS_SET_OUT = named(room_in), named(known_actions), named(memory_size), named(is_set_out)
+WORKSPACE_IN, KNOWN_IN = named(workspace_in), named(known_actions)
+MEMORY_SIZE, IS_SET_OUT = named(memory_size), named(is_set_out)
 ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE = named(answer_size), named(scratch_size), named(work_size)
 
 
-class Seen(NamedTuple):
+class Chosen(NamedTuple):
     """What a kernel made of a round."""
 
     code: int  # the candidate played, or minus the reason for the safe action
@@ -49,9 +50,9 @@ class Seen(NamedTuple):
     eligible: Flags
 
     @property
-    def room(self) -> Room:
+    def workspace(self) -> Workspace:
         """What was believed of the candidates, and what the rule made of it."""
-        return ROOM_IN(self.layout, len(self.features), self.scratch)
+        return WORKSPACE_IN(self.layout, len(self.features), self.scratch)
 
 
 def aligned(size: int) -> Floats:
@@ -77,7 +78,7 @@ def assembled(head: Sequence[int], promise: Floats, safe: Floats, parts: Sequenc
 @cache
 def starting(form: Form) -> Any:
     """Return what begins a memory, as plain Python: it runs once, and need not be compiled."""
-    return named(keeping_for(*form.models).start)
+    return named(memory_kernels_for(*form.models).start)
 
 
 class Needs(NamedTuple):
@@ -164,14 +165,14 @@ class CompiledPolicy(Learning):
         """Return layout, settings and the state's memory."""
         return self.layout, self.settings, state.memory
 
-    def seen(self, form: Form, state: State, features: Floats, eligible: Flags, draw: Draw) -> Seen:
+    def chosen(self, form: Form, state: State, features: Floats, eligible: Flags, draw: Draw) -> Chosen:
         """Play a round on these candidates (K, d)."""
         count, d = features.shape
         layout, settings, memory = self.remembered(state, d)
         needs = needed(form, *self.counted, d, count, self.coordinates(d, memory))
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
-        return Seen(code, answer, scratch, layout, settings, features, eligible)
+        return Chosen(code, answer, scratch, layout, settings, features, eligible)
 
     def follow(self, state: State, decision: Decision) -> State:
         """Follow the first candidates that are ever offered, until others are."""
@@ -191,7 +192,7 @@ class CompiledPolicy(Learning):
         """Return the same memory following these candidates, with this room."""
         changed = aligned(MEMORY_SIZE(layout, len(chosen), int(room)))
         work = np.empty(2 * max(chosen.shape[1], int(room), 1) + len(chosen) + 8)
-        keeping_for(*self.form.models).change(chosen, layout, settings, memory, int(room), changed, work)
+        memory_kernels_for(*self.form.models).change(chosen, layout, settings, memory, int(room), changed, work)
         return changed
 
     def take(self, state: State, played: Played, values: Floats) -> State:
@@ -216,7 +217,7 @@ class CompiledPolicy(Learning):
         """Say whether a memory can be this policy's."""
         return fitting_memory(memory, self.layout, 0)
 
-    def explained(self, seen: Seen, state: State, decision: Decision) -> Decision:
+    def explained(self, seen: Chosen, state: State, decision: Decision) -> Decision:
         """Return the decision; where its code disputes what was declared, with the fallback in words."""
         if seen.code > -DISPUTED:
             return decision

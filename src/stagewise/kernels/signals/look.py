@@ -6,7 +6,7 @@ from stagewise.kernels.bounds import CENTRE, CROSS, HALF
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.layout import Part
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, fill_image, told
+from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, fill_image, stated
 
 BLOCK = 128  # candidates looked at together: wide enough for full vectors, small enough for the near caches
 
@@ -132,7 +132,7 @@ def look_ridge(
     part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
 ) -> None:
     """Write the bounds of any candidates, and of the safe action; `work` is (look_size,)."""
-    n, k, count, known = part.size, part.signals, features.shape[0], told(part, settings).known
+    n, k, count, known = part.size, part.signals, features.shape[0], stated(part, settings).known
     own, row = part.own, count + 1
     forms, crosses, rest = work[:row], work[row : 2 * row], work[2 * row :]
     columns, parts, image = (
@@ -192,7 +192,7 @@ def recall_ridge(part: Part, settings: Floats, memory: Floats, bounds: Floats, w
 @kernel
 def radius_of(part: Part, settings: Floats, neglected: float, signal: int) -> float:
     """Return β of a signal; `neglected` is √Σρ of what a kernel's basis leaves out: S times as much is added."""
-    at, tally, declared = part.settings, part.tally, told(part, settings)
+    at, tally, declared = part.settings, part.tally, stated(part, settings)
     noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
     reach = tally[TAKEN] * settings[at + 1] * settings[at + 1]
     own = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], part.size, reach)

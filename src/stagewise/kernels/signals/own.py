@@ -22,7 +22,7 @@ from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.layout import RARE, Part
 from stagewise.kernels.signals.radius import radius
 from stagewise.kernels.signals.rare import rare_ends
-from stagewise.kernels.signals.ridge import AT_SAFE, LOG_DET, TAKEN, place, told
+from stagewise.kernels.signals.ridge import AT_SAFE, LOG_DET, TAKEN, place, stated
 
 SCALE = 100.0  # ℓ/R²: the set is narrowest where n is about as large as ℓ
 
@@ -99,7 +99,7 @@ def placed(part: Part, settings: Floats, action: Floats, coordinates: Floats) ->
 @kernel
 def begin_own(part: Part, features: Floats, settings: Floats, work: Floats) -> None:
     """Write what is certain beforehand, and that nothing was played yet; `work` is (n + F,)."""
-    k, width, declared, own = part.signals, part.width, told(part, settings), own_of(part)
+    k, width, declared, own = part.signals, part.width, stated(part, settings), own_of(part)
     lows, highs = own.lows, own.highs
     own.weights[:] = 0.0
     own.sums[:] = 0.0
@@ -117,7 +117,7 @@ def begin_own(part: Part, features: Floats, settings: Floats, work: Floats) -> N
 @kernel
 def clip_own(part: Part, features: Floats, settings: Floats, bounds: Floats, work: Floats) -> None:
     """Cut the bounds of candidates that do not come back to what is certain beforehand; `work` is (n,)."""
-    declared = told(part, settings)
+    declared = stated(part, settings)
     for candidate in range(features.shape[0]):
         where = placed(part, settings, features[candidate], work[: part.size])
         for signal in range(part.signals):
@@ -146,7 +146,7 @@ def learn_own(part: Part, index: int, step: float, values: Floats, settings: Flo
         step = 1.0
     if not step > 0.0:
         return
-    declared, own, edges, width = told(part, settings), own_of(part), edges_of(part, settings), part.width
+    declared, own, edges, width = stated(part, settings), own_of(part), edges_of(part, settings), part.width
     lows, highs, rare, among = own.lows, own.highs, own.rare, math.log(float(part.followed - part.anchored))
     own.weights[candidate] += step * step
     if part.sharp == RARE:
@@ -174,7 +174,7 @@ def narrow(part: Part, settings: Floats, work: Floats) -> None:
     """Keep the tighter ends of what is kept and of the ellipsoid, for every followed candidate; `work` is (F,)."""
     if part.followed == 0:
         return
-    n, k, width, declared = part.size, part.signals, part.width, told(part, settings)
+    n, k, width, declared = part.size, part.signals, part.width, stated(part, settings)
     own, at, rows, tally, widths = own_of(part), part.settings, part.rows, part.tally, work[: part.width]
     forms = rows[n + k]
     for candidate in range(width):

@@ -7,8 +7,8 @@ from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, fill_normal
 from stagewise.kernels.layout import HOME, Part
 from stagewise.kernels.rules.promise import limit_of
-from stagewise.kernels.signals.arms import KL, pulled, told_of_arms
-from stagewise.kernels.signals.ridge import TAKEN, place, told
+from stagewise.kernels.signals.arms import KL, pulled, stated_of_arms
+from stagewise.kernels.signals.ridge import TAKEN, place, stated
 
 
 @kernel
@@ -24,7 +24,7 @@ def draw_ridge(
 
     Before anything is seen T is diagonal, and the sum is the same to the bit whether candidates are followed or not.
     """
-    n, k, declared, count = part.size, part.signals, told(part, settings), bounds.shape[2]
+    n, k, declared, count = part.size, part.signals, stated(part, settings), bounds.shape[2]
     draws, sampled, coordinates = work[: k * n], work[k * n : (k + 1) * n], work[(k + 1) * n : (k + 2) * n]
     fill_normal(draws, seed, run, round_, POSTERIOR + int(part.first))
     rows, own, unseen = part.rows, part.own, part.tally[TAKEN] == 0.0
@@ -93,7 +93,7 @@ def draw_arms(
     N(mean, ν² R²/n), or a `drawn_share` for outcomes in a range of length 1; for a cost its prior mean is the limit: an
     arm that was hardly pulled is then neither hopeless nor free.
     """
-    table, declared, k, count = pulled(part, memory).table, told_of_arms(part, settings), part.signals, part.size
+    table, declared, k, count = pulled(part, memory).table, stated_of_arms(part, settings), part.signals, part.size
     for signal in range(k):
         at = part.first + signal
         drawn, centre, half = bounds[at, SAMPLED], bounds[at, CENTRE], bounds[at, HALF]

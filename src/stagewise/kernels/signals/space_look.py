@@ -4,7 +4,7 @@ from stagewise.kernels.bounds import CENTRE
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import Part, known_actions
 from stagewise.kernels.signals.look import BLOCK, add_products, fill_halves, squared_widths
-from stagewise.kernels.signals.ridge import told
+from stagewise.kernels.signals.ridge import stated
 from stagewise.kernels.signals.similarity import (
     Covariance,
     covariance_of,
@@ -63,7 +63,7 @@ def look_space(
 ) -> None:
     """Write the bounds of any candidates, and of the safe action, which is always followed; `work` is (look_size,)."""
     size, count, first, ridge = used_in(part, memory), features.shape[0], 0, settings[part.settings]
-    basis, known, own, rows = basis_of(layout, part, memory), told(part, settings).known, part.own, part.rows
+    basis, known, own, rows = basis_of(layout, part, memory), stated(part, settings).known, part.own, part.rows
     covariance = covariance_of(part, settings, known_actions(layout, settings, memory).safe)
     row, safe = count + 1, part.followed - 1
     forms, crosses, columns = work[:row], work[row : 2 * row], work[2 * row : 2 * row + size * BLOCK]

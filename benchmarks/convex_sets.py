@@ -41,7 +41,7 @@ def truth(d: int, run: int) -> tuple[np.ndarray, float]:
 
 
 def world_with(actions: object, parameters: np.ndarray) -> sw.LinearWorld:
-    return sw.LinearWorld(theta=parameters[0], mu=parameters[1], actions=actions, noise=NOISE)
+    return sw.LinearWorld(reward=parameters[0], cost=parameters[1], actions=actions, noise=NOISE)
 
 
 def on_rays(kind: type, d: int, run: int, rounds: int, actions: object) -> Played:

@@ -27,8 +27,8 @@ KEEPING, PART_OF, TABLES = keeping_for(1, 0, 0), named(part_of), named(tables_of
 def model_of(ridge: float, probes: Floats) -> tuple[Ints, Floats, Floats]:
     """Return layout, settings and memory of a regression that has seen nothing and follows the probes."""
     one, nothing = np.ones(1), np.empty(0)
-    assumed = {"noise": one, "parameter_bound": one, "action_bound": 1.0, "ridge": ridge, "confidence": one}
-    model = LinearModel(safe=np.zeros(D), names=("reward",), reward=None, costs=None, radius="mixture", **assumed)
+    assumed = {"noise": one, "norm_bound": one, "action_bound": 1.0, "ridge": ridge, "confidence": one}
+    model = LinearModel(safe=np.zeros(D), names=("reward",), reward=None, costs=None, radius="joint", **assumed)
     layout, settings = assembled((0, 0, -1), np.zeros(3), model.safe, tuple(model.parts()))
     begun, memory = np.empty(memory_size(layout, 0, 0)), np.empty(memory_size(layout, len(probes), 0))
     KEEPING.start(layout, settings, 0, begun, nothing)

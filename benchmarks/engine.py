@@ -55,7 +55,7 @@ def played(policy: Any, world: Any) -> Play:
 def linear(kind: Any, actions: Any, threshold: float, **settings: Any) -> Play:
     """Return our loop for a linear policy."""
     policy = kind(safe_action=SAFE, threshold=threshold, noise=NOISE, delta=DELTA, **settings)
-    return played(policy, sw.LinearWorld(theta=THETA, mu=MU, actions=actions, noise=NOISE))
+    return played(policy, sw.LinearWorld(reward=THETA, cost=MU, actions=actions, noise=NOISE))
 
 
 def linear_cpp(name: str, table: np.ndarray, threshold: float) -> Play:

@@ -24,7 +24,7 @@ RUNS = 2**18
 WORLD = shifted(10)
 SETTINGS: dict[str, Any] = {"safe_action": at_zero(10), "threshold": 0.5, "noise": 1.0}
 FRESH = sw.LinearWorld(
-    theta=WORLD.parameters[0], mu=WORLD.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
+    reward=WORLD.parameters[0], cost=WORLD.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
 )
 ARMS = sw.ArmsWorld(reward=np.linspace(0.0, 0.9, 10), cost=np.linspace(0.0, 0.9, 10) ** 2)
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)

@@ -42,7 +42,7 @@ def linear(kind: Any, actions: Any, d: int) -> tuple[Any, Any]:
     """Return a linear policy and its world."""
     theta, mu = np.abs(rows(2, d, 7))
     policy = kind(safe_action=sw.SafeAction(features=np.zeros(d)), threshold=0.5, noise=0.1)
-    return policy, sw.LinearWorld(theta=theta, mu=mu, actions=actions, noise=0.1)
+    return policy, sw.LinearWorld(reward=theta, cost=mu, actions=actions, noise=0.1)
 
 
 def arms(count: int) -> tuple[Any, Any]:

@@ -72,8 +72,8 @@ def main() -> None:
     table_settings: list[tuple[str, float, dict[str, Any], bool]] = [
         ("fixed, lengthscale 0.3", 0.3, {}, True),
         ("fresh, lengthscale 0.3", 0.3, {}, False),
-        ("fresh, 0.3, tolerance 1e-6", 0.3, {"tolerance": 1e-6}, False),
-        ("fresh, 0.3, tolerance 1e-3", 0.3, {"tolerance": 1e-3}, False),
+        ("fresh, 0.3, novelty 1e-6", 0.3, {"novelty": 1e-6}, False),
+        ("fresh, 0.3, novelty 1e-3", 0.3, {"novelty": 1e-3}, False),
         ("fresh, 0.3, capacity 30", 0.3, {"capacity": 30}, False),
         ("fresh, lengthscale 0.1", 0.1, {}, False),
         ("fresh, 0.1, capacity 300", 0.1, {"capacity": 300}, False),

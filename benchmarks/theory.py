@@ -119,7 +119,7 @@ def unknown_baseline(cases: int) -> tuple[int, int, int, int, int]:
 
 def main() -> None:
     """Print everything."""
-    print("mixture-radius.md, failures in dimension one: paper, logdet, mixture")
+    print("joint-radius.md, failures in dimension one: paper, logdet, mixture")
     for setting in ((5.0, 1.0, 1.0, 1.0, 10_000, 20_000), (1.0, 0.001, 0.0, 100.0, 60_000, 10_000)):
         print("  ", [f"{share:.2%}" for share in radii_at_dimension_one(*setting)])
     print("tractable-oplb.md, 200,000 rounds, three seeds: pulls of the best arm, optimistic rounds")

@@ -27,7 +27,7 @@ def worlds(m: int) -> dict[str, sw.LinearWorld]:
         "fresh finite, rademacher": sw.RandomFinite(count=5, dimension=D),
     }
     return {
-        name: sw.LinearWorld(theta=THETA, mu=MUS[:m], actions=actions, noise=0.1, noise_kind=name.split(", ")[1])
+        name: sw.LinearWorld(reward=THETA, cost=MUS[:m], actions=actions, noise=0.1, outcomes=name.split(", ")[1])
         for name, actions in sets.items()
     }
 

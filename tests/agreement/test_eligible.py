@@ -28,7 +28,7 @@ KERNEL = sw.KernelOPLB(
 
 
 def linear(actions: Any) -> sw.LinearWorld:
-    return sw.LinearWorld(theta=THETA, mu=MUS[:1], actions=actions, noise=0.1)
+    return sw.LinearWorld(reward=THETA, cost=MUS[:1], actions=actions, noise=0.1)
 
 
 def arms(*chosen: int) -> sw.ArmsWorld:

@@ -28,14 +28,14 @@ def random_world(random: np.random.Generator, d: int) -> tuple[sw.LinearWorld, d
     safe = np.zeros(d) if random.random() < 0.3 else 0.3 * safe
     known = not safe.any() or random.random() < 0.5
     theta, mu = 0.5 * theta, 0.2 * mu
-    world = sw.LinearWorld(theta=theta, mu=mu, actions=sw.Rays(np.array(targets)), noise=0.01)
+    world = sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(np.array(targets)), noise=0.01)
     values = {"reward": float(theta @ safe), "cost": float(mu @ safe)} if known else {}
     return world, {
         "safe_action": sw.SafeAction(features=safe, **values),
         "threshold": float(mu @ safe) + random.uniform(0.05, 0.6),
         "noise": 0.01,
         "ridge": float(10.0 ** random.uniform(-2.0, 0.5)),
-        "parameter_bound": [0.5, 0.2],
+        "norm_bound": [0.5, 0.2],
     }
 
 

@@ -40,7 +40,7 @@ def baseline(values: np.ndarray, known: str) -> sw.SafeAction:
     "settings",
     [
         {"kernel": sw.RBF(lengthscale=0.5)},
-        {"kernel": sw.RBF(lengthscale=0.5), "optimism": "directional", "tolerance": 0.05},
+        {"kernel": sw.RBF(lengthscale=0.5), "optimism": "directional", "novelty": 0.05},
         {"kernel": sw.Matern(lengthscale=0.5, smoothness=1.5), "capacity": 3},
         {"kernel": sw.LinearKernel()},
     ],

@@ -12,8 +12,8 @@ rounds = 20
 runs = 2
 [world]
 kind = "linear"
-theta = [0.6, 0.8]
-mu = [0.8, 0.6]
+reward = [0.6, 0.8]
+cost = [0.8, 0.6]
 noise = 0.1
 actions = { kind = "rays", features = [[1.0, 0.0], [0.0, 1.0]] }
 [policy]

@@ -45,7 +45,7 @@ def test_only_means_of_arms_are_spread(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("noise = 0.5\nsafe", "noise = 0.05\nparameter_bound = 0.1\ncost_bound = 10.0\nwatch = false\nsafe"),
+        ("noise = 0.5\nsafe", "noise = 0.05\nnorm_bound = 0.1\ncost_bound = 10.0\nwatch = false\nsafe"),
         ("noise = 0.5\nactions", "noise = 10.0\nactions"),
     ],
     ids=["radius ten times too small", "noisier world"],

@@ -70,6 +70,6 @@ class TestKernelOPLBDirectional(MixtureContract):
     pass
 
 
-@cases(RBF(lengthscale=1.5), slice(1, None, 3), capacity=12, tolerance=1e-3)
+@cases(RBF(lengthscale=1.5), slice(1, None, 3), capacity=12, novelty=1e-3)
 class TestKernelOPLBSparse(MixtureContract):
     pass

@@ -22,7 +22,7 @@ SAFE = sw.SafeAction(features=[0.5, 0.5], reward=0.2, cost=0.1)
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.2, cost=0.1)
 EYE = [[1.0, 0.0], [0.0, 1.0]]
 ARMS = sw.ArmsWorld(reward=[0.2, 0.7], cost=[0.1, 0.3])
-LINEAR = sw.LinearWorld(theta=[0.3, 0.1], mu=[0.1, 0.1], actions=sw.Rays(EYE), noise=0.1)
+LINEAR = sw.LinearWorld(reward=[0.3, 0.1], cost=[0.1, 0.1], actions=sw.Rays(EYE), noise=0.1)
 TABLE = sw.TableWorld(features=EYE, reward=[0.2, 0.7], cost=[0.1, 0.3])
 PULLS = sw.OPB(arms=2, safe_action=SAFE_ARM, threshold=0.5)
 RAYS = sw.LCLUCB(safe_action=SAFE, threshold=0.5, noise=0.1)
@@ -38,7 +38,7 @@ SHARED = {
     "cost_scale": 1.0,
     "share_delta": True,
 }
-FEATURED = {**SHARED, "parameter_bound": 1.0, "action_bound": 1.0, "radius": "mixture"}
+FEATURED = {**SHARED, "norm_bound": 1.0, "action_bound": 1.0, "radius": "joint"}
 OPTIMISTIC = {**FEATURED, "optimism": "inflated"}
 PULLED = {
     "arms": 2,
@@ -77,7 +77,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "kernel": sw.RBF(lengthscale=0.5),
             "norm_bound": 1.0,
             "optimism": "inflated",
-            "tolerance": 1e-10,
+            "novelty": 1e-10,
             "capacity": 20,
         },
     ),
@@ -87,10 +87,10 @@ CONSTRUCTORS: dict[str, Call] = {
         {
             "noise": 0.1,
             "delta": 0.05,
-            "parameter_bound": 1.0,
+            "norm_bound": 1.0,
             "action_bound": 1.0,
             "ridge": 1.0,
-            "radius": "mixture",
+            "radius": "joint",
             "safe_action": SAFE,
             "threshold": 0.5,
         },
@@ -99,11 +99,11 @@ CONSTRUCTORS: dict[str, Call] = {
     "LinearWorld": Call(
         sw.LinearWorld,
         {
-            "theta": [0.3, 0.1],
-            "mu": [0.1, 0.1],
+            "reward": [0.3, 0.1],
+            "cost": [0.1, 0.1],
             "actions": sw.Rays(EYE),
             "noise": 0.1,
-            "noise_kind": "gaussian",
+            "outcomes": "gaussian",
         },
     ),
     "Matern": Call(sw.Matern, {"lengthscale": 0.5, "smoothness": 1.5}),

@@ -78,10 +78,10 @@ audit = false
 
 [world]
 kind = "linear"
-theta = [0.3, 0.1]
-mu = [0.1, 0.1]
+reward = [0.3, 0.1]
+cost = [0.1, 0.1]
 noise = 0.1
-noise_kind = "gaussian"
+outcomes = "gaussian"
 
 [world.actions]
 kind = "rays"
@@ -93,7 +93,7 @@ safe_action = {features = [0.5, 0.5], reward = 0.2, cost = 0.1}
 threshold = {spend = 0.5}
 noise = [0.1, 0.2]
 delta = 0.05
-radius = "mixture"
+radius = "joint"
 share_delta = true
 starts = 8
 

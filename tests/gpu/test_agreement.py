@@ -18,14 +18,14 @@ WORLD = shifted(10)
 SETTINGS: dict[str, Any] = {"safe_action": at_zero(10), "threshold": 0.5, "noise": 1.0}
 SIX = np.random.default_rng(1).normal(size=(6, 4)) / 3.0
 OFF = sw.SafeAction(features=[0.1, 0.1, 0.0, 0.1], reward=0.08, cost=0.06)
-SMALL = sw.LinearWorld(theta=[0.4, 0.4, 0.5, 0.0], mu=[0.2, 0.2, 0.5, 0.2], actions=sw.Rays(SIX), noise=0.3)
+SMALL = sw.LinearWorld(reward=[0.4, 0.4, 0.5, 0.0], cost=[0.2, 0.2, 0.5, 0.2], actions=sw.Rays(SIX), noise=0.3)
 FRESH = sw.LinearWorld(
-    theta=WORLD.parameters[0], mu=WORLD.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
+    reward=WORLD.parameters[0], cost=WORLD.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
 )
 ARMS = sw.ArmsWorld(reward=np.linspace(0.0, 0.9, 10), cost=np.linspace(0.0, 0.9, 10) ** 2)
 FEW = sw.ArmsWorld(reward=ARMS.table[0], cost=ARMS.table[1], actions=sw.Arms(10).only([1, 4, 7]))
 SOME = sw.LinearWorld(
-    theta=WORLD.parameters[0], mu=WORLD.parameters[1:], actions=WORLD.actions.only([0, 3, 4, 8]), noise=1.0
+    reward=WORLD.parameters[0], cost=WORLD.parameters[1:], actions=WORLD.actions.only([0, 3, 4, 8]), noise=1.0
 )
 ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
 LISTED = sw.TableWorld(features=np.linspace(0.0, 1.0, 10)[:, None], reward=ARMS.table[0], cost=ARMS.table[1])
@@ -37,7 +37,7 @@ CURVED = sw.KernelOPLB(
     norm_bound=1.0,
 )
 TWO = sw.LinearWorld(
-    theta=SMALL.parameters[0], mu=[[0.2, 0.2, 0.5, 0.2], [0.4, 0.0, 0.1, 0.3]], actions=sw.Finite(SIX), noise=0.1
+    reward=SMALL.parameters[0], cost=[[0.2, 0.2, 0.5, 0.2], [0.4, 0.0, 0.1, 0.3]], actions=sw.Finite(SIX), noise=0.1
 )
 CASES = {
     "LC-LUCB": (sw.LCLUCB(**SETTINGS), WORLD),

@@ -14,7 +14,7 @@ from stagewise import LCLUCB, InvalidProblem, SafeAction
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal
 from stagewise.kernels.layout import Part
-from stagewise.kernels.signals.radius import LOGDET, MIXTURE, PAPER, RADII, radius
+from stagewise.kernels.signals.radius import JOINT, LOGDET, PAPER, RADII, radius
 from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, learn_ridge, tables_of
 
 RUNS = 2000
@@ -85,12 +85,12 @@ def test_the_truth_stays_inside_in_all_rounds_at_once(kind: str) -> None:
 
 @pytest.mark.compiled
 def test_the_default_radius_is_nearly_tight() -> None:
-    assert count_leaving("mixture", 1.0, 0.1, LONGEST, 1.0, ROUNDS, RUNS) > 0.01 * RUNS
+    assert count_leaving("joint", 1.0, 0.1, LONGEST, 1.0, ROUNDS, RUNS) > 0.01 * RUNS
 
 
 @pytest.mark.compiled
 def test_a_noise_declared_too_small_is_found_out() -> None:
-    assert count_leaving("mixture", 0.6, 0.1, LONGEST, 1.0, ROUNDS, RUNS) > allowed(RUNS, 0.1)
+    assert count_leaving("joint", 0.6, 0.1, LONGEST, 1.0, ROUNDS, RUNS) > allowed(RUNS, 0.1)
 
 
 @pytest.mark.compiled
@@ -99,7 +99,7 @@ def test_in_one_dimension_the_papers_radius_fails_and_the_others_hold() -> None:
     failures = {kind: count_leaving(kind, 5.0, 0.01, truth, 5.0, 100, runs) for kind in RADII}
     assert failures["paper"] > 2 * allowed(runs, 0.01)
     assert failures["logdet"] <= allowed(runs, 0.01)
-    assert failures["mixture"] <= allowed(runs, 0.01)
+    assert failures["joint"] <= allowed(runs, 0.01)
 
 
 class Design:
@@ -132,7 +132,7 @@ def test_mixture_is_at_most_logdet_and_that_at_most_the_papers(
     seed: int, dimension: int, rounds: int, ridge: float, bound: float, noise: float, norm: float, delta: float
 ) -> None:
     design, told = Design(seed, dimension, rounds, ridge, bound), (noise, norm, ridge, math.log(1.0 / delta))
-    assert design.radius(MIXTURE, *told) <= design.radius(LOGDET, *told) * (1.0 + 1e-12)
+    assert design.radius(JOINT, *told) <= design.radius(LOGDET, *told) * (1.0 + 1e-12)
     if dimension >= 2:
         assert design.radius(LOGDET, *told) <= design.radius(PAPER, *told) * (1.0 + 1e-12)
 

@@ -51,11 +51,11 @@ def radius_of(
         return noise * math.sqrt(fit.dimension * math.log((1.0 + reach / ridge) / delta)) + math.sqrt(ridge) * bound
     spread = noise * math.sqrt(2.0 * math.log(1.0 / delta) + fit.log_det)
     bias = math.sqrt(ridge) * bound
-    return math.hypot(spread, bias) if kind == "mixture" else spread + bias
+    return math.hypot(spread, bias) if kind == "joint" else spread + bias
 
 
 def model_at(
-    safe: Floats, reward: float | None, costs: Floats | None, signals: int, ridge: float = 1.0, radius: str = "mixture"
+    safe: Floats, reward: float | None, costs: Floats | None, signals: int, ridge: float = 1.0, radius: str = "joint"
 ) -> LinearModel:
     """Return a model of a reward and `signals − 1` costs, with plain assumptions."""
     return LinearModel(
@@ -64,7 +64,7 @@ def model_at(
         reward=reward,
         costs=costs,
         noise=np.full(signals, 0.3),
-        parameter_bound=np.full(signals, 2.0),
+        norm_bound=np.full(signals, 2.0),
         action_bound=1.0,
         ridge=ridge,
         confidence=np.full(signals, math.log(1.0 / 0.05)),

@@ -70,7 +70,7 @@ class Bounds(NamedTuple):
 
 
 def textbook(signal: Signal, actions: Floats, outcomes: Floats, points: Floats) -> Bounds:
-    """Return f̂ = m + k'(K + λI)⁻¹(y − m), σ² = k₀(x, x) − k'(K + λI)⁻¹k and the mixture radius."""
+    """Return f̂ = m + k'(K + λI)⁻¹(y − m), σ² = k₀(x, x) − k'(K + λI)⁻¹k and the joint radius."""
     gram = signal.unknown(actions, actions)
     cross, own = signal.unknown(actions, points), np.diag(signal.unknown(points, points))
     ridged = gram + signal.ridge * np.eye(len(actions))

@@ -142,7 +142,7 @@ def test_kernels_that_are_none_are_refused(make: Any, word: str) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize(("lengthscale", "ridge"), [(0.3, 0.1), (1.0, 1e-3)])
 def test_a_thousand_different_points_leave_the_recursions_accurate(lengthscale: float, ridge: float) -> None:
-    """A hundred points span what a thousand say, but for what the tolerance neglects and the radius pays for."""
+    """A hundred points span what a thousand say, but for what the novelty neglects and the radius pays for."""
     random, kernel, safe = np.random.default_rng(0), RBF(lengthscale=lengthscale), np.full(2, 0.5)
     policy = KernelOPLB(
         kernel=kernel,

@@ -55,9 +55,9 @@ def test_the_papers_radius_keeps_the_papers_bound() -> None:
     np.testing.assert_array_equal(model.learned_bounds(5.0), [2.0, 2.0])
 
 
-@pytest.mark.parametrize("radius", ["mixture", "logdet", "paper"])
+@pytest.mark.parametrize("radius", ["joint", "logdet", "paper"])
 def test_a_value_at_the_safe_action_beyond_the_bound_is_refused(radius: str) -> None:
-    with pytest.raises(InvalidProblem, match=r"norm.* 2\.2, above parameter_bound 2;"):
+    with pytest.raises(InvalidProblem, match=r"norm.* 2\.2, above norm_bound 2;"):
         model_at(np.array([0.0, 3.0, 4.0]), 0.0, np.array([-11.0]), 2, radius=radius).learned_bounds(5.0)
 
 

@@ -19,7 +19,7 @@ class Case(NamedTuple):
     cost_scale: float = 1.0
     reward_known: bool = True
     cost_known: bool = True
-    radius: str = "mixture"
+    radius: str = "joint"
 
 
 KNOWN = {

@@ -61,7 +61,7 @@ def random_problem(
         ),
         "threshold": at_safe[1:] + scale * random.uniform(0.1, 0.4, constraints),
         "noise": 0.03 * units,
-        "parameter_bound": units,
+        "norm_bound": units,
         "ridge": 0.05,
         "cost_bound": None,
     }
@@ -135,14 +135,14 @@ class Reading(NamedTuple):
 
 def reading_of(problem: Problem, **settings: Any) -> Reading:
     """Return what the textbook makes of a problem's data under these further settings."""
-    given = {"radius": "mixture", "delta": 0.05, "cost_scale": 1.0, "share_delta": True, **problem.settings, **settings}
+    given = {"radius": "joint", "delta": 0.05, "cost_scale": 1.0, "share_delta": True, **problem.settings, **settings}
     safe, m = given["safe_action"].features, len(given["threshold"])
     costs = given["safe_action"].cost
     known = [given["safe_action"].reward, *(costs if costs is not None else [None] * m)]
     fits = [fitted(safe, known[k], given["ridge"], problem.actions, problem.values[:, k]) for k in range(1 + m)]
     radii = np.empty(1 + m)
     for k, fit in enumerate(fits):
-        bound, value = given["parameter_bound"][k], known[k]
+        bound, value = given["norm_bound"][k], known[k]
         if value is not None and safe.any() and given["radius"] != "paper":
             bound = np.sqrt(bound**2 - (value / np.linalg.norm(safe)) ** 2)
         delta = given["delta"] / (1 + m if given["share_delta"] else 1)

@@ -435,7 +435,7 @@ def test_a_file_is_found_by_text_too(tmp_path: Path) -> None:
             safe_action=SafeAction(features=np.array([0.3, 0.4]), cost={"a": 0.2, "b": np.float32(0.25)}),
             threshold={"b": AtLeast(RelativeToSafe(0.5)), "a": RelativeToSafe(2)},
             noise=(0.1, 0.2, 0.3),
-            parameter_bound=np.array([1.0, 2.0, 3.0]),
+            norm_bound=np.array([1.0, 2.0, 3.0]),
             delta=np.float64(0.1),
         ),
         OPLB(safe_action=SafeAction(features=[0.0, 0.0]), threshold=np.array([0.5, 0.1]), noise=0.1, cost_bound=None),

@@ -301,7 +301,7 @@ def test_nonsense_is_refused(settings: dict[str, Any], part: str) -> None:
         sw.OPLB(safe_action=sw.SafeAction(features=[0.0]), threshold=0.3, noise=0.1, **settings)
 
 
-WORLD = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
+WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
 
 
 def graded(method: str, **settings: Any) -> sw.OPLB:
@@ -326,7 +326,7 @@ def test_a_file_names_the_method(tmp_path: Path) -> None:
     policy = 'threshold = 0.3\nnoise = 0.1\nsafe_action = { features = [0.0, 0.0] }\nkind = "OPLB"\n'
     grades = "".join(f'[policies.{name}]\nmethod = "{name}"\n{policy}' for name in ("lp", "socp", "exact"))
     text = (
-        '[simulation]\nrounds = 30\n[world]\nkind = "linear"\ntheta = [0.6, 0.8]\nmu = [0.8, 0.6]\nnoise = 0.1\n'
+        '[simulation]\nrounds = 30\n[world]\nkind = "linear"\nreward = [0.6, 0.8]\ncost = [0.8, 0.6]\nnoise = 0.1\n'
         'actions = { kind = "finite", features = [[1.0, 0.0], [0.0, 1.0]] }\n' + grades
     )
     code, said = called("compare", spec(tmp_path, text), "--out", tmp_path / "out", "--quiet")

@@ -27,14 +27,14 @@ def function_of_norm(kernel: Any, norm: float, random: np.random.Generator) -> t
 @given(
     seed=st.integers(0, 10**6),
     capacity=st.integers(1, 12),
-    tolerance=st.sampled_from([1e-10, 1e-4, 0.1, 0.9]),
+    novelty=st.sampled_from([1e-10, 1e-4, 0.1, 0.9]),
     known=st.booleans(),
     smooth=st.booleans(),
     ridge=st.sampled_from([1e-3, 0.1, 1.0]),
     followed=st.booleans(),
 )
 def test_without_noise_the_truth_is_never_outside(
-    seed: int, capacity: int, tolerance: float, known: bool, smooth: bool, ridge: float, followed: bool
+    seed: int, capacity: int, novelty: float, known: bool, smooth: bool, ridge: float, followed: bool
 ) -> None:
     """|f − f̂| ≤ β √(cᵀV⁻¹c + ρ/λ) with β = √λ B + B √Σρ, for any points in any order, whichever join the basis."""
     random = np.random.default_rng(seed)
@@ -57,7 +57,7 @@ def test_without_noise_the_truth_is_never_outside(
         ridge=ridge,
         cost_bound=None,
         capacity=capacity,
-        tolerance=tolerance,
+        novelty=novelty,
     )
     agent, actions = Agent(policy), GRID[random.integers(len(GRID), size=40)]
     if followed:

@@ -47,7 +47,7 @@ def test_the_linear_kernel_is_oplb(place: str, known: str, optimism: str, m: int
         "optimism": optimism,
         "safe_action": baseline(place, known, m),
     }
-    linear = sw.OPLB(**settings, parameter_bound=1.0)
+    linear = sw.OPLB(**settings, norm_bound=1.0)
     kernel = sw.KernelOPLB(**settings, norm_bound=1.0, kernel=sw.LinearKernel())
     agents, random = [sw.Agent(policy, seed=3) for policy in (linear, kernel)], np.random.default_rng(6)
     listed, dared = random.normal(size=(8, 3)) / 2.0, 0
@@ -90,8 +90,8 @@ def rbf(**changed: Any) -> sw.KernelOPLB:
         ({"noise": -1.0}, "noise"),
         ({"ridge": 0.0}, "ridge"),
         ({"delta": 1.0}, "delta"),
-        ({"tolerance": 0.0}, "tolerance is 0.0"),
-        ({"tolerance": 1.0}, "tolerance is 1.0"),
+        ({"novelty": 0.0}, "novelty is 0.0"),
+        ({"novelty": 1.0}, "novelty is 1.0"),
         ({"capacity": 0}, "capacity is 0"),
         ({"capacity": 2.5}, "capacity is 2.5"),
         ({"capacity": True}, "capacity is True"),

@@ -37,7 +37,7 @@ def instance(random: np.random.Generator, known: tuple[bool, bool], m: int, **ch
                 "ridge": 0.05,
                 "cost_bound": None,
                 "watch": False,  # the data are made up
-                "tolerance": float(random.choice([1e-10, 0.01])),
+                "novelty": float(random.choice([1e-10, 0.01])),
                 **changed,
             }
         )

@@ -77,7 +77,7 @@ def test_a_slack_too_small_to_mix_with_is_the_reason_that_is_given(slack: float,
     limits = {"threshold": [base + slack, base + 0.3], "cost_bound": base + 1.0, "noise": 0.1}
     arms = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=[base, base]), **limits)
     safe = sw.SafeAction(features=[1.0, 0.0, 0.0], reward=0.0, cost=[base, base])
-    listed = sw.OPLB(safe_action=safe, parameter_bound=base + 1.0, **limits)
+    listed = sw.OPLB(safe_action=safe, norm_bound=base + 1.0, **limits)
     for policy, actions in [(arms, sw.Arms(3)), (listed, sw.Finite([[1.0, 0.5, 0.0], [1.0, 0.0, 0.5]]))]:
         decision = policy.decide(policy.start(), actions)
         best = decision.probabilities[0 if policy is arms else -1]

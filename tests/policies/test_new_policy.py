@@ -16,14 +16,14 @@ from stagewise.policies.lclucb import LCLUCB
 from stagewise.simulation.compiled import plays
 
 SETTINGS: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(2)), "threshold": 0.3, "noise": 0.1}
-WORLD = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
+WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
 FILE = """
 [simulation]
 rounds = 5
 [world]
 kind = "linear"
-theta = [0.6, 0.8]
-mu = [0.8, 0.6]
+reward = [0.6, 0.8]
+cost = [0.8, 0.6]
 noise = 0.1
 actions = { kind = "rays", features = [[1.0, 0.0], [0.0, 1.0]] }
 [policy]

@@ -125,7 +125,7 @@ def test_the_best_point_of_a_box_with_too_many_corners_is_that_of_the_linear_pro
 
 def test_a_run_in_it_is_safe_and_measured_against_its_best_point() -> None:
     actions, safe = Diamond(1.0, np.zeros(2)), SafeAction(features=np.zeros(2))
-    world = LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=actions, noise=0.1)
+    world = LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=actions, noise=0.1)
     for kind in KINDS:
         policy = kind(safe_action=safe, threshold=0.3, noise=0.1)
         result = simulate(policy, world, rounds=30, progress=False)

@@ -216,7 +216,7 @@ def counterexample() -> Counterexample:
     for fit in (GOLDEN["theta_hat"], GOLDEN["mu_hat"]):
         sums = np.array(GOLDEN["gram"]) @ fit  # Σ y x, of two unknown outcomes
         observed.append(np.repeat(np.linalg.solve(played.T * times, sums), times))
-    safe, bound = np.array(GOLDEN["safe_action"]), GOLDEN["parameter_bound"]
+    safe, bound = np.array(GOLDEN["safe_action"]), GOLDEN["norm_bound"]
     beliefs = []
     for truth, seen in zip((GOLDEN["theta_star"], GOLDEN["mu_star"]), observed, strict=True):
         signal = Signal(np.array(truth), safe, False, GOLDEN["noise"], GOLDEN["delta_per_signal"], GOLDEN["ridge"])
@@ -256,7 +256,7 @@ def test_stagewise_is_optimistic_on_the_counterexample(counterexample: Counterex
         threshold=GOLDEN["threshold"],
         noise=GOLDEN["noise"],
         delta=GOLDEN["delta"],
-        parameter_bound=GOLDEN["parameter_bound"],
+        norm_bound=GOLDEN["norm_bound"],
         ridge=GOLDEN["ridge"],
         cost_bound=None,
     )

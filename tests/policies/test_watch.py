@@ -162,22 +162,20 @@ def test_the_running_sum_is_the_least_regularised_sum_of_squares(safe: sw.SafeAc
 @linear
 def test_data_contradict_a_ceiling(kind: Any) -> None:
     """A true cost of 8 against a promise of 4: the first lower bound above it ends the play."""
-    policy = kind(safe_action=ZERO, threshold=3.0, noise=0.1, parameter_bound=12.0, cost_bound=4.0)
+    policy = kind(safe_action=ZERO, threshold=3.0, noise=0.1, norm_bound=12.0, cost_bound=4.0)
     agent = sw.Agent(policy)
     agent.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
     assert_stays(agent, ENDS, "a mean 'cost' above 4", "cost_bound")
     if kind is not sw.SafeLTS and kind is not sw.OPLB:
         assert_stays(agent, sw.Ball(1.0), "a mean 'cost' above 4")
-    ignorant = sw.Agent(
-        kind(safe_action=ZERO, threshold=3.0, noise=0.1, parameter_bound=12.0, cost_bound=4.0, watch=False)
-    )
+    ignorant = sw.Agent(kind(safe_action=ZERO, threshold=3.0, noise=0.1, norm_bound=12.0, cost_bound=4.0, watch=False))
     ignorant.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
     assert ignorant.decide(ENDS).fallback is None
 
 
 @pytest.mark.parametrize("method", ["socp", "exact"])
 def test_the_solvers_stop_as_well(method: str) -> None:
-    settings: dict[str, Any] = {"threshold": 3.0, "noise": 0.1, "parameter_bound": 12.0, "cost_bound": 4.0}
+    settings: dict[str, Any] = {"threshold": 3.0, "noise": 0.1, "norm_bound": 12.0, "cost_bound": 4.0}
     agent = sw.Agent(sw.OPLB(safe_action=ZERO, method=method, **settings))
     agent.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
     assert_stays(agent, ENDS, "a mean 'cost' above 4")

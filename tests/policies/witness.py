@@ -64,17 +64,17 @@ class Belief(NamedTuple):
 
 
 def radius_of(signal: Signal, gram: Floats, kind: str) -> float:
-    """Return β as docs/theory/mixture-radius.md has it."""
+    """Return β as docs/theory/joint-radius.md has it."""
     n = len(gram)
     log_det = np.linalg.slogdet(gram / signal.ridge)[1]
     spread = signal.noise * math.sqrt(log_det + 2.0 * math.log(1.0 / signal.level))
     along = np.linalg.norm(signal.carried)
     bias = math.sqrt(signal.ridge * (1.0 - along**2))
     assert n == signal.safe.size - signal.anchored
-    return math.hypot(spread, bias) if kind == "mixture" else spread + bias
+    return math.hypot(spread, bias) if kind == "joint" else spread + bias
 
 
-def believed(signal: Signal, actions: Floats, observed: Floats, kind: str = "mixture") -> Belief:
+def believed(signal: Signal, actions: Floats, observed: Floats, kind: str = "joint") -> Belief:
     """Return the belief that these observations (n,) of these actions (n, d) lead to."""
     z = actions @ signal.basis
     gram = signal.ridge * np.eye(z.shape[1]) + z.T @ z
@@ -82,9 +82,7 @@ def believed(signal: Signal, actions: Floats, observed: Floats, kind: str = "mix
     return Belief(signal, gram, fit, radius_of(signal, gram, kind))
 
 
-def unlucky(
-    signal: Signal, actions: Floats, towards: Floats, sign: float, share: float, kind: str = "mixture"
-) -> Floats:
+def unlucky(signal: Signal, actions: Floats, towards: Floats, sign: float, share: float, kind: str = "joint") -> Floats:
     """Return observations (n,) after which the truth is `share` of the radius away, the value of `towards` most of all.
 
     Among all data that leave the truth in its confidence set these are the worst: a random walk hardly ever finds them.

@@ -148,7 +148,7 @@ def test_linucb_never_mixes_dimensions_in_one_memory(first: int, second: int) ->
 def test_the_papers_radius_refuses_actions_beyond_its_bound(kind: Any) -> None:
     policy = kind(**AT_ORIGIN, radius="paper", action_bound=2.0, cost_bound=None)
     agent = experienced(policy, np.eye(2))
-    assert_refuses(agent, [[0.1, 0.1], [3.0, 0.0]], "norm 3", "action_bound 2", "radius='mixture'")
+    assert_refuses(agent, [[0.1, 0.1], [3.0, 0.0]], "norm 3", "action_bound 2", "radius='joint'")
     agent.decide([[2.0, 0.0]])
 
 
@@ -157,7 +157,7 @@ def test_linucb_refuses_actions_beyond_the_bound_of_the_papers_radius() -> None:
     assert_refuses(agent, [[3.0, 0.0]], "norm 3", "action_bound 1")
 
 
-@pytest.mark.parametrize("radius", ["mixture", "logdet"])
+@pytest.mark.parametrize("radius", ["joint", "logdet"])
 def test_other_radii_take_actions_of_any_length(radius: str) -> None:
     assert Agent(LCLUCB(**AT_ORIGIN, radius=radius, cost_bound=1.0)).decide([[30.0, 0.0]]).index == 0
 

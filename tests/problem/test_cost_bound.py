@@ -71,7 +71,7 @@ def test_a_convex_set_and_a_simulated_world_pass_the_same_door() -> None:
     policy = EVERYBODY["LCLUCB"](threshold=0.5)
     with refused(InvalidActions, "Ball", "norm 2", "cost_bound"):
         policy.decide(policy.start(), sw.Ball(2.0))
-    world = sw.LinearWorld(theta=[0.1, 0.1], mu=[0.1, 0.1], actions=sw.Rays([[2.0, 0.0]]), noise=0.1)
+    world = sw.LinearWorld(reward=[0.1, 0.1], cost=[0.1, 0.1], actions=sw.Rays([[2.0, 0.0]]), noise=0.1)
     with refused(InvalidActions, "norm 2", "cost_bound"):
         sw.simulate(policy, world, rounds=1, backend="cpu")
 

@@ -42,7 +42,7 @@ def test_actions_too_large_for_the_ridge_are_refused_by_hand_and_in_logs(ridge: 
 
 def test_loops_refuse_what_play_by_hand_refuses() -> None:
     policy = sw.LCLUCB(safe_action=UNKNOWN, threshold=0.5, noise=0.1)
-    world = sw.LinearWorld(theta=[1e-7, 0.0], mu=[1e-7, 0.0], actions=sw.Rays(BEYOND), noise=0.1)
+    world = sw.LinearWorld(reward=[1e-7, 0.0], cost=[1e-7, 0.0], actions=sw.Rays(BEYOND), noise=0.1)
     for backend in ("cpu", "python"):
         with refused(sw.InvalidActions, "ridge"):
             sw.simulate(policy, world, rounds=3, backend=backend)
@@ -85,7 +85,7 @@ def violations(random: np.random.Generator, kind: Any, scale: float, rounds: int
         threshold=limit,
         noise=noise,
         delta=1e-6,
-        parameter_bound=1.0001 / scale,
+        norm_bound=1.0001 / scale,
         cost_bound=None,
     )
     agent, over = sw.Agent(policy, seed=int(random.integers(2**31))), 0

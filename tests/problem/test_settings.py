@@ -69,7 +69,7 @@ NOT_A_NAME = {
     "capitals": ("Mixture", ["'Mixture'", "one of"]),
     "nothing": (None, ["None", "one of"]),
     "a number": (1, ["1", "one of"]),
-    "a list": (["mixture"], ["['mixture']", "one of"]),
+    "a list": (["joint"], ["['joint']", "one of"]),
 }
 NOT_A_HORIZON = {
     "zero": (0, ["0", "whole number"]),
@@ -94,7 +94,7 @@ def refusals(table: dict[str, dict[str, Any]]) -> Any:
 @refusals(
     {
         "noise": NOT_POSITIVE | NOT_NOTHING,
-        "parameter_bound": NOT_POSITIVE | NOT_NOTHING,
+        "norm_bound": NOT_POSITIVE | NOT_NOTHING,
         "action_bound": NOT_POSITIVE | NOT_NOTHING,
         "ridge": NOT_POSITIVE | NOT_NOTHING,
         "cost_bound": NOT_POSITIVE,
@@ -135,7 +135,7 @@ def test_ucb_refuses_a_bad_setting(name: str, value: Any, parts: list[str]) -> N
 @refusals(
     {
         "noise": NOT_POSITIVE | NOT_NOTHING,
-        "parameter_bound": NOT_POSITIVE | NOT_NOTHING,
+        "norm_bound": NOT_POSITIVE | NOT_NOTHING,
         "action_bound": NOT_POSITIVE | NOT_NOTHING,
         "ridge": NOT_POSITIVE | NOT_NOTHING,
         "delta": NOT_A_PROBABILITY,
@@ -179,7 +179,7 @@ def test_roful_has_one_optimism() -> None:
         ROFUL(**LINEAR_SETTINGS, optimism="inflated")
 
 
-@pytest.mark.parametrize("name", ["noise", "parameter_bound"])
+@pytest.mark.parametrize("name", ["noise", "norm_bound"])
 @pytest.mark.parametrize(
     ("value", "parts"),
     [
@@ -255,18 +255,18 @@ def test_an_arm_never_pulled_needs_a_bound() -> None:
 @pytest.mark.parametrize(
     ("what", "value"), [("reward", 0.9), ("cost", 0.8), ("cost", -0.8)], ids=["reward", "cost", "negative cost"]
 )
-def test_a_parameter_bound_must_allow_the_safe_action(what: str, value: float) -> None:
+def test_a_norm_bound_must_allow_the_safe_action(what: str, value: float) -> None:
     known = {"reward": 0.1, "cost": 0.1, what: value}
     safe = SafeAction(features=[0.3, 0.4], **known)
-    with refused(InvalidProblem, what, value, f"{abs(value) / 0.5:.6g}", "parameter_bound 1"):
+    with refused(InvalidProblem, what, value, f"{abs(value) / 0.5:.6g}", "norm_bound 1"):
         LCLUCB(safe_action=safe, threshold=0.95, noise=0.1)
-    LCLUCB(safe_action=safe, threshold=0.95, noise=0.1, parameter_bound=abs(value) / 0.5)
+    LCLUCB(safe_action=safe, threshold=0.95, noise=0.1, norm_bound=abs(value) / 0.5)
 
 
 @pytest.mark.parametrize("cost", [1.2, -1.2])
 def test_a_cost_bound_must_allow_the_safe_action(cost: float) -> None:
     safe = SafeAction(features=[0.6, 0.8], reward=0.1, cost=cost)
-    settings = {"safe_action": safe, "threshold": 1.5, "noise": 0.1, "parameter_bound": 2.0}
+    settings = {"safe_action": safe, "threshold": 1.5, "noise": 0.1, "norm_bound": 2.0}
     with refused(InvalidProblem, cost, "cost_bound 1.0"):
         LCLUCB(**settings)
     LCLUCB(**settings, cost_bound=1.6)
@@ -286,7 +286,7 @@ def test_a_safe_arm_outside_the_range_of_all_outcomes_is_refused(known: dict[str
 @pytest.mark.parametrize("features", [[0.0], [0.5], [0.3, 0.4]], ids=["origin", "line", "plane"])
 def test_the_papers_radius_needs_two_unknown_directions(kind: Any, features: list[float]) -> None:
     safe = SafeAction(features=features, reward=0.0, cost=0.0)
-    with refused(InvalidProblem, "radius='paper'", "two dimensions", "'mixture'"):
+    with refused(InvalidProblem, "radius='paper'", "two dimensions", "'joint'"):
         kind(safe_action=safe, threshold=0.5, noise=0.1, radius="paper")
 
 
@@ -342,7 +342,7 @@ def test_a_switch_is_true_or_false(value: Any) -> None:
     [
         lambda: UCB(arms=10, noise=1e308),
         lambda: LinUCB(noise=1e308),
-        lambda: LinUCB(noise=0.1, parameter_bound=1e200),
+        lambda: LinUCB(noise=0.1, norm_bound=1e200),
         lambda: LCLUCB(safe_action=SafeAction(features=[0.0]), threshold=0.5, noise=1e300),
     ],
 )

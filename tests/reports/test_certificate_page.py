@@ -20,7 +20,7 @@ KNOWN = {  # names that the page asks for
     *("bound", "above", "theorem", "failure", "optimism", "settled", "never", "mixes", "plan", "made", "versions"),
     *("seed", "day", "seconds", "machine", "batches", "verify", "format", "version"),
 }
-WORLD = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
+WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
 SAFE = sw.SafeAction(features=[0.0, 0.0])
 
 
@@ -81,7 +81,7 @@ def test_a_page_says_where_when_and_of_what(folder: Path) -> None:
     words = page(content)
     assert f"on {content['made']['day']} (UTC)" in words
     assert "0 rounds of 0 runs" not in words
-    assert '"theta"' in words  # the world that was played in
+    assert '"reward"' in words  # the world that was played in
     assert "not all that was assumed" not in words
 
 

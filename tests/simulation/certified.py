@@ -8,7 +8,7 @@ import stagewise as sw
 
 TARGETS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
 SAFE = sw.SafeAction(features=[0.0, 0.0])
-FIXED = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.5)
+FIXED = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.5)
 POLICY = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.5)
 ROUNDS = 20
 
@@ -25,7 +25,7 @@ def drawn(run: int) -> tuple[Any, Any]:
     """Return a policy and a world of its own for every run."""
     rng = np.random.default_rng(run)
     theta, mu = (row / np.linalg.norm(row) for row in rng.normal(size=(2, 2)))
-    return POLICY, sw.LinearWorld(theta=theta, mu=mu, actions=sw.Rays(TARGETS), noise=0.5)
+    return POLICY, sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(TARGETS), noise=0.5)
 
 
 FAMILIES = {

@@ -28,7 +28,7 @@ def linear_world(kind: str) -> sw.LinearWorld:
         "fresh rays": sw.RandomRays(count=5, dimension=D),
         "fresh finite": sw.RandomFinite(count=5, dimension=D),
     }[kind]
-    return sw.LinearWorld(theta=THETA, mu=MU, actions=actions, noise=NOISE)
+    return sw.LinearWorld(reward=THETA, cost=MU, actions=actions, noise=NOISE)
 
 
 def missed_by_the_textbook(policy: Any, world: sw.LinearWorld) -> list[int]:
@@ -64,7 +64,7 @@ def missed_by_the_textbook(policy: Any, world: sw.LinearWorld) -> list[int]:
     ],
 )
 def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> None:
-    policy, world = kind(safe_action=SAFE, threshold=0.2, noise=TOLD, parameter_bound=0.3, **ALONE), linear_world(where)
+    policy, world = kind(safe_action=SAFE, threshold=0.2, noise=TOLD, norm_bound=0.3, **ALONE), linear_world(where)
     audit = sw.simulate(policy, world, rounds=ROUNDS, runs=[RUN], seed=SEED, audit=True).audit
     assert audit is not None
     expected = missed_by_the_textbook(policy, world)
@@ -76,11 +76,11 @@ def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> 
 def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None:
     features = np.vstack([np.zeros(D), TARGETS])
     settings: dict[str, Any] = {"safe_action": SAFE, "threshold": 0.2, "noise": told, **ALONE}
-    linear = sw.LinearWorld(theta=THETA, mu=MU, actions=sw.Finite(features), noise=NOISE)
+    linear = sw.LinearWorld(reward=THETA, cost=MU, actions=sw.Finite(features), noise=NOISE)
     listed = sw.TableWorld(features=features, reward=features @ THETA, cost=features @ MU, noise=NOISE)
     kernel = sw.KernelOPLB(**settings, kernel=sw.LinearKernel(), norm_bound=0.3)
     plan: dict[str, Any] = {"rounds": ROUNDS, "runs": 20, "seed": SEED, "audit": True}
-    one = sw.simulate(sw.OPLB(**settings, parameter_bound=0.3), linear, **plan).audit
+    one = sw.simulate(sw.OPLB(**settings, norm_bound=0.3), linear, **plan).audit
     other = sw.simulate(kernel, listed, **plan).audit
     assert one is not None
     assert other is not None

@@ -36,7 +36,7 @@ SAFE = SafeAction(features=np.zeros(2))
 
 
 def world(actions: Any) -> LinearWorld:
-    return LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=actions, noise=0.1)
+    return LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=actions, noise=0.1)
 
 
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
@@ -83,8 +83,8 @@ rounds = 5
 
 [world]
 kind = "linear"
-theta = [0.6, 0.8]
-mu = [0.8, 0.6]
+reward = [0.6, 0.8]
+cost = [0.8, 0.6]
 noise = 0.1
 
 [world.actions]

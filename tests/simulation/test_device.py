@@ -13,7 +13,7 @@ from stagewise.simulation.run import Settings, one_run
 
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum", "runs")
 LIMITS = {"wear": 0.3, "yield": sw.AtLeast(-0.2)}
-TWO = sw.LinearWorld(theta=[0.6, 0.8], mu=[[0.8, 0.6], [0.6, 0.0]], actions=FIXED.actions, noise=0.5)
+TWO = sw.LinearWorld(reward=[0.6, 0.8], cost=[[0.8, 0.6], [0.6, 0.0]], actions=FIXED.actions, noise=0.5)
 PAIRS = {
     "one limit": (POLICY, FIXED),
     "a limit from below": (sw.LCLUCB(safe_action=POLICY.safe_action, threshold=LIMITS, noise=0.5), TWO),

@@ -12,7 +12,7 @@ from stagewise.reports.regret_bound import regret_bound
 from stagewise.simulation.judge import judge
 
 RAYS = sw.Rays([[1.0, 0.0], [0.0, 1.0]])
-LINEAR: dict[str, Any] = {"theta": [0.6, 0.8], "mu": [0.8, 0.6], "actions": RAYS, "noise": 0.1}
+LINEAR: dict[str, Any] = {"reward": [0.6, 0.8], "cost": [0.8, 0.6], "actions": RAYS, "noise": 0.1}
 POLICY = sw.LCLUCB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.1)
 ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6])
 OPB = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)

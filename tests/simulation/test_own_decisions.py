@@ -14,9 +14,9 @@ from stagewise.simulation.recording import empty_trace, recorded
 ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6])
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
 TARGETS = [[1.0, 0.0], [0.0, 1.0]]
-RAYS = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.1)
-FINITE = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Finite(TARGETS), noise=0.1)
-BALL = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Ball(1.0), noise=0.1)
+RAYS = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.1)
+FINITE = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Finite(TARGETS), noise=0.1)
+BALL = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Ball(1.0), noise=0.1)
 ORIGIN = sw.SafeAction(features=[0.0, 0.0])
 NAN = float("nan")
 

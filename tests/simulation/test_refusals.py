@@ -9,8 +9,8 @@ from tests.problem.refusal import refused
 import stagewise as sw
 
 SAFE = sw.SafeAction(features=[0.0, 0.0])
-LINEAR = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
-FRESH = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.RandomRays(count=3, dimension=2), noise=0.1)
+LINEAR = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
+FRESH = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RandomRays(count=3, dimension=2), noise=0.1)
 POLICY = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.1)
 SHORT: dict[str, Any] = {"noise": 0.1, "radius": "paper", "action_bound": 0.5}
 ARM: dict[str, Any] = {"safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.3}

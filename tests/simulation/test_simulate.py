@@ -12,7 +12,7 @@ import pytest
 import stagewise as sw
 
 TARGETS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
-WORLD = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.1)
+WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.1)
 SAFE = sw.SafeAction(features=[0.0, 0.0])
 POLICY = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.1)
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
@@ -231,7 +231,7 @@ def cut(kind: str) -> tuple[Any, Any]:
     policies = {"sampled": sw.SafeLTS, "mixtures": sw.OPLB}
     safe = sw.SafeAction(features=np.zeros(4))
     policy = policies.get(kind, sw.LCLUCB)(safe_action=safe, threshold=0.4, noise=0.1, cost_bound=1.0)
-    return policy, sw.LinearWorld(theta=theta, mu=mu, actions=actions, noise=0.1)
+    return policy, sw.LinearWorld(reward=theta, cost=mu, actions=actions, noise=0.1)
 
 
 def test_an_interrupted_simulation_continues_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

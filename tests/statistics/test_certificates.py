@@ -14,7 +14,7 @@ import stagewise as sw
 pytestmark = pytest.mark.compiled
 
 ZERO = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
-RAY = sw.LinearWorld(theta=[0.9], mu=[0.9], actions=sw.Rays([[1.0]]), noise=1.0)
+RAY = sw.LinearWorld(reward=[0.9], cost=[0.9], actions=sw.Rays([[1.0]]), noise=1.0)
 COIN = sw.ArmsWorld(reward=tight_arms(0, True).truth[0], cost=tight_arms(0, True).truth[1:])
 
 
@@ -52,7 +52,7 @@ def drawn(run: int) -> tuple[Any, Any]:
         sw.LCLUCB, world._replace(truth=world.truth[:2], thresholds=world.thresholds[:1], noise=world.noise[:2]), True
     )
     actions = sw.Rays(world.features)
-    return policy, sw.LinearWorld(theta=world.truth[0], mu=world.truth[1], actions=actions, noise=world.noise[:2])
+    return policy, sw.LinearWorld(reward=world.truth[0], cost=world.truth[1], actions=actions, noise=world.noise[:2])
 
 
 def test_a_family_of_random_worlds_is_supported() -> None:

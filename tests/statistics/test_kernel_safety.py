@@ -73,7 +73,7 @@ PROMISED: dict[str, Any] = {
     "kernel OPLB": (random_problem, {}),
     "directional": (random_problem, {"optimism": "directional"}),
     "capacity 3": (random_problem, {"capacity": 3}),
-    "tolerance 0.1": (random_problem, {"tolerance": 0.1}),
+    "novelty 0.1": (random_problem, {"novelty": 0.1}),
     "tight": (tight_problem, {}),
 }
 OVERCONFIDENT: dict[str, Any] = {

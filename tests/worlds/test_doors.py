@@ -8,7 +8,7 @@ from tests.problem.refusal import refused
 
 import stagewise as sw
 
-LINEAR = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
+LINEAR = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
 ARMS = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2])
 TABLE = sw.TableWorld(features=[[0.0], [1.0]], reward=[0.1, 0.7], cost=[0.0, 0.2])
 WORLDS = {"linear": LINEAR, "arms": ARMS, "table": TABLE}
@@ -40,8 +40,8 @@ def test_means_that_such_outcomes_cannot_have_are_refused(outcomes: str, means: 
 
 @pytest.mark.parametrize("words", [["gaussian"], None, "cauchy", 0])
 def test_kinds_of_noise_are_words(words: Any) -> None:
-    with refused(sw.InvalidProblem, "noise_kind", "'rademacher'"):
-        sw.LinearWorld(theta=[1.0], mu=[1.0], actions=sw.Ball(1.0), noise=0.1, noise_kind=words)
+    with refused(sw.InvalidProblem, "outcomes", "'rademacher'"):
+        sw.LinearWorld(reward=[1.0], cost=[1.0], actions=sw.Ball(1.0), noise=0.1, outcomes=words)
     with refused(sw.InvalidProblem, "outcomes", "'bernoulli'"):
         sw.ArmsWorld(reward=[0.1], cost=[0.1], outcomes=words)
 

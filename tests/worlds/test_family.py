@@ -30,8 +30,8 @@ def test_a_list_that_holds_itself_is_refused_before_numpy_follows_it() -> None:
     for value in (loop, pair):
         with pytest.raises(sw.InvalidProblem, match="the world is a list"):
             sw.SphereFamily(value)
-        with pytest.raises(sw.InvalidProblem, match="theta"):
-            sw.LinearWorld(theta=value, mu=[0.1], actions=sw.Rays([[1.0]]), noise=0.1)
+        with pytest.raises(sw.InvalidProblem, match="reward"):
+            sw.LinearWorld(reward=value, cost=[0.1], actions=sw.Rays([[1.0]]), noise=0.1)
         with pytest.raises(sw.InvalidActions, match="the actions"):
             sw.Rays(value)
         with pytest.raises(sw.InvalidActions, match="eligible"):

@@ -68,5 +68,5 @@ def test_outcomes_repeat_and_scatter_around_the_means() -> None:
     ids=lambda actions: type(actions).__name__,
 )
 def test_a_linear_world_is_built_again_from_its_description(actions: object) -> None:
-    described = sw.LinearWorld(theta=[0.6, 0.8], mu=[0.8, 0.6], actions=actions, noise=0.1).description()
+    described = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=actions, noise=0.1).description()
     assert rebuilt(described).description() == described

@@ -10,7 +10,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import SPACE
 from stagewise.kernels.signals import similarity as reproducing
-from stagewise.kernels.signals.radius import MIXTURE
+from stagewise.kernels.signals.radius import JOINT
 from stagewise.models.part import Modelled, regressions
 from stagewise.problem.checks import number, positive
 from stagewise.problem.errors import InvalidProblem
@@ -114,7 +114,7 @@ class KernelModel:
     norm_bound: Floats  # (1 + m,) B ≥ ‖f‖
     ridge: float  # λ
     confidence: Floats  # (1 + m,) log 1/δ_k
-    tolerance: float
+    novelty: float
 
     @property
     def safe_norm(self) -> float:
@@ -124,10 +124,10 @@ class KernelModel:
     def parts(self) -> Iterator[Modelled]:
         """Yield the regressions; those that share one share a basis."""
         values = np.array([self.reward or 0.0, *(np.zeros(len(self.names) - 1) if self.costs is None else self.costs)])
-        fixed, bounds = np.array([self.ridge, self.tolerance, self.kernel.lengthscale]), self.learned_bounds()
+        fixed, bounds = np.array([self.ridge, self.novelty, self.kernel.lengthscale]), self.learned_bounds()
         for first, last, known in regressions(len(self.names), self.reward is not None, self.costs is not None):
             declared = (self.noise, bounds, self.confidence, values if known else np.zeros(values.size))
-            whole = (SPACE, first, last - first, 0, MIXTURE, int(known), 0, self.kernel.kind)
+            whole = (SPACE, first, last - first, 0, JOINT, int(known), 0, self.kernel.kind)
             yield Modelled(whole, np.concatenate([fixed, *(row[first:last] for row in declared)]))
 
     def learned_bounds(self) -> Floats:

@@ -22,7 +22,7 @@ class LinearModel:
     reward: float | None  # at the safe action; None: unknown
     costs: Floats | None  # (m,) at the safe action; None: unknown
     noise: Floats  # (1 + m,) R
-    parameter_bound: Floats  # (1 + m,) S
+    norm_bound: Floats  # (1 + m,) S
     action_bound: float  # L
     ridge: float  # λ
     confidence: Floats  # (1 + m,) log 1/δ_k
@@ -43,7 +43,7 @@ class LinearModel:
             raise InvalidProblem(
                 f"radius='paper' cannot be used where the {whose} has {n} unknown direction(s): its closed form "
                 "follows from the log-determinant form only in two dimensions or more (docs/errata.md); use "
-                "radius='mixture' or 'logdet'"
+                "radius='joint' or 'logdet'"
             )
         reflector, unit = self.reflection(size) if reflected else (np.empty(0), 0.0)
         values = np.array([self.reward or 0.0, *(np.zeros(len(self.names) - 1) if self.costs is None else self.costs)])
@@ -68,7 +68,7 @@ class LinearModel:
 
     def learned_bounds(self, size: float) -> Floats:
         """Return what S leaves for the directions that are learned: √(S² − (c₀/‖x₀‖)²) where the value c₀ is known."""
-        bounds = self.parameter_bound.copy()
+        bounds = self.norm_bound.copy()
         values = [self.reward, *(self.costs if self.costs is not None else [None] * (len(self.names) - 1))]
         for i, (name, value) in enumerate(zip(self.names, values, strict=True)):
             if value is None or size == 0.0:
@@ -77,7 +77,7 @@ class LinearModel:
             if along > bounds[i] * (1.0 + 1e-12):
                 raise InvalidProblem(
                     f"the safe action's {name!r} is {value}, which needs a parameter of norm {along:.6g}, above "
-                    f"parameter_bound {bounds[i]:.6g}; too small a bound makes intervals too narrow"
+                    f"norm_bound {bounds[i]:.6g}; too small a bound makes intervals too narrow"
                 )
             if self.radius != "paper":
                 bounds[i] = math.sqrt(max(bounds[i] ** 2 - along**2, 0.0))

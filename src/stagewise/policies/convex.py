@@ -29,7 +29,7 @@ TRADES = (0.25, 0.5, 1.0, 2.0, 4.0)  # λ of the first directions θ̂ − λ μ
 
 
 def decision_in_convex(
-    policy: LinearPolicy, actions: Any, starts: int, certify: bool, state: State, draw: Draw
+    policy: LinearPolicy, actions: Any, starts: int, bound_gap: bool, state: State, draw: Draw
 ) -> Decision:
     """Return the best point found on a ray from the safe action into the set."""
     safe, placed = policy.safe_action.features, checked(policy, actions)
@@ -47,7 +47,7 @@ def decision_in_convex(
     seen = look(target)
     if seen.code not in (-WARMING, -NOT_FINITE) and seen.code > -DISPUTED:
         regions = list(regions_of(policy, placed, forms, seen))
-        relaxed = [part.relaxed() for part in regions] if certify else []
+        relaxed = [part.relaxed() for part in regions] if bound_gap else []
         bound = max((part.bound for part in relaxed), default=math.inf)
         points = [target, first_points(placed, safe, forms, starts), *(part.point[np.newaxis] for part in relaxed)]
         best = climbed(hoped, placed, safe, np.vstack(points), hints_of(placed, safe, forms), bound)
@@ -80,7 +80,7 @@ def checked(policy: LinearPolicy, actions: Any) -> Convex:
         raise InvalidActions(
             f"the {type(placed).__name__} has actions of norm up to {placed.longest:.6g}, above action_bound "
             f"{policy.action_bound:g}; the radius 'paper' holds only up to it, so raise action_bound or use "
-            "radius='mixture', which needs none"
+            "radius='joint', which needs none"
         )
     if placed.longest > policy.span:
         raise InvalidActions(beyond(f"an action of the {type(placed).__name__}", placed.longest, policy.span))

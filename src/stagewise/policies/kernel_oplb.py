@@ -29,7 +29,7 @@ from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-SMALLEST_TOLERANCE = 1e-12
+SMALLEST_NOVELTY = 1e-12
 FIRST_ROOM = 8  # basis points that a new memory has room for; it grows by half
 PART_OF, BASIS_OF = named(part_of), named(basis_of)
 
@@ -42,7 +42,7 @@ class KernelOPLB(CompiledPolicy):
 
     with bounds f̂(x) ± β σ(x)/√λ of kernel ridge regression, conditioned on what is known at the safe action
     (docs/theory/kernels.md). An observed point joins the basis of the regression if it is new: further than
-    `tolerance` from the span of the others, and while there are fewer than `capacity`. What is neglected otherwise is
+    `novelty` from the span of the others, and while there are fewer than `capacity`. What is neglected otherwise is
     paid for in the radius. With u basis points, at most `capacity`, memory is of the order of u², and K u for K actions
     that come back in every round; such a round takes of the order of K u, and one with fresh actions K u².
 
@@ -68,7 +68,7 @@ class KernelOPLB(CompiledPolicy):
     cost_scale: float = 1.0  # α_c
     share_delta: bool = True  # split δ over the reward and the constraints
     watch: bool = True  # hold what was declared against the data (docs/theory/watch.md)
-    tolerance: float = 1e-10  # of k(x, x): squared distance from the span that is not worth a basis point
+    novelty: float = 1e-10  # of k(x, x): squared distance from the span that is not worth a basis point
     capacity: int = 1000  # basis points at most
 
     dimension: int = field(init=False, repr=False)  # d
@@ -112,10 +112,10 @@ class KernelOPLB(CompiledPolicy):
         """Return what is assumed of the signals."""
         names = ("reward", *thresholds.names)
         share = probability(self.delta, "delta") / (len(names) if switch(self.share_delta, "share_delta") else 1)
-        tolerance = number(self.tolerance, "tolerance")
-        if not SMALLEST_TOLERANCE <= tolerance < 1.0:
+        novelty = number(self.novelty, "novelty")
+        if not SMALLEST_NOVELTY <= novelty < 1.0:
             raise InvalidProblem(
-                f"tolerance is {tolerance}; it must be less than 1 and at least {SMALLEST_TOLERANCE:g}, below which "
+                f"novelty is {novelty}; it must be less than 1 and at least {SMALLEST_NOVELTY:g}, below which "
                 "rounding would decide what is new"
             )
         return KernelModel(
@@ -128,7 +128,7 @@ class KernelOPLB(CompiledPolicy):
             norm_bound=one_per(self.norm_bound, names, "norm_bound"),
             ridge=positive(self.ridge, "ridge"),
             confidence=np.full(len(names), math.log(1.0 / share)),
-            tolerance=tolerance,
+            novelty=novelty,
         )
 
     @property

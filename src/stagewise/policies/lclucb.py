@@ -34,14 +34,14 @@ class LCLUCB(LinearPolicy):
     """
 
     starts: int = 64  # on a convex set: how many fixed directions the search begins with
-    certify: bool = True  # and whether its gap is bounded, by a small conic program; if not, the gap is infinite
+    bound_gap: bool = True  # and whether its gap is bounded, by a small conic program; if not, the gap is infinite
 
     theorem: ClassVar[str] = "rays"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         whole_at_least(self.starts, "starts", 1)
-        switch(self.certify, "certify")
+        switch(self.bound_gap, "bound_gap")
 
     def form_for(self, actions: Any) -> Form | None:
         """Return rays, where there are some."""
@@ -50,7 +50,7 @@ class LCLUCB(LinearPolicy):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or of a convex set."""
         if isinstance(actions, ActionSet) and not actions.listed:
-            return decision_in_convex(self, actions, self.starts, self.certify, state, draw)
+            return decision_in_convex(self, actions, self.starts, self.bound_gap, state, draw)
         rays = self.fitting(rays_of(actions))
         seen = self.seen(self.form, state, rays.features, rays.eligible, draw)
         return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))

@@ -32,10 +32,10 @@ class LinearPolicy(CompiledPolicy):
     threshold: Threshold  # a number, one per constraint, or a mapping from names
     noise: PerSignal  # R: one number, or one for the reward and one per cost
     delta: float = 0.05  # the whole statement holds with probability 1 − δ
-    parameter_bound: PerSignal = 1.0  # S ≥ ‖θ*‖, ‖μ*‖
+    norm_bound: PerSignal = 1.0  # S ≥ ‖θ*‖, ‖μ*‖
     action_bound: float = 1.0  # L ≥ ‖x‖; only radius="paper" rests on it
     ridge: float = 1.0  # λ
-    radius: str = "mixture"  # or "logdet", "paper"
+    radius: str = "joint"  # or "logdet", "paper"
     cost_bound: CostBound = UNIT  # a-priori bound on mean costs, or one for each; "unit": 1, checked; None: none
     optimism: str = "inflated"  # or "directional"
     reward_scale: float | None = None  # α_r; None: the theorem's choice
@@ -69,13 +69,13 @@ class LinearPolicy(CompiledPolicy):
         model = self.assumed(safe, thresholds)
         ceilings = ceilings_of(thresholds, self.cost_bound)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
-        span, size = span_of(self.cost_bound, ceilings, model.parameter_bound[1:]), longest(safe.features[np.newaxis])
+        span, size = span_of(self.cost_bound, ceilings, model.norm_bound[1:]), longest(safe.features[np.newaxis])
         if thresholds.safe is None and size > span:
             raise InvalidProblem(beyond("the safe action", size, span))
         switches = OFFERS_SAFE | (DIRECTIONAL if directional else INFLATED if self.inflates else 0)
         switches |= RETURNS if self.returns else 0
         layout, settings = assembled((switches, self.sampling, -1), promise, safe.features, tuple(model.parts()))
-        last = [2.0 * model.action_bound * model.parameter_bound[0]]  # only a sampled reward reads it
+        last = [2.0 * model.action_bound * model.norm_bound[0]]  # only a sampled reward reads it
         object.__setattr__(self, "dimension", safe.dimension)
         object.__setattr__(self, "span", span)
         object.__setattr__(self, "thresholds", thresholds)
@@ -100,7 +100,7 @@ class LinearPolicy(CompiledPolicy):
             reward=safe.reward,
             costs=None if thresholds.safe is None else thresholds.signs * thresholds.safe,
             noise=one_per(self.noise, names, "noise"),
-            parameter_bound=one_per(self.parameter_bound, names, "parameter_bound"),
+            norm_bound=one_per(self.norm_bound, names, "norm_bound"),
             action_bound=positive(self.action_bound, "action_bound"),
             ridge=positive(self.ridge, "ridge"),
             confidence=np.full(len(names), math.log(1.0 / share)),
@@ -140,7 +140,7 @@ def check_features(listed: Listed, dimension: int, ridge: float, action_bound: f
         if longest > action_bound * (1.0 + 1e-9):
             raise InvalidActions(
                 f"an action has norm {longest:.6g}, above action_bound {action_bound:g}; the radius 'paper' holds only "
-                "up to it, so raise action_bound or use radius='mixture', which needs none"
+                "up to it, so raise action_bound or use radius='joint', which needs none"
             )
 
 

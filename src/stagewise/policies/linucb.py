@@ -44,10 +44,10 @@ class LinUCB(CompiledPolicy):
     delta: float = 0.05
     safe_action: SafeAction | None = None
     threshold: Threshold | None = None
-    parameter_bound: float = 1.0
+    norm_bound: float = 1.0
     action_bound: float = 1.0
     ridge: float = 1.0
-    radius: str = "mixture"
+    radius: str = "joint"
 
     thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
 
@@ -84,7 +84,7 @@ class LinUCB(CompiledPolicy):
             reward=0.0,
             costs=np.empty(0),
             noise=np.array([positive(self.noise, "noise")]),
-            parameter_bound=np.array([positive(self.parameter_bound, "parameter_bound")]),
+            norm_bound=np.array([positive(self.norm_bound, "norm_bound")]),
             action_bound=positive(self.action_bound, "action_bound"),
             ridge=positive(self.ridge, "ridge"),
             confidence=np.array([math.log(1.0 / probability(self.delta, "delta"))]),

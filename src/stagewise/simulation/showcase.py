@@ -29,7 +29,7 @@ def shifted(dimension: int, noise: float = 1.0) -> LinearWorld:
     """Return θ* = (0, 1, …, d−1)/‖·‖, μ* its reverse, and the d shifts of μ*, which make the paper's numbers (E59)."""
     theta = np.arange(dimension) / np.linalg.norm(np.arange(dimension))
     targets = np.array([np.roll(theta[::-1], shift) for shift in range(dimension)])
-    return LinearWorld(theta=theta, mu=theta[::-1], actions=Rays(targets), noise=noise)
+    return LinearWorld(reward=theta, cost=theta[::-1], actions=Rays(targets), noise=noise)
 
 
 def at_zero(dimension: int) -> SafeAction:
@@ -57,7 +57,7 @@ COSTS = [[0.0, 0.4, 0.5, 0.2], [0.0, 0.5, 0.4, 0.2], [0.0, 0.2, 0.5, 0.4], [0.0,
 RAYS = shifted(D)
 ENDS = np.vstack([np.zeros(D), RAYS.actions.features])
 LISTED = TableWorld(features=ENDS, reward=ENDS @ RAYS.parameters[0], cost=ENDS @ RAYS.parameters[1], noise=1.0)
-BALL = LinearWorld(theta=RAYS.parameters[0], mu=RAYS.parameters[1], actions=Ball(1.0), noise=1.0)
+BALL = LinearWorld(reward=RAYS.parameters[0], cost=RAYS.parameters[1], actions=Ball(1.0), noise=1.0)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Case:
 
 
 BY_HAND = (50, 1000)
-SMALL: dict[str, Any] = {**LIMIT, "noise": 0.1, "parameter_bound": 0.1, "watch": False}  # the watch would save it
+SMALL: dict[str, Any] = {**LIMIT, "noise": 0.1, "norm_bound": 0.1, "watch": False}  # the watch would save it
 NOISY = shifted(D, noise=10.0)
 CASES = (
     Case("LC-LUCB", LCLUCB(**LIMIT, noise=1.0), RAYS),

@@ -25,7 +25,7 @@ class SphereFamily:
     Everything else is as in `world`. Where the safe action is the zero vector it stays safe in all of them.
 
     >>> from stagewise.problem.actions import Rays
-    >>> base = LinearWorld(theta=[3.0, 4.0], mu=[0.6, 0.8], actions=Rays([[1.0, 0.0]]), noise=0.1)
+    >>> base = LinearWorld(reward=[3.0, 4.0], cost=[0.6, 0.8], actions=Rays([[1.0, 0.0]]), noise=0.1)
     >>> np.linalg.norm(SphereFamily(base, seed=1)(run=7).parameters, axis=1).round(12).tolist()
     [5.0, 1.0]
     """
@@ -46,7 +46,7 @@ class SphereFamily:
         lengths = np.linalg.norm(world.parameters, axis=1, keepdims=True)
         drawn *= lengths / np.linalg.norm(drawn, axis=1, keepdims=True)
         return LinearWorld(
-            theta=drawn[0], mu=drawn[1:], actions=world.actions, noise=world.noise, noise_kind=world.noise_kind
+            reward=drawn[0], cost=drawn[1:], actions=world.actions, noise=world.noise, outcomes=world.outcomes
         )
 
     def description(self) -> dict[str, Any]:

@@ -18,45 +18,47 @@ NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER}
 class LinearWorld(Showing):
     """Reward <x, θ*> and costs <x, μ*_j>, seen with noise of standard deviation `noise`, which is `noise`-sub-Gaussian.
 
-    `noise_kind` is "gaussian", "uniform" (on ±√3 noise) or "rademacher" (±noise).
+    `outcomes` is "gaussian", "uniform" (on ±√3 noise) or "rademacher" (±noise).
 
     >>> from stagewise.problem.actions import Rays
-    >>> world = LinearWorld(theta=[1.0, 0.0], mu=[0.0, 1.0], actions=Rays([[1.0, 0.5]]), noise=0.1)
+    >>> world = LinearWorld(reward=[1.0, 0.0], cost=[0.0, 1.0], actions=Rays([[1.0, 0.5]]), noise=0.1)
     >>> world.means(np.array([1.0, 0.5]))
     array([1. , 0.5])
     """
 
     def __init__(
-        self, *, theta: Any, mu: Any, actions: ActionSet | Fresh, noise: Any, noise_kind: str = "gaussian"
+        self, *, theta: Any, mu: Any, actions: ActionSet | Fresh, noise: Any, outcomes: str = "gaussian"
     ) -> None:
-        reward, costs = array(theta, "theta"), np.atleast_2d(array(mu, "mu"))
-        if reward.ndim != 1 or costs.ndim != 2 or costs.shape[1] != reward.size:
-            raise InvalidProblem(f"theta has shape {reward.shape} and mu {costs.shape}; they must be (d,) and (m, d)")
+        rewards, costs = array(reward, "reward"), np.atleast_2d(array(cost, "cost"))
+        if rewards.ndim != 1 or costs.ndim != 2 or costs.shape[1] != rewards.size:
+            raise InvalidProblem(
+                f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (d,) and (m, d)"
+            )
         if not isinstance(actions, ActionSet | Fresh) or actions.dimension == 0:
             raise InvalidProblem(
                 f"actions is {type(actions).__name__}; it must be Rays, Finite, RandomRays, RandomFinite, or a convex "
                 "set: Ball, Ellipsoid, Box, Polytope or one of your own"
             )
         if isinstance(actions, ActionSet) and actions.dimension is None:
-            actions = actions.placed(reward.size)
-        if actions.dimension != reward.size:
+            actions = actions.placed(rewards.size)
+        if actions.dimension != rewards.size:
             raise InvalidProblem(
-                f"the actions have {actions.dimension} features; theta has {reward.size}, and they must agree"
+                f"the actions have {actions.dimension} features; reward has {rewards.size}, and they must agree"
             )
-        noise_kind = one_of(noise_kind, tuple(NOISES), "noise_kind")
-        self.parameters = frozen(np.vstack([reward, costs]))
+        outcomes = one_of(outcomes, tuple(NOISES), "outcomes")
+        self.parameters = frozen(np.vstack([rewards, costs]))
         self.actions: Any = actions  # what can be chosen from, in every round or drawn for it
         self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))
-        self.noise_kind = noise_kind
+        self.outcomes = outcomes
 
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""
         return {
             "kind": type(self).__name__,
-            "theta": self.parameters[0].tolist(),
-            "mu": self.parameters[1:].tolist(),
+            "reward": self.parameters[0].tolist(),
+            "cost": self.parameters[1:].tolist(),
             "noise": self.noise.tolist(),
-            "noise_kind": self.noise_kind,
+            "outcomes": self.outcomes,
             "actions": type(self.actions).__name__,
             "features": self.actions.description(),
             **offered(self.actions),
@@ -65,7 +67,7 @@ class LinearWorld(Showing):
     @property
     def kind(self) -> int:
         """The number by which kernels know the noise."""
-        return NOISES[self.noise_kind]
+        return NOISES[self.outcomes]
 
     @property
     def offers_rays(self) -> bool:

@@ -21,7 +21,7 @@ SAFE = sw.SafeAction(features=np.zeros(D))
 OFF = sw.SafeAction(features=[0.1, 0.2, 0.1], reward=0.22, cost=0.2)
 UNKNOWN = sw.SafeAction(features=[0.1, 0.2, 0.1])
 SETTINGS: dict[str, Any] = {"safe_action": SAFE, "threshold": 0.5, "noise": 0.1}
-TRUTH: dict[str, Any] = {"theta": [0.6, 0.8, 0.0], "mu": [0.0, 0.6, 0.8], "noise": 0.1}
+TRUTH: dict[str, Any] = {"reward": [0.6, 0.8, 0.0], "cost": [0.0, 0.6, 0.8], "noise": 0.1}
 TARGETS = np.random.default_rng(3).normal(size=(5, D)) / 4.0
 RAYS = sw.LinearWorld(**TRUTH, actions=sw.Rays(np.eye(D)))
 SOME = sw.LinearWorld(**TRUTH, actions=sw.Rays(np.eye(D)).only([0, 2]))
@@ -30,7 +30,9 @@ FRESH = sw.LinearWorld(**TRUTH, actions=sw.RandomRays(count=4, dimension=D))
 FRESH_FINITE = sw.LinearWorld(**TRUTH, actions=sw.RandomFinite(count=4, dimension=D))
 NOISY = sw.LinearWorld(**{**TRUTH, "noise": 1.0}, actions=sw.Rays(np.eye(D)))
 LIMITS = {"wear": 0.3, "yield": sw.AtLeast(-0.2)}
-TWO = sw.LinearWorld(theta=[0.6, 0.8, 0.0], mu=[[0.0, 0.6, 0.8], [0.6, 0.0, 0.0]], actions=sw.Rays(TARGETS), noise=0.1)
+TWO = sw.LinearWorld(
+    reward=[0.6, 0.8, 0.0], cost=[[0.0, 0.6, 0.8], [0.6, 0.0, 0.0]], actions=sw.Rays(TARGETS), noise=0.1
+)
 ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.3, 0.6])
 NORMAL = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.3, 0.6], outcomes="gaussian", noise=0.2)
 LISTED = sw.TableWorld(features=TARGETS, reward=[0.1, 0.3, 0.5, 0.2, 0.4], cost=[0.0, 0.2, 0.4, 0.6, 0.1])

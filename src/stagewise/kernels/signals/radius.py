@@ -7,8 +7,8 @@ import math
 
 from stagewise.kernels.compile import kernel
 
-RADII = ("mixture", "logdet", "paper")
-MIXTURE, LOGDET, PAPER = 0, 1, 2
+RADII = ("joint", "logdet", "paper")
+JOINT, LOGDET, PAPER = 0, 1, 2
 
 
 @kernel
@@ -17,11 +17,11 @@ def radius(
 ) -> float:
     """Return β from R, S, λ, log 1/δ, log det V/λⁿ, n and (t−1)L².
 
-    mixture:  √(R² (log det V/λⁿ + 2 log 1/δ) + λS²)              (docs/theory/mixture-radius.md)
+    joint:    √(R² (log det V/λⁿ + 2 log 1/δ) + λS²)              (docs/theory/joint-radius.md)
     logdet:   R √(log det V/λⁿ + 2 log 1/δ) + S√λ                 (Abbasi-Yadkori et al. 2011, Theorem 2)
     paper:    R √(n log((1 + (t−1)L²/λ)/δ)) + S√λ                 (the paper, Theorem 2; needs n ≥ 2)
     """
-    if kind == MIXTURE:
+    if kind == JOINT:
         return math.sqrt(noise * noise * (log_det + 2.0 * confidence) + ridge * bound * bound)
     if kind == LOGDET:
         return noise * math.sqrt(log_det + 2.0 * confidence) + bound * math.sqrt(ridge)

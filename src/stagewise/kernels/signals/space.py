@@ -5,7 +5,7 @@ distance ρ(x) = k₀(x, x) − ‖c(x)‖² of what lies off their span. With V
 
     estimate = known part + <c, θ̂>,    width² = cᵀV⁻¹c + ρ/λ,    log det V/λᵘ = log det(I + K/λ)
 
-    settings: λ, tolerance, ℓ | R | B | log 1/δ | known at x₀, all (k,); a point with ρ ≤ tolerance k(x, x) is not worth
+    settings: λ, novelty, ℓ | R | B | log 1/δ | known at x₀, all (k,); a point with ρ ≤ novelty k(x, x) is not worth
               a basis point. The radius is one that needs neither L nor n
     memory:   a regression's tables (see `ridge`) of the coordinates c, with room for n of them | what is below
 """

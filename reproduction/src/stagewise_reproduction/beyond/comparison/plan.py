@@ -75,7 +75,7 @@ def finite_world(run: int) -> LinearWorld:
     random = np.random.default_rng([SEED, 1, run])
     theta = directions(random, 1, 4)[0]
     mu = theta + directions(random, 1, 4)[0]
-    return LinearWorld(theta=theta, mu=mu / np.linalg.norm(mu), actions=Finite(directions(random, 12, 4)), noise=0.1)
+    return LinearWorld(reward=theta, cost=mu / np.linalg.norm(mu), actions=Finite(directions(random, 12, 4)), noise=0.1)
 
 
 def on_finite_sets(size: str) -> dict[str, Make]:
@@ -209,7 +209,7 @@ def on_rare_costs(size: str) -> dict[str, Make]:
 def ball_world(run: int) -> LinearWorld:
     """Draw θ* and μ* on the unit sphere in five dimensions."""
     theta, mu = directions(np.random.default_rng([SEED, 4, run]), 2, 5)
-    return LinearWorld(theta=theta, mu=mu, actions=Ball(1.0), noise=0.1)
+    return LinearWorld(reward=theta, cost=mu, actions=Ball(1.0), noise=0.1)
 
 
 def in_the_ball(size: str) -> dict[str, Make]:

@@ -27,7 +27,7 @@ def rays(count: int) -> LinearWorld:
     """Return the paper's rays with `count` costs: the reversed reward, then two shifts of it."""
     one = shifted(DIMENSION)
     mu = [np.roll(one.parameters[1], shift) for shift in (0, 3, 6)][:count]
-    return LinearWorld(theta=one.parameters[0], mu=mu, actions=one.actions, noise=NOISE)
+    return LinearWorld(reward=one.parameters[0], cost=mu, actions=one.actions, noise=NOISE)
 
 
 def name_of(policy: str, count: int) -> str:

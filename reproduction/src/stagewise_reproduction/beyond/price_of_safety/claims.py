@@ -13,8 +13,8 @@ def check(_: str, results: dict[str, Result]) -> list[Claim]:
     claims = [safety(guarded)]
     for threshold in THRESHOLDS:
         regrets = {policy: final(results[name_of(policy, threshold)]) for policy in POLICIES}
-        papers, ours = regrets["LC-LUCB, paper's radius"], regrets["LC-LUCB, mixture and clip"]
-        statement = f"τ = {threshold:g}: the mixture radius and the clip cost less than the paper's radius, safety kept"
+        papers, ours = regrets["LC-LUCB, paper's radius"], regrets["LC-LUCB, joint and clip"]
+        statement = f"τ = {threshold:g}: the joint radius and the clip cost less than the paper's radius, safety kept"
         remark = f"{papers / ours:.1f} times less; ROFUL {papers / regrets['ROFUL, mixture and clip']:.1f} times less"
         claims.append(smaller(statement, round(ours), papers, remark))
         sampled = regrets["Safe-LTS, no inflation"]

@@ -17,8 +17,8 @@ FREE: dict[str, Any] = {"cost_bound": None}
 POLICIES: dict[str, tuple[Any, dict[str, Any]]] = {
     "LC-LUCB, paper's radius": (LCLUCB, {"radius": "paper", **FREE}),
     "LC-LUCB, log-determinant": (LCLUCB, {"radius": "logdet", **FREE}),
-    "LC-LUCB, mixture": (LCLUCB, {"radius": "mixture", **FREE}),
-    "LC-LUCB, mixture and clip": (LCLUCB, {}),
+    "LC-LUCB, joint": (LCLUCB, {"radius": "joint", **FREE}),
+    "LC-LUCB, joint and clip": (LCLUCB, {}),
     "ROFUL, mixture and clip": (ROFUL, {}),
     "Safe-LTS, no inflation": (SafeLTS, {"inflation": "none"}),
     "DOSLB, which violates": (DOSLB, {}),

@@ -27,7 +27,7 @@ def linear_world() -> tuple[LinearWorld, np.ndarray]:
     safe = 0.3 * (mu + 0.5 * theta) / np.linalg.norm(mu + 0.5 * theta)
     rows = np.random.default_rng([0, 7]).normal(size=(10, DIMENSION))
     targets = np.abs(rows) / np.linalg.norm(rows, axis=1, keepdims=True)
-    return LinearWorld(theta=theta, mu=mu, actions=Rays(targets), noise=NOISE), safe
+    return LinearWorld(reward=theta, cost=mu, actions=Rays(targets), noise=NOISE), safe
 
 
 def baseline(known: str, place: dict[str, Any], reward: float, cost: float) -> SafeAction:

@@ -21,7 +21,7 @@ def instance(dimension: int, run: int) -> tuple[LinearWorld, float]:
     rng = np.random.default_rng([SEED, 2, dimension, run])
     rows = rng.normal(size=(2 + RAYS, dimension))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return LinearWorld(theta=rows[0], mu=rows[1], actions=Rays(rows[2:]), noise=NOISE), float(rng.uniform())
+    return LinearWorld(reward=rows[0], cost=rows[1], actions=Rays(rows[2:]), noise=NOISE), float(rng.uniform())
 
 
 def name_of(preset: str, policy: str, dimension: int) -> str:

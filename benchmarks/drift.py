@@ -15,13 +15,13 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, kernel, named
 from stagewise.kernels.draw import ACTIONS, uniform
 from stagewise.kernels.layout import Part, memory_size, part_of
-from stagewise.kernels.loop.memory import keeping_for
+from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, learn_ridge, tables_of
 from stagewise.models.linear import LinearModel
 from stagewise.policies.compiled import assembled
 
 D = 10
-KEEPING, PART_OF, TABLES = keeping_for(1, 0, 0), named(part_of), named(tables_of)
+MEMORY_KERNELS, PART_OF, TABLES = memory_kernels_for(1, 0, 0), named(part_of), named(tables_of)
 
 
 def model_of(ridge: float, probes: Floats) -> tuple[Ints, Floats, Floats]:
@@ -31,8 +31,8 @@ def model_of(ridge: float, probes: Floats) -> tuple[Ints, Floats, Floats]:
     model = LinearModel(safe=np.zeros(D), names=("reward",), reward=None, costs=None, radius="joint", **assumed)
     layout, settings = assembled((0, 0, -1), np.zeros(3), model.safe, tuple(model.parts()))
     begun, memory = np.empty(memory_size(layout, 0, 0)), np.empty(memory_size(layout, len(probes), 0))
-    KEEPING.start(layout, settings, 0, begun, nothing)
-    KEEPING.change(probes, layout, settings, begun, 0, memory, np.empty(D))
+    MEMORY_KERNELS.start(layout, settings, 0, begun, nothing)
+    MEMORY_KERNELS.change(probes, layout, settings, begun, 0, memory, np.empty(D))
     return layout, settings, memory
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.simulation.compiled import cast_for
+from stagewise.simulation.compiled import inputs_for
 from stagewise.simulation.gpu import general, registers
 from stagewise.simulation.judge import judge
 from stagewise.simulation.showcase import at_zero, shifted
@@ -81,9 +81,9 @@ def measured(name: str) -> str:
     core = rounds / quickest(on("cpu", policy, world, rounds, 1))
     one, other = (on(backend, policy, world, rounds, 4)().regret[:, -1] for backend in ("cuda", "cpu"))
     arbiter = judge(policy, world)
-    cast = cast_for(policy, arbiter, ASKED.audit)
-    call = registers.call_for(policy, arbiter, cast)
-    loop = call.play if call else general.loop_on_device(cast.form, cast.scene, general.sizes_of(cast))
+    inputs = inputs_for(policy, arbiter, ASKED.audit)
+    call = registers.call_for(policy, arbiter, inputs)
+    loop = call.play if call else general.loop_on_device(inputs.form, inputs.loop, general.sizes_of(inputs))
     used = ", ".join(map(str, loop.get_regs_per_thread().values()))
     apart = float(np.max(np.abs(one - other)))
     return f"| {name} | {rate:.3g} | {core:.3g} | {rate / core:,.0f} | {used} | {compiling:.0f} | {apart:.1g} |"

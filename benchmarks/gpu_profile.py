@@ -18,7 +18,7 @@ import numpy as np
 from numba import cuda as target
 
 from gpu import CASES
-from stagewise.simulation.compiled import cast_for
+from stagewise.simulation.compiled import inputs_for
 from stagewise.simulation.gpu.play import empty
 from stagewise.simulation.gpu.registers import Call, call_for
 from stagewise.simulation.judge import judge
@@ -76,7 +76,7 @@ def main() -> None:
     print("|---" * (3 + len(KINDS)) + "|")
     for name, (policy, world, _) in CASES.items():
         arbiter = judge(policy, world)
-        call = call_for(policy, arbiter, cast_for(policy, arbiter, False))
+        call = call_for(policy, arbiter, inputs_for(policy, arbiter, False))
         if call is not None:
             counted, used = instructions(call, world.costs)
             parts = [sum(n for op, n in counted.items() if re.match(kind, op)) for kind in KINDS.values()]

@@ -12,7 +12,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.kernels.answer import STEP, written_in
-from stagewise.kernels.bounds import room_in
+from stagewise.kernels.bounds import workspace_in
 from stagewise.kernels.layout import known_actions, part_of
 from stagewise.kernels.loop.round import round_for
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
@@ -49,12 +49,12 @@ def loop(left_out: str) -> Callable[..., None]:
         features: Any, eligible: Any, layout: Any, settings: Any, memory: Any, answer: Any, scratch: Any,
         means: Any, values: Any, world: Any, trace: Any, rounds: int,
     ) -> None:  # fmt: skip
-        room, part = room_in(layout, features.shape[0], scratch), part_of(layout, memory, 0)
-        bounds, rule, few, work, safe = (
-            room.bounds,
-            room.rule,
-            room.few,
-            room.work,
+        area, part = workspace_in(layout, features.shape[0], scratch), part_of(layout, memory, 0)
+        bounds, rule, per_limit, work, safe = (
+            area.bounds,
+            area.rule,
+            area.per_limit,
+            area.work,
             known_actions(layout, settings, memory).safe,
         )
         action, size, ray = written_in(layout, answer).action, part.size, 0
@@ -69,7 +69,7 @@ def loop(left_out: str) -> Callable[..., None]:
             if look:
                 see(features, True, layout, settings, memory, bounds, work)
             if pick:
-                ray = choose_ray(layout, settings, bounds, eligible, 0, rule, few, answer)
+                ray = choose_ray(layout, settings, bounds, eligible, 0, rule, per_limit, answer)
             if act:
                 settle_ray(layout, settings, bounds, rule, ray, features, safe, answer, action)
             fill_means(world.parameters, action, means)
@@ -95,10 +95,10 @@ def main() -> None:
         for rounds in (100, ROUNDS, ROUNDS):
             trace = empty_trace(recorded(ROUNDS, 1000), 1)
             run = Compiled(policy, judge(policy, world), trace, 0, 0)
-            cast, (answer, scratch, _), (_, means, values) = run.cast, run.own, run.few
-            told = (cast.features, cast.eligible, cast.layout, cast.settings, cast.memory, answer, scratch)
+            inputs, (answer, scratch, _), (_, means, values) = run.inputs, run.own, run.few
+            told = (inputs.features, inputs.eligible, inputs.layout, inputs.settings, inputs.memory, answer, scratch)
             begun = time.perf_counter()
-            play(*told, means, values, cast.world, trace, rounds)
+            play(*told, means, values, inputs.world, trace, rounds)
             best = min(best, (time.perf_counter() - begun) / rounds * 1e9) if rounds == ROUNDS else best
         whole = whole or best
         print(f"without {part:<22} {best:6.0f} ns   saved {whole - best:6.0f}")

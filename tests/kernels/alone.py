@@ -7,14 +7,14 @@ import numpy as np
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import Part, known_actions, memory_size, part_of
-from stagewise.kernels.loop.memory import keeping_for
+from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.ridge import ELSEWHERE, Tables, learn_ridge, tables_of
 from stagewise.models.linear import LinearModel
 from stagewise.policies.compiled import assembled
 
 PART_OF, TABLES, SAFE = named(part_of), named(tables_of), named(known_actions)
-KEEPING = keeping_for(1, 0, 0)
+MEMORY_KERNELS = memory_kernels_for(1, 0, 0)
 
 
 class Alone(NamedTuple):
@@ -53,7 +53,7 @@ def begun(model: LinearModel) -> Alone:
     limits = len(model.names) - 1
     layout, settings = assembled((0, 0, -1), np.zeros(3 + 3 * limits), model.safe, tuple(model.parts()))
     memory = np.full(memory_size(layout, 0, 0), np.nan)
-    KEEPING.start(layout, settings, 0, memory, np.empty(0))
+    MEMORY_KERNELS.start(layout, settings, 0, memory, np.empty(0))
     return Alone(layout, settings, memory)
 
 
@@ -68,7 +68,7 @@ def teach(model: Alone, actions: Floats, values: Floats) -> None:
 def following(model: Alone, features: Floats) -> Alone:
     """Return the same regression, from now on following these candidates."""
     memory = np.full(memory_size(model.layout, len(features), 0), np.nan)
-    KEEPING.change(features, model.layout, model.settings, model.memory, 0, memory, np.empty(features.shape[1]))
+    MEMORY_KERNELS.change(features, model.layout, model.settings, model.memory, 0, memory, np.empty(features.shape[1]))
     return model._replace(memory=memory)
 
 

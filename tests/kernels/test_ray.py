@@ -12,7 +12,7 @@ from tests.kernels.textbook import Fit
 from tests.policies.reading import BASELINES, Problem, Reading, longest, random_problem, reading_of
 
 from stagewise import LCLUCB, OPLB, Draw, SafeLTS
-from stagewise.kernels.bounds import CENTRE, HALF, STEPS, Room
+from stagewise.kernels.bounds import CENTRE, HALF, STEPS, Workspace
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.rules.curve import first_crossing, last_crossing, width_along
 from stagewise.kernels.rules.ray import safe_step
@@ -22,15 +22,15 @@ from stagewise.problem.action_set import ALL
 SEEDS = range(6)
 
 
-def room_of(problem: Problem, **more: Any) -> Room:
+def workspace_of(problem: Problem, **more: Any) -> Workspace:
     """Return what the kernel writes on all rays of a problem."""
     policy, state = problem.ready(LCLUCB, **more)
-    return policy.seen(policy.form, state, problem.targets, ALL, Draw()).room
+    return policy.chosen(policy.form, state, problem.targets, ALL, Draw()).workspace
 
 
 def steps_of(problem: Problem, **more: Any) -> Floats:
     """Return the longest safe step on every ray."""
-    return room_of(problem, **more).rule[STEPS, :-1]
+    return workspace_of(problem, **more).rule[STEPS, :-1]
 
 
 def root_of(fit: Fit) -> Floats:
@@ -156,7 +156,7 @@ def test_the_optimistic_bound_meets_its_limit_where_it_last_crosses(seed: int, s
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_the_pessimistic_cost_of_the_safe_action_is_its_known_cost_to_the_bit(baseline: str) -> None:
     problem = random_problem(2, baseline, 3)
-    bounds, known = room_of(problem).bounds, problem.settings["safe_action"].cost
+    bounds, known = workspace_of(problem).bounds, problem.settings["safe_action"].cost
     if known is None:
         assert (bounds[1:, HALF, -1] > 0.0).all()
     else:
@@ -202,7 +202,7 @@ def test_kernels_write_only_into_their_own_arrays(
         if followed:
             state = policy.following(state, problem.targets)
         state = state._replace(memory=guarded.copy(state.memory))
-        policy.seen(policy.form, state, problem.targets, ALL, Draw(1, 2, 3))
+        policy.chosen(policy.form, state, problem.targets, ALL, Draw(1, 2, 3))
         policy.take(state, Played(problem.targets[0], 0, 1.0), np.ones(4))
     assert len(guarded.given) == (6 if followed else 4)
     assert guarded.are_intact()

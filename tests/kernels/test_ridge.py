@@ -13,12 +13,12 @@ from tests.kernels.textbook import fitted, model_at, radius_of, solved, unit_row
 from stagewise.kernels.compile import Floats, kernel, named
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal, uniform
 from stagewise.kernels.layout import Part
-from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, fill_image, learn_ridge, told
+from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, fill_image, learn_ridge, stated
 from stagewise.models.linear import LinearModel
 
 MILLION = 1_000_000
 BASELINES = ["origin", "anchored", "free"]
-TOLD = named(told)
+STATED = named(stated)
 COUNTS = [1, 127, 128, 129, 300]
 
 
@@ -260,6 +260,6 @@ def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, ro
 
 def reach(model: Alone) -> float:
     """Return β of the reward, by the formula from what was declared and the log-determinant."""
-    declared, ridge = TOLD(model.part, model.settings), model.settings[model.part.settings]
+    declared, ridge = STATED(model.part, model.settings), model.settings[model.part.settings]
     spread = model.tables.tally[LOG_DET] + 2.0 * declared.confidence[0]
     return float(np.sqrt(declared.noise[0] ** 2 * spread + ridge * declared.bound[0] ** 2))

@@ -23,7 +23,7 @@ class Seen(NamedTuple):
 
 def read_bounds(policy: KernelOPLB, state: State, points: Floats) -> Seen:
     """Return what is believed of points."""
-    bounds = policy.seen(policy.form, state, Finite.borrowed(points).features, ALL, FIRST).room.bounds
+    bounds = policy.chosen(policy.form, state, Finite.borrowed(points).features, ALL, FIRST).workspace.bounds
     centre, half = bounds[:, CENTRE], bounds[:, HALF]
     return Seen(centre[:, :-1], half[:, :-1], centre[:, -1], half[:, -1])
 

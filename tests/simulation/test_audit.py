@@ -16,7 +16,7 @@ RNG = np.random.default_rng(5)
 THETA, MU = (row / np.linalg.norm(row) for row in np.abs(RNG.normal(size=(2, D))))
 TARGETS = RNG.normal(size=(5, D)) / 2.0
 SAFE = sw.SafeAction(features=np.zeros(D))
-TOLD, NOISE = 0.02, 1.0  # far too little, so that there is something to count
+STATED, NOISE = 0.02, 1.0  # far too little, so that there is something to count
 COUNTED = ("first_violation", "hopeless", "settled", "missed")
 ALONE: dict[str, Any] = {"cost_bound": 1.0, "watch": False}  # and nothing that would stop it
 
@@ -40,7 +40,7 @@ def missed_by_the_textbook(policy: Any, world: sw.LinearWorld) -> list[int]:
         actions = world.actions_in(draw)
         inverse = np.linalg.inv(gram)
         widths = np.sqrt(np.einsum("ij,jk,ik->i", actions.features, inverse, actions.features))
-        radius = math.sqrt(TOLD**2 * (np.linalg.slogdet(gram)[1] + 2 * math.log(2 / policy.delta)) + 0.3**2)
+        radius = math.sqrt(STATED**2 * (np.linalg.slogdet(gram)[1] + 2 * math.log(2 / policy.delta)) + 0.3**2)
         for signal, truth in enumerate((THETA, MU)):
             gaps = np.abs(actions.features @ (inverse @ sums[signal] - truth))
             counts[signal] += bool(np.any(gaps > radius * widths))
@@ -64,7 +64,7 @@ def missed_by_the_textbook(policy: Any, world: sw.LinearWorld) -> list[int]:
     ],
 )
 def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> None:
-    policy, world = kind(safe_action=SAFE, threshold=0.2, noise=TOLD, norm_bound=0.3, **ALONE), linear_world(where)
+    policy, world = kind(safe_action=SAFE, threshold=0.2, noise=STATED, norm_bound=0.3, **ALONE), linear_world(where)
     audit = sw.simulate(policy, world, rounds=ROUNDS, runs=[RUN], seed=SEED, audit=True).audit
     assert audit is not None
     expected = missed_by_the_textbook(policy, world)
@@ -72,7 +72,7 @@ def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> 
     assert max(expected) > 0
 
 
-@pytest.mark.parametrize("told", [TOLD, NOISE])
+@pytest.mark.parametrize("told", [STATED, NOISE])
 def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None:
     features = np.vstack([np.zeros(D), TARGETS])
     settings: dict[str, Any] = {"safe_action": SAFE, "threshold": 0.2, "noise": told, **ALONE}
@@ -86,7 +86,7 @@ def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None
     assert other is not None
     for column in COUNTED:
         assert np.array_equal(other[column], one[column]), column
-    assert (one["missed"].max() > 0) == (told == TOLD)
+    assert (one["missed"].max() > 0) == (told == STATED)
 
 
 @pytest.mark.parametrize("radius", ["hoeffding", "kl"])
@@ -100,7 +100,7 @@ def test_the_intervals_of_pulled_arms_are_looked_at(radius: str) -> None:
     for t in range(ROUNDS):
         draw = sw.Draw(SEED, RUN, t)
         decision = policy.decide(state, world.actions, draw)
-        bounds = decision.table.args[0].room.bounds[..., :-1]
+        bounds = decision.table.args[0].workspace.bounds[..., :-1]
         counts += ((np.abs(bounds[:, CENTRE] - world.table) > bounds[:, HALF] + 1e-9) & (pulls > 0)).any(axis=1)
         pulls[decision.index] += 1
         state = policy.learn(state, decision, world.outcome(decision.action, draw))
@@ -124,13 +124,13 @@ def cases() -> dict[str, tuple[Any, Any]]:
     unknown = sw.SafeAction(features=[0.1] * D)
     at, arm = {"safe_action": SAFE, "threshold": 0.2}, {"safe_action": sw.SafeAction(arm=0), "threshold": 0.3}
     return {
-        "LC-LUCB": (sw.LCLUCB(**at, noise=TOLD, **ALONE), rays),
-        "LC-LUCB, fresh": (sw.LCLUCB(**at, noise=TOLD, **ALONE), linear_world("fresh rays")),
+        "LC-LUCB": (sw.LCLUCB(**at, noise=STATED, **ALONE), rays),
+        "LC-LUCB, fresh": (sw.LCLUCB(**at, noise=STATED, **ALONE), linear_world("fresh rays")),
         "LC-LUCB, unknown": (sw.LCLUCB(safe_action=unknown, threshold=0.4, noise=0.1, **ALONE), rays),
-        "LC-LUCB, watched": (sw.LCLUCB(**at, noise=TOLD, cost_bound=1.0), rays),
-        "ROFUL": (sw.ROFUL(**at, noise=TOLD, **ALONE), rays),
-        "Safe-LTS": (sw.SafeLTS(**at, noise=TOLD, **ALONE), rays),
-        "OPLB": (sw.OPLB(**at, noise=TOLD, **ALONE), linear_world("finite")),
+        "LC-LUCB, watched": (sw.LCLUCB(**at, noise=STATED, cost_bound=1.0), rays),
+        "ROFUL": (sw.ROFUL(**at, noise=STATED, **ALONE), rays),
+        "Safe-LTS": (sw.SafeLTS(**at, noise=STATED, **ALONE), rays),
+        "OPLB": (sw.OPLB(**at, noise=STATED, **ALONE), linear_world("finite")),
         "LinUCB": (sw.LinUCB(**at, noise=0.1), rays),
         "OPB, unknown": (sw.OPB(arms=3, **arm), arms),
         "UCB": (sw.UCB(arms=3, **arm), arms),

@@ -7,7 +7,7 @@ from tests.statistics.loops import loop_for
 
 from stagewise import OPB, SafeAction
 from stagewise.kernels.answer import answer_size
-from stagewise.kernels.bounds import room_size
+from stagewise.kernels.bounds import workspace_size
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.signals.look import look_size
 from stagewise.problem.action_set import ALL
@@ -112,7 +112,7 @@ def run_arms(world: ArmWorld, run: int, rounds: int, known: bool, **settings: An
 def played(policy: Any, features: Floats, world: Any, truths: Floats, noise: Floats, run: int, rounds: int) -> Result:
     """Play a policy; the truths (1 + m, K + 1) are the means of every candidate and, last, of the safe action."""
     (count, d), m = features.shape, world.thresholds.size
-    answer, scratch = np.empty(answer_size(m, d)), np.empty(room_size(m, count) + look_size(d, count))
+    answer, scratch = np.empty(answer_size(m, d)), np.empty(workspace_size(m, count) + look_size(d, count))
     work, means, values = np.empty(3 * d + m + 1), np.empty(1 + m), np.empty(1 + m)
     own = (policy.start().memory, answer, scratch, work, means, values)
     truth = (world.truth, truths, noise, world.thresholds)

@@ -1,4 +1,4 @@
-"""What a decision comes to, in one array: step, hoped reward, the safe action's own, news | costs | mixture | action.
+"""What a decision comes to, in one array: step, hoped reward, the safe action's, unfollowed | costs | mixture | action.
 
 A mixture is m + 2 shares and the places they belong to; −1 is the safe action.
 """
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from stagewise.kernels.compile import WHOLE, Floats, Ints, kernel
 from stagewise.kernels.layout import FEATURES, LIMITS
 
-STEP, HOPE, SAFE_HOPE, NEWS, FIRST_COST = 0, 1, 2, 3, 4
+STEP, HOPE, SAFE_HOPE, UNFOLLOWED, FIRST_COST = 0, 1, 2, 3, 4
 
 
 @kernel

@@ -15,36 +15,36 @@ CENTRE, HALF, CROSS = 0, 1, 2
 HOPED, STEPS, REACHES, COSTS = 0, 1, 2, 3  # rows of what a rule makes of them; dearest and then cheapest costs follow
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Where a round is worked out: all in one array that the caller owns."""
 
     bounds: Floats  # (1 + m, 3, K + 1)
     rule: Floats  # (3 + 2m, K + 1) hoped rewards, steps, longest plausible steps, dearest costs, cheapest costs
-    few: Floats  # (2m + (m + 3)(m + 1),) the bonus' factors, the safe action's costs, the basis of a linear program
+    per_limit: Floats  # (2m + (m + 3)(m + 1),) the bonus' factors, the safe costs, the basis of a linear program
     work: Floats  # the rest, for the models
 
 
 @kernel
-def few_size(m: int) -> int:
+def per_limit_size(m: int) -> int:
     """Return how many numbers the rules need besides their rows."""
     return 2 * m + (m + 3) * (m + 1)
 
 
 @kernel
-def room_size(m: int, count: int) -> int:
+def workspace_size(m: int, count: int) -> int:
     """Return the length of the array before the models' work, which is aligned where the array is."""
-    return padded((3 * (1 + m) + 3 + 2 * m) * (count + 1) + few_size(m))
+    return padded((3 * (1 + m) + 3 + 2 * m) * (count + 1) + per_limit_size(m))
 
 
 @kernel
-def room_in(layout: Ints, count: int, scratch: Floats) -> Room:
+def workspace_in(layout: Ints, count: int, scratch: Floats) -> Workspace:
     """Name the parts of the scratch array for `count` candidates."""
     m, row = layout[LIMITS], count + 1
     bounds, rule = 3 * (1 + m) * row, (3 + 2 * m) * row
-    few = bounds + rule
-    return Room(
+    per_limit = bounds + rule
+    return Workspace(
         scratch[:bounds].reshape(1 + m, 3, row),
-        scratch[bounds:few].reshape(3 + 2 * m, row),
-        scratch[few : few + few_size(m)],
-        scratch[padded(few + few_size(m)) :],
+        scratch[bounds:per_limit].reshape(3 + 2 * m, row),
+        scratch[per_limit : per_limit + per_limit_size(m)],
+        scratch[padded(per_limit + per_limit_size(m)) :],
     )

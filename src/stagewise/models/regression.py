@@ -7,9 +7,9 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import FEATURES, PARTS, part_of
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, frame_of, tables_of, told
+from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, frame_of, stated, tables_of
 
-PART_OF, TABLES, TOLD, FRAME = named(part_of), named(tables_of), named(told), named(frame_of)
+PART_OF, TABLES, STATED, FRAME = named(part_of), named(tables_of), named(stated), named(frame_of)
 
 
 class Regression(NamedTuple):
@@ -45,7 +45,7 @@ def believed(layout: Ints, settings: Floats, memory: Floats) -> Belief:
 def regression(layout: Ints, settings: Floats, memory: Floats, which: int) -> Regression:
     """Return one part; with z = Z x the coordinates that are learned, e = Zᵀθ̂ + the known share, and W = T Z."""
     part, d = PART_OF(layout, memory, which), int(layout[FEATURES])
-    tables, declared, frame, n = TABLES(part, memory), TOLD(part, settings), FRAME(part, settings), part.size
+    tables, declared, frame, n = TABLES(part, memory), STATED(part, settings), FRAME(part, settings), part.size
     own, tally = tables.own.reshape(n + part.signals, n), tables.tally
     root, fits = np.tril(own[:n]), own[n:]
     reach = tally[TAKEN] * frame.action_bound**2

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from stagewise.kernels.answer import answer_size
-from stagewise.kernels.bounds import Room, room_in, room_size
+from stagewise.kernels.bounds import Workspace, workspace_in, workspace_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import (
     FIRST_PLACE,
@@ -23,7 +23,7 @@ from stagewise.kernels.layout import (
     memory_size,
     most_learned,
 )
-from stagewise.kernels.loop.memory import keeping_for
+from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import MIXTURE, Form, round_for
 from stagewise.kernels.rules.promise import DISPUTED
 from stagewise.kernels.signals.look import look_size
@@ -35,13 +35,14 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-ROOM_IN, KNOWN_IN, MEMORY_SIZE, IS_SET_OUT = named(room_in), named(known_actions), named(memory_size), named(is_set_out)
+WORKSPACE_IN, KNOWN_IN = named(workspace_in), named(known_actions)
+MEMORY_SIZE, IS_SET_OUT = named(memory_size), named(is_set_out)
 learned = named(most_learned)
 ANSWER_SIZE = named(answer_size)
-ROOM_SIZE, LOOK_SIZE = named(room_size), named(look_size)
+WORKSPACE_SIZE, LOOK_SIZE = named(workspace_size), named(look_size)
 
 
-class Seen(NamedTuple):
+class Chosen(NamedTuple):
     """What a kernel made of a round."""
 
     code: int  # the candidate played, or minus the reason for the safe action
@@ -53,9 +54,9 @@ class Seen(NamedTuple):
     eligible: Flags
 
     @property
-    def room(self) -> Room:
+    def workspace(self) -> Workspace:
         """What was believed of the candidates, and what the rule made of it."""
-        return ROOM_IN(self.layout, len(self.features), self.scratch)
+        return WORKSPACE_IN(self.layout, len(self.features), self.scratch)
 
 
 def aligned(size: int) -> Floats:
@@ -81,7 +82,7 @@ def assembled(head: Sequence[int], promise: Floats, safe: Floats, parts: Sequenc
 @cache
 def starting(form: Form) -> Any:
     """Return what begins a memory, as plain Python: it runs once, and need not be compiled."""
-    return named(keeping_for(*form.models).start)
+    return named(memory_kernels_for(*form.models).start)
 
 
 class Needs(NamedTuple):
@@ -95,7 +96,7 @@ class Needs(NamedTuple):
 @cache
 def needed(form: Form, limits: int, dimension: int, count: int, coordinates: int) -> Needs:
     """Return what decisions of this form and these sizes need."""
-    scratch = ROOM_SIZE(limits, count) + LOOK_SIZE(coordinates, count)
+    scratch = WORKSPACE_SIZE(limits, count) + LOOK_SIZE(coordinates, count)
     return Needs(round_for(with_limits(form, limits)).decide, ANSWER_SIZE(limits, dimension), scratch)
 
 
@@ -161,14 +162,14 @@ class CompiledPolicy(Learning):
         """Return a state's memory."""
         return state.memory
 
-    def seen(self, form: Form, state: State, features: Floats, eligible: Flags, draw: Draw) -> Seen:
+    def chosen(self, form: Form, state: State, features: Floats, eligible: Flags, draw: Draw) -> Chosen:
         """Play a round on these candidates (K, d)."""
         layout, settings = self.arrays(features.shape[1])
         memory, count, m = self.memory_of(state, layout, settings), len(features), self.thresholds.values.size
         needs = needed(form, m, features.shape[1], count, self.coordinates(layout, memory))
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
-        return Seen(int(code), answer, scratch, layout, settings, features, eligible)
+        return Chosen(int(code), answer, scratch, layout, settings, features, eligible)
 
     def follow(self, state: State, decision: Decision) -> State:
         """Follow the first candidates that are ever offered, until others are."""
@@ -189,7 +190,7 @@ class CompiledPolicy(Learning):
         """Return the same memory following these candidates, with this room."""
         changed = aligned(MEMORY_SIZE(layout, len(chosen), int(room)))
         work = np.empty(2 * max(learned(layout, memory), 1))
-        keeping_for(*self.form.models).change(chosen, layout, settings, memory, int(room), changed, work)
+        memory_kernels_for(*self.form.models).change(chosen, layout, settings, memory, int(room), changed, work)
         return changed
 
     def take(self, state: State, played: Played, values: Floats) -> State:
@@ -214,7 +215,7 @@ class CompiledPolicy(Learning):
         """Say whether a memory can be this policy's."""
         return fitting_memory(memory, self.layout, 0)
 
-    def explained(self, seen: Seen, state: State, decision: Decision) -> Decision:
+    def explained(self, seen: Chosen, state: State, decision: Decision) -> Decision:
         """Return the decision; where its code disputes what was declared, with the fallback in words."""
         if seen.code > -DISPUTED:
             return decision

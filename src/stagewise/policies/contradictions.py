@@ -5,14 +5,14 @@ from typing import NamedTuple
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import ARMS, HOME, PARTS, SPACE, Part, part_of
 from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of
-from stagewise.kernels.signals.arms import shown_at, told_of_arms
-from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of, tables_of, told
+from stagewise.kernels.signals.arms import shown_at, stated_of_arms
+from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of, stated, tables_of
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.problem.thresholds import Thresholds
 
-PART_OF, TABLES, TOLD = named(part_of), named(tables_of), named(told)
-SHOWN, TOLD_OF_ARMS = named(shown_at), named(told_of_arms)
+PART_OF, TABLES, STATED = named(part_of), named(tables_of), named(stated)
+SHOWN, STATED_OF_ARMS = named(shown_at), named(stated_of_arms)
 NEGLECTED, FRAME = named(neglected_in), named(frame_of)
 
 
@@ -33,7 +33,7 @@ def subject(code: int) -> tuple[int, int]:
 
 def regressed(part: Part, settings: Floats, memory: Floats, signal: int) -> Evidence:
     """Return what a regression has seen of one of its signals."""
-    tally, declared = TABLES(part, memory).tally, TOLD(part, settings)
+    tally, declared = TABLES(part, memory).tally, STATED(part, settings)
     neglected = NEGLECTED(part, memory) if part.kind == SPACE else 0.0
     squares = surely_noise(tally[SQUARES + signal], declared.bound[signal], FRAME(part, settings).ridge, neglected)
     safe_count = float(tally[SAFE_TAKEN])
@@ -45,7 +45,7 @@ def regressed(part: Part, settings: Floats, memory: Floats, signal: int) -> Evid
 
 def pulls_of(part: Part, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
     """Return what the pulls of arms have shown of one of their signals."""
-    shown, noise = SHOWN(part, memory, int(layout[HOME]), signal), TOLD_OF_ARMS(part, settings).noise[signal]
+    shown, noise = SHOWN(part, memory, int(layout[HOME]), signal), STATED_OF_ARMS(part, settings).noise[signal]
     least = least_noise(shown.squares, shown.pulls, settings[ALARM])
     return Evidence(float(shown.pulls), float(noise), least, float(shown.at_arm), float(shown.mean))
 

@@ -11,7 +11,7 @@ from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.rules.promise import COST_SCALE, DISPUTED, NOT_FINITE, WARMING, terms_of, weigh
 from stagewise.models.regression import Belief, believed
 from stagewise.policies.ceilings import beyond
-from stagewise.policies.compiled import Seen
+from stagewise.policies.compiled import Chosen
 from stagewise.policies.linear import LinearPolicy, check_scale
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays
@@ -34,13 +34,13 @@ def decision_in_convex(
     """Return the best point found on a ray from the safe action into the set."""
     safe, placed = policy.safe_action.features, checked(policy, actions)
 
-    def look(targets: Floats) -> Seen:
+    def look(targets: Floats) -> Chosen:
         seen = targets.view()
         seen.flags.writeable = False
-        return policy.seen(policy.form, state, seen, ALL, draw)
+        return policy.chosen(policy.form, state, seen, ALL, draw)
 
     def hoped(targets: Floats) -> Floats:
-        return look(targets).room.rule[HOPED, :-1]
+        return look(targets).workspace.rule[HOPED, :-1]
 
     forms = believed(policy.layout, policy.settings, state.memory)
     target, bound = placed.exits(safe, placed.support(forms.reward[np.newaxis]) - safe), -math.inf
@@ -55,7 +55,7 @@ def decision_in_convex(
         compared = REACHES if policy.optimism == "directional" else STEPS
 
         def moves(far: Floats) -> Floats:
-            step = float(look(far[np.newaxis]).room.rule[compared, 0])
+            step = float(look(far[np.newaxis]).workspace.rule[compared, 0])
             found = [part.ascended(safe, safe + step * (far - safe)) for part in regions]
             return np.array([point for point in found if point is not None]).reshape(-1, safe.size)
 
@@ -113,13 +113,13 @@ def hints_of(actions: Convex, safe: Floats, forms: Belief) -> Floats:
     return hints
 
 
-def regions_of(policy: LinearPolicy, actions: Convex, forms: Belief, seen: Seen) -> Iterator[Region]:
+def regions_of(policy: LinearPolicy, actions: Convex, forms: Belief, seen: Chosen) -> Iterator[Region]:
     """Yield regions that together hold every point a ray may be played or, where directional, compared at.
 
     A pessimistic cost is within its limit where its curve is, or where the ceiling keeps it: on the share
     (limit − c₀)/(ceiling − c₀) of every ray. So one region for each such share, and one for the whole set.
     """
-    safe, bounds = policy.safe_action.features, seen.room.bounds
+    safe, bounds = policy.safe_action.features, seen.workspace.bounds
     _, limits, ceilings = TERMS(policy.layout, policy.settings)
     hope, first, scale = hope_of(policy, forms, seen, limits), bounds[1:, CENTRE, -1], policy.settings[COST_SCALE]
     if policy.optimism == "directional":
@@ -135,10 +135,10 @@ def regions_of(policy: LinearPolicy, actions: Convex, forms: Belief, seen: Seen)
     yield region(hope.under(shares < 1.0), actions, safe)
 
 
-def hope_of(policy: LinearPolicy, forms: Belief, seen: Seen, limits: Floats) -> Hope:
+def hope_of(policy: LinearPolicy, forms: Belief, seen: Chosen, limits: Floats) -> Hope:
     """Return what is maximised, and the limits on the curves of the costs."""
     factors = np.empty(limits.size)
-    WEIGH(policy.layout, policy.settings, seen.room.bounds, factors)
+    WEIGH(policy.layout, policy.settings, seen.workspace.bounds, factors)
     lift = float(np.max(factors * forms.cost_radii))
     doubts = policy.settings[COST_SCALE] * forms.cost_radii
     same = forms.reward_norm is forms.cost_norm

@@ -45,7 +45,7 @@ class DOSLB(LCLUCB):
         """Choose a point on one of the rays, or draw from a mixture of a finite set."""
         if isinstance(actions, ActionSet) and not actions.between:
             listed = self.fitting(actions.as_list())
-            seen = self.seen(MIXED, state, listed.features, listed.eligible, draw)
+            seen = self.chosen(MIXED, state, listed.features, listed.eligible, draw)
             action = own(WRITTEN_IN(seen.layout, seen.answer).action)
             return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round, why=DARING))
         return super().choose(state, actions, draw)

@@ -9,7 +9,7 @@ from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import LIMITS, known_actions
 from stagewise.kernels.rules.promise import COST_SCALE, terms_of, weigh
 from stagewise.models.regression import Belief, believed
-from stagewise.policies.compiled import Seen
+from stagewise.policies.compiled import Chosen
 from stagewise.policies.mixtures import Blend
 from stagewise.rules.branch import best_by_norms
 from stagewise.rules.cone import Columns, best_in_cone, dearest
@@ -34,21 +34,21 @@ class Listing(NamedTuple):
     lift: float  # what a unit of the costs' norm adds to the hoped reward
 
 
-def listing_of(seen: Seen, memory: Floats) -> Listing:
+def listing_of(seen: Chosen, memory: Floats) -> Listing:
     """Return what a decision by the linear program has seen."""
-    layout, settings, room, count = seen.layout, seen.settings, seen.room, len(seen.features)
+    layout, settings, area, count = seen.layout, seen.settings, seen.workspace, len(seen.features)
     m, factors = int(layout[LIMITS]), np.empty(layout[LIMITS])
-    WEIGH(layout, settings, room.bounds, factors)
+    WEIGH(layout, settings, area.bounds, factors)
     belief = believed(layout, settings, memory)
     places = np.append(np.flatnonzero(seen.eligible) if seen.eligible.size else np.arange(count), count)
     terms = TERMS(layout, settings)
     return Listing(
         places,
         np.vstack([seen.features, KNOWN(layout, settings, memory).safe])[places],
-        room.rule[HOPED, places],
-        room.bounds[1:, CENTRE, places],
-        room.rule[COSTS : COSTS + m, places],
-        room.bounds[0, CENTRE, places],
+        area.rule[HOPED, places],
+        area.bounds[1:, CENTRE, places],
+        area.rule[COSTS : COSTS + m, places],
+        area.bounds[0, CENTRE, places],
         belief,
         terms.limits,
         terms.ceilings,

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import DIRECTIONAL, FOLLOWED, INFLATED, OFFERS_SAFE, PARTS, RETURNS, ROOM, part_of
-from stagewise.kernels.loop.memory import fullest, keeping_for
+from stagewise.kernels.loop.memory import fullest, memory_kernels_for
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.signals.space import basis_of
 from stagewise.models.kernel import Kernel, KernelModel, LinearKernel, similarity
@@ -158,7 +158,7 @@ class KernelOPLB(CompiledPolicy):
                 "that can be played as a Finite set"
             )
         listed = self.fitting(listed_of(actions))
-        seen = self.seen(self.form, state, listed.features, listed.eligible, draw)
+        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw)
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
         return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round))
 
@@ -169,7 +169,7 @@ class KernelOPLB(CompiledPolicy):
             return memory
         more = min(room + max(room // 2, FIRST_ROOM), self.capacity)
         changed = np.empty(MEMORY_SIZE(layout, followed, more))
-        keeping_for(*self.form.models).widen(layout, memory, more, changed)
+        memory_kernels_for(*self.form.models).widen(layout, memory, more, changed)
         return changed
 
     def fits(self, memory: Floats) -> bool:

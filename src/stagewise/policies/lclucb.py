@@ -52,7 +52,7 @@ class LCLUCB(LinearPolicy):
         if isinstance(actions, ActionSet) and not actions.listed:
             return decision_in_convex(self, actions, self.starts, self.bound_gap, state, draw)
         rays = self.fitting(rays_of(actions))
-        seen = self.seen(self.form, state, rays.features, rays.eligible, draw)
+        seen = self.chosen(self.form, state, rays.features, rays.eligible, draw)
         return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
 
 

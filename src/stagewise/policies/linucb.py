@@ -115,7 +115,7 @@ class LinUCB(CompiledPolicy):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful of the actions."""
         listed = self.fitting(listed_of(actions))
-        seen = self.seen(self.form, state, listed.features, listed.eligible, draw)
+        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw)
         return decision_on_rays(seen, NO_THRESHOLDS, draw.round)
 
     def logged(self, actions: Any) -> Floats:

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import HOPE, NEWS, costs_in, written_in
+from stagewise.kernels.answer import HOPE, UNFOLLOWED, costs_in, written_in
 from stagewise.kernels.bounds import COSTS, HOPED
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import HOME, LIMITS
 from stagewise.kernels.rules.promise import DRAWN, PREFERRED
-from stagewise.policies.compiled import Seen
+from stagewise.policies.compiled import Chosen
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.thresholds import Thresholds
@@ -32,7 +32,7 @@ class Blend(NamedTuple):
     gap: float
 
 
-def solved_blend(seen: Seen) -> Blend:
+def solved_blend(seen: Chosen) -> Blend:
     """Return the mixture that stands in a kernel's answer."""
     answer = seen.answer
     written, home = WRITTEN_IN(seen.layout, answer), int(seen.layout[HOME])
@@ -43,7 +43,7 @@ def solved_blend(seen: Seen) -> Blend:
 
 
 def decision_from(
-    seen: Seen, action: Any, thresholds: Thresholds, round_: int, *, blend: Blend | None = None, why: str = SAFEST
+    seen: Chosen, action: Any, thresholds: Thresholds, round_: int, *, blend: Blend | None = None, why: str = SAFEST
 ) -> Decision:
     """Return the decision that a kernel's answer stands for: of this mixture, or of its own."""
     played, code, home = solved_blend(seen) if blend is None else blend, seen.code, int(seen.layout[HOME])
@@ -60,7 +60,7 @@ def decision_from(
         round_,
         partial(table, seen, played.probabilities, thresholds, why),
         features,
-        features is not None and seen.answer[NEWS] != 0.0,
+        features is not None and seen.answer[UNFOLLOWED] != 0.0,
         played.gap,
     )
 
@@ -79,9 +79,9 @@ def drawn(probabilities: Floats, lottery: float) -> int:
     return index if index < safe else -DRAWN
 
 
-def table(seen: Seen, probabilities: Floats, thresholds: Thresholds, why: str) -> Table:
+def table(seen: Chosen, probabilities: Floats, thresholds: Thresholds, why: str) -> Table:
     """Return the leading actions and the safe one with their bounds."""
-    rule, code, home, m = seen.room.rule, seen.code, int(seen.layout[HOME]), thresholds.values.size
+    rule, code, home, m = seen.workspace.rule, seen.code, int(seen.layout[HOME]), thresholds.values.size
     hoped, dearest, signs, count = rule[HOPED], rule[COSTS : COSTS + m], thresholds.signs, len(seen.features)
     first = leading(hoped[:-1], seen.eligible, code)
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]

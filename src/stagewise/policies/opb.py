@@ -101,7 +101,7 @@ class OPB(ArmsPolicy):
         eligible, home = eligible_arms(actions, self.arms), int(self.layout[HOME])
         if self.horizon is not None and most_pulls(self.layout, state.memory) >= self.horizon:
             return past_horizon(self, draw)
-        seen = self.seen(self.form, state, self.listed, eligible, draw)
+        seen = self.chosen(self.form, state, self.listed, eligible, draw)
         arm = seen.code if seen.code >= 0 else home
         return self.explained(seen, state, decision_from(seen, arm, self.thresholds, draw.round))
 

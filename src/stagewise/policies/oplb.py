@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.rules.promise import DISPUTED, NOT_FINITE, NOTHING_SAFE, WARMING
-from stagewise.policies.compiled import Seen
+from stagewise.policies.compiled import Chosen
 from stagewise.policies.grades import graded, listing_of
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.listed import listed_of
@@ -67,14 +67,14 @@ class OPLB(LinearPolicy):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from the best safe mixture."""
         listed = self.fitting(listed_of(actions))
-        seen, blend = self.seen(self.form, state, listed.features, listed.eligible, draw), None
+        seen, blend = self.chosen(self.form, state, listed.features, listed.eligible, draw), None
         if self.method != "lp" and -seen.code not in (WARMING, NOTHING_SAFE, NOT_FINITE) and seen.code > -DISPUTED:
             seen, blend = self.regraded(seen, state, draw)
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
         decision = decision_from(seen, action, self.thresholds, draw.round, blend=blend)
         return self.explained(seen, state, decision)
 
-    def regraded(self, seen: Seen, state: State, draw: Draw) -> tuple[Seen, Blend]:
+    def regraded(self, seen: Chosen, state: State, draw: Draw) -> tuple[Chosen, Blend]:
         """Return the mixture of a better grade than the linear program's, and what is drawn from it."""
         blend = graded(listing_of(seen, state.memory), solved_blend(seen), self.method, self.tolerance, self.budget)
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)

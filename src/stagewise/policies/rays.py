@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.answer import HOPE, NEWS, STEP, action_in, costs_in
+from stagewise.kernels.answer import HOPE, STEP, UNFOLLOWED, action_in, costs_in
 from stagewise.kernels.bounds import HOPED, STEPS
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import DIRECTIONAL, OFFERS_SAFE, RETURNS, SWITCHES
 from stagewise.kernels.rules.promise import safe_cost
 from stagewise.kernels.rules.ray import pessimistic
-from stagewise.policies.compiled import Seen
+from stagewise.policies.compiled import Chosen
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.action_set import ActionSet
@@ -38,7 +38,7 @@ def own(action: Floats) -> Floats:
     return copy
 
 
-def decision_on_rays(seen: Seen, thresholds: Thresholds, round_: int, word: str = "ray") -> Decision:
+def decision_on_rays(seen: Chosen, thresholds: Thresholds, round_: int, word: str = "ray") -> Decision:
     """Return the decision that a kernel's answer stands for."""
     code, answer = seen.code, seen.answer
     return Decision(
@@ -53,23 +53,23 @@ def decision_on_rays(seen: Seen, thresholds: Thresholds, round_: int, word: str 
         round_,
         partial(table, seen, thresholds, word),
         seen.features,
-        bool(answer[NEWS]),
+        bool(answer[UNFOLLOWED]),
     )
 
 
-def table(seen: Seen, thresholds: Thresholds, word: str) -> Table:
+def table(seen: Chosen, thresholds: Thresholds, word: str) -> Table:
     """Return the leading rays and the safe action with their bounds."""
-    room, code, told = seen.room, seen.code, (seen.layout, seen.settings)
-    hoped, steps, switches = room.rule[HOPED, :-1], room.rule[STEPS], int(seen.layout[SWITCHES])
+    area, code, told = seen.workspace, seen.code, (seen.layout, seen.settings)
+    hoped, steps, switches = area.rule[HOPED, :-1], area.rule[STEPS], int(seen.layout[SWITCHES])
     limits, signs = range(thresholds.values.size), thresholds.signs
     word = word if switches & OFFERS_SAFE or word == "arm" else "action"
     chosen, rows = leading(hoped, seen.eligible, code), []
     for i in chosen:
-        dear = np.array([PESSIMISTIC(*told, room.bounds, j, i, steps[i]) for j in limits])
+        dear = np.array([PESSIMISTIC(*told, area.bounds, j, i, steps[i]) for j in limits])
         rows.append(Row(f"{word} {i}", float(hoped[i]), tuple(signs * dear), float(steps[i]), i == code))
     if switches & OFFERS_SAFE:
-        dear = np.array([SAFE_COST(*told, room.bounds, j) for j in limits])
-        rows.append(Row("safe action", float(room.rule[HOPED, -1]), tuple(signs * dear), 0.0, code < 0))
+        dear = np.array([SAFE_COST(*told, area.bounds, j) for j in limits])
+        rows.append(Row("safe action", float(area.rule[HOPED, -1]), tuple(signs * dear), 0.0, code < 0))
     why = f"the {word} with the largest hoped reward at its longest safe step"
     if not switches & RETURNS:
         why = "the ray with the largest hoped reward at its longest plausible step, which may break a limit"

@@ -64,5 +64,5 @@ class SafeLTS(LinearPolicy):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays."""
         rays = self.fitting(rays_of(actions))
-        seen = self.seen(self.form, state, rays.features, rays.eligible, draw)
+        seen = self.chosen(self.form, state, rays.features, rays.eligible, draw)
         return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))

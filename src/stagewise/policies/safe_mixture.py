@@ -4,14 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import NEWS, answer_size
-from stagewise.kernels.bounds import CENTRE, HALF, HOPED, room_size
+from stagewise.kernels.answer import UNFOLLOWED, answer_size
+from stagewise.kernels.bounds import CENTRE, HALF, HOPED, workspace_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.rules.mixture import choose_mixture
 from stagewise.kernels.rules.promise import NOT_FINITE, PREFERRED, WARMING, terms_of, weigh
 from stagewise.models.functions import Believed
-from stagewise.policies.compiled import ROOM_IN, Seen
+from stagewise.policies.compiled import WORKSPACE_IN, Chosen
 from stagewise.policies.mixtures import WRITTEN_IN, Blend, decision_from, drawn
 from stagewise.policies.rays import own
 from stagewise.policies.settings import FALLBACKS, UNEXPLAINED, UNSOLVED
@@ -76,7 +76,7 @@ def decided(offer: Offer, believed: Believed | None, rule: Rule, draw: Draw) -> 
     return decision_from(seen, offer.action(seen.code), rule.thresholds, draw.round, blend=blend)
 
 
-def bounded(offer: Offer, believed: Believed, rule: Rule, draw: Draw) -> Seen:
+def bounded(offer: Offer, believed: Believed, rule: Rule, draw: Draw) -> Chosen:
     """Return the best safe mixture by bounds for every action: between the lowest and the highest plausible value.
 
     A unit of a cost's whole width adds (1 − r₀)/(τ − c₀) to the hoped reward, with the least plausible r₀ and the
@@ -85,29 +85,29 @@ def bounded(offer: Offer, believed: Believed, rule: Rule, draw: Draw) -> Seen:
     """
     m, count = rule.thresholds.values.size, offer.listed
     features = np.empty((count, 0)) if offer.features is None else offer.features
-    answer, scratch = np.empty(answer_size(m, features.shape[1])), np.empty(room_size(m, count))
-    room, written = ROOM_IN(rule.layout, count, scratch), WRITTEN_IN(rule.layout, answer)
-    room.bounds[:, CENTRE] = 0.5 * (believed.highest + believed.lowest)
-    room.bounds[:, HALF] = 0.5 * (believed.highest - believed.lowest)
+    answer, scratch = np.empty(answer_size(m, features.shape[1])), np.empty(workspace_size(m, count))
+    area, written = WORKSPACE_IN(rule.layout, count, scratch), WRITTEN_IN(rule.layout, answer)
+    area.bounds[:, CENTRE] = 0.5 * (believed.highest + believed.lowest)
+    area.bounds[:, HALF] = 0.5 * (believed.highest - believed.lowest)
     lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-    told = (rule.layout, rule.settings, room.bounds, offer.eligible, 0, room.rule, room.few[:m])
-    basis = room.few[m:] if m > 1 else None
+    told = (rule.layout, rule.settings, area.bounds, offer.eligible, 0, area.rule, area.per_limit[:m])
+    basis = area.per_limit[m:] if m > 1 else None
     code = choose_mixture(*told, basis, written.shares, written.places, lottery, answer)
-    answer[NEWS] = 0.0
-    return Seen(int(code), answer, scratch, rule.layout, rule.settings, features, offer.eligible)
+    answer[UNFOLLOWED] = 0.0
+    return Chosen(int(code), answer, scratch, rule.layout, rule.settings, features, offer.eligible)
 
 
-def scales_of(seen: Seen) -> Floats:
+def scales_of(seen: Chosen) -> Floats:
     """Return what a unit of each cost's whole width adds to the hoped reward."""
-    room = seen.room
-    factors = np.empty(len(room.bounds) - 1)
-    WEIGH(seen.layout, seen.settings, room.bounds, factors)
+    area = seen.workspace
+    factors = np.empty(len(area.bounds) - 1)
+    WEIGH(seen.layout, seen.settings, area.bounds, factors)
     return 0.5 * factors
 
 
-def by_solver(seen: Seen, believed: Believed, offer: Offer, rule: Rule, lottery: float) -> tuple[int, Blend]:
+def by_solver(seen: Chosen, believed: Believed, offer: Offer, rule: Rule, lottery: float) -> tuple[int, Blend]:
     """Return what is played, as a kernel's code would say it, by a rule that bounds costs function by function."""
-    hoped, scales = seen.room.rule[HOPED], scales_of(seen)
+    hoped, scales = seen.workspace.rule[HOPED], scales_of(seen)
     columns = np.flatnonzero(hoped[:-1] > -np.inf)
     tables = tuple(signal[:, [*columns, -1]] for signal in believed.tables)
     worth = np.append(hoped[columns], hoped[-1])

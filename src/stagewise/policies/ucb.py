@@ -69,6 +69,6 @@ class UCB(ArmsPolicy):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful arm."""
-        seen = self.seen(self.form, state, self.listed, eligible_arms(actions, self.arms), draw)
+        seen = self.chosen(self.form, state, self.listed, eligible_arms(actions, self.arms), draw)
         decision = decision_on_rays(seen, NO_THRESHOLDS, draw.round, "arm")
         return decision._replace(action=seen.code, step=1.0, offered=None, news=False)

@@ -6,10 +6,10 @@ import numpy as np
 
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
-from stagewise.kernels.bounds import room_size
+from stagewise.kernels.bounds import workspace_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import LIMITS
-from stagewise.kernels.loop.play import Scene, World, judging_size, play_for
+from stagewise.kernels.loop.play import LoopForm, World, judging_size, play_for
 from stagewise.kernels.loop.round import RAYS, STAY, Form
 from stagewise.kernels.signals.look import look_size
 from stagewise.kernels.trace import Trace
@@ -20,7 +20,7 @@ from stagewise.simulation.judge import OURS, Judge
 from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
 
-ANSWER_SIZE, ROOM_SIZE = named(answer_size), named(room_size)
+ANSWER_SIZE, WORKSPACE_SIZE = named(answer_size), named(workspace_size)
 LOOK_SIZE, JUDGING_SIZE = named(look_size), named(judging_size)
 
 
@@ -39,11 +39,11 @@ def plays(policy: Any, world: Any) -> bool:
     return form_of(policy, world) is not None
 
 
-class Cast(NamedTuple):
+class LoopInputs(NamedTuple):
     """A policy and its world, as the loop reads them; all arrays but the truth's are a run's own."""
 
     form: Form
-    scene: Scene
+    loop: LoopForm
     features: Floats  # (K, d); filled anew every round where fresh
     eligible: Flags  # empty: all are
     layout: Ints
@@ -55,7 +55,7 @@ class Cast(NamedTuple):
     judging: int
 
 
-def cast_for(policy: Any, judge: Judge, audited: bool) -> Cast:
+def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
     """Return a policy and its world as arrays, or say why the loop cannot play them."""
     world, form = judge.world, form_of(policy, judge.world)
     if form is None:
@@ -81,9 +81,9 @@ def cast_for(policy: Any, judge: Judge, audited: bool) -> Cast:
         truths[:, :count] = judge.truths(told.actions)
     best = 0.0 if fresh else judge.best(told.actions)
     truth = World(parameters, truths, told.noise.copy(), judge.signs.copy(), judge.limits.copy(), told.kind, best)
-    return Cast(
+    return LoopInputs(
         with_limits(form, limits),
-        Scene(int(fresh), int(audited), int(judge.mixes), points, int(judge.limits.size > 1)),
+        LoopForm(int(fresh), int(audited), int(judge.mixes), points, int(judge.limits.size > 1)),
         features,
         np.array(told.actions.eligible),
         layout,
@@ -91,7 +91,7 @@ def cast_for(policy: Any, judge: Judge, audited: bool) -> Cast:
         memory,
         truth,
         ANSWER_SIZE(limits, d),
-        ROOM_SIZE(limits, count) + LOOK_SIZE(size, count) + 3 * size + count + 16,
+        WORKSPACE_SIZE(limits, count) + LOOK_SIZE(size, count) + 3 * size + count + 16,
         JUDGING_SIZE(m, count),
     )
 
@@ -116,17 +116,17 @@ class Compiled:
     """A compiled run that can be continued."""
 
     def __init__(self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int) -> None:
-        cast = cast_for(policy, judge, trace.audit.size > 0)
-        self.cast, self.trace, self.seed, self.run = cast, trace, seed, run
+        inputs = inputs_for(policy, judge, trace.audit.size > 0)
+        self.inputs, self.trace, self.seed, self.run = inputs, trace, seed, run
         m = judge.world.costs
-        self.own = (np.zeros(cast.answer), aligned(cast.scratch), np.zeros(cast.judging))
+        self.own = (np.zeros(inputs.answer), aligned(inputs.scratch), np.zeros(inputs.judging))
         self.few = (np.zeros(m + 2, dtype=np.int64), np.zeros(1 + m), np.zeros(1 + m))
         if trace.audit.size:
-            prepare(trace.audit, cast.form, int(cast.layout[LIMITS]))
+            prepare(trace.audit, inputs.form, int(inputs.layout[LIMITS]))
 
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
-        cast = self.cast
-        told = (cast.features, cast.eligible, cast.layout, cast.settings, cast.memory)
+        inputs = self.inputs
+        told = (inputs.features, inputs.eligible, inputs.layout, inputs.settings, inputs.memory)
         where = (self.seed, self.run, first, last)
-        play_for(cast.form, cast.scene)(*told, *self.own, *self.few, cast.world, self.trace, *where)
+        play_for(inputs.form, inputs.loop)(*told, *self.own, *self.few, inputs.world, self.trace, *where)

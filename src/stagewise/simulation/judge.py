@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.bounds import few_size
+from stagewise.kernels.bounds import per_limit_size
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
 from stagewise.policies.policy import check_verbs
@@ -77,7 +77,7 @@ def offered(actions: ActionSet) -> Any:
 def best_blend(truths: Floats, limits: Floats) -> float:
     """Return the largest expected reward of a mixture of actions with true means (1 + m, K + 1), the safe one last."""
     m, row = limits.size, truths.shape[1]
-    rule, basis = np.empty((3 + 2 * m, row)), np.empty(few_size(m) - m) if m > 1 else None
+    rule, basis = np.empty((3 + 2 * m, row)), np.empty(per_limit_size(m) - m) if m > 1 else None
     return best_mixture_of(truths, limits, rule, basis, np.empty(m + 2), np.empty(m + 2, dtype=np.int64))
 
 

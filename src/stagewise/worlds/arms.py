@@ -6,10 +6,10 @@ from stagewise.problem.actions import Arms
 from stagewise.problem.checks import Floats, shown, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
-from stagewise.worlds.showing import Tabled
+from stagewise.worlds.noisy import TabledWorld
 
 
-class ArmsWorld(Tabled):
+class ArmsWorld(TabledWorld):
     """K arms with mean rewards (K,) and mean costs (K,) or (m, K).
 
     `outcomes` is "bernoulli", "gaussian" (standard deviation `noise`) or "clipped-gaussian" (the same, cut to [0, 1];

@@ -10,12 +10,12 @@ from stagewise.problem.checks import Floats, array, frozen, one_of, one_per
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.worlds.fresh import Fresh
-from stagewise.worlds.showing import Showing, offered, signals
+from stagewise.worlds.noisy import NoisyWorld, offered, signals
 
 NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER}
 
 
-class LinearWorld(Showing):
+class LinearWorld(NoisyWorld):
     """Reward <x, θ*> and costs <x, μ*_j>, seen with noise of standard deviation `noise`, which is `noise`-sub-Gaussian.
 
     `outcomes` is "gaussian", "uniform" (on ±√3 noise) or "rademacher" (±noise).

@@ -8,10 +8,10 @@ from stagewise.problem.actions import Finite
 from stagewise.problem.checks import Floats, array, shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
-from stagewise.worlds.showing import Tabled
+from stagewise.worlds.noisy import TabledWorld
 
 
-class TableWorld(Tabled):
+class TableWorld(TabledWorld):
     """K actions with features (K, d), mean rewards (K,) and mean costs (K,) or (m, K).
 
     For rewards and costs that are no linear function of the features. The safe action must be one of the rows.

@@ -11,7 +11,7 @@ from tests.simulation.gpu import thread
 
 import stagewise as sw
 from stagewise.kernels.layout import SWITCHES
-from stagewise.simulation.compiled import Cast, Compiled, cast_for
+from stagewise.simulation.compiled import Compiled, LoopInputs, inputs_for
 from stagewise.simulation.gpu import general, play, registers
 from stagewise.simulation.judge import judge
 from stagewise.simulation.recording import empty_trace, recorded
@@ -68,12 +68,12 @@ GENERAL = {
 }
 
 
-def cast_of(policy: Any, world: Any, audited: bool = True) -> Cast:
-    return cast_for(policy, judge(policy, world), audited)
+def inputs_of(policy: Any, world: Any, audited: bool = True) -> LoopInputs:
+    return inputs_for(policy, judge(policy, world), audited)
 
 
 def call_of(policy: Any, world: Any, audited: bool = True) -> registers.Call | None:
-    return registers.call_for(policy, judge(policy, world), cast_of(policy, world, audited))
+    return registers.call_for(policy, judge(policy, world), inputs_of(policy, world, audited))
 
 
 @pytest.fixture
@@ -125,11 +125,11 @@ def test_only_a_known_baseline_and_what_is_as_declared_are_unrolled(name: str) -
 
 def test_a_switch_that_they_are_not_written_for_is_left_to_the_general_loop() -> None:
     policy, world = UNROLLED["LC-LUCB"]
-    cast = cast_of(policy, world)
-    layout = cast.layout.copy()
+    inputs = inputs_of(policy, world)
+    layout = inputs.layout.copy()
     layout[SWITCHES] |= 2**20
-    assert registers.call_for(policy, judge(policy, world), cast) is not None
-    assert registers.call_for(policy, judge(policy, world), cast._replace(layout=layout)) is None
+    assert registers.call_for(policy, judge(policy, world), inputs) is not None
+    assert registers.call_for(policy, judge(policy, world), inputs._replace(layout=layout)) is None
 
 
 def test_an_audit_counts_what_the_safe_arms_interval_missed(processor: None) -> None:
@@ -181,9 +181,9 @@ def test_unrolled_loops_compile_and_keep_a_run_in_registers(compiler: Any, name:
 @pytest.mark.parametrize("name", ["LC-LUCB, fresh rays", "Safe-LTS", "UCB, kl", "KernelOPLB", "AlwaysSafe"])
 def test_the_general_loop_compiles(compiler: Any, name: str) -> None:
     policy, world = GENERAL[name]
-    cast = cast_of(policy, world)
-    loop = general.loop_on_device(cast.form, cast.scene, general.sizes_of(cast))
-    assert ".visible .entry" in assembled(compiler, loop, general.shared_by(cast), world.costs)
+    inputs = inputs_of(policy, world)
+    loop = general.loop_on_device(inputs.form, inputs.loop, general.sizes_of(inputs))
+    assert ".visible .entry" in assembled(compiler, loop, general.shared_by(inputs), world.costs)
 
 
 class Idle:

@@ -26,7 +26,7 @@ from stagewise.kernels.signals.space import used_in
 from stagewise.kernels.signals.space_follow import copy_followed, copy_space, follow_space
 
 
-class Keeping(NamedTuple):
+class MemoryKernels(NamedTuple):
     """What makes memories, compiled for the models of a form."""
 
     start: Callable[..., None]
@@ -35,7 +35,7 @@ class Keeping(NamedTuple):
 
 
 @cache
-def keeping_for(*models: int) -> Keeping:
+def memory_kernels_for(*models: int) -> MemoryKernels:
     """Return what makes the memories of policies with these kinds of models (see `round.Form`)."""
     ridge, arms, space = models
 
@@ -92,7 +92,7 @@ def keeping_for(*models: int) -> Keeping:
                 size = part_size(layout, which, int(memory[FOLLOWED]), room)
                 copy(memory, old.memory, changed, new.memory, size)
 
-    return Keeping(start, change, widen)
+    return MemoryKernels(start, change, widen)
 
 
 @kernel

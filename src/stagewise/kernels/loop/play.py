@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from stagewise.kernels.answer import HOPE, STEP, written_in
 from stagewise.kernels.audit import count_misses, watch, weigh_hope
-from stagewise.kernels.bounds import COSTS, HOPED, few_size, room_in
+from stagewise.kernels.bounds import COSTS, HOPED, per_limit_size, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, part_of
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
@@ -32,7 +32,7 @@ class World(NamedTuple):
     best: float  # the optimum, where the actions are always the same
 
 
-class Scene(NamedTuple):
+class LoopForm(NamedTuple):
     """What a loop is compiled for, besides the form of its rounds."""
 
     fresh: int  # 1: every round has its own actions; else they are followed
@@ -45,26 +45,28 @@ class Scene(NamedTuple):
 @kernel
 def judging_size(m: int, count: int) -> int:
     """Return the length of the scratch array behind the optimum of a round."""
-    return (3 + 2 * m) * (count + 1) + few_size(m) + 2 * (m + 2)
+    return (3 + 2 * m) * (count + 1) + per_limit_size(m) + 2 * (m + 2)
 
 
 @cache
-def play_for(form: Form, scene: Scene) -> Callable[..., None]:
+def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
     """Return the loop for one form of round and one kind of world."""
     see, choose, absorb = round_for(form).see, round_for(form).choose, round_for(form).absorb
     mixes, stays = int(form.rule == MIXTURE), int(form.rule == STAY)
     sampled, several, arms = form.sampled, form.several, form.arms
-    fresh, audited, blended, points, limited = scene
+    fresh, audited, blended, points, limited = loop
 
     @kernel
     def optimum(world: World, judging: Floats, mixture: Ints) -> float:
         """Return the largest expected reward that this round's actions allow."""
         if blended:
             m, row = world.thresholds.size, world.truths.shape[1]
-            end, few = (3 + 2 * m) * row, (3 + 2 * m) * row + few_size(m)
-            rule, shares = judging[:end].reshape(3 + 2 * m, row), judging[few : few + m + 2]
+            end, per_limit = (3 + 2 * m) * row, (3 + 2 * m) * row + per_limit_size(m)
+            rule, shares = judging[:end].reshape(3 + 2 * m, row), judging[per_limit : per_limit + m + 2]
             if limited:
-                return best_mixture_of(world.truths, world.thresholds, rule, judging[end + m : few], shares, mixture)
+                return best_mixture_of(
+                    world.truths, world.thresholds, rule, judging[end + m : per_limit], shares, mixture
+                )
             return best_mixture_of(world.truths, world.thresholds, rule, None, shares, mixture)
         return best_on_rays(world.truths, world.thresholds)
 
@@ -75,8 +77,8 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
         seed: int, run: int, first: int, last: int,
     ) -> None:  # fmt: skip
         """Play the rounds from `first` to `last`, counted from 0."""
-        room, count, best = room_in(layout, features.shape[0], scratch), features.shape[0], world.best
-        bounds, rule, few, work = room.bounds, room.rule, room.few, room.work
+        area, count, best = workspace_in(layout, features.shape[0], scratch), features.shape[0], world.best
+        bounds, rule, per_limit, work = area.bounds, area.rule, area.per_limit, area.work
         written = written_in(layout, answer)
         action, shares, places = written.action, written.shares, written.places
         home = layout[HOME] if layout[HOME] >= 0 else count
@@ -92,8 +94,8 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
             if not stays:
                 doubt = see(features, not fresh, layout, settings, memory, bounds, work)
                 code = choose(
-                    features, not fresh, eligible, doubt, layout, settings, memory, bounds, rule, few, work, answer,
-                    seed, run, t,
+                    features, not fresh, eligible, doubt, layout, settings, memory, bounds, rule, per_limit, work,
+                    answer, seed, run, t,
                 )  # fmt: skip
             index = code if code >= 0 else home
             if points:
@@ -115,7 +117,7 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
                             m = layout[LIMITS]
                             limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
                             if several:
-                                solve(rule, COSTS + m, limits, few[m:], shares, places)
+                                solve(rule, COSTS + m, limits, per_limit[m:], shares, places)
                             else:
                                 solve(rule, COSTS + m, limits, None, shares, places)
                             hope = mean_of(rule[HOPED], shares, places)
@@ -126,7 +128,7 @@ def play_for(form: Form, scene: Scene) -> Callable[..., None]:
                         pulls = pulled(part_of(layout, memory, 0), memory).table[:count]
                         count_misses(trace.audit, bounds, world.truths, pulls)
                     else:
-                        count_misses(trace.audit, bounds, world.truths, few[:0])
+                        count_misses(trace.audit, bounds, world.truths, per_limit[:0])
             if not stays:
                 fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
                 place = ELSEWHERE if fresh or t == 0 else max(code, -1)  # what is offered first is not followed yet

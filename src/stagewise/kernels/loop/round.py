@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from stagewise.kernels.answer import NEWS, written_in
-from stagewise.kernels.bounds import room_in
+from stagewise.kernels.answer import UNFOLLOWED, written_in
+from stagewise.kernels.bounds import workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.layout import (
@@ -52,7 +52,7 @@ class Form(NamedTuple):
 
     @property
     def models(self) -> tuple[int, ...]:
-        """Which kinds of models there are, as `memory.keeping_for` takes them."""
+        """Which kinds of models there are, as `memory.memory_kernels_for` takes them."""
         return tuple(self[: self._fields.index("rule")])
 
 
@@ -124,7 +124,7 @@ def round_for(form: Form) -> Round:
     @kernel
     def choose(
         features: Floats, known: bool, eligible: Flags, doubt: int, layout: Ints, settings: Floats, memory: Floats,
-        bounds: Floats, rule: Floats, few: Floats, work: Floats, answer: Floats, seed: int, run: int, round_: int,
+        bounds: Floats, rule: Floats, per_limit: Floats, work: Floats, answer: Floats, seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
         """Choose by the bounds; return the candidate, or minus the reason for the safe action; write the answer."""
         safe, written, code = safe_action(layout, settings).features, written_in(layout, answer), -1
@@ -134,9 +134,9 @@ def round_for(form: Form) -> Round:
             sample(layout, part, features, safe, known, settings, memory, bounds, seed, run, round_, work)
         if mixes:
             lottery = uniform(seed, run, round_, POLICY, 0)
-            shares, places, factors = written.shares, written.places, few[: layout[LIMITS]]
+            shares, places, factors = written.shares, written.places, per_limit[: layout[LIMITS]]
             if several:
-                basis = few[layout[LIMITS] :]
+                basis = per_limit[layout[LIMITS] :]
                 code = choose_mixture(
                     layout, settings, bounds, eligible, doubt, rule, factors, basis, shares, places, lottery, answer
                 )
@@ -147,7 +147,7 @@ def round_for(form: Form) -> Round:
             for i in range(action.size):
                 action[i] = features[code, i] if code >= 0 else safe[i]
         if rays:
-            code = choose_ray(layout, settings, bounds, eligible, doubt, rule, few, answer)
+            code = choose_ray(layout, settings, bounds, eligible, doubt, rule, per_limit, answer)
             settle_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
         return code
 
@@ -157,13 +157,13 @@ def round_for(form: Form) -> Round:
         scratch: Floats, seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
         """Return the candidate that is played, or minus the reason for the safe action; write the answer."""
-        room = room_in(layout, features.shape[0], scratch)
+        area = workspace_in(layout, features.shape[0], scratch)
         known = recognised(features, known_actions(layout, settings, memory).followed)
-        answer[NEWS] = 0.0 if known or memory[FOLLOWED] == NEVER else 1.0
-        doubt = see(features, known, layout, settings, memory, room.bounds, room.work)
+        answer[UNFOLLOWED] = 0.0 if known or memory[FOLLOWED] == NEVER else 1.0
+        doubt = see(features, known, layout, settings, memory, area.bounds, area.work)
         return choose(
-            features, known, eligible, doubt, layout, settings, memory, room.bounds, room.rule, room.few, room.work,
-            answer, seed, run, round_,
+            features, known, eligible, doubt, layout, settings, memory, area.bounds, area.rule, area.per_limit,
+            area.work, answer, seed, run, round_,
         )  # fmt: skip
 
     @kernel

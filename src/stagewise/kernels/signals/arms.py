@@ -59,7 +59,7 @@ class Pulled(NamedTuple):
     spread: Floats  # (1 + k,) the pulls of all arms, and the summed squares of every signal
 
 
-class ToldOfArms(NamedTuple):
+class StatedOfArms(NamedTuple):
     """What was declared of k signals."""
 
     noise: Floats  # R
@@ -92,16 +92,16 @@ def shown_at(part: Part, memory: Floats, arm: int, signal: int) -> Shown:
 
 
 @kernel
-def told_of_arms(part: Part, settings: Floats) -> ToldOfArms:
+def stated_of_arms(part: Part, settings: Floats) -> StatedOfArms:
     """Name what was declared."""
     at, k = part.settings + 2, part.signals
-    return ToldOfArms(settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k])
+    return StatedOfArms(settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k])
 
 
 @kernel
 def start_arms(part: Part, settings: Floats, memory: Floats) -> None:
     """Write that nothing was seen: an interval that reaches `blind`, every a-priori bound, or the whole range."""
-    table, declared, k = pulled(part, memory).table, told_of_arms(part, settings), part.signals
+    table, declared, k = pulled(part, memory).table, stated_of_arms(part, settings), part.signals
     confidence, blind = settings[part.settings], settings[part.settings + 1]
     for signal in range(k):
         centre, half = 0.0, max(declared.noise[signal] * unit_radius(part.radius, 0.0, confidence), blind)
@@ -115,7 +115,7 @@ def start_arms(part: Part, settings: Floats, memory: Floats) -> None:
 @kernel
 def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: Floats) -> None:
     """Take in what was seen (k,) of one pull."""
-    kept, declared, k = pulled(part, memory), told_of_arms(part, settings), part.signals
+    kept, declared, k = pulled(part, memory), stated_of_arms(part, settings), part.signals
     table, spread = kept.table, kept.spread
     table[arm] += 1.0
     spread[0] += 1.0
@@ -141,7 +141,7 @@ def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: F
 @kernel
 def look_arms(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds: Floats) -> None:
     """Write the bounds of every arm, and of the safe arm: what is known of it has no width."""
-    table, declared, k, last = pulled(part, memory).table, told_of_arms(part, settings), part.signals, part.size
+    table, declared, k, last = pulled(part, memory).table, stated_of_arms(part, settings), part.signals, part.size
     for signal in range(k):
         centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
         at, other = (1 + signal) * last, (1 + k + signal) * last
@@ -159,7 +159,7 @@ def look_arms(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds
 @kernel
 def mistold_arms(layout: Ints, part: Part, settings: Floats, memory: Floats) -> int:
     """Return which declared noise, or value at the safe arm, of a cost the pulls contradict; 0: none."""
-    spread, declared, alarm = pulled(part, memory).spread, told_of_arms(part, settings), settings[ALARM]
+    spread, declared, alarm = pulled(part, memory).spread, stated_of_arms(part, settings), settings[ALARM]
     for signal in range(part.signals):
         if part.first + signal == 0:
             continue  # a reward breaks no limit
@@ -178,7 +178,12 @@ def dearer(arm: int, part: Part, settings: Floats, memory: Floats, signal: int) 
     By "kl" where log mixture − log likelihood(known) > log 1/a. A signal that is at least 0 and known to be 0 on
     average never is more, so there one pull shows it.
     """
-    table, declared, k, alarm = pulled(part, memory).table, told_of_arms(part, settings), part.signals, settings[ALARM]
+    table, declared, k, alarm = (
+        pulled(part, memory).table,
+        stated_of_arms(part, settings),
+        part.signals,
+        settings[ALARM],
+    )
     pulls, mean = table[arm], table[(1 + 2 * k + signal) * part.size + arm]
     squares = table[(1 + 3 * k + signal) * part.size + arm]
     noise, low, known = declared.noise[signal], declared.low[signal], declared.known[signal]

@@ -6,7 +6,7 @@ from stagewise.kernels.bounds import CENTRE, CROSS, HALF
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.layout import Part
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, fill_image, tables_of, told
+from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, fill_image, stated, tables_of
 
 BLOCK = 128  # candidates looked at together: wide enough for full vectors, small enough for the near caches
 
@@ -132,7 +132,7 @@ def look_ridge(
     part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
 ) -> None:
     """Write the bounds of any candidates, and of the safe action; `work` is (look_size,)."""
-    n, k, count, known = part.size, part.signals, features.shape[0], told(part, settings).known
+    n, k, count, known = part.size, part.signals, features.shape[0], stated(part, settings).known
     tables, row = tables_of(part, memory), count + 1
     own = tables.own.reshape(n + k, n)
     forms, crosses, rest = work[:row], work[row : 2 * row], work[2 * row :]
@@ -197,7 +197,7 @@ def fill_halves(
 
     `neglected` is √Σρ of what a kernel's basis leaves out, for which β pays S times as much.
     """
-    at, row, declared = part.settings, forms.size, told(part, settings)
+    at, row, declared = part.settings, forms.size, stated(part, settings)
     reach = tally[TAKEN] * settings[at + 1] * settings[at + 1]
     for candidate in range(row):
         forms[candidate] = math.sqrt(forms[candidate])

@@ -26,7 +26,7 @@ LOG_DET, TAKEN, SAFE_TAKEN, SQUARES = 0, 1, 2, 3  # in the tally
 AT_SAFE, ELSEWHERE = -1, -2  # in the place of the followed candidate on whose ray an observed action lies
 
 
-class Told(NamedTuple):
+class Stated(NamedTuple):
     """What was declared of k signals."""
 
     noise: Floats  # R
@@ -53,10 +53,10 @@ class Tables(NamedTuple):
 
 
 @kernel
-def told(part: Part, settings: Floats) -> Told:
+def stated(part: Part, settings: Floats) -> Stated:
     """Name what was declared."""
     at, k = part.settings + 3 + part.reflected * (part.size + 1), part.signals
-    return Told(
+    return Stated(
         settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k],
         settings[at + 3 * k : at + 4 * k],
     )  # fmt: skip
@@ -198,7 +198,7 @@ def learn_ridge(
     neither is said. `lean`: T and θ̂ need not be kept, because nothing but the followed candidates will be looked at.
     """
     n, k, width, safe = part.size, part.signals, part.width, part.followed - 1
-    known, tables = told(part, settings).known, tables_of(part, memory)
+    known, tables = stated(part, settings).known, tables_of(part, memory)
     own, rows = tables.own, tables.rows
     pulls, rest = work[:width], work[width:]
     image, gain, coordinates, surprises = rest[:n], rest[n : 2 * n], rest[2 * n : 3 * n], rest[3 * n : 3 * n + k]
@@ -237,7 +237,7 @@ def learn_ridge(
 @kernel
 def follow_ridge(part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write what is kept of M candidates and of the safe action from now on; `work` is (n,)."""
-    n, k, known, tables = part.size, part.signals, told(part, settings).known, tables_of(part, memory)
+    n, k, known, tables = part.size, part.signals, stated(part, settings).known, tables_of(part, memory)
     own, rows, coordinates = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width), work[:n]
     for candidate in range(features.shape[0] + 1):
         listed = candidate < features.shape[0]

@@ -8,7 +8,7 @@ from stagewise.kernels.draw import POLICY, fill_normal
 from stagewise.kernels.layout import LIMITS, SAMPLING, Part
 from stagewise.kernels.rules.promise import COST_SCALE, limit_of, threshold_of
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, place, tables_of, told
+from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, place, stated, tables_of
 
 THEORY, PLAIN, AUTHORS = 1, 2, 3  # how the sample is inflated; 0: nothing is sampled
 
@@ -38,7 +38,7 @@ def sample(
 
     θ̃ = θ̂ + spread Tᵀη with η ~ N(0, I) has covariance spread² V⁻¹: <z, θ̃ − θ̂> = spread <Tz, η>.
     """
-    n, tables, declared = part.size, tables_of(part, memory), told(part, settings)
+    n, tables, declared = part.size, tables_of(part, memory), stated(part, settings)
     tally, rows, width = tables.tally, tables.rows, part.width
     draws, shift, coordinates = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
     fill_normal(draws, seed, run, round_, POLICY)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import FEATURES, Known, Part, known_actions, tally_size
-from stagewise.kernels.signals.ridge import ELSEWHERE, add_multiple, fill_image, move, settle, tables_of, told
+from stagewise.kernels.signals.ridge import ELSEWHERE, add_multiple, fill_image, move, settle, stated, tables_of
 from stagewise.kernels.signals.similarity import (
     Covariance,
     covariance_of,
@@ -153,7 +153,7 @@ def learn_space(
     A point off the span joins the basis while there is room. Otherwise it is learned from by its coordinates alone, and
     its ρ is added to what the radius pays for. `lean`: T and θ̂ need not be kept (see `learn_ridge`).
     """
-    n, k, size, width, known = part.size, part.signals, used_in(part, memory), part.width, told(part, settings).known
+    n, k, size, width, known = part.size, part.signals, used_in(part, memory), part.width, stated(part, settings).known
     tables, basis = tables_of(part, memory), basis_of(layout, part, memory)
     own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, width)
     actions = known_actions(layout, settings, memory)

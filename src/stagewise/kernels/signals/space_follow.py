@@ -2,7 +2,7 @@
 
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import Part, known_actions
-from stagewise.kernels.signals.ridge import fill_image, tables_of, told
+from stagewise.kernels.signals.ridge import fill_image, stated, tables_of
 from stagewise.kernels.signals.similarity import covariance_of, share_of_known, tie_to_safe
 from stagewise.kernels.signals.space import basis_of, locate, used_in
 
@@ -18,7 +18,7 @@ def follow_space(layout: Ints, part: Part, features: Floats, settings: Floats, m
         tables_of(part, memory),
     )
     own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)
-    basis, known = basis_of(layout, part, memory), told(part, settings).known
+    basis, known = basis_of(layout, part, memory), stated(part, settings).known
     safe = known_actions(layout, settings, memory).safe
     covariance, coordinates, image = covariance_of(part, settings, safe), work[:size], work[size : 2 * size]
     for candidate in range(count + 1):

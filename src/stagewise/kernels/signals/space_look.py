@@ -4,7 +4,7 @@ from stagewise.kernels.bounds import CENTRE
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import Part, known_actions
 from stagewise.kernels.signals.look import BLOCK, add_products, fill_halves, squared_widths
-from stagewise.kernels.signals.ridge import tables_of, told
+from stagewise.kernels.signals.ridge import stated, tables_of
 from stagewise.kernels.signals.similarity import (
     Covariance,
     covariance_of,
@@ -63,7 +63,7 @@ def look_space(
 ) -> None:
     """Write the bounds of any candidates, and of the safe action, which is always followed; `work` is (look_size,)."""
     size, count, first, ridge = used_in(part, memory), features.shape[0], 0, settings[part.settings]
-    basis, tables, known = basis_of(layout, part, memory), tables_of(part, memory), told(part, settings).known
+    basis, tables, known = basis_of(layout, part, memory), tables_of(part, memory), stated(part, settings).known
     covariance = covariance_of(part, settings, known_actions(layout, settings, memory).safe)
     n, k, row, safe = part.size, part.signals, count + 1, part.followed - 1
     own, rows = tables.own.reshape(n + k, n), tables.rows.reshape(n + k + 1, part.width)

@@ -9,7 +9,7 @@ from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import LIMITS, Part
 from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, NOISE, UNSAFE, ceiling_of, disputed, threshold_of
-from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, tables_of, told
+from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, stated, tables_of
 
 FEW, SOME, MANY = 0.9, 0.3, 0.05  # shares s at which squares are held against noise
 SPENT = math.log(3.0)
@@ -52,7 +52,7 @@ def mistold_regression(part: Part, settings: Floats, memory: Floats, neglected: 
 
     `neglected` is √Σρ of what a kernel's basis leaves out.
     """
-    tally, declared, k, alarm = tables_of(part, memory).tally, told(part, settings), part.signals, settings[ALARM]
+    tally, declared, k, alarm = tables_of(part, memory).tally, stated(part, settings), part.signals, settings[ALARM]
     for signal in range(k):
         if part.first + signal == 0:
             continue  # a reward breaks no limit
@@ -70,7 +70,7 @@ def mistold_regression(part: Part, settings: Floats, memory: Floats, neglected: 
 @kernel
 def note_safe(part: Part, settings: Floats, memory: Floats, values: Floats) -> None:
     """Take down what was seen (k,) at the safe action itself, beside what is known of it."""
-    tally, known = tables_of(part, memory).tally, told(part, settings).known
+    tally, known = tables_of(part, memory).tally, stated(part, settings).known
     tally[SAFE_TAKEN] += 1.0
     for signal in range(part.signals):
         tally[SQUARES + part.signals + signal] += values[signal] - known[signal]

@@ -10,11 +10,11 @@ import numpy as np
 
 from stagewise.kernels.audit import audit_size
 from stagewise.kernels.loop.memory import copy
-from stagewise.kernels.loop.play import Scene, World, play_for
+from stagewise.kernels.loop.play import LoopForm, World, play_for
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.trace import Trace
 from stagewise.problem.errors import InvalidProblem
-from stagewise.simulation.compiled import Cast
+from stagewise.simulation.compiled import LoopInputs
 
 OWN = 48_000  # numbers of its own that a thread may hold
 ON_RAYS, MIXED = 64, 128  # registers a thread: with fewer, more warps wait for memory (benchmarks/README.md)
@@ -35,12 +35,14 @@ class Sizes(NamedTuple):
     masked: int  # how long the mask of what is on offer is; 0: all are
 
 
-def sizes_of(cast: Cast) -> Sizes:
+def sizes_of(inputs: LoopInputs) -> Sizes:
     """Return the sizes of a problem, or refuse one whose runs do not fit into a thread's own memory."""
-    lengths = (max(cast.memory.size, 1), cast.answer, cast.scratch, cast.judging)
-    count, d = cast.features.shape
-    sizes = Sizes(*lengths, cast.world.noise.size, cast.world.thresholds.size, count, max(d, 1), cast.eligible.size)
-    needed = sum(lengths) + (count * d + cast.world.truths.size if cast.scene.fresh else 0)
+    lengths = (max(inputs.memory.size, 1), inputs.answer, inputs.scratch, inputs.judging)
+    count, d = inputs.features.shape
+    sizes = Sizes(
+        *lengths, inputs.world.noise.size, inputs.world.thresholds.size, count, max(d, 1), inputs.eligible.size
+    )
+    needed = sum(lengths) + (count * d + inputs.world.truths.size if inputs.loop.fresh else 0)
     if needed > OWN:
         raise InvalidProblem(
             f"a run of this problem keeps {needed:,} numbers; a thread of backend='cuda' has room for {OWN:,}; "
@@ -56,9 +58,9 @@ def padded(values: Any) -> Any:
     return np.zeros(tuple(max(length, 1) for length in values.shape), dtype=values.dtype)
 
 
-def shared_by(cast: Cast) -> tuple[Any, ...]:
+def shared_by(inputs: LoopInputs) -> tuple[Any, ...]:
     """Return what all runs share, in the order of the kernel's arguments."""
-    told = (cast.features, cast.eligible, cast.layout, cast.settings, cast.memory, *cast.world)
+    told = (inputs.features, inputs.eligible, inputs.layout, inputs.settings, inputs.memory, *inputs.world)
     return tuple(padded(each) if isinstance(each, np.ndarray) else each for each in told)
 
 
@@ -68,13 +70,13 @@ def most_registers(form: Form) -> int:
 
 
 @cache
-def loop_on_device(form: Form, scene: Scene, sizes: Sizes) -> Any:
+def loop_on_device(form: Form, loop: LoopForm, sizes: Sizes) -> Any:
     """Return the loop of one form in one kind of world, for problems of one size."""
     from numba import cuda, float64, int64
 
-    play, fresh, support = play_for(form, scene), scene.fresh, sizes.signals + 1
+    play, fresh, support = play_for(form, loop), loop.fresh, sizes.signals + 1
     own, written, work, judged, signals, limits, count, d, masked = sizes
-    watched = audit_size(signals - 1) if scene.audited else 0
+    watched = audit_size(signals - 1) if loop.audited else 0
     listed_own, true_own = ((count, d), (signals, count + 1)) if fresh else ((1, 1), (1, 1))
 
     @cuda.jit(max_registers=most_registers(form))

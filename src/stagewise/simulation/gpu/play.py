@@ -10,7 +10,7 @@ from stagewise.kernels.audit import UNKNOWN, audit_size
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import LIMITS
 from stagewise.problem.errors import InvalidProblem
-from stagewise.simulation.compiled import Cast, cast_for, plays, prepare
+from stagewise.simulation.compiled import LoopInputs, inputs_for, plays, prepare
 from stagewise.simulation.gpu.general import INSTEAD, loop_on_device, shared_by, sizes_of
 from stagewise.simulation.gpu.registers import call_for
 from stagewise.simulation.judge import Judge
@@ -49,12 +49,12 @@ def play(policy: Any, judge: Judge, rounds: int, points: int, seed: int, runs: I
     if not plays(policy, judge.world):
         name = f"{type(policy).__name__} in a {type(judge.world).__name__} like this"
         raise InvalidProblem(f"backend is 'cuda', which cannot play {name}; use backend='python'")
-    cast = cast_for(policy, judge, audited)
-    launch = launcher(policy, judge, cast)
+    inputs = inputs_for(policy, judge, audited)
+    launch = launcher(policy, judge, inputs)
     ends, m = recorded(rounds, points), judge.world.costs
     batch = max(THREADS, KEPT // (ends.size * (3 + m)))
     blank = np.zeros(audit_size(m), dtype=np.int64)
-    prepare(blank, cast.form, int(cast.layout[LIMITS]))
+    prepare(blank, inputs.form, int(inputs.layout[LIMITS]))
     parts = []
     for first in range(0, runs.size, batch):
         chosen = runs[first : first + batch]
@@ -82,10 +82,10 @@ def empty(count: int, points: int, m: int) -> Traces:
     )
 
 
-def launcher(policy: Any, judge: Judge, cast: Cast) -> Callable[..., None]:
+def launcher(policy: Any, judge: Judge, inputs: LoopInputs) -> Callable[..., None]:
     """Return how a batch is started: ends, run numbers, seed, rounds, traces."""
-    cuda, unrolled = driver(), call_for(policy, judge, cast)
-    kernel, shared = unrolled or (loop_on_device(cast.form, cast.scene, sizes_of(cast)), shared_by(cast))
+    cuda, unrolled = driver(), call_for(policy, judge, inputs)
+    kernel, shared = unrolled or (loop_on_device(inputs.form, inputs.loop, sizes_of(inputs)), shared_by(inputs))
     arguments = tuple(cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in shared)
 
     def launch(ends: Any, runs: Any, seed: Any, rounds: Any, *traces: Any) -> None:

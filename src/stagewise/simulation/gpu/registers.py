@@ -16,13 +16,13 @@ from stagewise.kernels.rules.pair import safe_share
 from stagewise.kernels.rules.promise import ceiling_of, has, limit_of, weigh
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.kernels.rules.tie import tie_floor
-from stagewise.kernels.signals.arms import KL, look_arms, told_of_arms, unit_radius
+from stagewise.kernels.signals.arms import KL, look_arms, stated_of_arms, unit_radius
 from stagewise.kernels.signals.look import recall_ridge
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import place, told
+from stagewise.kernels.signals.ridge import place, stated
 from stagewise.kernels.world import noisy
 from stagewise.reports.assumptions import assumptions
-from stagewise.simulation.compiled import Cast
+from stagewise.simulation.compiled import LoopInputs
 from stagewise.simulation.gpu import unrolled_arms, unrolled_rays
 from stagewise.simulation.judge import Judge
 
@@ -38,8 +38,8 @@ TABLES = (  # of the normal quantiles: a thread reads an argument faster than it
 )
 PART_OF, HAS, WEIGH = named(part_of), named(has), named(weigh)
 LIMIT_OF, CEILING_OF = named(limit_of), named(ceiling_of)
-RECALL, PLACE, TOLD = named(recall_ridge), named(place), named(told)
-LOOK_ARMS, TOLD_OF_ARMS = named(look_arms), named(told_of_arms)
+RECALL, PLACE, STATED = named(recall_ridge), named(place), named(stated)
+LOOK_ARMS, STATED_OF_ARMS = named(look_arms), named(stated_of_arms)
 
 
 class Call(NamedTuple):
@@ -49,53 +49,54 @@ class Call(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-def call_for(policy: Any, judge: Judge, cast: Cast) -> Call | None:
+def call_for(policy: Any, judge: Judge, inputs: LoopInputs) -> Call | None:
     """Return the unrolled loop that plays this policy in this world, if there is one.
 
     These loops hold nothing that was declared against the data, so they play only in worlds where all of it is true.
     They are written for fixed actions, all on offer, and one model that knows the values at the safe action.
     """
-    layout, world, limits = cast.layout, cast.world, cast.world.thresholds.size
+    layout, world, limits = inputs.layout, inputs.world, inputs.world.thresholds.size
     if getattr(policy, "watch", False) and not all(row["kept"] for row in assumptions(policy, judge.world)):
         return None
-    if cast.scene.fresh or cast.eligible.size or int(layout[PARTS]) != 1 or limits not in (0, world.noise.size - 1):
+    if inputs.loop.fresh or inputs.eligible.size or int(layout[PARTS]) != 1 or limits not in (0, world.noise.size - 1):
         return None
-    if not PART_OF(layout, cast.memory, 0).anchored or not HAS(layout, RETURNS) or HAS(layout, ~WRITTEN):
+    if not PART_OF(layout, inputs.memory, 0).anchored or not HAS(layout, RETURNS) or HAS(layout, ~WRITTEN):
         return None
-    if cast.form == Form(ridge=1, rule=RAYS) and not cast.scene.blended:
-        return rays_call(policy, cast)
-    return arms_call(policy, cast) if cast.form == Form(arms=1, rule=MIXTURE) else None
+    if inputs.form == Form(ridge=1, rule=RAYS) and not inputs.loop.blended:
+        return rays_call(policy, inputs)
+    return arms_call(policy, inputs) if inputs.form == Form(arms=1, rule=MIXTURE) else None
 
 
-def rays_call(policy: Any, cast: Cast) -> Call | None:
+def rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
     """Return the loop over a few fixed rays: before anything is seen, estimates are what is known of the rays."""
-    layout, settings, part = cast.layout, cast.settings, PART_OF(cast.layout, cast.memory, 0)
-    count, costs = len(cast.features), int(layout[LIMITS])
+    layout, settings, part = inputs.layout, inputs.settings, PART_OF(inputs.layout, inputs.memory, 0)
+    count, costs = len(inputs.features), int(layout[LIMITS])
     if count > MOST_RAYS or costs > 2:
         return None
     bounds, work = np.zeros((1 + costs, 3, count + 1)), np.empty(2 * (count + 1))
-    RECALL(part, settings, cast.memory, bounds, work)
-    limits = limit_scalars(cast, bounds)
+    RECALL(part, settings, inputs.memory, bounds, work)
+    limits = limit_scalars(inputs, bounds)
     if limits is None:
         return None
-    declared, coordinates = TOLD(part, settings), np.empty((count, part.size))
+    declared, coordinates = STATED(part, settings), np.empty((count, part.size))
     for ray in range(count):
-        PLACE(part, settings, cast.features[ray], coordinates[ray])
+        PLACE(part, settings, inputs.features[ray], coordinates[ray])
     each = np.column_stack([declared.noise, declared.bound, declared.confidence, declared.known])
     rest = (getattr(policy, "cost_scale", 1.0), policy.ridge, policy.action_bound**2)
     scalars = [float(value) for value in (*each.flat, *np.ravel(limits), *rest)]
     form = unrolled_rays.Rays(
-        count, costs, cast.world.noise.size, not part.reflected, HAS(layout, DIRECTIONAL), HAS(layout, OFFERS_SAFE),
-        int(part.radius), int(part.size), cast.world.outcomes, cast.world.thresholds.size > 0, bool(cast.scene.audited),
+        count, costs, inputs.world.noise.size, not part.reflected, HAS(layout, DIRECTIONAL), HAS(layout, OFFERS_SAFE),
+        int(part.radius), int(part.size), inputs.world.outcomes, inputs.world.thresholds.size > 0,
+        bool(inputs.loop.audited),
     )  # fmt: skip
     known = np.ascontiguousarray(bounds[:, CENTRE, :count])
-    tables = (coordinates @ coordinates.T / policy.ridge, known, truth_of(cast))
-    return Call(compiled_rays(form), (*tables, *scalars, *world_scalars(cast), TABLES))
+    tables = (coordinates @ coordinates.T / policy.ridge, known, truth_of(inputs))
+    return Call(compiled_rays(form), (*tables, *scalars, *world_scalars(inputs), TABLES))
 
 
-def limit_scalars(cast: Cast, bounds: Floats) -> list[tuple[float, float, float]] | None:
+def limit_scalars(inputs: LoopInputs, bounds: Floats) -> list[tuple[float, float, float]] | None:
     """Return slack, ceiling and factor of every limit whose safe cost is known; None: there is no slack."""
-    layout, settings, costs, factors = cast.layout, cast.settings, bounds[1:, CENTRE, -1], np.empty(len(bounds) - 1)
+    layout, settings, costs, factors = inputs.layout, inputs.settings, bounds[1:, CENTRE, -1], np.empty(len(bounds) - 1)
     if not WEIGH(layout, settings, bounds, factors):
         return None
     ceilings = [CEILING_OF(layout, settings, j) for j in range(factors.size)]
@@ -103,35 +104,37 @@ def limit_scalars(cast: Cast, bounds: Floats) -> list[tuple[float, float, float]
     return list(zip(slacks, ceilings, factors, strict=True))
 
 
-def truth_of(cast: Cast) -> Floats:
+def truth_of(inputs: LoopInputs) -> Floats:
     """Return the true means (1 + m, K) of what is listed, in the world's own direction."""
-    return np.ascontiguousarray(cast.world.truths[:, :-1] * cast.world.signs[:, None])
+    return np.ascontiguousarray(inputs.world.truths[:, :-1] * inputs.world.signs[:, None])
 
 
-def world_scalars(cast: Cast) -> list[float]:
+def world_scalars(inputs: LoopInputs) -> list[float]:
     """Return the numbers that `unrolled.world_names` names."""
-    world = cast.world
+    world = inputs.world
     each = np.column_stack([world.noise, world.signs, world.truths[:, -1]])
     limits = world.thresholds if world.thresholds.size else np.full(world.noise.size - 1, math.inf)
     return [float(value) for value in (*each.flat, *limits, world.best)]
 
 
-def arms_call(policy: Any, cast: Cast) -> Call | None:
+def arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
     """Return the loop over a few arms under one limit, with intervals around the means."""
-    layout, settings, part = cast.layout, cast.settings, PART_OF(cast.layout, cast.memory, 0)
-    count = len(cast.features)
+    layout, settings, part = inputs.layout, inputs.settings, PART_OF(inputs.layout, inputs.memory, 0)
+    count = len(inputs.features)
     if int(layout[LIMITS]) != 1 or part.radius >= KL or HAS(layout, DIRECTIONAL) or not 2 <= count <= MOST_ARMS:
         return None
-    bounds, noise = np.zeros((2, 3, count + 1)), TOLD_OF_ARMS(part, settings).noise
-    LOOK_ARMS(layout, part, settings, cast.memory, bounds)
-    widths, limits = bounds[:, HALF, 0] / noise, limit_scalars(cast, bounds)  # of an arm never pulled
+    bounds, noise = np.zeros((2, 3, count + 1)), STATED_OF_ARMS(part, settings).noise
+    LOOK_ARMS(layout, part, settings, inputs.memory, bounds)
+    widths, limits = bounds[:, HALF, 0] / noise, limit_scalars(inputs, bounds)  # of an arm never pulled
     if limits is None or not np.allclose(widths, widths[0], rtol=1e-15):
         return None
     _, ceiling, factor = limits[0]
     numbers = (*noise, policy.model.confidence, widths[0], *bounds[:, CENTRE, -1], LIMIT_OF(layout, settings, 0))
     scalars = [float(value) for value in (*numbers, ceiling, factor, policy.cost_scale)]
-    form = unrolled_arms.Arms(count, int(layout[HOME]), int(part.radius), cast.world.outcomes, bool(cast.scene.audited))
-    return Call(compiled_arms(form), (truth_of(cast), *scalars, *world_scalars(cast), TABLES))
+    form = unrolled_arms.Arms(
+        count, int(layout[HOME]), int(part.radius), inputs.world.outcomes, bool(inputs.loop.audited)
+    )
+    return Call(compiled_arms(form), (truth_of(inputs), *scalars, *world_scalars(inputs), TABLES))
 
 
 CALLED = (uniform, uniform_pair, noisy, radius, safe_share, safe_step, tie_floor, unit_radius)

@@ -15,7 +15,7 @@ from stagewise.worlds.draws import checked_draw
 OUTCOMES = {"bernoulli": BERNOULLI, "gaussian": GAUSSIAN, "clipped-gaussian": CLIPPED}
 
 
-class Showing(ABC):
+class NoisyWorld(ABC):
     """A world whose every action has a mean reward and m mean costs."""
 
     noise: Floats  # (1 + m,) scale of each signal's noise
@@ -42,7 +42,7 @@ class Showing(ABC):
         return Outcome(float(seen[0]), seen[1:])
 
 
-class Tabled(Showing):
+class TabledWorld(NoisyWorld):
     """A world of K actions whose means are known one by one."""
 
     actions: Any  # what is listed, and which of it is on offer

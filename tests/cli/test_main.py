@@ -87,7 +87,7 @@ def test_dollars_in_names_are_drawn_as_they_are(name: str, tmp_path: Path) -> No
         ("noise = 0.1\nactions", "noise = 0.1\ncolour = 1\nactions", ["'world.colour'", "1"]),
         ('kind = "rays"', 'kind = "lines"', ["world.actions.kind", "'lines'", "'rays'"]),
         ('kind = "rays"', 'kind = "random-rays"', ["'world.actions.features'", "'random-rays' has count, dimension"]),
-        ("[[1.0, 0.0], [0.0, 1.0]]", "[[1.0], [0.0]]", ["1 features", "theta has 2"]),
+        ("[[1.0, 0.0], [0.0, 1.0]]", "[[1.0], [0.0]]", ["1 features", "reward has 2"]),
         ('kind = "LCLUCB"', 'kind = "Magic"', ["policy.kind", "'Magic'", "LCLUCB"]),
         ("threshold = 0.3", "threshold = 0.3\nalpha = 2", ["'policy.alpha'", "2", "cost_scale"]),
         ("threshold = 0.3", "threshold = 0.0", ["no slack", "0.0"]),
@@ -142,7 +142,7 @@ def test_the_version_is_told() -> None:
 
 
 def test_thresholds_of_every_kind_can_be_written(tmp_path: Path) -> None:
-    text = GOOD.replace("mu = [0.8, 0.6]", "mu = [[0.8, 0.6], [0.1, 0.2]]").replace(
+    text = GOOD.replace("cost = [0.8, 0.6]", "cost = [[0.8, 0.6], [0.1, 0.2]]").replace(
         "threshold = 0.3", "threshold = { wear = 0.3, yield = { at_least = -0.5 } }"
     )
     assert called("simulate", spec(tmp_path, text), "--out", tmp_path / "out", "--quiet")[0] == 0

@@ -286,18 +286,20 @@ class PolicyContract:
                 case.policy.learn(one.state, wrong, one.outcome)
         for changed in ({"index": -7}, {"index": 0.5}, {"step": np.nan}, {"step": None}):
             with pytest.raises(InvalidOutcome):
-                case.policy.learn(one.state, one.decision._replace(news=False, **changed), one.outcome)
+                case.policy.learn(
+                    one.state, one.decision._replace(**changed)._with(None, one.decision._offered), one.outcome
+                )
         with refused(InvalidOutcome, "the outcome is"):
             case.policy.learn(one.state, one.decision, (0.5, 0.1))
         assert one.state.memory.tobytes() == one.memory
 
     def test_candidates_of_another_dimension_are_refused(self, case: Case) -> None:
         one = case.rounds[0]
-        if one.decision.offered is None or type(case.policy).follow is Learning.follow:
+        if one.decision._offered is None or type(case.policy).follow is Learning.follow:
             return
         for offered in (np.ones((4, 300)), np.ones((4, 2)), np.ones(4), "rays"):
             with pytest.raises(InvalidActions):
-                case.policy.learn(one.state, one.decision._replace(offered=offered), one.outcome)
+                case.policy.learn(one.state, one.decision._replace()._with(None, offered), one.outcome)
         assert one.state.memory.tobytes() == one.memory
 
     def test_values_that_do_not_fit_are_refused(self, case: Case) -> None:

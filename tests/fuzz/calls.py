@@ -102,7 +102,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "capacity": 20,
         },
     ),
-    "LCLUCB": Call(sw.LCLUCB, {**OPTIMISTIC, "starts": 8, "certify": True}),
+    "LCLUCB": Call(sw.LCLUCB, {**OPTIMISTIC, "starts": 8, "bound_gap": True}),
     "LinUCB": Call(
         sw.LinUCB,
         {

@@ -105,7 +105,7 @@ def near_tie(name: str, run: int, round_: int) -> bool:
         draw = sw.Draw(5, run, t)
         decision = policy.decide(state, world.actions_in(draw), draw)
         state = policy.learn(state, decision, world.outcome(decision.action, draw))
-    rows = policy.decide(state, world.actions_in(sw.Draw(5, run, round_)), sw.Draw(5, run, round_)).table().rows
+    rows = policy.decide(state, world.actions_in(sw.Draw(5, run, round_)), sw.Draw(5, run, round_))._table().rows
     first, second = sorted((row.hoped for row in rows), reverse=True)[:2]
     return bool(first - second <= 10.0 * TIE * abs(first))
 

@@ -14,7 +14,7 @@ SAFE = SafeAction(arm=0, reward=0.1, cost=0.05)
 
 def dearest_of(decision: Any) -> dict[str, tuple[float, ...]]:
     """Return the pessimistic costs that the table shows, by label."""
-    return {row.label: row.dearest for row in decision.table().rows}
+    return {row.label: row.dearest for row in decision._table().rows}
 
 
 BOUNDS = {
@@ -77,7 +77,7 @@ def pulls(clipped: bool, seed: int) -> np.ndarray:
 def clipped_choice(policy: OPB, decision: Any, lottery: float, most: float = 1.0) -> int:
     """Return the arm that OPB's rule would draw if no hoped reward could exceed `most`."""
     hoped, dearest = np.full(3, -np.inf), np.zeros(3)
-    for row in decision.table().rows:
+    for row in decision._table().rows:
         if row.label in ("arm 1", "arm 2"):
             arm = int(row.label[-1])
             hoped[arm], dearest[arm] = min(row.hoped, most), row.dearest[0]

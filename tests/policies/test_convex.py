@@ -236,7 +236,7 @@ def test_the_number_of_starts_is_checked(starts: Any) -> None:
 
 
 def test_whether_to_certify_is_checked() -> None:
-    with refused(InvalidProblem, "certify", "always"):
+    with refused(InvalidProblem, "bound_gap", "always"):
         decided(LCLUCB, Ball(1.0), bound_gap="always")
 
 

@@ -158,7 +158,7 @@ def trained(rounds: int = 40, d: int = 3, m: int = 1, **settings: Any) -> tuple[
     state = policy.start()
     for _ in range(rounds):
         action = table[random.integers(8)]
-        decision = sw.Decision(action, -1, 1.0, None, 0.0, np.zeros(m), np.zeros(m), None, 0, news=True)
+        decision = sw.Decision(action, -1, 1.0, None, 0.0, np.zeros(m), np.zeros(m), None, 0)._with(None, None, True)
         seen = truth @ action + 0.1 * random.normal(size=1 + m)
         state = policy.learn(state, decision, sw.Outcome(float(seen[0]), seen[1:].tolist()))
     return policy, state, table
@@ -342,7 +342,7 @@ def test_the_linear_program_is_what_it_was() -> None:
     assert np.count_nonzero(decision.probabilities) <= 2
     belief = trained(method="socp")[0].decide(state, table)
     assert belief.hoped >= decision.hoped
-    rule = decision.table.args[0].workspace.rule
+    rule = decision._table.args[0].workspace.rule
     costs = rule[COSTS : COSTS + 1, :-1].copy()
     program = Program(rule[HOPED, :-1], costs, 0.0, np.zeros(1), np.array([0.2]))
     assert decision.hoped == pytest.approx(best_value(quiet_solver(), program), rel=1e-9)

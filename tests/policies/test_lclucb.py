@@ -242,4 +242,4 @@ def test_steps_shown_while_the_safe_cost_is_uncertain_lie_on_the_ray() -> None:
     policy = LCLUCB(safe_action=SafeAction(features=[0.5, 0.0, 0.0]), threshold=0.3, noise=0.1, cost_bound=None)
     decision = policy.decide(policy.start(), np.vstack([np.eye(3), -np.eye(3)]), Draw())
     assert "not certain enough" in decision.fallback
-    assert all(0.0 <= row.weight <= 1.0 for row in decision.table().rows)
+    assert all(0.0 <= row.weight <= 1.0 for row in decision._table().rows)

@@ -93,7 +93,7 @@ def test_rows_allow_every_pointwise_mixture_and_exact_hopes_for_less(constraints
 
 def test_pointwise_bounds_are_the_extremes_of_the_plausible_functions() -> None:
     policy = OPNLB(**BASE)
-    table = policy.decide(policy.start(), Arms(3)).table()
+    table = policy.decide(policy.start(), Arms(3))._table()
     rows = {row.label: row for row in table.rows}
     lift = 0.9 / policy.thresholds.limits[0]
     assert rows["arm 1"].dearest == (0.6,)

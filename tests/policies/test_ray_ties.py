@@ -96,7 +96,7 @@ def test_where_the_safe_action_is_preferred_its_shown_bounds_say_so() -> None:
         values=np.vstack([problem.values, np.tile([-0.05, 0.0], (300, 1))]),
     )
     decision = decided(LCLUCB, seen, poor[np.newaxis])
-    ray, beside = decision.table().rows
+    ray, beside = decision._table().rows
     assert decision.fallback == SAFE_IS_BETTER
     assert beside.hoped > ray.hoped
     assert decision.hoped == pytest.approx(float(reading_of(seen).hoped(safe)), rel=1e-9)

@@ -70,7 +70,7 @@ def test_the_ray_is_the_best_for_the_parameter_drawn_from_the_rounds_numbers(bas
 def steps_on_rays(problem: Problem) -> list[float]:
     """Return LC-LUCB's steps, as its table shows them: there are no more rays than it shows."""
     policy, state = problem.ready(LCLUCB)
-    steps = {row.label: row.weight for row in policy.decide(state, problem.targets, Draw()).table().rows}
+    steps = {row.label: row.weight for row in policy.decide(state, problem.targets, Draw())._table().rows}
     return [float(steps[f"ray {ray}"]) for ray in range(len(problem.targets))]
 
 
@@ -81,12 +81,12 @@ def test_the_safe_steps_are_lc_lucbs(baseline: str, constraints: int) -> None:
         problem = random_problem(seed, baseline, constraints)
         policy, state = problem.ready(SafeLTS)
         steps = steps_on_rays(problem)
-        for row in policy.decide(state, problem.targets, DRAW).table().rows[:-1]:
+        for row in policy.decide(state, problem.targets, DRAW)._table().rows[:-1]:
             assert row.weight == steps[int(row.label.split()[1])]
 
 
 def hoped_of_ray(policy: SafeLTS, state: Any, target: Floats, draw: Draw) -> float:
-    return float(policy.decide(state, target[np.newaxis], draw).table().rows[0].hoped)
+    return float(policy.decide(state, target[np.newaxis], draw)._table().rows[0].hoped)
 
 
 def test_every_round_run_and_seed_draws_anew_and_can_be_repeated() -> None:

@@ -77,7 +77,7 @@ def test_decisions_at_the_safe_action_count_as_well_as_logs() -> None:
     policy = sw.LCLUCB(safe_action=ZERO, threshold=0.2, noise=0.1)
     agent = sw.Agent(policy)
     decision = agent.decide(ENDS)
-    at_safe = decision._replace(action=np.zeros(2), index=-1, step=0.0, news=False)
+    at_safe = decision._replace(action=np.zeros(2), index=-1, step=0.0)._with(None, decision._offered)
     state = policy.follow(policy.start(), decision)
     for _ in range(40):
         state = policy.learn(state, at_safe, sw.Outcome(0.0, 0.3))

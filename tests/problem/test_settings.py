@@ -101,7 +101,6 @@ def refusals(table: dict[str, dict[str, Any]]) -> Any:
         "ridge": NOT_POSITIVE,
         "cost_bound": NOT_POSITIVE,
         "delta": NOT_A_PROBABILITY,
-        "reward_scale": NOT_A_SCALE,
         "cost_scale": NOT_A_SCALE | NOT_NOTHING,
         "radius": NOT_A_NAME,
     }
@@ -150,8 +149,8 @@ def test_linucb_refuses_a_bad_setting(name: str, value: Any, parts: list[str]) -
 
 
 @pytest.mark.parametrize("kind", [LCLUCB, OPLB])
-@refusals({"optimism": NOT_A_NAME})
-def test_an_unknown_optimism_is_refused(kind: Any, name: str, value: Any, parts: list[str]) -> None:
+@refusals({"optimism": NOT_A_NAME, "reward_scale": NOT_A_SCALE})
+def test_a_bad_optimism_is_refused(kind: Any, name: str, value: Any, parts: list[str]) -> None:
     with refused(InvalidProblem, name, *parts):
         kind(**LINEAR_SETTINGS | {name: value})
 

@@ -16,6 +16,7 @@ from stagewise.problem.actions import Rays
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile, StagewiseError
 from stagewise.problem.functions import FunctionClass
+from stagewise.problem.renamed import refuse_old
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.simulation.sweep import checked
@@ -152,6 +153,7 @@ def built(table: Any, name: str, kinds: Kinds) -> Any:
     known = {key: one for key, one in signature(make).parameters.items() if key not in HIDDEN.get(make, ())}
     for key, value in settings.items():
         if key not in known:
+            refuse_old(make, {key: value})
             raise InvalidFile(f"unknown key '{name}.{key}' with value {shown(value)}; {kind!r} has {', '.join(known)}")
     for key, one in known.items():
         if key not in settings and one.default is one.empty:

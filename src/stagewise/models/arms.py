@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from stagewise.kernels.signals.arms import ANYTIME, BERNSTEIN, KL, UNION, UNION_
 from stagewise.models.part import Modelled
 
 RANGED = ("kl", "bernstein")  # radii for outcomes in [0, 1]
-RADII = ("hoeffding", *RANGED, "paper")
+ArmRadius = Literal["hoeffding", "kl", "bernstein", "paper"]
+RADII = get_args(ArmRadius)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

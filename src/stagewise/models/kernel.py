@@ -35,6 +35,7 @@ class RBF:
     """
 
     lengthscale: float
+    """ℓ, in the units of the features."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", length(self.lengthscale))
@@ -54,7 +55,9 @@ class Matern:
     """
 
     lengthscale: float
+    """ℓ, in the units of the features."""
     smoothness: float = 2.5
+    """ν: 0.5, 1.5 or 2.5."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", length(self.lengthscale))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from copy import copy, deepcopy
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
 from stagewise.policies.learning import absorbed_log, trusting
 from stagewise.policies.ownership import Ownership
-from stagewise.policies.policy import Played, Policy, State, check_verbs
+from stagewise.policies.policy import LoggingPolicy, Played, Policy, State, check_verbs
 from stagewise.policies.same import check_same
-from stagewise.policies.saved import ORDERS, check_kind, entry_of, held_entry, read, written
+from stagewise.policies.saved import ORDERS, Order, check_kind, entry_of, held_entry, read, written
 from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.tables import named
@@ -25,7 +25,7 @@ from stagewise.records.outcome import Outcome
 
 WHOLE = (int, np.integer)  # a union would be built again in every round
 NO_ROUND = (bool, np.timedelta64)
-PREPARED = ("_choose", "_take", "_values", "_alone", "_saving")
+PREPARED = ("_logging", "_choose", "_take", "_values", "_alone", "_saving")
 
 
 class Agent:
@@ -46,14 +46,14 @@ class Agent:
     (1, 0, 0)
     """
 
-    def __init__(self, policy: Policy, seed: int | np.random.Generator = 0, order: str = "decision") -> None:
+    def __init__(self, policy: Policy, seed: int | np.random.Generator = 0, order: Order = "decision") -> None:
         check_verbs(policy)
         self.policy = policy
         self.order = one_of(order, ORDERS, "order")
         self.seed = seed_of(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
         self.round = 0
         self._key = signed(self.seed)
-        self._state: State = policy.start()
+        self._state: Any = policy.start()
         self._open: dict[int, Any] = {}  # by round: what was played, or the decision where only three verbs are known
         self._held: dict[int, tuple[Any, Any]] = {}  # by round: the same, and its outcome as it is learned from
         self._oldest = 0  # every decision before it is answered or forgotten
@@ -63,8 +63,9 @@ class Agent:
 
     def _prepare(self) -> None:
         """Set what follows from the policy or is never copied: its verbs, and locks, of which `_saving` comes first."""
+        self._logging = cast(LoggingPolicy, self.policy)  # where `_in_place`
         self._choose, self._take = trusting(self.policy)
-        self._values: Callable[[Any, Any], Any] = self.policy.values if self._in_place else own_outcome
+        self._values: Callable[[Any, Any], Any] = self._logging.values if self._in_place else own_outcome
         self._alone, self._saving = Lock(), Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -82,7 +83,7 @@ class Agent:
         self._prepare()
 
     @property
-    def state(self) -> State:
+    def state(self) -> Any:
         """A copy of the policy's memory."""
         with self._alone:
             return State(self._state.memory.copy()) if self._in_place else self._state
@@ -103,8 +104,8 @@ class Agent:
             round_ = self.round
             decision = self._choose(self._state, actions, Draw(self._key, 0, round_))
             self._open[round_] = Played.by(decision) if self._in_place else decision
-            if self._follows and decision.news:
-                self._state = self.policy.follow(self._state, decision)
+            if self._follows and decision._unfollowed:
+                self._state = self._logging.follow(self._state, decision)
             self.round = round_ + 1
             return decision
 
@@ -189,7 +190,7 @@ class Agent:
             raise InvalidProblem(
                 "this policy has only start, decide and learn; a log needs `logged`, `values` and `absorb` too"
             )
-        actions = self.policy.logged(features)
+        actions = self._logging.logged(features)
         seen = outcomes(rewards, "the logged rewards")
         if seen.shape != (len(actions),):
             raise InvalidOutcome(
@@ -198,7 +199,7 @@ class Agent:
         rows = rows_of(costs, len(actions))
         if len(rows) != len(actions):
             raise InvalidOutcome(f"there are {len(rows)} logged costs; they must be one row for each of {len(actions)}")
-        values = [logged_row(self.policy, i, float(r), c) for i, (r, c) in enumerate(zip(seen, rows, strict=True))]
+        values = [logged_row(self._logging, i, float(r), c) for i, (r, c) in enumerate(zip(seen, rows, strict=True))]
         with self._alone:
             self._state = absorbed_log(self.policy, self._state, actions, values)
 
@@ -225,7 +226,7 @@ class Agent:
                         "memory": memory.tolist(),
                         "waiting": {str(r): entry_of(played) for r, played in waiting.items()},
                         "order": self.order,
-                        "held": {str(r): held_entry(self.policy, *entry) for r, entry in held.items()},
+                        "held": {str(r): held_entry(self._logging, *entry) for r, entry in held.items()},
                     },
                 )
 
@@ -242,7 +243,7 @@ class Agent:
         content = content_of(place)
         saved = read(place, content)
         if policy is not None:
-            check_same(place, saved.policy, policy)
+            check_same(place, saved.policy, cast(LoggingPolicy, policy))
         agent = cls(saved.policy, saved.seed, saved.order)
         agent.round = saved.round
         agent._state = State(saved.memory)
@@ -258,7 +259,7 @@ def own_outcome(reward: Any, cost: Any) -> Outcome:
     return Outcome(kept(reward), kept(cost))
 
 
-def logged_row(policy: Policy, row: int, reward: float, cost: Any) -> Floats:
+def logged_row(policy: LoggingPolicy, row: int, reward: float, cost: Any) -> Floats:
     """Return one logged outcome as it is learned from, or say which row is refused."""
     try:
         return policy.values(reward, cost)

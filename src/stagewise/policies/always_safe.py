@@ -31,7 +31,9 @@ class AlwaysSafe(Learning):
     """
 
     safe_action: SafeAction
+    """What is played."""
     threshold: Threshold
+    """What expected costs must stay under: a number, one per constraint, or a mapping from names."""
 
     thresholds: Thresholds = field(init=False, repr=False)
 
@@ -67,8 +69,7 @@ class AlwaysSafe(Learning):
             values,
             "this policy plays nothing else",
             draw.round,
-            self.table,
-        )
+        )._with(self.table)
 
     def table(self) -> Table:
         """Return the one action there is."""

@@ -1,5 +1,6 @@
 """What the policies over arms share: their model, and the checks of what they are given."""
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,57 +10,18 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import part_of
 from stagewise.kernels.loop.round import Form
 from stagewise.kernels.signals.arms import pulled
-from stagewise.models.arms import RADII, RANGED, ArmsModel, confidence_of, lows_of, union_kind
+from stagewise.models.arms import RADII, RANGED, ArmRadius, ArmsModel, confidence_of, lows_of, union_kind
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.policy import Played
 from stagewise.policies.settings import probability
 from stagewise.problem.actions import ALL, Arms, Flags
-from stagewise.problem.checks import as_array, one_of, one_per, shown, whole_at_least
+from stagewise.problem.checks import PerSignal, as_array, one_of, one_per, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.thresholds import Thresholds
 
 PULLED, PART_OF = named(pulled), named(part_of)
 NO_FEATURES = np.empty(0)
-
-
-def arms_model(
-    arms: int,
-    names: tuple[str, ...],
-    noise: Any,
-    radius: str,
-    delta: float,
-    horizon: int | None,
-    signals: int,
-    blind: float,
-    signs: Floats,
-    reward: float | None,
-    costs: Floats | None,
-) -> ArmsModel:
-    """Return what is assumed of the arms; δ is shared by `signals` signals."""
-    one_of(radius, RADII, "radius")
-    rounds = None if horizon is None else whole_at_least(horizon, "horizon", 1)
-    if radius in RANGED and noise is not None:
-        raise InvalidProblem(
-            f"noise is {shown(noise)} and radius {radius!r}; that radius is for outcomes in [0, 1] and takes no noise, "
-            "so leave it out or use radius='hoeffding'"
-        )
-    if radius in RANGED and rounds is not None:
-        raise InvalidProblem(
-            f"horizon is {rounds} and radius {radius!r}; it holds for all rounds, leave the horizon out"
-        )
-    kind = union_kind(radius, rounds)
-    usual = 1.0 if radius == "paper" else 0.5  # numbers in [0, 1] are ½-sub-Gaussian
-    return ArmsModel(
-        arms=arms,
-        signals=len(names),
-        noise=one_per(usual if noise is None else noise, names, "noise"),
-        lows=lows_of(signs),
-        kind=kind,
-        confidence=confidence_of(kind, probability(delta, "delta"), arms, signals, rounds),
-        blind=blind,
-        reward=reward,
-        costs=costs,
-    )
 
 
 def most_pulls(layout: Ints, memory: Floats) -> float:
@@ -93,12 +55,49 @@ def logged_arms(actions: Any, arms: int) -> Ints:
     return given.astype(np.int64)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ArmsPolicy(CompiledPolicy):
     """What the policies over arms do alike: arms are actions without features, known by their index."""
 
     arms: int
-    noise: Any
-    radius: str
+    """How many arms there are."""
+    horizon: int | None = None
+    """How many rounds the intervals must hold for; None: for all."""
+    noise: PerSignal | None = None
+    """R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1]."""
+    delta: float = 0.05
+    """The whole statement holds with probability 1 − δ."""
+    radius: ArmRadius = "hoeffding"
+    """How wide the interval of an arm is (docs/theory/arms.md)."""
+
+    def assumed(
+        self, thresholds: Thresholds, signals: int, blind: float, reward: float | None, costs: Floats | None
+    ) -> ArmsModel:
+        """Return what is assumed of the arms; δ is shared by `signals` signals."""
+        names, radius = ("reward", *thresholds.names), one_of(self.radius, RADII, "radius")
+        rounds = None if self.horizon is None else whole_at_least(self.horizon, "horizon", 1)
+        if radius in RANGED and self.noise is not None:
+            raise InvalidProblem(
+                f"noise is {shown(self.noise)} and radius {radius!r}; that radius is for outcomes in [0, 1] and takes "
+                "no noise, so leave it out or use radius='hoeffding'"
+            )
+        if radius in RANGED and rounds is not None:
+            raise InvalidProblem(
+                f"horizon is {rounds} and radius {radius!r}; it holds for all rounds, leave the horizon out"
+            )
+        kind = union_kind(radius, rounds)
+        usual = 1.0 if radius == "paper" else 0.5  # numbers in [0, 1] are ½-sub-Gaussian
+        return ArmsModel(
+            arms=self.arms,
+            signals=len(names),
+            noise=one_per(usual if self.noise is None else self.noise, names, "noise"),
+            lows=lows_of(thresholds.signs),
+            kind=kind,
+            confidence=confidence_of(kind, probability(self.delta, "delta"), self.arms, signals, rounds),
+            blind=blind,
+            reward=reward,
+            costs=costs,
+        )
 
     @property
     def bounded(self) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from stagewise.problem.checks import entries_of, is_listing, positive, shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
-CostBound = float | Sequence[float | None] | Mapping[str, float | None] | Floats | str | None
-UNIT = "unit"  # the default: 1, refused where other settings allow larger costs; a number given is taken as promised
+CostBound = float | Sequence[float | None] | Mapping[str, float | None] | Floats | Literal["unit"] | None
+UNIT: Literal["unit"] = "unit"  # the default: 1, refused where others allow larger costs; a number is taken as promised
 ROUNDING = 1e-9
 
 

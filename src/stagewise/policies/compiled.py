@@ -176,9 +176,9 @@ class CompiledPolicy(Learning):
 
     def follow(self, state: State, decision: Decision) -> State:
         """Follow the first candidates that are ever offered, until others are."""
-        if decision.offered is None:
+        if decision._offered is None:
             return state
-        return self.following(self.own(state), self.logged(decision.offered))
+        return self.following(self.own(state), self.logged(decision._offered))
 
     def following(self, state: State, offered: Any) -> State:
         """Return the memory after candidates were offered: following them if they are the first, else none any more."""

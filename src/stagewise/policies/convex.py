@@ -62,8 +62,8 @@ def decision_in_convex(
         best = ascending(hoped, placed, safe, best, moves, bound)
         seen, target = look(best.target[np.newaxis]), best.target[np.newaxis]
     decision = decision_on_rays(seen, policy.thresholds, draw.round, "direction")
-    decision = decision._replace(offered=None, news=False, gap=max(bound - decision.hoped, 0.0))
-    return policy.explained(seen, state, decision)
+    decision = decision._replace(gap=max(bound - decision.hoped, 0.0))
+    return policy.explained(seen, state, decision._with(decision._table))
 
 
 def checked(policy: LinearPolicy, actions: Any) -> Convex:

@@ -8,6 +8,7 @@ from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.mixtures import DARING, WRITTEN_IN, decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.rays import own
+from stagewise.policies.settings import Optimism
 from stagewise.problem.action_set import ActionSet
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
@@ -32,7 +33,7 @@ class DOSLB(LCLUCB):
     (1.0, True)
     """
 
-    optimism: str = field(init=False, default="directional")
+    optimism: Optimism = field(init=False, default="directional")
 
     returns: ClassVar[bool] = False
     theorem: ClassVar[str] = ""

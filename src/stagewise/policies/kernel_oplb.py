@@ -7,25 +7,25 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import DIRECTIONAL, FOLLOWED, INFLATED, OFFERS_SAFE, PARTS, RETURNS, ROOM, part_of
+from stagewise.kernels.layout import FOLLOWED, OFFERS_SAFE, PARTS, RETURNS, ROOM, part_of
 from stagewise.kernels.loop.memory import fullest, memory_kernels_for
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.signals.space import basis_of
 from stagewise.models.kernel import Kernel, KernelModel, LinearKernel, similarity
 from stagewise.policies.baseline import featured, vanishing
-from stagewise.policies.ceilings import UNIT, CostBound, beyond, ceilings_of, span_of
-from stagewise.policies.compiled import MEMORY_SIZE, CompiledPolicy, assembled, fitting_memory
+from stagewise.policies.ceilings import beyond, ceilings_of, span_of
+from stagewise.policies.compiled import MEMORY_SIZE, assembled, fitting_memory
 from stagewise.policies.linear import check_features, check_scale, check_span
-from stagewise.policies.listed import listed_of
 from stagewise.policies.mixtures import decision_from
 from stagewise.policies.policy import State
-from stagewise.policies.rays import own
-from stagewise.policies.settings import keep, probability, promise_numbers
+from stagewise.policies.rays import listed_of, own
+from stagewise.policies.safe_policy import SafePolicy
+from stagewise.policies.settings import hope_switch, keep, probability, promise_numbers, settle
 from stagewise.problem.actions import Finite, Listed, Rays
-from stagewise.problem.checks import PerSignal, number, one_of, one_per, positive, shown, switch, whole_at_least
+from stagewise.problem.checks import PerSignal, number, one_per, positive, shown, switch, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Threshold, Thresholds, resolved
+from stagewise.problem.thresholds import Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
@@ -35,7 +35,7 @@ PART_OF, BASIS_OF = named(part_of), named(basis_of)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KernelOPLB(CompiledPolicy):
+class KernelOPLB(SafePolicy):
     """With probability 1 − δ every round's mixture has its expected cost in check, for signals f with ‖f‖ ≤ B.
 
         maximise E_π hoped(X)  subject to  E_π dearest_j(X) ≤ τ_j for every j
@@ -56,26 +56,20 @@ class KernelOPLB(CompiledPolicy):
     """
 
     kernel: Kernel
-    safe_action: SafeAction
-    threshold: Threshold  # a number, one per constraint, or a mapping from names
-    noise: PerSignal  # R: one number, or one for the reward and one per cost
-    norm_bound: PerSignal  # B ≥ ‖f‖: one number, or one for the reward and one per cost
-    delta: float = 0.05  # the whole statement holds with probability 1 − δ
-    ridge: float = 1.0  # λ
-    cost_bound: CostBound = UNIT  # a-priori bound on mean costs, or one for each; "unit": 1, checked; None: none
-    optimism: str = "inflated"  # or "directional"
-    reward_scale: float | None = None  # α_r; None: the theorem's choice
-    cost_scale: float = 1.0  # α_c
-    share_delta: bool = True  # split δ over the reward and the constraints
-    watch: bool = True  # hold what was declared against the data (docs/theory/watch.md)
-    novelty: float = 1e-10  # of k(x, x): squared distance from the span that is not worth a basis point
-    capacity: int = 1000  # basis points at most
+    """RBF(...), Matern(...) or LinearKernel(): how alike rewards and costs of two actions are."""
+    noise: PerSignal
+    """R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost."""
+    norm_bound: PerSignal
+    """B ≥ ‖f‖ in the kernel's space: one number, or one for the reward and one per cost."""
+    ridge: float = 1.0
+    """λ of the regressions."""
+    novelty: float = 1e-10
+    """A point joins the basis if its squared distance from the span of the others exceeds this share of k(x, x)."""
+    capacity: int = 1000
+    """Basis points at most."""
 
     dimension: int = field(init=False, repr=False)  # d
-    thresholds: Thresholds = field(init=False, repr=False)
     model: KernelModel = field(init=False, repr=False)
-    layout: Ints = field(init=False, repr=False)
-    settings: Floats = field(init=False, repr=False)
     span: float = field(init=False, repr=False)  # the largest √k(x, x) that the default of cost_bound allows
 
     form: ClassVar[Form] = Form(space=1, rule=MIXTURE)
@@ -85,13 +79,13 @@ class KernelOPLB(CompiledPolicy):
         keep(self)
         if not isinstance(self.kernel, Kernel):
             raise InvalidProblem(f"kernel is {shown(self.kernel)}; it must be RBF(...), Matern(...) or LinearKernel()")
-        object.__setattr__(self, "capacity", whole_at_least(self.capacity, "capacity", 1))
+        settle(self, capacity=whole_at_least(self.capacity, "capacity", 1))
         safe = featured(self.safe_action)
         safe = vanishing(safe) if vanishes(safe, self.kernel) else safe
         size = math.sqrt(similarity(self.kernel, safe.features, safe.features))
         check_scale(size, positive(self.ridge, "ridge"), "the safe action", InvalidProblem)
         thresholds = resolved(self.threshold, stand_in(safe, self.kernel))
-        directional = one_of(self.optimism, ("inflated", "directional"), "optimism") == "directional"
+        switches = OFFERS_SAFE | RETURNS | hope_switch(self)
         model = self.assumed(safe, thresholds)
         ceilings = ceilings_of(thresholds, self.cost_bound)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
@@ -99,14 +93,9 @@ class KernelOPLB(CompiledPolicy):
         size = math.sqrt(similarity(self.kernel, safe.features, safe.features))
         if size > span and not (isinstance(self.kernel, LinearKernel) and thresholds.safe is not None):
             raise InvalidProblem(beyond("the safe action", size, span))
-        switches = OFFERS_SAFE | RETURNS | (DIRECTIONAL if directional else INFLATED)
         layout, settings = assembled((switches, 0, -1), promise, safe.features, tuple(model.parts()))
-        object.__setattr__(self, "dimension", safe.dimension)
-        object.__setattr__(self, "span", span)
-        object.__setattr__(self, "thresholds", thresholds)
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "layout", layout)
-        object.__setattr__(self, "settings", settings)
+        settle(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
+        settle(self, layout=layout, settings=settings)
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
         """Return what is assumed of the signals."""

@@ -3,11 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from stagewise.kernels.loop.round import Form
 from stagewise.policies.convex import decision_in_convex
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
-from stagewise.policies.rays import decision_on_rays, rays_of
+from stagewise.policies.settings import Optimism
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import switch, whole_at_least
 from stagewise.records.decision import Decision
@@ -33,8 +32,10 @@ class LCLUCB(LinearPolicy):
     (0, 0.5)
     """
 
-    starts: int = 64  # on a convex set: how many fixed directions the search begins with
-    bound_gap: bool = True  # and whether its gap is bounded, by a small conic program; if not, the gap is infinite
+    starts: int = 64
+    """On a convex set: how many fixed directions the search begins with."""
+    bound_gap: bool = True
+    """On a convex set: bound `decision.gap`, by a small conic program; if not, it is infinite."""
 
     theorem: ClassVar[str] = "rays"
 
@@ -43,17 +44,11 @@ class LCLUCB(LinearPolicy):
         whole_at_least(self.starts, "starts", 1)
         switch(self.bound_gap, "bound_gap")
 
-    def form_for(self, actions: Any) -> Form | None:
-        """Return rays, where there are some."""
-        return self.form if actions.between else None
-
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or of a convex set."""
         if isinstance(actions, ActionSet) and not actions.listed:
             return decision_in_convex(self, actions, self.starts, self.bound_gap, state, draw)
-        rays = self.fitting(rays_of(actions))
-        seen = self.chosen(self.form, state, rays.features, rays.eligible, draw)
-        return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
+        return super().choose(state, actions, draw)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,4 +66,4 @@ class ROFUL(LCLUCB):
     (0, 0.5)
     """
 
-    optimism: str = field(init=False, default="directional")
+    optimism: Optimism = field(init=False, default="directional")

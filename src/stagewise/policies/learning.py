@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.policy import Played, State
 from stagewise.problem.checks import LARGEST, array, number, observed, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
+from stagewise.problem.renamed import refuse_old
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
@@ -32,6 +33,10 @@ class Learning:
     learns: ClassVar[str] = EVERY  # what it has intervals of
     undivided: ClassVar[int] = 1  # δ is divided by this where `share_delta` is False
     theorem: ClassVar[str] = ""  # which bounds its regret with explicit constants: "rays", "mixtures" or "arms"
+
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        refuse_old(cls, settings)
+        return super().__new__(cls)
 
     @property
     def hopes(self) -> bool:

@@ -6,49 +6,48 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import RAYS, Form
-from stagewise.kernels.signals.radius import RADII
+from stagewise.kernels.signals.radius import RADII, Radius
+from stagewise.kernels.signals.sampling import THEORY
 from stagewise.models.linear import LinearModel
 from stagewise.policies.baseline import featured, vanishing
-from stagewise.policies.ceilings import UNIT, CostBound, beyond, ceilings_of, longest, span_of
-from stagewise.policies.compiled import CompiledPolicy, assembled
-from stagewise.policies.settings import keep, probability, promise_numbers
+from stagewise.policies.ceilings import beyond, ceilings_of, longest, span_of
+from stagewise.policies.compiled import assembled
+from stagewise.policies.policy import State
+from stagewise.policies.rays import decision_on_rays, rays_of
+from stagewise.policies.safe_policy import SafePolicy
+from stagewise.policies.settings import hope_switch, keep, probability, promise_numbers, settle
 from stagewise.problem.actions import Finite, Listed
 from stagewise.problem.checks import PerSignal, one_of, one_per, positive, switch
 from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseError
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Threshold, Thresholds, resolved
+from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
 
 LEAST_RIDGE = 1e-8  # of what is chosen for the user: beside less, features of size 100 would be refused
 LARGEST_SHARE = 1e6  # an action's largest feature in units of √λ (docs/decisions/0005-square-root.md)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinearPolicy(CompiledPolicy):
+class LinearPolicy(SafePolicy):
     """Settings of a policy whose rewards and costs are linear in an action's features."""
 
-    safe_action: SafeAction
-    threshold: Threshold  # a number, one per constraint, or a mapping from names
-    noise: PerSignal  # R: one number, or one for the reward and one per cost
-    delta: float = 0.05  # the whole statement holds with probability 1 − δ
-    norm_bound: PerSignal = 1.0  # S ≥ ‖θ*‖, ‖μ*‖
-    action_bound: float = 1.0  # L ≥ ‖x‖; only radius="paper" rests on it
-    ridge: float | None = 1.0  # λ; None: d R²/S², the largest of the signals'
-    radius: str = "joint"  # or "logdet", "paper"
-    cost_bound: CostBound = UNIT  # a-priori bound on mean costs, or one for each; "unit": 1, checked; None: none
-    optimism: str = "inflated"  # or "directional"
-    reward_scale: float | None = None  # α_r; None: the theorem's choice
-    cost_scale: float = 1.0  # α_c
-    share_delta: bool = True  # split δ over the reward and the constraints
-    watch: bool = True  # hold what was declared against the data (docs/theory/watch.md)
+    noise: PerSignal
+    """R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost."""
+    norm_bound: PerSignal = 1.0
+    """S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost."""
+    action_bound: float = 1.0
+    """L ≥ ‖x‖, which only radius="paper" and the inflation "theory" of SafeLTS rest on."""
+    ridge: float | None = 1.0
+    """λ of the regressions; None: d R²/S², the largest of the signals'."""
+    radius: Radius = "joint"
+    """How far the truth may lie from an estimate (docs/theory/joint-radius.md)."""
 
     dimension: int = field(init=False, repr=False)  # d
-    thresholds: Thresholds = field(init=False, repr=False)
     model: LinearModel = field(init=False, repr=False)
-    layout: Ints = field(init=False, repr=False)
-    settings: Floats = field(init=False, repr=False)
     span: float = field(init=False, repr=False)  # the longest action that the default of cost_bound allows
 
     form: ClassVar[Form] = Form(ridge=1, rule=RAYS)
@@ -63,15 +62,13 @@ class LinearPolicy(CompiledPolicy):
     @property
     def switches(self) -> int:
         """The switches of its rule (see `kernels.rules.promise`)."""
-        optimistic = DIRECTIONAL if self.optimism == "directional" else INFLATED if self.inflates else 0
-        return OFFERS_SAFE | optimistic | (RETURNS if self.returns else 0)
+        return OFFERS_SAFE | hope_switch(self) | (RETURNS if self.returns else 0)
 
     def __post_init__(self) -> None:
         keep(self)
         safe = featured(self.safe_action)
         safe = vanishing(safe) if safe.is_origin else safe
         thresholds = resolved(self.threshold, self.safe_action)
-        one_of(self.optimism, ("inflated", "directional"), "optimism")
         model = self.assumed(safe, thresholds)
         check_scale(np.abs(safe.features).max(), model.ridge, "the safe action", InvalidProblem)
         ceilings = ceilings_of(thresholds, self.cost_bound)
@@ -80,12 +77,8 @@ class LinearPolicy(CompiledPolicy):
         if thresholds.safe is None and size > span:
             raise InvalidProblem(beyond("the safe action", size, span))
         layout, settings = assembled((self.switches, self.sampling, -1), promise, safe.features, tuple(model.parts()))
-        object.__setattr__(self, "dimension", safe.dimension)
-        object.__setattr__(self, "span", span)
-        object.__setattr__(self, "thresholds", thresholds)
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "layout", layout)
-        object.__setattr__(self, "settings", np.append(settings, self.last_numbers(model)))
+        settle(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
+        settle(self, layout=layout, settings=np.append(settings, self.last_numbers(model)))
 
     def last_numbers(self, model: LinearModel) -> list[float]:
         """Return what only a sampled reward reads: 2LS."""
@@ -95,6 +88,7 @@ class LinearPolicy(CompiledPolicy):
         """Return what is assumed of the signals."""
         names = ("reward", *thresholds.names)
         radius = one_of(self.radius, RADII, "radius")
+        check_bound_read(self.action_bound, radius == "paper" or self.sampling == THEORY)
         share = probability(self.delta, "delta") / (len(names) if switch(self.share_delta, "share_delta") else 1)
         size = float(np.linalg.norm(safe.features))
         if radius == "paper" and size > positive(self.action_bound, "action_bound") * (1.0 + 1e-9):
@@ -117,6 +111,16 @@ class LinearPolicy(CompiledPolicy):
             radius=radius,
         )
 
+    def form_for(self, actions: Any) -> Form | None:
+        """Return rays, where there are some."""
+        return self.form if actions.between else None
+
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
+        """Choose a point on one of the rays."""
+        rays = self.fitting(rays_of(actions))
+        seen = self.chosen(self.form, state, rays.features, rays.eligible, draw)
+        return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
+
     def logged(self, actions: Any) -> Floats:
         """Return logged actions (n, d)."""
         return self.fitting(Finite.borrowed(actions)).features
@@ -128,6 +132,15 @@ class LinearPolicy(CompiledPolicy):
         )
         check_span(listed, self.span)
         return listed
+
+
+def check_bound_read(action_bound: float, read: bool) -> None:
+    """Refuse an action_bound that nothing rests on."""
+    if positive(action_bound, "action_bound") != 1.0 and not read:
+        raise InvalidProblem(
+            f"action_bound is {action_bound}; leave it out, since only radius='paper' and the inflation 'theory' of "
+            "SafeLTS rest on it, and other radii hold for actions of any length"
+        )
 
 
 def check_span(listed: Listed, span: float) -> None:

@@ -1,7 +1,7 @@
 """LinUCB: the linear learner that knows no limits."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -10,27 +10,25 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import FEATURES, RETURNS
 from stagewise.kernels.loop.round import RAYS, Form
-from stagewise.kernels.signals.radius import RADII
+from stagewise.kernels.signals.radius import RADII, Radius
 from stagewise.models.linear import LinearModel
-from stagewise.policies.compiled import CompiledPolicy, assembled, fitting_memory
+from stagewise.policies.compiled import assembled, fitting_memory
 from stagewise.policies.learning import REWARD
-from stagewise.policies.linear import check_features
-from stagewise.policies.listed import listed_of
+from stagewise.policies.linear import check_bound_read, check_features
 from stagewise.policies.policy import State
-from stagewise.policies.rays import decision_on_rays
+from stagewise.policies.rays import decision_on_rays, listed_of
 from stagewise.policies.settings import keep, probability, promise_numbers
-from stagewise.policies.watching import watched
+from stagewise.policies.watching import WatchedPolicy
 from stagewise.problem.actions import Listed
 from stagewise.problem.checks import one_of, positive
 from stagewise.problem.errors import InvalidActions
-from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds
+from stagewise.problem.thresholds import NO_THRESHOLDS
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinUCB(CompiledPolicy):
+class LinUCB(WatchedPolicy):
     """The unconstrained linear learner (OFUL): the action with the largest <x, θ̂> + β ‖x‖. It breaks limits.
 
     `threshold` is only for judging its runs. Rays are taken by their far ends.
@@ -41,29 +39,26 @@ class LinUCB(CompiledPolicy):
     """
 
     noise: float
+    """R: rewards are R-sub-Gaussian around their means."""
     delta: float = 0.05
-    safe_action: SafeAction | None = None
-    threshold: Threshold | None = None
+    """The confidence sets hold with probability 1 − δ."""
     norm_bound: float = 1.0
+    """S ≥ ‖θ*‖."""
     action_bound: float = 1.0
+    """L ≥ ‖x‖, which only radius="paper" rests on."""
     ridge: float = 1.0
-    radius: str = "joint"
-
-    thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
+    """λ of the regression."""
+    radius: Radius = "joint"
+    """How far the truth may lie from an estimate (docs/theory/joint-radius.md)."""
 
     form: ClassVar[Form] = Form(ridge=1, rule=RAYS)
     learns: ClassVar[str] = REWARD
 
     def __post_init__(self) -> None:
         keep(self)
-        one_of(self.radius, RADII, "radius")
+        check_bound_read(self.action_bound, one_of(self.radius, RADII, "radius") == "paper")
         self.arrays(2)
         _ = self.watched
-
-    @cached_property
-    def watched(self) -> Thresholds:
-        """The thresholds its runs are judged by."""
-        return watched(self.threshold, self.safe_action)
 
     @cached_property
     def prepared(self) -> dict[int, tuple[Ints, Floats]]:

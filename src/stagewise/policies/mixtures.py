@@ -59,10 +59,11 @@ def decision_from(
         thresholds.values,
         None if code >= 0 or code == -DRAWN else FALLBACKS.get(-code),
         round_,
+        played.gap,
+    )._with(
         partial(table, seen, played.probabilities, thresholds, why),
         features,
         features is not None and seen.answer[UNFOLLOWED] != 0.0,
-        played.gap,
     )
 
 

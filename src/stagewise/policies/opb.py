@@ -5,27 +5,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import DIRECTIONAL, HOME, INFLATED, OFFERS_SAFE, RETURNS
+from stagewise.kernels.layout import HOME, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.models.arms import ArmsModel
-from stagewise.policies.arms import ArmsPolicy, arms_model, eligible_arms, most_pulls
+from stagewise.policies.arms import ArmsPolicy, eligible_arms, most_pulls
 from stagewise.policies.baseline import armed
-from stagewise.policies.ceilings import UNIT, CostBound, bounds_of, ceilings_of
+from stagewise.policies.ceilings import bounds_of, ceilings_of
 from stagewise.policies.compiled import assembled
 from stagewise.policies.mixtures import decision_from
 from stagewise.policies.policy import State
-from stagewise.policies.settings import FALLBACKS, OVER, keep, promise_numbers
-from stagewise.problem.checks import PerSignal, one_of, size_of, switch
+from stagewise.policies.safe_policy import SafePolicy
+from stagewise.policies.settings import FALLBACKS, OVER, hope_switch, keep, promise_numbers, settle
+from stagewise.problem.checks import size_of, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Threshold, Thresholds, resolved
+from stagewise.problem.thresholds import Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OPB(ArmsPolicy):
+class OPB(ArmsPolicy, SafePolicy):
     """The paper's Algorithm 3: with probability 1 − δ the mixture of every round has its expected cost in check.
 
     An arm never pulled may cost as much as any. `radius="hoeffding"`, "kl" and "bernstein" are for outcomes in [0, 1];
@@ -39,24 +39,7 @@ class OPB(ArmsPolicy):
     array([0.8, 0.2, 0. , 0. ])
     """
 
-    arms: int
-    safe_action: SafeAction
-    threshold: Threshold
-    horizon: int | None = None
-    noise: PerSignal | None = None  # None: outcomes lie in [0, 1]
-    delta: float = 0.05
-    radius: str = "hoeffding"  # or "kl", "bernstein", "paper"
-    cost_bound: CostBound = UNIT  # on mean costs, or one for each; "unit": 1
-    optimism: str = "inflated"  # or "directional"
-    reward_scale: float | None = None
-    cost_scale: float = 1.0
-    share_delta: bool = True
-    watch: bool = True  # hold what was declared against the data (docs/theory/watch.md)
-
-    thresholds: Thresholds = field(init=False, repr=False)
     model: ArmsModel = field(init=False, repr=False)
-    layout: Ints = field(init=False, repr=False)
-    settings: Floats = field(init=False, repr=False)
 
     form: ClassVar[Form] = Form(arms=1, rule=MIXTURE)
     mixes: ClassVar[bool] = True
@@ -67,7 +50,6 @@ class OPB(ArmsPolicy):
         keep(self)
         safe = armed(self.safe_action, size_of(self.arms, "arms"))
         thresholds = resolved(self.threshold, safe)
-        one_of(self.optimism, ("inflated", "directional"), "optimism")
         ceilings = ceilings_of(thresholds, self.cost_bound, 0.0 if self.bounded else None)
         bounds = bounds_of(self.cost_bound, thresholds.names)
         if not np.isfinite(bounds).all():
@@ -75,30 +57,17 @@ class OPB(ArmsPolicy):
         if self.bounded:
             check_safe_range(safe, thresholds)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
-        names = ("reward", *thresholds.names)
-        model = arms_model(
-            self.arms,
-            names,
-            self.noise,
-            self.radius,
-            self.delta,
-            self.horizon,
-            len(names) if switch(self.share_delta, "share_delta") else self.undivided,
-            max(1.0, *bounds),
-            thresholds.signs,
-            safe.reward,
-            None if thresholds.safe is None else thresholds.signs * thresholds.safe,
-        )
+        signals = 1 + len(thresholds.names) if switch(self.share_delta, "share_delta") else self.undivided
+        costs = None if thresholds.safe is None else thresholds.signs * thresholds.safe
+        model = self.assumed(thresholds, signals, max(1.0, *bounds), safe.reward, costs)
         layout, settings = assembled((self.switches, 0, int(safe.arm or 0)), promise, np.empty(0), tuple(model.parts()))
-        object.__setattr__(self, "thresholds", thresholds)
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "layout", layout)
-        object.__setattr__(self, "settings", np.append(settings, self.last_numbers()))
+        settle(self, thresholds=thresholds, model=model, layout=layout)
+        settle(self, settings=np.append(settings, self.last_numbers()))
 
     @property
     def switches(self) -> int:
         """The switches of its rule (see `kernels.rules.promise`)."""
-        return OFFERS_SAFE | RETURNS | (DIRECTIONAL if self.optimism == "directional" else INFLATED)
+        return OFFERS_SAFE | RETURNS | hope_switch(self)
 
     def last_numbers(self) -> list[float]:
         """Return what its rule reads at the end of the settings."""

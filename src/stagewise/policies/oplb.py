@@ -1,7 +1,7 @@
 """OPLB: optimistic in the reward, pessimistic in the costs, one safe mixture over any set of actions."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.loop.round import MIXTURE, Form
@@ -9,10 +9,9 @@ from stagewise.kernels.rules.promise import DISPUTED, NOT_FINITE, NOTHING_SAFE, 
 from stagewise.policies.compiled import Chosen
 from stagewise.policies.grades import graded, listing_of
 from stagewise.policies.linear import LinearPolicy
-from stagewise.policies.listed import listed_of
 from stagewise.policies.mixtures import Blend, decision_from, drawn, solved_blend
 from stagewise.policies.policy import State
-from stagewise.policies.rays import own
+from stagewise.policies.rays import listed_of, own
 from stagewise.problem.checks import one_of, positive, whole_at_least
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
@@ -45,9 +44,12 @@ class OPLB(LinearPolicy):
     mixes: ClassVar[bool] = True
     theorem: ClassVar[str] = "mixtures"
 
-    method: str = "lp"  # or "socp", "exact"
-    tolerance: float = 1e-3  # of "exact": the gap that is good enough
-    budget: int = 300  # of "exact": cone programs a round at most
+    method: Literal["lp", "socp", "exact"] = "lp"
+    """How the mixture is found: see above."""
+    tolerance: float = 1e-3
+    """Of "exact": the gap that is good enough."""
+    budget: int = 300
+    """Of "exact": cone programs a round at most."""
 
     def __post_init__(self) -> None:
         one_of(self.method, ("lp", "socp", "exact"), "method")

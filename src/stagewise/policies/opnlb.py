@@ -1,14 +1,14 @@
 """OPNLB: optimistic in the reward, pessimistic in the costs, for means that are functions of finite classes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS
+from stagewise.kernels.layout import OFFERS_SAFE, RETURNS
 from stagewise.kernels.rules.promise import ALARM, BASELINE, NOISE, disputed
 from stagewise.kernels.signals.watch import farthest, least_noise
 from stagewise.models.functions import FunctionsModel
@@ -17,23 +17,24 @@ from stagewise.policies.baseline import baseline_of
 from stagewise.policies.classes import Functions, fitting
 from stagewise.policies.compiled import assembled
 from stagewise.policies.contradictions import Evidence, words_for
-from stagewise.policies.learning import Learning, check_unit_range
-from stagewise.policies.listed import listed_of
+from stagewise.policies.learning import check_unit_range
 from stagewise.policies.policy import Played, State
+from stagewise.policies.rays import listed_of
 from stagewise.policies.safe_mixture import Offer, Rule, decided, staying
-from stagewise.policies.settings import keep, probability, promise_numbers
+from stagewise.policies.safe_policy import SafeLearning
+from stagewise.policies.settings import hope_switch, keep, probability, promise_numbers, settle
 from stagewise.problem.actions import checked
 from stagewise.problem.checks import PerSignal, number, one_of, one_per, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.problem.functions import class_of, classes_of
+from stagewise.problem.functions import GivenClass, class_of, classes_of
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Threshold, Thresholds, resolved
+from stagewise.problem.thresholds import resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OPNLB(Learning):
+class OPNLB(SafeLearning):
     """The paper's Algorithm 4: with probability 1 − δ the mixture of every round has its expected cost in check.
 
     The mean reward is a function of `reward_class`, the mean cost one of `cost_class`: one class for all costs, or one
@@ -52,20 +53,21 @@ class OPNLB(Learning):
     array([0.5, 0.5, 0. , 0. ])
     """
 
-    reward_class: Any
-    cost_class: Any
-    safe_action: SafeAction
-    threshold: Threshold
-    noise: PerSignal | None = None  # R; None: outcomes lie in [0, 1]
-    delta: float = 0.05
-    sets: str = "likelihood"  # or "paper"
-    method: str = "pointwise"  # or "rows", "exact"
-    optimism: str = "inflated"  # or "directional"
-    reward_scale: float | None = None  # α_r, what a unit of the costs' whole width adds; None: (1 − r₀)/(τ − c₀)
-    search: int = 10_000  # linear programs that "exact" may solve in a round
-    watch: bool = True  # hold what was declared against the data (docs/theory/watch.md)
+    reward_class: GivenClass
+    """The functions one of which is the mean reward: a FunctionClass, a table (F, K) over arms, or callables."""
+    cost_class: GivenClass | Sequence[GivenClass] | Mapping[str, GivenClass]
+    """The same for the costs: one class for all, or one for each as a list or a mapping by name."""
+    noise: PerSignal | None = None
+    """R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1]."""
+    sets: Literal["likelihood", "paper"] = "likelihood"
+    """Which functions stay plausible: by their likelihood, or in the paper's ball around the best fit."""
+    method: Literal["pointwise", "rows", "exact"] = "pointwise"
+    """How costs are bounded, and the mixture found: see above."""
+    reward_scale: float | None = None
+    """α_r of inflated optimism, what a unit of the costs' whole width adds; None: (1 − r₀)/(τ − c₀)."""
+    search: int = 10_000
+    """Linear programs that "exact" may solve in a round."""
 
-    thresholds: Thresholds = field(init=False, repr=False)
     functions: Functions = field(init=False, repr=False)
     model: FunctionsModel = field(init=False, repr=False)
     rule: Rule = field(init=False, repr=False)
@@ -78,9 +80,9 @@ class OPNLB(Learning):
         # As an arm: only a linear function must be 0 where all features are.
         thresholds = resolved(self.threshold, SafeAction(arm=0, cost=baseline_of(self.safe_action).cost))
         names = ("reward", *thresholds.names)
-        object.__setattr__(self, "reward_class", class_of(self.reward_class))
-        object.__setattr__(self, "cost_class", classes_of(self.cost_class, thresholds.names))
-        functions = fitting(self.reward_class, self.cost_class, self.safe_action, thresholds, self.sets == "paper")
+        reward, costs = class_of(self.reward_class), classes_of(self.cost_class, thresholds.names)
+        settle(self, reward_class=reward, cost_class=costs)
+        functions = fitting(reward, costs, self.safe_action, thresholds, self.sets == "paper")
         model = FunctionsModel(
             sizes=functions.sizes,
             noise=one_per(0.5 if self.noise is None else self.noise, names, "noise"),
@@ -89,14 +91,11 @@ class OPNLB(Learning):
         )
         scale = None if self.reward_scale is None else 1.0 + 2.0 * float(self.reward_scale)
         numbers = promise_numbers(thresholds, np.full(thresholds.values.size, math.inf), scale, 1.0, self.watch)
-        switches = OFFERS_SAFE | RETURNS | (DIRECTIONAL if self.optimism == "directional" else INFLATED)
         safe: Any = np.empty(0) if functions.table is not None else self.safe_action.features
         home = -1 if functions.table is None else int(self.safe_action.arm or 0)
-        layout, settings = assembled((switches, 0, home), numbers, safe, ())
-        object.__setattr__(self, "thresholds", thresholds)
-        object.__setattr__(self, "functions", functions)
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "rule", Rule(self.method, self.search, layout, settings, thresholds))
+        layout, settings = assembled((OFFERS_SAFE | RETURNS | hope_switch(self), 0, home), numbers, safe, ())
+        rule = Rule(self.method, self.search, layout, settings, thresholds)
+        settle(self, thresholds=thresholds, functions=functions, model=model, rule=rule)
 
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing."""
@@ -190,7 +189,7 @@ def check_words(policy: OPNLB) -> None:
     """Refuse settings that are none of the choices, or contradict each other."""
     one_of(policy.sets, ("likelihood", "paper"), "sets")
     one_of(policy.method, ("pointwise", "rows", "exact"), "method")
-    one_of(policy.optimism, ("inflated", "directional"), "optimism")
+    hope_switch(policy)
     if policy.optimism == "directional" and policy.method != "pointwise":
         raise InvalidProblem(
             f"optimism is 'directional' and method {policy.method!r}; only the method 'pointwise' has the bounds for it"

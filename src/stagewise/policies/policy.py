@@ -28,7 +28,7 @@ class Played(NamedTuple):
     @classmethod
     def by(cls, decision: Decision) -> "Played":
         """Return what a decision played; candidates that were not followed yet give it no place."""
-        if decision.news:
+        if decision._unfollowed:
             return cls(decision.action)
         return cls(decision.action, decision.index, decision.step)
 
@@ -40,20 +40,24 @@ def check_verbs(policy: Any) -> None:
 
 
 class Policy(Protocol):
-    """Choose under limits: `decide` changes nothing, `learn` returns a new memory."""
+    """Three verbs: `decide` changes nothing, `learn` returns a new memory. A memory is whatever the policy makes it."""
+
+    def start(self) -> Any:
+        """Return the memory of a policy that has seen nothing."""
+
+    def decide(self, state: Any, actions: Any, draw: Draw = FIRST) -> Decision:
+        """Choose among the actions; equal arguments give equal decisions."""
+
+    def learn(self, state: Any, decision: Decision, outcome: Outcome) -> Any:
+        """Return the memory after the decision's outcome was seen."""
+
+
+class LoggingPolicy(Policy, Protocol):
+    """What our own policies offer besides: logs, files, and a memory that is one array and learns in place."""
 
     @property
     def thresholds(self) -> Thresholds:
         """The constraints."""
-
-    def start(self) -> State:
-        """Return the memory of a policy that has seen nothing."""
-
-    def decide(self, state: State, actions: Any, draw: Draw = FIRST) -> Decision:
-        """Choose among the actions; equal arguments give equal decisions."""
-
-    def learn(self, state: State, decision: Decision, outcome: Outcome) -> State:
-        """Return the memory after the decision's outcome was seen."""
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's."""

@@ -15,7 +15,7 @@ from stagewise.policies.compiled import Chosen
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import Listed, Rays
+from stagewise.problem.actions import Finite, Listed, Rays
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.explanation import Row, Table
@@ -26,6 +26,14 @@ PESSIMISTIC, SAFE_COST, COSTS_IN, ACTION_IN = named(pessimistic), named(safe_cos
 def rays_of(actions: Any) -> Listed:
     """Return rays; a table of numbers is taken as their targets."""
     return actions.as_rays() if isinstance(actions, ActionSet) else Rays.borrowed(actions)
+
+
+def listed_of(actions: Any) -> Listed:
+    """Return listed actions: a table of numbers as a finite set, rays by their ends and polytopes by their vertices.
+
+    That suffices: every other point is a mixture of these.
+    """
+    return actions.as_list() if isinstance(actions, ActionSet) else Finite.borrowed(actions)
 
 
 def own(action: Floats) -> Floats:
@@ -51,10 +59,7 @@ def decision_on_rays(seen: Chosen, thresholds: Thresholds, round_: int, word: st
         thresholds.values,
         None if code >= 0 else FALLBACKS.get(-code),
         round_,
-        partial(table, seen, thresholds, word),
-        seen.features,
-        answer.item(UNFOLLOWED) != 0.0,
-    )
+    )._with(partial(table, seen, thresholds, word), seen.features, answer.item(UNFOLLOWED) != 0.0)
 
 
 def table(seen: Chosen, thresholds: Thresholds, word: str) -> Table:

@@ -1,17 +1,13 @@
 """Safe-LTS: linear Thompson sampling on the pessimistically safe set, the baseline of the paper's experiments."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Literal
 
 from stagewise.kernels.loop.round import RAYS, Form
 from stagewise.kernels.signals.sampling import AUTHORS, PLAIN, THEORY
 from stagewise.policies.linear import LinearPolicy
-from stagewise.policies.policy import State
-from stagewise.policies.rays import decision_on_rays, rays_of
 from stagewise.problem.checks import one_of
 from stagewise.problem.errors import InvalidProblem
-from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
 
 INFLATIONS = {"theory": THEORY, "none": PLAIN, "authors": AUTHORS}
 
@@ -25,13 +21,15 @@ class SafeLTS(LinearPolicy):
     as safe, no regret proof, often better) or "authors" (√n/min(1, τ), what the published experiments used).
 
     >>> import numpy as np
+    >>> from stagewise.records.draw import Draw
     >>> from stagewise.problem.safe_action import SafeAction
     >>> policy = SafeLTS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
     >>> policy.decide(policy.start(), np.eye(2), Draw(seed=1)).dearest.round(6)
     array([0.5])
     """
 
-    inflation: str = "theory"
+    inflation: Literal["theory", "none", "authors"] = "theory"
+    """How far θ̃ is drawn from θ̂, in radii: see above."""
 
     @property
     def sampling(self) -> int:
@@ -56,13 +54,3 @@ class SafeLTS(LinearPolicy):
     def hopes(self) -> bool:
         """A sampled reward is none that is promised to be large enough."""
         return False
-
-    def form_for(self, actions: Any) -> Form | None:
-        """Return rays, where there are some."""
-        return self.form if actions.between else None
-
-    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Choose a point on one of the rays."""
-        rays = self.fitting(rays_of(actions))
-        seen = self.chosen(self.form, state, rays.features, rays.eligible, draw)
-        return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))

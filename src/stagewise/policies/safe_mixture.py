@@ -144,5 +144,5 @@ def staying(offer: Offer, thresholds: Thresholds, round_: int, why: str) -> Deci
     probabilities = np.zeros(offer.listed + 1)
     probabilities[offer.home] = 1.0
     dearest = thresholds.values if thresholds.safe is None else thresholds.safe
-    told = (probabilities, 1.0, dearest, thresholds.values, why, round_, None, offer.features)
+    told = (probabilities, 1.0, dearest, thresholds.values, why, round_)
     return Decision(offer.action(-1), offer.home, 1.0, *told)

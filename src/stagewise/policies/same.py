@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 
 from stagewise.files.paths import named
-from stagewise.policies.policy import Policy
+from stagewise.policies.policy import LoggingPolicy
 from stagewise.policies.saved import check_kind, encoded
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile
 
 
-def check_same(path: Path, kept: Policy, given: Policy) -> None:
+def check_same(path: Path, kept: LoggingPolicy, given: LoggingPolicy) -> None:
     """Refuse a file whose policy is not the one given, naming the first setting that differs."""
     check_kind(given)
     if type(kept) is not type(given):
@@ -34,7 +34,7 @@ def check_same(path: Path, kept: Policy, given: Policy) -> None:
         )
 
 
-def same_limits(kept: Policy, given: Policy) -> bool:
+def same_limits(kept: LoggingPolicy, given: LoggingPolicy) -> bool:
     """Say whether the limits are the same numbers under the same names, in the same order."""
     one, other = kept.thresholds, given.thresholds
     return (

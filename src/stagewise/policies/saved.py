@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -15,27 +15,29 @@ from stagewise.files.paths import brief, named
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.learning import Learning
-from stagewise.policies.policy import Played, Policy
+from stagewise.policies.policy import LoggingPolicy, Played
 from stagewise.problem.checks import number, one_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.functions import FunctionClass
+from stagewise.problem.renamed import today
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
 FORMAT, VERSION = "stagewise-agent", 3
-ORDERS = ("decision", "arrival")
+Order = Literal["decision", "arrival"]
+ORDERS = get_args(Order)
 WITHIN = (SafeAction, AtLeast, RelativeToSafe, FunctionClass)  # what settings may hold, besides models
 
 
 class Saved(NamedTuple):
     """What a file holds."""
 
-    policy: Policy
+    policy: LoggingPolicy
     memory: Floats
     seed: int
     round: int
     waiting: dict[int, Played]  # by round
-    order: str
+    order: Any  # Order
     held: dict[int, tuple[Played, Floats]]  # by round
     generation: int  # how often it was saved
 
@@ -89,8 +91,8 @@ def encoded(value: Any) -> Any:
 def decoded(value: Any) -> Any:
     """Return what `encoded` was given."""
     if isinstance(value, dict) and "kind" in value:
-        settings = {name: decoded(entry) for name, entry in value["settings"].items()}
-        return kinds()[value["kind"]](**settings)
+        kind = kinds()[value["kind"]]
+        return kind(**{name: decoded(entry) for name, entry in today(kind, value["settings"]).items()})
     if isinstance(value, dict):
         return {name: decoded(entry) for name, entry in value["mapping"].items()}
     if isinstance(value, list):
@@ -110,7 +112,7 @@ def pieces(content: Mapping[str, Any]) -> Iterator[str]:
     yield "}"
 
 
-def written(policy: Policy, content: Mapping[str, Any]) -> bytes:
+def written(policy: Any, content: Mapping[str, Any]) -> bytes:
     """Return a file: the policy and what its agent knows, closed by a digest of all that."""
     head = {"format": FORMAT, "version": VERSION, "policy": encoded(policy)}
     try:
@@ -176,7 +178,10 @@ def taken(path: Path, content: dict[str, Any]) -> Saved:
         generation = whole(content["generation"], "generation", 2**62)
         fits = policy.fits(memory) and bool(np.isfinite(memory).all())
     except StagewiseError as error:
-        raise InvalidFile(f"{named(path)} holds settings that are refused: {brief(error)}") from None
+        raise InvalidFile(
+            f"{named(path)} holds settings that are refused: {brief(error)}; where they were taken before, start a new "
+            "agent and give it the log (learn_log)"
+        ) from None
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         raise InvalidFile(f"{named(path)} lacks something or holds it in another form: {brief(error)}") from None
     if not fits:
@@ -213,7 +218,7 @@ def whole(value: Any, name: str, end: int) -> int:
     return value
 
 
-def played(policy: Policy, action: Any, index: Any, step: Any) -> Played:
+def played(policy: LoggingPolicy, action: Any, index: Any, step: Any) -> Played:
     """Return an action that this policy can have played."""
     row = policy.logged([action])[0]
     place = whole(index - ELSEWHERE, "index", 2**62) + ELSEWHERE
@@ -225,6 +230,6 @@ def entry_of(played: Played) -> list[Any]:
     return [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]
 
 
-def held_entry(policy: Policy, played: Played, values: Floats) -> list[Any]:
+def held_entry(policy: LoggingPolicy, played: Played, values: Floats) -> list[Any]:
     """Return what was played and its outcome in the user's own direction, so that reading can check it again."""
     return [*entry_of(played), float(values[0]), policy.thresholds.in_units(values[1:]).tolist()]

@@ -2,16 +2,18 @@
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import DIRECTIONAL, INFLATED
 from stagewise.kernels.rules.promise import TOO_LITTLE
-from stagewise.problem.checks import kept, number, switch
+from stagewise.problem.checks import kept, number, one_of, shown, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
+Optimism = Literal["inflated", "directional"]
 RAREST = 1e-100  # a probability of failure below it could not be divided among signals and arms
 FALSE_ALARMS = 1e-6  # the level of every test that holds a declared value against the data; no part of δ
 OVER, UNEXPLAINED, UNSOLVED = 6, 11, 12
@@ -34,6 +36,12 @@ def keep(policy: Any) -> None:
             object.__setattr__(policy, setting.name, kept(getattr(policy, setting.name), setting.name))
 
 
+def settle(policy: Any, **values: Any) -> None:
+    """Write down what follows from the settings of a policy that is frozen."""
+    for name, value in values.items():
+        object.__setattr__(policy, name, value)
+
+
 def probability(value: Any, name: str) -> float:
     """Return a number strictly between 0 and 1."""
     result = number(value, name)
@@ -44,6 +52,19 @@ def probability(value: Any, name: str) -> float:
     if result < RAREST:
         raise InvalidProblem(f"{name} is {result}; it must be at least {RAREST:g}, as no bound is surer than that")
     return result
+
+
+def hope_switch(policy: Any) -> int:
+    """Return the switch of a policy's optimism, 0 where it samples; refuse a reward_scale that would not be read."""
+    optimism = one_of(policy.optimism, get_args(Optimism), "optimism")
+    inflates = optimism == "inflated" and getattr(policy, "inflates", True)
+    if policy.reward_scale is not None and not inflates:
+        instead = "optimism is directional" if optimism == "directional" else "optimism is sampled"
+        raise InvalidProblem(
+            f"reward_scale is {shown(policy.reward_scale)}; leave it out, since it scales inflated optimism, and here "
+            f"{instead}"
+        )
+    return DIRECTIONAL if optimism == "directional" else INFLATED if inflates else 0
 
 
 def promise_numbers(

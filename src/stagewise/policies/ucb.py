@@ -1,7 +1,6 @@
 """UCB: the learner over arms that knows no limits."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,22 +8,21 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import RETURNS
 from stagewise.kernels.loop.round import RAYS, Form
-from stagewise.policies.arms import ArmsPolicy, arms_model, eligible_arms
+from stagewise.policies.arms import ArmsPolicy, eligible_arms
 from stagewise.policies.compiled import assembled
 from stagewise.policies.learning import REWARD
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays
-from stagewise.policies.settings import keep, promise_numbers
-from stagewise.policies.watching import watched
+from stagewise.policies.settings import keep, promise_numbers, settle
+from stagewise.policies.watching import WatchedPolicy
 from stagewise.problem.checks import size_of
-from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds
+from stagewise.problem.thresholds import NO_THRESHOLDS
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class UCB(ArmsPolicy):
+class UCB(ArmsPolicy, WatchedPolicy):
     """The unconstrained learner over arms: the largest mean plus radius. It breaks limits.
 
     `threshold` is only for judging its runs.
@@ -35,16 +33,6 @@ class UCB(ArmsPolicy):
     0
     """
 
-    arms: int
-    horizon: int | None = None
-    noise: float | None = None  # None: outcomes lie in [0, 1]
-    delta: float = 0.05
-    safe_action: SafeAction | None = None
-    threshold: Threshold | None = None
-    radius: str = "hoeffding"
-
-    thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
-
     layout: Ints = field(init=False, repr=False)
     settings: Floats = field(init=False, repr=False)
 
@@ -54,21 +42,14 @@ class UCB(ArmsPolicy):
     def __post_init__(self) -> None:
         keep(self)
         size_of(self.arms, "arms")
-        names, signs = ("reward",), np.empty(0)
-        told = (self.arms, names, self.noise, self.radius, self.delta, self.horizon, 1, 1.0, signs, 0.0, np.empty(0))
+        model = self.assumed(NO_THRESHOLDS, 1, 1.0, 0.0, np.empty(0))
         promise = promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)
-        layout, settings = assembled((RETURNS, 0, -1), promise, np.empty(0), tuple(arms_model(*told).parts()))
-        object.__setattr__(self, "layout", layout)
-        object.__setattr__(self, "settings", settings)
+        layout, settings = assembled((RETURNS, 0, -1), promise, np.empty(0), tuple(model.parts()))
+        settle(self, layout=layout, settings=settings)
         _ = self.watched
-
-    @cached_property
-    def watched(self) -> Thresholds:
-        """The thresholds its runs are judged by."""
-        return watched(self.threshold, self.safe_action)
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful arm."""
         seen = self.chosen(self.form, state, self.listed, eligible_arms(actions, self.arms), draw)
         decision = decision_on_rays(seen, NO_THRESHOLDS, draw.round, "arm")
-        return decision._replace(action=seen.code, step=1.0, offered=None, news=False)
+        return decision._replace(action=seen.code, step=1.0)._with(decision._table)

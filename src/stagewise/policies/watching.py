@@ -1,15 +1,30 @@
-"""Thresholds that a policy does not heed but that its runs are judged by."""
+"""What the policies that know no limits share: thresholds that their runs are judged by."""
 
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
 
+from stagewise.policies.compiled import CompiledPolicy
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolved
+from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds, resolved
 
 
-def watched(threshold: Any, safe_action: SafeAction | None) -> Thresholds:
-    """Return thresholds that a policy does not heed but that its runs can be judged by."""
-    if safe_action is not None and not isinstance(safe_action, SafeAction):
-        raise InvalidProblem(f"safe_action is {shown(safe_action)}; it must be a SafeAction, or None")
-    return NO_THRESHOLDS if threshold is None else resolved(threshold, safe_action or SafeAction(arm=0))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WatchedPolicy(CompiledPolicy):
+    """A policy that heeds no limits."""
+
+    safe_action: SafeAction | None = None
+    """The action that a threshold relative to it refers to; it is not played for its safety."""
+    threshold: Threshold | None = None
+    """The limits that its runs are judged by, and that it does not heed."""
+
+    thresholds: Thresholds = field(init=False, repr=False, default=NO_THRESHOLDS)
+
+    @cached_property
+    def watched(self) -> Thresholds:
+        """The thresholds its runs are judged by."""
+        if self.safe_action is not None and not isinstance(self.safe_action, SafeAction):
+            raise InvalidProblem(f"safe_action is {shown(self.safe_action)}; it must be a SafeAction, or None")
+        safe = self.safe_action or SafeAction(arm=0)
+        return NO_THRESHOLDS if self.threshold is None else resolved(self.threshold, safe)

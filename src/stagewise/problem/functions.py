@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from stagewise.problem.checks import Floats, as_array, frozen, is_listing, mapping_of, number, shown, table_of
 from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseError
@@ -141,6 +142,9 @@ def merged(table: Floats) -> Floats:
 def listed_features(features: Any) -> Floats:
     """Return listed actions (K, d)."""
     return table_of(features, "the listed actions of a class", InvalidProblem)[0] + 0.0
+
+
+GivenClass = FunctionClass | ArrayLike | Sequence[Callable[..., Any]]  # a class, its table (F, K), or its functions
 
 
 def class_of(value: Any) -> FunctionClass:

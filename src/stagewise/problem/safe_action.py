@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from stagewise.problem.checks import MANY, frozen, kept, number, vector_of, whole
 from stagewise.problem.errors import InvalidProblem
@@ -13,7 +14,7 @@ from stagewise.problem.errors import InvalidProblem
 Cost = float | Sequence[float | None] | Mapping[str, float | None] | npt.NDArray[np.float64] | None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, init=False, eq=False)
 class SafeAction:
     """A safe action: a feature vector or an arm, with its mean reward and costs where they are known.
 
@@ -32,28 +33,34 @@ class SafeAction:
     cost: Cost = None
     """Its mean cost: one number, one per constraint, or a mapping from the constraints' names; None: unknown."""
 
-    def __post_init__(self) -> None:
-        if (self.features is None) == (self.arm is None):
+    def __init__(
+        self,
+        *,
+        features: ArrayLike | None = None,
+        arm: int | None = None,
+        reward: float | None = None,
+        cost: Cost = None,
+    ) -> None:
+        if (features is None) == (arm is None):
             raise InvalidProblem("a safe action has either features (linear problems) or an arm; give exactly one")
-        if self.features is not None:
-            features = vector_of(self.features, "the safe action's features", InvalidProblem)
-            object.__setattr__(self, "features", frozen(features))
+        if features is not None:
+            features = frozen(vector_of(features, "the safe action's features", InvalidProblem))
             if np.any(features) and not np.abs(features).max() > 1e-100:
                 raise InvalidProblem(
                     f"the safe action's largest feature is {np.abs(features).max()}; it must be zero, or of a size "
                     "whose square can be told from zero"
                 )
         else:
-            object.__setattr__(self, "arm", whole(self.arm, "the safe arm", "counted from 0, as arms are", 0, MANY))
-        object.__setattr__(self, "cost", kept(self.cost))
-        if self.reward is not None:
-            reward = number(self.reward, "the safe action's reward")
+            arm = whole(arm, "the safe arm", "counted from 0, as arms are", 0, MANY)
+        if reward is not None:
+            reward = number(reward, "the safe action's reward")
             if reward > 1.0:
                 raise InvalidProblem(
                     f"the safe action's reward is {reward}; mean rewards must be at most 1, since the optimism of the "
                     "theorems is scaled to that, so divide all rewards by a known upper bound"
                 )
-            object.__setattr__(self, "reward", reward)
+        for name, value in {"features": features, "arm": arm, "reward": reward, "cost": kept(cost)}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def dimension(self) -> int:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from stagewise.records.explanation import Table, explained
 
 Floats = npt.NDArray[np.float64]
-HIDDEN = ("table", "offered", "news")
 
 
 def plain(value: Any) -> Any:
@@ -22,15 +21,8 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Decision(NamedTuple):
-    """One round's decision. Bounds are those of the whole decision: of the mixture where one was drawn from.
-
-    >>> import stagewise as sw
-    >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-    >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.Draw(seed=1))
-    >>> decision.probabilities.round(6), decision.dearest.round(6), decision.fallback
-    (array([0.8, 0.2, 0. ]), array([0.2]), None)
-    """
+class Made(NamedTuple):
+    """The fields of a decision."""
 
     action: Floats | int  # the vector played, or the arm
     index: int  # type: ignore[assignment]  # (a tuple has a method of that name) which listed action, or −1 for the safe action beside the list
@@ -41,14 +33,33 @@ class Decision(NamedTuple):
     thresholds: Floats  # (m,)
     fallback: str | None  # why the safe action is played alone, if it is
     round: int
-    table: Callable[[], Table] | None = None  # what `explain` shows
-    offered: Floats | None = None  # (M, d) the candidates' features
-    news: bool = False  # the policy's memory did not follow these candidates
     gap: float = 0.0  # by how much `hoped` may fall short of its problem's maximum, certified; 0: solved in closed form
 
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields if name not in HIDDEN)
-        return f"Decision({shown})"
+
+class Decision(Made):
+    """One round's decision. Bounds are those of the whole decision: of the mixture where one was drawn from.
+
+    >>> import stagewise as sw
+    >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+    >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.Draw(seed=1))
+    >>> decision.probabilities.round(6), decision.dearest.round(6), decision.fallback
+    (array([0.8, 0.2, 0. ]), array([0.2]), None)
+    """
+
+    _table: Callable[[], Table] | None = None  # what `explain` shows
+    _offered: Floats | None = None  # (M, d) the candidates that a memory may follow
+    _unfollowed: bool = False  # the memory that decided did not follow them
+
+    def _with(
+        self, table: Callable[[], Table] | None, offered: Floats | None = None, unfollowed: bool = False
+    ) -> "Decision":
+        """Return this decision with what only the policy that made it needs."""
+        self._table, self._offered, self._unfollowed = table, offered, unfollowed
+        return self
+
+    def _replace(self, **changes: Any) -> "Decision":
+        """Return a changed copy; what only the policy needs stays with it."""
+        return type(self)(**{**self._asdict(), **changes})._with(self._table, self._offered, self._unfollowed)
 
     def plain(self) -> dict[str, Any]:
         """Return the decision as values that JSON can hold, for a log; None where a number is not finite.
@@ -57,13 +68,13 @@ class Decision(NamedTuple):
         >>> decision.plain()["action"], decision.plain()["round"]
         ([0.5], 3)
         """
-        return {name: plain(getattr(self, name)) for name in self._fields if name not in HIDDEN}
+        return {name: plain(getattr(self, name)) for name in self._fields}
 
     def explanation(self) -> str:
         """Return what `explain` prints."""
-        if self.table is None:
+        if self._table is None:
             return f"round {self.round}: no table is kept for this decision"
-        return explained(self.round, self.fallback, self.table())
+        return explained(self.round, self.fallback, self._table())
 
     def explain(self) -> None:
         """Print the leading candidates with their bounds, and why this one."""

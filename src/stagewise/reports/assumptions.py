@@ -60,7 +60,7 @@ def noise_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str
 def size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return what is said of the size of parameters and of means."""
     rows, largest = [], largest_means(world)[: len(names)]
-    if isinstance(world, LinearWorld) and hasattr(policy, "norm_bound"):
+    if isinstance(world, LinearWorld) and hasattr(policy, "norm_bound") and not hasattr(policy, "kernel"):
         told, real = one_per(policy.norm_bound, names, "norm_bound"), world.parameters[: len(names)]
         rows.append(at_most("the unknown parameter vectors are at most this long", told, np.linalg.norm(real, axis=1)))
     most = float(getattr(policy, "reward_bound", 1.0))

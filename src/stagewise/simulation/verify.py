@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.policies.saved import decoded
+from stagewise.policies.saved import decoded, kinds
 from stagewise.problem.checks import number, one_of, seed_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
+from stagewise.problem.renamed import today
 from stagewise.reports.agreement import SPREAD, disagreements, outside
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.findings import digest, totals
@@ -19,6 +20,7 @@ from stagewise.simulation.jobs import BACKENDS, Batch, played
 from stagewise.simulation.plan import machine, versions
 from stagewise.simulation.restated import CLOSE, consecutive, played_again, sentence, weighed_again
 from stagewise.worlds.family import family_of, rebuilt
+from stagewise.worlds.linear import LinearWorld
 
 TOLERANCE = 1e-6  # relative, where another backend, version or machine may round differently
 
@@ -64,6 +66,7 @@ def verify(
     bits = player == plan["backend"] and same_arithmetic(content["made"])
     near = CLOSE if bits else TOLERANCE
     try:
+        content = named_today(content)
         policy, world = played_in(content, policy, world)
         faults = weighed_again(content, policy, world, near)
         if not consecutive(content):  # their sizes are anybody's, and are not played
@@ -102,6 +105,16 @@ def unequal(batch: dict[str, Any], played: Result, bits: bool, near: float) -> l
     if not any(disagreements(batch, due, near)):
         return []
     return [f"runs {due['first']} to {due['first'] + due['runs'] - 1}, played again, give other numbers"]
+
+
+def named_today(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a certificate with settings by their names of today."""
+    policy, world = content["policy"], content["world"]
+    if policy["kind"] in kinds() and isinstance(policy["settings"], dict):
+        policy = {**policy, "settings": today(kinds()[policy["kind"]], policy["settings"])}
+    if world.get("world", {}).get("kind") == LinearWorld.__name__:
+        world = {**world, "world": today(LinearWorld, world["world"])}
+    return {**content, "policy": policy, "world": world}
 
 
 def played_in(content: dict[str, Any], policy: Any, world: Any) -> tuple[Any, Any]:

@@ -2,18 +2,25 @@
 
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from stagewise.problem.actions import Arms
-from stagewise.problem.checks import Floats, shown, whole
+from stagewise.problem.checks import Floats, PerSignal, shown, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
-from stagewise.worlds.noisy import TabledWorld
+from stagewise.worlds.noisy import Outcomes, TabledWorld
 
 
 class ArmsWorld(TabledWorld):
-    """K arms with mean rewards (K,) and mean costs (K,) or (m, K).
+    """K arms, known by their means.
 
-    `outcomes` is "bernoulli", "gaussian" (standard deviation `noise`) or "clipped-gaussian" (the same, cut to [0, 1];
-    regret and costs are then still counted by the means given here). `actions`: which of the arms are on offer.
+    Args:
+        reward: Mean rewards (K,).
+        cost: Mean costs (K,) or (m, K).
+        outcomes: "bernoulli", "gaussian", or "clipped-gaussian": cut to [0, 1], with regret and costs still counted by
+            the means given here.
+        noise: Standard deviation of what is gaussian, for all signals or for each.
+        actions: Which of the arms are on offer; None: all.
 
     >>> ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2]).means(1)
     array([0.7, 0.2])
@@ -22,7 +29,13 @@ class ArmsWorld(TabledWorld):
     actions: Arms
 
     def __init__(
-        self, *, reward: Any, cost: Any, outcomes: str = "bernoulli", noise: Any = 0.1, actions: Arms | None = None
+        self,
+        *,
+        reward: ArrayLike,
+        cost: ArrayLike,
+        outcomes: Outcomes = "bernoulli",
+        noise: PerSignal = 0.1,
+        actions: Arms | None = None,
     ) -> None:
         super().__init__(reward, cost, outcomes, noise)
         self.actions = Arms(self.table.shape[1]) if actions is None else actions

@@ -11,6 +11,7 @@ from stagewise.problem.action_set import ActionSet
 from stagewise.problem.actions import Arms, Finite
 from stagewise.problem.checks import number, seed_of, shown, whole
 from stagewise.problem.errors import InvalidFile, InvalidProblem
+from stagewise.problem.renamed import today
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.draws import run_of
 from stagewise.worlds.fresh import Fresh
@@ -31,7 +32,9 @@ class SphereFamily:
     """
 
     world: LinearWorld
+    """The world that all else is as in."""
     seed: int = 0
+    """With the run's number it decides what is drawn."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", seed_of(self.seed))
@@ -66,9 +69,13 @@ class ArmsFamily:
     """
 
     world: ArmsWorld
+    """The world that all else is as in."""
     safe: int = 0
+    """The safe arm."""
     seed: int = 0
+    """With the run's number it decides what is drawn."""
     spread: float | None = None
+    """How far means are drawn around those of `world`, relative, in [0, 1]; None: anywhere in [0, 1]."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", seed_of(self.seed))
@@ -125,7 +132,7 @@ def rebuilt(description: dict[str, Any]) -> Any:
     name, features, kinds = told.pop("actions"), told.pop("features"), action_sets()
     if name not in kinds:
         raise InvalidFile(f"the actions are of kind {shown(name)}; stagewise has {', '.join(kinds)}")
-    return LinearWorld(actions=some(kinds[name].rebuilt(features), eligible), **told)
+    return LinearWorld(actions=some(kinds[name].rebuilt(features), eligible), **today(LinearWorld, told))
 
 
 def action_sets() -> dict[str, Any]:

@@ -22,7 +22,9 @@ class Fresh:
     """
 
     count: int
+    """How many actions a round has."""
     dimension: int
+    """How many features an action has."""
     kind: ClassVar[type[Listed]]  # what the set of a round is offered as
     listed: ClassVar[bool] = True
     between: ClassVar[bool] = False

@@ -1,12 +1,13 @@
 """A linear world: it knows the parameters that policies must learn."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from stagewise.kernels.world import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fill_means
 from stagewise.problem.action_set import ActionSet
-from stagewise.problem.checks import Floats, array, frozen, one_of, one_per
+from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, one_per
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.worlds.fresh import Fresh
@@ -16,10 +17,16 @@ NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER, "b
 
 
 class LinearWorld(NoisyWorld):
-    """Reward <x, θ*> and costs <x, μ*_j>, seen with noise of standard deviation `noise`, which is `noise`-sub-Gaussian.
+    """Reward <x, θ*> and costs <x, μ*_j>, seen with noise.
 
-    `outcomes` is "gaussian", "uniform" (on ±√3 noise), "rademacher" (±noise), or "bernoulli": 1 with probability
-    <x, θ*> or <x, μ*_j>, else 0, for which `noise` is not read.
+    Args:
+        reward: θ* (d,).
+        cost: μ* (d,), or one for each cost (m, d).
+        actions: What can be chosen from, in every round or drawn for it: Rays, Finite, RandomRays, RandomFinite, or a
+            convex set.
+        noise: Standard deviation of the noise, for all signals or for each; it is sub-Gaussian with the same scale.
+        outcomes: "gaussian", "uniform" (on ±√3 noise), "rademacher" (±noise), or "bernoulli": 1 with probability
+            <x, θ*> or <x, μ*_j>, else 0, for which `noise` is not read.
 
     >>> from stagewise.problem.actions import Rays
     >>> world = LinearWorld(reward=[1.0, 0.0], cost=[0.0, 1.0], actions=Rays([[1.0, 0.5]]), noise=0.1)
@@ -28,7 +35,13 @@ class LinearWorld(NoisyWorld):
     """
 
     def __init__(
-        self, *, theta: Any, mu: Any, actions: ActionSet | Fresh, noise: Any, outcomes: str = "gaussian"
+        self,
+        *,
+        reward: ArrayLike,
+        cost: ArrayLike,
+        actions: ActionSet | Fresh,
+        noise: PerSignal,
+        outcomes: Literal["gaussian", "uniform", "rademacher", "bernoulli"] = "gaussian",
     ) -> None:
         rewards, costs = array(reward, "reward"), np.atleast_2d(array(cost, "cost"))
         if rewards.ndim != 1 or costs.ndim != 2 or costs.shape[1] != rewards.size:
@@ -46,11 +59,10 @@ class LinearWorld(NoisyWorld):
             raise InvalidProblem(
                 f"the actions have {actions.dimension} features; reward has {rewards.size}, and they must agree"
             )
-        outcomes = one_of(outcomes, tuple(NOISES), "outcomes")
         self.parameters = frozen(np.vstack([rewards, costs]))
         self.actions: Any = actions  # what can be chosen from, in every round or drawn for it
         self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))
-        self.outcomes = outcomes
+        self.outcomes: Any = one_of(outcomes, tuple(NOISES), "outcomes")
 
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""

@@ -1,24 +1,30 @@
 """What every world does with its means: it shows them with noise."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from stagewise.kernels.world import BERNOULLI, CLIPPED, GAUSSIAN, fill_outcome
 from stagewise.problem.checks import Floats, array, frozen, one_of, one_per
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.renamed import refuse_old
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
 from stagewise.worlds.draws import checked_draw
 
-OUTCOMES = {"bernoulli": BERNOULLI, "gaussian": GAUSSIAN, "clipped-gaussian": CLIPPED}
+Outcomes = Literal["bernoulli", "gaussian", "clipped-gaussian"]
+OUTCOMES: dict[str, int] = {"bernoulli": BERNOULLI, "gaussian": GAUSSIAN, "clipped-gaussian": CLIPPED}
 
 
 class NoisyWorld(ABC):
     """A world whose every action has a mean reward and m mean costs."""
 
     noise: Floats  # (1 + m,) scale of each signal's noise
+
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        refuse_old(cls, settings)
+        return super().__new__(cls)
 
     @property
     @abstractmethod
@@ -60,7 +66,7 @@ class TabledWorld(NoisyWorld):
                 f"the means lie in [{table.min():g}, {table.max():g}]; {outcomes} needs them in [0, 1]"
             )
         self.table = frozen(table)  # (1 + m, K)
-        self.outcomes = outcomes
+        self.outcomes: Any = outcomes
         self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))
 
     @property

@@ -3,19 +3,24 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from stagewise.problem.actions import Finite
-from stagewise.problem.checks import Floats, array, shown
+from stagewise.problem.checks import Floats, PerSignal, array, shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
-from stagewise.worlds.noisy import TabledWorld
+from stagewise.worlds.noisy import Outcomes, TabledWorld
 
 
 class TableWorld(TabledWorld):
-    """K actions with features (K, d), mean rewards (K,) and mean costs (K,) or (m, K).
+    """K actions whose rewards and costs are no linear function of their features; the safe action is one of them.
 
-    For rewards and costs that are no linear function of the features. The safe action must be one of the rows.
-    `outcomes` is "gaussian" (standard deviation `noise`), "bernoulli" or "clipped-gaussian".
+    Args:
+        features: Features (K, d), or a Finite set of them.
+        reward: Mean rewards (K,).
+        cost: Mean costs (K,) or (m, K).
+        noise: Standard deviation of what is gaussian, for all signals or for each.
+        outcomes: "gaussian", "bernoulli" or "clipped-gaussian".
 
     >>> world = TableWorld(features=[[0.0], [1.0]], reward=[0.1, 0.7], cost=[0.0, 0.2], noise=0.1)
     >>> world.means([1.0])
@@ -24,7 +29,15 @@ class TableWorld(TabledWorld):
 
     actions: Finite
 
-    def __init__(self, *, features: Any, reward: Any, cost: Any, noise: Any = 0.1, outcomes: str = "gaussian") -> None:
+    def __init__(
+        self,
+        *,
+        features: ArrayLike | Finite,
+        reward: ArrayLike,
+        cost: ArrayLike,
+        noise: PerSignal = 0.1,
+        outcomes: Outcomes = "gaussian",
+    ) -> None:
         super().__init__(reward, cost, outcomes, noise)
         self.actions = features if isinstance(features, Finite) else Finite(features)
         if len(self.actions) != self.table.shape[1]:

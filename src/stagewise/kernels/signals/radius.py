@@ -1,14 +1,16 @@
 """How far the truth may lie from a ridge estimate: β with P(∀t: ‖θ* − θ̂‖_V ≤ β) ≥ 1 − δ, by name and by formula.
 
-A new radius is a name in RADII and a branch of `radius`; everything else follows. A name without a branch is infinite:
+A new radius is a name in Radius and a branch of `radius`; everything else follows. A name without a branch is infinite:
 nothing but the safe action is played with it.
 """
 
 import math
+from typing import Literal, get_args
 
 from stagewise.kernels.compile import kernel
 
-RADII = ("joint", "logdet", "paper")
+Radius = Literal["joint", "logdet", "paper"]
+RADII = get_args(Radius)
 JOINT, LOGDET, PAPER = 0, 1, 2
 
 

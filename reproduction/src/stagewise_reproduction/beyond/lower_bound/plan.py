@@ -3,6 +3,7 @@
 import numpy as np
 
 from stagewise.policies.opb import OPB
+from stagewise.policies.settings import Optimism
 from stagewise.problem.safe_action import SafeAction
 from stagewise.simulation.showcase import slug
 from stagewise.worlds.arms import ArmsWorld
@@ -13,7 +14,7 @@ GAPS = (0.05, 0.1, 0.2)
 SAFE_REWARD, SAFE_COST = 0.5, 0.2
 ARMS = 4
 INSTANCES = ("ν", "ν'")
-POLICIES = {"OPB": "inflated", "OPB, directional": "directional"}
+POLICIES: dict[str, Optimism] = {"OPB": "inflated", "OPB, directional": "directional"}
 
 
 def instance(gap: float, which: str) -> ArmsWorld:

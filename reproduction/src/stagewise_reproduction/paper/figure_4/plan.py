@@ -3,6 +3,7 @@
 from stagewise.policies.opb import OPB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.noisy import Outcomes
 from stagewise_reproduction.cell import Cell, repeated
 from stagewise_reproduction.instances import DELTA, OURS, SIZES
 from stagewise_reproduction.published import published
@@ -23,7 +24,7 @@ def cells(thresholds: tuple[float, ...], preset: str, size: str) -> list[Cell]:
 def cell(preset: str, size: str, threshold: float) -> Cell:
     """Return one curve: Bernoulli arms by the text, N(mean, .1) cut to [0, 1] by the authors' code."""
     rounds, runs = SIZES[size]
-    outcomes = "clipped-gaussian" if preset == "authors" else "bernoulli"
+    outcomes: Outcomes = "clipped-gaussian" if preset == "authors" else "bernoulli"
     world = ArmsWorld(reward=REWARDS, cost=COSTS, outcomes=outcomes)
     settings = OURS if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
     policy = OPB(arms=4, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=threshold, **settings)

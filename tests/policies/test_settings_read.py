@@ -1,0 +1,183 @@
+"""Every setting is read or refused, and told in the place where an editor shows it."""
+
+import ast
+import inspect
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+from stagewise.policies.saved import policies
+
+ORIGIN = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
+ZERO, OFF = sw.SafeAction(features=[0.0, 0.0]), sw.SafeAction(features=[0.1, 0.0], reward=0.05, cost=0.02)
+ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.1)
+FEATURED: dict[str, Any] = {"safe_action": ZERO, "threshold": 0.3, "noise": 0.1}
+ARMED: dict[str, Any] = {"arms": 3, "safe_action": ARM, "threshold": 0.3}
+TABLES: dict[str, Any] = {
+    "reward_class": [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]],
+    "cost_class": [[0.1, 0.2, 0.6], [0.1, 0.6, 0.2]],
+    "safe_action": ARM,
+    "threshold": 0.3,
+}
+BASES: dict[str, dict[str, Any]] = {
+    "AlwaysSafe": {"safe_action": ZERO, "threshold": 0.3},
+    "KernelOPLB": FEATURED | {"safe_action": ORIGIN, "kernel": sw.RBF(lengthscale=1.0), "norm_bound": 1.0},
+    "LinUCB": {"noise": 0.1},
+    "OPB": ARMED,
+    "OPNLB": TABLES,
+    "UCB": {"arms": 3},
+}
+OTHER: dict[str, Any] = {
+    "action_bound": 2.0,
+    "arms": 4,
+    "budget": 1,
+    "capacity": 1,
+    "bound_gap": False,
+    "cost_bound": 0.4,
+    "cost_class": [[0.1, 0.2, 0.6], [0.1, 0.3, 0.2]],
+    "cost_scale": 1.5,
+    "delta": 0.01,
+    "horizon": 3,
+    "inflation": "none",
+    "kernel": sw.RBF(lengthscale=2.0),
+    "noise": 0.3,
+    "norm_bound": 0.9,
+    "novelty": 0.5,
+    "optimism": "directional",
+    "reward_class": [[0.1, 0.5, 0.9], [0.1, 0.3, 0.5]],
+    "radius": "logdet",
+    "reward_scale": 5.0,
+    "ridge": 2.0,
+    "safe_action": OFF,
+    "search": 1,
+    "sets": "paper",
+    "share_delta": False,
+    "starts": 1,
+    "threshold": 0.4,
+    "tolerance": 0.5,
+    "watch": False,
+}
+OTHER_OF: dict[tuple[str, str], Any] = {
+    ("LinUCB", "safe_action"): sw.SafeAction(features=[0.1, 0.0], cost=0.1),
+    ("UCB", "safe_action"): sw.SafeAction(arm=0, cost=0.1),
+    ("OPB", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
+    ("OPNLB", "safe_action"): sw.SafeAction(arm=0, reward=0.1),
+    ("OPLB", "method"): "socp",
+    ("OPNLB", "method"): "rows",
+    ("OPB", "radius"): "kl",
+    ("UCB", "radius"): "kl",
+}
+BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a setting to matter
+    ("LinUCB", "safe_action"): {"threshold": sw.RelativeToSafe(1.5), "safe_action": OFF},
+    ("UCB", "safe_action"): {"threshold": sw.RelativeToSafe(1.5), "safe_action": sw.SafeAction(arm=0, cost=0.2)},
+    ("OPB", "share_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
+    ("OPB", "watch"): {"noise": 0.01},
+    ("DOSLB", "watch"): {"noise": 0.01},
+    ("KernelOPLB", "novelty"): {"watch": False},
+    ("KernelOPLB", "capacity"): {"watch": False},
+    ("LCLUCB", "starts"): {"watch": False, "bound_gap": False, "noise": 0.3},
+    ("ROFUL", "starts"): {"watch": False, "bound_gap": False, "noise": 0.3},
+    ("OPNLB", "watch"): {"noise": 0.01},
+    ("OPLB", "budget"): {"method": "exact"},
+    ("OPLB", "tolerance"): {"method": "exact"},
+    ("OPNLB", "search"): {"method": "exact"},
+}
+
+
+def other(name: str, setting: str) -> Any:
+    """Return another value of a setting than the usual one; a new setting needs a row above."""
+    return OTHER_OF[name, setting] if (name, setting) in OTHER_OF else OTHER[setting]
+
+
+def offers(policy: Any) -> list[Any]:
+    """Return sets of actions to choose from, each for some rounds."""
+    if hasattr(policy, "arms") or getattr(policy, "functions", None) is not None:
+        return [sw.Arms(getattr(policy, "arms", 3))]
+    actions = [[0.6, 0.2], [0.1, 0.8], [-0.5, 0.4]]
+    return [sw.Rays(actions), sw.Finite(actions), sw.Ball(1.0)]
+
+
+def behaviour(name: str, **settings: Any) -> list[str]:
+    """Return what a policy with these settings decides and promises, or refuses; outcomes are noisier than declared."""
+    policy = policies()[name](**settings)
+    told = [str(getattr(policy, "watched", policy.thresholds))]
+    for actions in offers(policy):
+        agent, chance = sw.Agent(policy, seed=3), np.random.default_rng(7)
+        try:
+            for _ in range(40 if isinstance(actions, sw.Arms) else 12 if actions.listed else 6):
+                decision = agent.decide(actions)
+                told.append(str(decision.plain()))
+                agent.learn(decision, reward=chance.random(), cost=chance.random(len(policy.thresholds.names)))
+        except sw.StagewiseError as error:
+            told.append(str(error))
+    return told
+
+
+SETTINGS = [(name, field.name) for name, kind in policies().items() for field in fields(kind) if field.init]
+
+
+@pytest.mark.parametrize(("name", "setting"), SETTINGS, ids=[".".join(pair) for pair in SETTINGS])
+def test_a_setting_makes_a_difference_or_is_refused(name: str, setting: str) -> None:
+    base = BASES.get(name, FEATURED) | BESIDES.get((name, setting), {})
+    try:
+        changed = behaviour(name, **base | {setting: other(name, setting)})
+    except sw.InvalidProblem as error:
+        assert setting in str(error)  # noqa: PT017 - a refusal is one of two good ends
+        return
+    assert changed != behaviour(name, **base)
+
+
+@pytest.mark.parametrize("kind", [sw.ROFUL, sw.DOSLB, sw.SafeLTS])
+def test_a_scale_of_optimism_that_is_not_inflated_is_refused(kind: Any) -> None:
+    with pytest.raises(sw.InvalidProblem, match=r"reward_scale is 5\.0; leave it out, since it scales inflated"):
+        kind(**FEATURED, reward_scale=5.0)
+
+
+@pytest.mark.parametrize("name", ["LCLUCB", "OPLB", "KernelOPLB", "OPB", "OPNLB"])
+def test_a_scale_beside_directional_optimism_is_refused(name: str) -> None:
+    settings = BASES.get(name, FEATURED) | {"reward_scale": 5.0}
+    policies()[name](**settings)
+    with pytest.raises(sw.InvalidProblem, match="here optimism is directional"):
+        policies()[name](**settings, optimism="directional")
+
+
+@pytest.mark.parametrize("kind", [sw.LCLUCB, sw.OPLB, sw.LinUCB])
+def test_a_bound_on_actions_that_no_radius_rests_on_is_refused(kind: Any) -> None:
+    settings = FEATURED | {"action_bound": 2.0}
+    kind(**settings, radius="paper")
+    with pytest.raises(sw.InvalidProblem, match=r"action_bound is 2\.0; leave it out"):
+        kind(**settings)
+
+
+def shown_settings(kind: type) -> set[str]:
+    """Return the settings that have a docstring below them, where an editor finds it."""
+    found: set[str] = set()
+    for base in kind.__mro__:
+        if is_dataclass(base):
+            (tree,) = ast.parse(inspect.getsource(base)).body
+            assert isinstance(tree, ast.ClassDef)
+            for one, below in zip(tree.body, tree.body[1:], strict=False):
+                told = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+                if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and told:
+                    found.add(one.target.id)
+    return found
+
+
+KINDS = [name for name in sw.__all__ if is_dataclass(getattr(sw, name)) and name not in ("Certificate", "Result")]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_setting_is_told_where_an_editor_shows_it(name: str) -> None:
+    kind = getattr(sw, name)
+    assert {field.name for field in fields(kind) if field.init} <= shown_settings(kind)
+
+
+@pytest.mark.parametrize("name", [name for name in sw.__all__ if name.endswith("World") and name != "World"])
+def test_every_setting_of_a_world_is_told(name: str) -> None:
+    kind = getattr(sw, name)
+    told = inspect.getdoc(kind) or ""
+    for setting in inspect.signature(kind).parameters:
+        assert f"{setting}:" in told

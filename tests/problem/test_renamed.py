@@ -1,0 +1,114 @@
+"""Old names: whoever gives one is told the new one, and files that hold them still load."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+import stagewise as sw
+from stagewise.cli.spec import read
+from stagewise.problem.renamed import today
+from stagewise.reports.certificate import Certificate
+from stagewise.simulation.restated import weighed_again
+from stagewise.simulation.verify import named_today, played_in
+from stagewise.worlds.family import rebuilt
+
+ROOT = Path(__file__).parents[2]
+SETTINGS: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "threshold": 0.3, "noise": 0.1}
+WORLD: dict[str, Any] = {"actions": sw.Rays(np.eye(2)), "noise": 0.1}
+CERTIFICATES = sorted((ROOT / "docs" / "certificates").glob("*/certificate.json"))
+FILE = """
+[simulation]
+rounds = 5
+[world]
+kind = "linear"
+OLD = [0.6, 0.8]
+noise = 0.1
+actions = { kind = "rays", features = [[1.0, 0.0], [0.0, 1.0]] }
+[policy]
+kind = "LCLUCB"
+threshold = 0.3
+noise = 0.1
+[policy.safe_action]
+features = [0.0, 0.0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("make", "old", "new"),
+    [
+        (lambda: sw.LCLUCB(**SETTINGS, parameter_bound=1.0), "parameter_bound", "norm_bound"),
+        (lambda: sw.LinUCB(noise=0.1, parameter_bound=1.0), "parameter_bound", "norm_bound"),
+        (lambda: sw.LCLUCB(**SETTINGS, certify=False), "certify", "bound_gap"),
+        (
+            lambda: sw.KernelOPLB(**SETTINGS, kernel=sw.RBF(lengthscale=1.0), norm_bound=1.0, tolerance=1e-3),
+            "tolerance",
+            "novelty",
+        ),
+        (lambda: sw.LinearWorld(**WORLD, theta=[1.0, 0.0], mu=[0.0, 1.0]), "theta", "reward"),
+        (lambda: sw.LinearWorld(**WORLD, reward=[1.0, 0.0], mu=[0.0, 1.0]), "mu", "cost"),
+        (
+            lambda: sw.LinearWorld(**WORLD, reward=[1.0, 0.0], cost=[0.0, 1.0], noise_kind="uniform"),
+            "noise_kind",
+            "outcomes",
+        ),
+        (lambda: sw.OPLB(**SETTINGS, radius="mixture"), "radius='mixture'", "radius='joint'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_old_name_is_answered_with_the_new_one(make: Any, old: str, new: str) -> None:
+    with refused(sw.InvalidProblem, old, "is now", new):
+        make()
+
+
+def test_a_name_that_never_was_is_pythons_own_error() -> None:
+    with pytest.raises(TypeError, match="theta"):
+        sw.LCLUCB(**SETTINGS, theta=1.0)
+
+
+@pytest.mark.parametrize(("old", "new"), [("theta", "reward"), ("mu", "cost")])
+def test_a_toml_file_with_an_old_name_is_told_the_new_one(old: str, new: str, tmp_path: Path) -> None:
+    path = tmp_path / "old.toml"
+    path.write_text(FILE.replace("OLD", old), encoding="utf-8")
+    with refused(sw.InvalidFile, path.name, f"`{old}` is now `{new}`"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["agent_lclucb_0_1_0", "agent_kernel_oplb_0_1_0"])
+def test_an_agent_that_was_saved_with_old_names_goes_on(name: str) -> None:
+    """Written by the last stagewise that had them: two rounds of Agent(LCLUCB or KernelOPLB, seed=3), and save."""
+    agent = sw.Agent.load(ROOT / "tests" / "golden" / f"{name}.json")
+    assert agent.round == 2
+    if isinstance(agent.policy, sw.LCLUCB):
+        assert (agent.policy.norm_bound, agent.policy.radius, agent.policy.bound_gap) == (0.9, "joint", False)
+        assert agent.policy.thresholds.names == ("mu",)  # a limit's name is its owner's
+        decision = agent.decide(sw.Rays(np.eye(2)))
+        assert (decision.step, decision.hoped) == (0.3241344160752531, 2.256190842749949)
+    else:
+        assert agent.policy.novelty == 1e-3
+        decision = agent.decide(sw.Finite([[0.2], [0.7]]))
+        assert decision.hoped == 2.2523107446328243
+
+
+def test_settings_of_methods_that_are_gone_are_left_out() -> None:
+    class Fewer:
+        def __init__(self, *, method: str) -> None: ...
+
+    assert today(Fewer, {"method": "lp", "tolerance": 1e-3, "budget": 300}) == {"method": "lp"}
+
+
+def test_a_world_that_described_itself_with_old_names_is_built_again() -> None:
+    world = sw.LinearWorld(**WORLD, reward=[0.6, 0.8], cost=[0.8, 0.6], outcomes="uniform")
+    told = world.description()
+    old = {"theta": "reward", "mu": "cost", "noise_kind": "outcomes"}
+    then = {name: told[old.get(name, name)] for name in ("kind", *old, "noise", "actions", "features")}
+    assert rebuilt(then).description() == told
+
+
+@pytest.mark.parametrize("path", CERTIFICATES, ids=lambda path: path.parent.name)
+def test_certificates_with_old_names_still_say_what_their_numbers_say(path: Path) -> None:
+    content = named_today(Certificate.load(path).content)
+    if content["world"]["family"] != "callable":
+        assert weighed_again(content, *played_in(content, None, None)) == []

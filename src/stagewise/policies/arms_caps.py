@@ -5,8 +5,10 @@ from typing import ClassVar
 
 from stagewise.kernels.layout import CERTIFIED, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
+from stagewise.models.arms import ArmRadius
 from stagewise.policies.caps import certificate_numbers
 from stagewise.policies.opb import OPB
+from stagewise.policies.settings import Optimism
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,11 +27,15 @@ class ArmsCAPS(OPB):
     array([0.2])
     """
 
-    radius: str = "kl"  # or "hoeffding", "bernstein"
-    spread: float = 0.7  # ν: how wide the draws are, in posterior standard deviations; 0: greedy
-    patience: float = 5.0  # C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it
-    reward_bound: float = 1.0  # the largest mean reward there is
-    optimism: str = field(init=False, default="inflated")
+    radius: ArmRadius = "kl"
+    """How far a mean may lie from what was seen (docs/theory/arms.md)."""
+    spread: float = 0.7
+    """ν: how wide the draws are, in posterior standard deviations; 0: greedy."""
+    patience: float = 5.0
+    """C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it."""
+    reward_bound: float = 1.0
+    """The largest mean reward there is."""
+    optimism: Optimism = field(init=False, default="inflated")
     reward_scale: float | None = field(init=False, default=None)
     cost_scale: float = field(init=False, default=1.0)
 

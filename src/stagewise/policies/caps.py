@@ -19,6 +19,7 @@ from stagewise.policies.listed import listed_of
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, own, rays_of
+from stagewise.policies.settings import Optimism, settle
 from stagewise.problem.checks import LARGEST, number, positive, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -49,13 +50,19 @@ class CAPS(LinearPolicy):
     (0, 0.5)
     """
 
-    mixtures: bool = False  # True: mix the listed actions; the limits then hold for the mixture
-    spread: float = 0.7  # ν: how wide the draws are, in posterior standard deviations; 0: greedy
-    patience: float = 5.0  # C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it
-    reward_bound: float = 1.0  # the largest mean reward there is
-    unit_outcomes: bool = False  # True: every outcome lies in [0, 1], as clicks do; rare ones are then learned sooner
+    mixtures: bool = False
+    """Mix the listed actions, instead of playing points on rays; the limits then hold for the mixture."""
+    spread: float = 0.7
+    """ν: how wide the draws are, in posterior standard deviations; 0: greedy."""
+    patience: float = 5.0
+    """C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it."""
+    reward_bound: float = 1.0
+    """The largest mean reward there is."""
+    unit_outcomes: bool = False
+    """Every outcome lies in [0, 1], as clicks do; what is rare is then learned sooner."""
     ridge: float | None = None
-    optimism: str = field(init=False, default="inflated")
+    """λ of the regressions; None: d R²/S², the largest of the signals'."""
+    optimism: Optimism = field(init=False, default="inflated")
     reward_scale: float | None = field(init=False, default=None)
     cost_scale: float = field(init=False, default=1.0)
     share_delta: bool = field(init=False, default=True)
@@ -66,8 +73,7 @@ class CAPS(LinearPolicy):
         switch(self.mixtures, "mixtures")
         switch(self.unit_outcomes, "unit_outcomes")
         certificate_numbers(self.spread, self.patience, self.reward_bound)
-        object.__setattr__(self, "mixes", self.mixtures)
-        object.__setattr__(self, "form", self.form._replace(rule=MIXTURE if self.mixtures else RAYS))
+        settle(self, mixes=self.mixtures, form=self.form._replace(rule=MIXTURE if self.mixtures else RAYS))
         super().__post_init__()
 
     @property

@@ -56,6 +56,7 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
     mixes, stays = int(form.rule == MIXTURE), int(form.rule == STAY)
     sampled, several, arms = form.sampled, form.several, form.arms
     fresh, audited, blended, points, limited = loop
+    blended, limited = blended and fresh, limited and blended and fresh  # else the optimum is given
 
     @kernel
     def optimum(world: World, judging: Floats, mixture: Ints) -> float:
@@ -97,8 +98,8 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
             if not stays:
                 doubt = see(features, not fresh, parts, layout, settings, memory, bounds, work)
                 code = choose(
-                    features, not fresh, eligible, doubt, parts, layout, settings, memory, bounds, rule, per_limit, work,
-                    answer, seed, run, t,
+                    features, not fresh, eligible, doubt, parts, layout, settings, memory, bounds, rule, per_limit,
+                    work, answer, seed, run, t,
                 )  # fmt: skip
             index = code if code >= 0 else home
             if points:

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.rules.promise import TOO_LITTLE
-from stagewise.problem.checks import kept, number, switch
+from stagewise.problem.checks import kept, number, one_of, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
@@ -44,6 +44,17 @@ def probability(value: Any, name: str) -> float:
     if result < RAREST:
         raise InvalidProblem(f"{name} is {result}; it must be at least {RAREST:g}, as no bound is surer than that")
     return result
+
+
+def check_method(method: Any, methods: tuple[str, ...], exact: str) -> None:
+    """Refuse a method that a policy does not have; the paper's own maximum stands beside the package."""
+    if isinstance(method, str) and method == "exact" and "exact" not in methods:
+        raise InvalidProblem(
+            f"method is 'exact'; here it must be one of {', '.join(map(repr, methods))}, the best of which beats the "
+            f"paper's own maximum at a fraction of its time; that is {exact} of stagewise_reproduction.exact now "
+            "(reproduction/ in the repository)"
+        )
+    one_of(method, methods, "method")
 
 
 def promise_numbers(

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from stagewise import OPNLB, Arms, SafeAction
+from stagewise import Arms, SafeAction
 from stagewise.policies.policy import Played
-from stagewise.rules.rows import answered, best_under_rows, maximal, needed_rows, solved_under, stated
-from stagewise.rules.triples import best_of_triples
+from stagewise.rules.rows import best_under_rows, solved_under
+from stagewise_reproduction.exact.highs import answered, maximal, needed_rows, stated
+from stagewise_reproduction.exact.opnlb import ExactOPNLB
+from stagewise_reproduction.exact.triples import best_of_triples
 
 SIZES = [(10, 10), (30, 10), (100, 20), (300, 20), (100, 100)]
 
@@ -44,7 +46,7 @@ def rows_and_triples(functions: int, actions: int) -> str:
     gains = worth[:-1] - worth[-1]
     few = seconds(lambda: best_under_rows(worth, (costs,), limits))
     every, highs = seconds(lambda: solved_under(rows, worth)), seconds(lambda: answered(stated(rows), gains))
-    values = [gains @ answer.columns for answer in (solved_under(rows, worth), answered(stated(rows), gains))]
+    values = [gains @ solved_under(rows, worth)[0], gains @ answered(stated(rows), gains).columns]
     values.append(best_under_rows(worth, (costs,), limits).value - worth[-1])
     agree = "yes" if np.ptp(values) < 1e-8 else "NO"
     found = best_of_triples(rewards, (costs,), limits, scales)
@@ -63,7 +65,7 @@ def decision_times(functions: int, actions: int) -> str:
     rewards[:, 0], costs[:, 0] = 0.2, 0.1
     times = []
     for method in ("pointwise", "rows", "exact"):
-        policy = OPNLB(
+        policy = ExactOPNLB(
             reward_class=rewards,
             cost_class=costs,
             safe_action=SafeAction(arm=0, reward=0.2, cost=0.1),

@@ -1,4 +1,4 @@
-"""OPLB's cone program and its exact search keep the contract of every policy over mixtures."""
+"""OPLB's cone program keeps the contract of every policy over mixtures."""
 
 from functools import partial
 from typing import Any
@@ -10,18 +10,13 @@ from tests.contracts.test_policies import linear_problems
 from stagewise import OPLB
 
 
-def cases(step: int, **settings: Any) -> Any:
+def cases(step: int, kind: type[OPLB] = OPLB, **settings: Any) -> Any:
     """Parametrise the contract; a mixture may hold all six actions and the safe one."""
     problems = list(linear_problems(finite=True))[::step]
-    made = [Case(name, partial(OPLB, **told, **settings), world, True, 7) for name, world, told in problems]
+    made = [Case(name, partial(kind, **told, **settings), world, True, 7) for name, world, told in problems]
     return pytest.mark.parametrize("case", made, ids=str)
 
 
 @cases(3, method="socp")
 class TestOPLBByCones(MixtureContract):
-    pass
-
-
-@cases(3, method="exact", tolerance=0.05, budget=4)
-class TestOPLBExact(MixtureContract):
     pass

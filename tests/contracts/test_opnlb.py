@@ -60,18 +60,18 @@ def linear_problems() -> Iterator[tuple[str, LinearWorld, dict[str, Any]]]:
         yield f"{count} limits, {place}", world, settings
 
 
-def cases(problems: Any, **more: Any) -> Any:
+def cases(problems: Any, kind: type[OPNLB] = OPNLB, **more: Any) -> Any:
     """Parametrise the contract; function-level rows allow mixtures of many."""
     made = [
-        Case(name, partial(OPNLB, **settings, **more), world, True, support(world, more))
+        Case(name, partial(kind, **settings, **more), world, True, support(world, kind, more))
         for name, world, settings in problems
     ]
     return pytest.mark.parametrize("case", made, ids=str)
 
 
-def support(world: Any, more: dict[str, Any]) -> int:
+def support(world: Any, kind: type[OPNLB], more: dict[str, Any]) -> int:
     few = world.means(world.safe).size + (more.get("optimism") == "directional")
-    return few if more.get("method", "pointwise") == "pointwise" else 7
+    return few if more.get("method", kind.method) == "pointwise" else 7
 
 
 @cases([*arms_problems(), *list(linear_problems())[1:]])
@@ -86,9 +86,4 @@ class TestOPNLBDirectional(MixtureContract):
 
 @cases([*list(arms_problems())[::7], *list(linear_problems())[:1]], method="rows")
 class TestOPNLBRowByRow(MixtureContract):
-    pass
-
-
-@cases([*list(arms_problems())[3:4], *list(linear_problems())[:1]], method="exact")
-class TestOPNLBExact(MixtureContract):
     pass

@@ -139,7 +139,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "share_delta": True,
         },
     ),
-    "OPLB": Call(sw.OPLB, {**OPTIMISTIC, "method": "lp", "tolerance": 1e-3, "budget": 3}),
+    "OPLB": Call(sw.OPLB, {**OPTIMISTIC, "method": "lp"}),
     "OPNLB": Call(
         sw.OPNLB,
         {
@@ -149,11 +149,9 @@ CONSTRUCTORS: dict[str, Call] = {
             "threshold": 0.5,
             "noise": 0.5,
             "delta": 0.05,
-            "sets": "likelihood",
             "method": "pointwise",
             "optimism": "inflated",
             "reward_scale": 1.0,
-            "search": 10,
         },
     ),
     "Polytope": Call(sw.Polytope, {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]}),

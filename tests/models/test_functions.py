@@ -7,15 +7,15 @@ import pytest
 from tests.chance import allowed
 
 from stagewise.kernels.compile import Floats
-from stagewise.models.functions import FunctionsModel, add, in_ball, likely
+from stagewise.models.functions import FunctionsModel, add, likely
 
 SEED, DELTA = 20260901, 0.05
 
 
-def model_of(sizes: tuple[int, ...], noise: float = 0.5, paper: bool = False, delta: float = DELTA) -> FunctionsModel:
-    return FunctionsModel(
-        sizes=sizes, noise=np.full(len(sizes), noise), confidence=math.log(len(sizes) / delta), paper=paper
-    )
+def model_of(
+    sizes: tuple[int, ...], noise: float = 0.5, delta: float = DELTA, kind: type[FunctionsModel] = FunctionsModel
+) -> FunctionsModel:
+    return kind(sizes=sizes, noise=np.full(len(sizes), noise), confidence=math.log(len(sizes) / delta))
 
 
 def history(random: np.random.Generator, sizes: tuple[int, ...], rounds: int) -> tuple[Floats, Floats]:
@@ -25,10 +25,9 @@ def history(random: np.random.Generator, sizes: tuple[int, ...], rounds: int) ->
     return values, (random.random((rounds, len(sizes))) < values[:, truths]).astype(float)
 
 
-@pytest.mark.parametrize("paper", [False, True])
-def test_incremental_memory_is_the_direct_sum(paper: bool) -> None:
+def test_incremental_memory_is_the_direct_sum() -> None:
     random, sizes = np.random.default_rng(SEED), (5, 3, 7)
-    model, (values, outcomes) = model_of(sizes, paper=paper), history(random, sizes, 400)
+    model, (values, outcomes) = model_of(sizes), history(random, sizes, 400)
     memory = model.start()
     for row, outcome in zip(values, outcomes, strict=True):
         model.add(memory, row, outcome)
@@ -36,10 +35,6 @@ def test_incremental_memory_is_the_direct_sum(paper: bool) -> None:
     kept = model.named(memory)
     assert kept.rounds[0] == 400
     assert kept.losses == pytest.approx(np.sum((values - np.repeat(outcomes, sizes, axis=1)) ** 2, axis=0), rel=1e-14)
-    if paper:
-        parts = np.split(values, np.cumsum(sizes)[:-1], axis=1)
-        direct = [np.sum((part[:, :, None] - part[:, None]) ** 2, axis=0).ravel() for part in parts]
-        assert kept.distances == pytest.approx(np.concatenate(direct), rel=1e-12)
 
 
 def test_sums_do_not_drift() -> None:
@@ -85,28 +80,6 @@ def test_the_mixture_is_tighter_than_the_maximum() -> None:
         assert not np.any(inside & ~ball)
         larger += int(ball.sum() > inside.sum())
     assert larger >= 50
-
-
-def test_the_papers_set_is_larger() -> None:
-    random, sizes = np.random.default_rng(SEED), (40,)
-    values, outcomes = history(random, sizes, 3000)
-    tight, wide = model_of(sizes), model_of(sizes, paper=True)
-    memories = [tight.start(), wide.start()]
-    for row, outcome in zip(values, outcomes, strict=True):
-        for model, memory in zip([tight, wide], memories, strict=True):
-            model.add(memory, row, outcome)
-            model.judge(memory)
-    left = [model.named(memory).plausible for model, memory in zip([tight, wide], memories, strict=True)]
-    assert np.all(left[0] <= left[1])
-    assert left[0].sum() < 0.2 * left[1].sum()
-
-
-def test_the_papers_radius_bounds_the_square_of_the_norm() -> None:
-    losses, rounds = np.array([1.0, 2.0]), 50.0
-    radius = 512.0 * math.log(24.0 * 2 * math.log(2.0 * rounds) / DELTA)
-    for square, inside in [(radius * (1 - 1e-9), True), (radius * (1 + 1e-9), False)]:
-        distances = np.array([[0.0, square], [square, 0.0]])
-        assert in_ball(losses, distances, rounds, math.log(2.0 / DELTA)).tolist() == [True, inside]
 
 
 def test_what_was_once_excluded_stays_out_and_a_class_without_the_truth_ends_empty() -> None:

@@ -42,19 +42,19 @@ class Instance:
             self.thresholds,
         )
 
-    def policy(self, **settings: Any) -> OPNLB:
+    def policy(self, kind: type[OPNLB], **settings: Any) -> OPNLB:
         safe = SafeAction(
             arm=0,
             reward=float(self.truth[0, 0]) if self.known[0] else None,
             cost=self.truth[1:, 0] if self.known[1] else None,
         )
         costs = self.tables[1:] if len(self.tables) > 2 else self.tables[1]
-        return OPNLB(
+        return kind(
             reward_class=self.tables[0], cost_class=costs, safe_action=safe, threshold=self.thresholds, **settings
         )
 
-    def decided(self, **settings: Any) -> Decision:
-        policy = self.policy(**settings)
+    def decided(self, kind: type[OPNLB] = OPNLB, **settings: Any) -> Decision:
+        policy = self.policy(kind, **settings)
         state = policy.start()
         kept = [flags[rows] for flags, rows in zip(self.flags, policy.functions.kept, strict=True)]
         policy.model.named(state.memory).plausible[:] = np.concatenate(kept)

@@ -33,20 +33,25 @@ KNOWN = [(True, True), (False, True), (True, False), (False, False)]
 
 @pytest.mark.parametrize("known", KNOWN)
 @pytest.mark.parametrize("constraints", [1, 2])
-@pytest.mark.parametrize("method", ["pointwise", "rows", "exact"])
+@pytest.mark.parametrize("method", ["pointwise", "rows"])
 def test_where_the_truth_is_plausible_decisions_are_safe_and_optimistic(
     method: str, constraints: int, known: tuple[bool, bool]
 ) -> None:
+    assert_safe_and_optimistic(OPNLB, method, constraints, known)
+
+
+def assert_safe_and_optimistic(kind: type[OPNLB], method: str, constraints: int, known: tuple[bool, bool]) -> None:
+    """Assert it on random classes; without the costs' width the same hope would not be enough."""
     excesses, bare, dared = [], [], 0
     for instance in instances(constraints, known):
-        decision = instance.decided(method=method)
+        decision = instance.decided(kind, method=method)
         costs = instance.truth[1:] @ decision.probabilities[:-1]
         assert np.all(costs <= instance.thresholds + 1e-15)
         assert np.all(decision.dearest <= instance.thresholds)
         dared += decision.fallback is None
         if decision.fallback is None or known[1]:
             excesses.append(decision.hoped + decision.gap - instance.best)
-            bare.append(instance.decided(method=method, reward_scale=0.0).hoped - instance.best)
+            bare.append(instance.decided(kind, method=method, reward_scale=0.0).hoped - instance.best)
     assert dared >= INSTANCES // 3
     assert min(excesses) >= -ROUNDING
     assert sum(excess < -1e-3 for excess in bare) >= 5, "without the costs' width hope would not be enough"
@@ -74,21 +79,19 @@ def test_directional_mixtures_lose_no_more_than_their_theorem_says(constraints: 
 
 
 @pytest.mark.parametrize("constraints", [1, 2])
-def test_rows_allow_every_pointwise_mixture_and_exact_hopes_for_less(constraints: int) -> None:
-    more = less = 0
+def test_rows_allow_every_pointwise_mixture(constraints: int) -> None:
+    more = 0
     for instance in instances(constraints):
-        pointwise, rows, exact = (instance.decided(method=method) for method in ("pointwise", "rows", "exact"))
+        pointwise, rows = (instance.decided(method=method) for method in ("pointwise", "rows"))
         for j in range(constraints):
             table = instance.plausible(1 + j)
             assert np.max(table @ pointwise.probabilities[:-1]) <= pointwise.dearest[j] + 1e-12
             assert rows.dearest[j] == pytest.approx(np.max(table @ rows.probabilities[:-1]), abs=1e-14)
         assert rows.hoped >= pointwise.hoped - ROUNDING
-        assert exact.hoped <= rows.hoped + ROUNDING
-        more, less = more + (rows.hoped > pointwise.hoped + 1e-3), less + (exact.hoped < rows.hoped - 1e-3)
+        more += rows.hoped > pointwise.hoped + 1e-3
         assert pointwise.gap == 0.0
         assert 0.0 <= rows.gap < ROUNDING
-        assert 0.0 <= exact.gap < ROUNDING
-    assert min(more, less) >= 5
+    assert more >= 5
 
 
 def test_pointwise_bounds_are_the_extremes_of_the_plausible_functions() -> None:
@@ -142,7 +145,7 @@ def test_a_table_over_listed_features_decides_as_its_callables_do() -> None:
         assert np.array_equal(one.action, other.action)
 
 
-@pytest.mark.parametrize("method", ["pointwise", "rows", "exact"])
+@pytest.mark.parametrize("method", ["pointwise", "rows"])
 def test_callables_are_simulated_and_find_the_best_mixture(method: str) -> None:
     points = np.array(GRID)
     means = {"reward": [root(x) for x in points], "cost": [half(x) for x in points]}
@@ -154,7 +157,7 @@ def test_callables_are_simulated_and_find_the_best_mixture(method: str) -> None:
     assert result.manifest["policy"]["kind"] == "OPNLB"
 
 
-@pytest.mark.parametrize("method", ["pointwise", "rows", "exact"])
+@pytest.mark.parametrize("method", ["pointwise", "rows"])
 def test_arms_are_simulated(method: str) -> None:
     world = ArmsWorld(reward=REWARDS[1], cost=COSTS[0])
     result = simulate(OPNLB(**BASE, method=method), world, rounds=300, runs=2, backend="python")
@@ -162,7 +165,7 @@ def test_arms_are_simulated(method: str) -> None:
     assert np.all(result.regret[:, -1] < 0.3 * result.optimum[:, -1] * 300)
 
 
-@pytest.mark.parametrize("method", ["pointwise", "rows", "exact"])
+@pytest.mark.parametrize("method", ["pointwise", "rows"])
 def test_where_only_the_safe_arm_is_eligible_it_is_played(method: str) -> None:
     policy = OPNLB(**BASE, method=method)
     decision = policy.decide(policy.start(), Arms(3).only([0]))

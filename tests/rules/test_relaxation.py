@@ -84,15 +84,7 @@ def test_the_dual_value_bounds_whatever_the_multipliers(seed: int, d: int, m: in
     """A solver that stops anywhere leaves a valid bound behind."""
     rng = np.random.default_rng(seed)
     hope, actions = problem(rng, d, m, norms, 1.0), random_set(rng, 0, d)
-    images, middles = [w @ actions.spread for w in hope.norms], [w @ actions.middle for w in hope.norms]
-    turned = relaxation.Turned(
-        hope,
-        actions.middle,
-        actions.spread,
-        np.array([image.T @ image for image in images]),
-        np.array([image.T @ middle for image, middle in zip(images, middles, strict=True)]),
-        np.array([middle @ middle for middle in middles]),
-    )
+    turned = relaxation.turned_to(hope, actions.middle, actions.spread)
     points = points_in(actions, rng, d)
     best = value(hope, points[feasible(hope, points)]).max()
     for _ in range(10):

@@ -8,7 +8,7 @@ from tests.rules.witness import KINDS, Problem, linear_value, random_problem
 
 from stagewise.kernels.compile import Floats
 from stagewise.rules import rows as rows_module
-from stagewise.rules.rows import Answer, best_under_rows, dearest_of, maximal, mixed_back, needed_rows, priced_bounds
+from stagewise.rules.rows import best_under_rows, dearest_of, measured, mixed_back, priced_bounds
 
 SEED = 20260902
 
@@ -43,7 +43,8 @@ def test_the_mixture_is_the_best_and_safe_to_the_bit(kind: str, constraints: int
 def test_any_prices_bound_every_feasible_mixture(seed: int) -> None:
     random = np.random.default_rng(seed)
     problem = random_problem(random, "plain", 2)
-    rows, worth = needed_rows(problem.costs, problem.limits), worth_of(problem)
+    costs, worth = zip(problem.costs, problem.limits, strict=True), worth_of(problem)
+    rows = np.concatenate([measured(table, limit) for table, limit in costs])
     bound = priced_bounds(worth, random.exponential(size=len(rows)), rows)[0]
     shares = mixed_back(random.dirichlet(np.ones(worth.size)), problem.costs, problem.limits)
     assert worth @ shares <= bound + 1e-12
@@ -64,24 +65,11 @@ def test_mixing_back_is_safe_to_the_bit_and_moves_no_more_than_needed(seed: int)
         assert mixed == pytest.approx(shares, abs=1e-8)
 
 
-@given(st.integers(0, 2**32))
-def test_only_functions_that_another_reaches_everywhere_are_left_out(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    table = random.integers(0, 4, size=(12, 3)).astype(float)
-    kept = maximal(table)
-    assert len(np.unique(kept, axis=0)) == len(kept)
-    for row in table:
-        assert np.any(np.all(kept >= row, axis=1))
-    for row in kept:
-        assert np.sum(np.all(kept >= row, axis=1)) == 1
-        assert np.any(np.all(table == row, axis=1))
-
-
 def test_a_solver_that_fails_leaves_the_safe_action(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problems("plain", 1, 1)[0]
 
-    def failing(rows: Floats, worth: Floats) -> Answer:
-        return Answer(np.zeros(worth.size - 1), np.zeros(len(rows)), False)
+    def failing(rows: Floats, worth: Floats) -> tuple[Floats, Floats, bool]:
+        return np.zeros(worth.size - 1), np.zeros(len(rows)), False
 
     monkeypatch.setattr(rows_module, "solved_under", failing)
     vertex = best_under_rows(worth_of(problem), problem.costs, problem.limits)

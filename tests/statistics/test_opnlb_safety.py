@@ -52,15 +52,15 @@ def tight_world(run: int) -> World:
     return World(truth, [truth[:1], costs], np.array([0.3]))
 
 
-def played(world: Callable[[int], World], **settings: Any) -> Callable[[int, int], Result]:
-    return lambda run, rounds: one_run(world(run), run, rounds, settings)
+def played(world: Callable[[int], World], kind: type[OPNLB] = OPNLB, **settings: Any) -> Callable[[int, int], Result]:
+    return lambda run, rounds: one_run(kind, world(run), run, rounds, settings)
 
 
-def one_run(world: World, run: int, rounds: int, settings: dict[str, Any]) -> Result:
+def one_run(kind: type[OPNLB], world: World, run: int, rounds: int, settings: dict[str, Any]) -> Result:
     """Play one run."""
     safe = SafeAction(arm=0, reward=float(world.truth[0, 0]), cost=world.truth[1:, 0])
     told = {"reward_class": world.classes[0], "cost_class": world.classes[1:], "threshold": world.thresholds}
-    policy = OPNLB(safe_action=safe, delta=DELTA, **told, **settings)
+    policy = kind(safe_action=safe, delta=DELTA, **told, **settings)
     random, state, arms = np.random.default_rng([SEED, run, 1]), policy.start(), Arms(world.truth.shape[1])
     excess, dared = -1.0, 0
     for round_ in range(rounds):
@@ -76,10 +76,9 @@ PROMISED = {
     "random": played(random_world),
     "directional": played(random_world, optimism="directional"),
     "rows": played(random_world, method="rows"),
-    "the paper's sets": played(random_world, sets="paper"),
     "tight": played(tight_world),
 }
-SHORT = {"random": 100, "directional": 100, "rows": 40, "the paper's sets": 40, "tight": 100}
+SHORT = {"random": 100, "directional": 100, "rows": 40, "tight": 100}
 OVERCONFIDENT = {
     "told three tenths of the noise": played(random_world, noise=0.15, watch=False),
     "told four tenths, tight": played(tight_world, noise=0.2, watch=False),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.functions import FunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
@@ -24,7 +24,6 @@ class Functions:
     signs: Floats  # (F,) of all functions, one signal after another
     safe: Floats  # (F,) their values at the safe action
     table: Floats | None  # (F, K) over arms; None: of features
-    bounded: bool  # values outside [0, 1] are refused
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -36,18 +35,10 @@ class Functions:
         if self.table is not None:
             return self.table[:, actions]
         parts = [c.over(actions)[kept] for c, kept in zip(self.classes, self.kept, strict=True)]
-        values = np.concatenate(parts)
-        if self.bounded and not (values.min() >= 0.0 and values.max() <= 1.0):
-            raise InvalidActions(
-                f"a function has a value in [{values.min():g}, {values.max():g}] at these actions; "
-                "sets='paper' rests on functions with values in [0, 1]"
-            )
-        return self.signs[:, None] * values
+        return self.signs[:, None] * np.concatenate(parts)
 
 
-def fitting(
-    reward_class: FunctionClass, cost_class: Any, safe: SafeAction, thresholds: Thresholds, bounded: bool
-) -> Functions:
+def fitting(reward_class: FunctionClass, cost_class: Any, safe: SafeAction, thresholds: Thresholds) -> Functions:
     """Return the functions that fit what is known of the safe action, or refuse a class in which none does."""
     costs = list(cost_class.values()) if isinstance(cost_class, Mapping) else cost_class
     classes = (reward_class, *(costs if isinstance(costs, list) else [costs] * thresholds.values.size))
@@ -56,7 +47,6 @@ def fitting(
     known = [safe.reward, *([None] * thresholds.values.size if thresholds.safe is None else thresholds.safe)]
     kept, starts = [], []
     for signal, (name, each) in enumerate(zip(names, classes, strict=True)):
-        check_range(each, name, bounded)
         place = each.functions[:, safe.arm] if arms else each.over(safe.features[None], InvalidProblem)[:, 0]
         left = np.ones(len(each), dtype=np.bool_)
         if known[signal] is not None:
@@ -74,7 +64,7 @@ def fitting(
     if arms:
         table = signs[:, None] * np.concatenate([c.functions[rows] for c, rows in zip(classes, kept, strict=True)])
         table[:, safe.arm] = safe_values
-    return Functions(classes=classes, kept=tuple(kept), signs=signs, safe=safe_values, table=table, bounded=bounded)
+    return Functions(classes=classes, kept=tuple(kept), signs=signs, safe=safe_values, table=table)
 
 
 def check_alike(classes: tuple[FunctionClass, ...], safe: SafeAction) -> int | None:
@@ -92,15 +82,6 @@ def check_alike(classes: tuple[FunctionClass, ...], safe: SafeAction) -> int | N
             f"the classes hold functions of {count} arms; the safe action must be SafeAction(arm=...), one of them"
         )
     return count
-
-
-def check_range(each: FunctionClass, name: str, bounded: bool) -> None:
-    """Refuse a table with values outside [0, 1] where the sets rest on that range."""
-    if bounded and not each.callables and not (each.functions.min() >= 0.0 and each.functions.max() <= 1.0):
-        raise InvalidProblem(
-            f"the class of {name!r} has values in [{each.functions.min():g}, {each.functions.max():g}]; "
-            "sets='paper' rests on functions with values in [0, 1]"
-        )
 
 
 def check_left(left: Any, name: str, what: str, values: Floats) -> None:

@@ -81,16 +81,18 @@ class KernelOPLB(SafePolicy):
             raise InvalidProblem(f"kernel is {shown(self.kernel)}; it must be RBF(...), Matern(...) or LinearKernel()")
         settle(self, capacity=whole_at_least(self.capacity, "capacity", 1))
         safe = featured(self.safe_action)
-        safe = vanishing(safe) if vanishes(safe, self.kernel) else safe
         size = math.sqrt(similarity(self.kernel, safe.features, safe.features))
+        if size == 0.0:  # every function of the space is 0 there, as a linear one is at the zero vector
+            baseline = safe = vanishing(safe)
+        else:  # as an arm, so that it is not taken for a linear zero
+            baseline = SafeAction(arm=0, reward=safe.reward, cost=safe.cost)
         check_scale(size, positive(self.ridge, "ridge"), "the safe action", InvalidProblem)
-        thresholds = resolved(self.threshold, stand_in(safe, self.kernel))
+        thresholds = resolved(self.threshold, baseline)
         switches = OFFERS_SAFE | RETURNS | hope_switch(self)
         model = self.assumed(safe, thresholds)
         ceilings = ceilings_of(thresholds, self.cost_bound)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
         span = span_of(self.cost_bound, ceilings, model.norm_bound[1:])
-        size = math.sqrt(similarity(self.kernel, safe.features, safe.features))
         if size > span and not (isinstance(self.kernel, LinearKernel) and thresholds.safe is not None):
             raise InvalidProblem(beyond("the safe action", size, span))
         layout, settings = assembled((switches, 0, -1), promise, safe.features, tuple(model.parts()))
@@ -180,13 +182,3 @@ class KernelOPLB(SafePolicy):
         if linear:
             check_span(listed, self.span)
         return listed
-
-
-def vanishes(safe: SafeAction, kernel: Kernel) -> bool:
-    """Say whether every function of the space is 0 at the safe action: a linear one is at the zero vector."""
-    return similarity(kernel, safe.features, safe.features) == 0.0
-
-
-def stand_in(safe: SafeAction, kernel: Kernel) -> SafeAction:
-    """Return whose costs thresholds are checked against: one that is not taken for a linear zero where it is none."""
-    return safe if vanishes(safe, kernel) else SafeAction(arm=0, reward=safe.reward, cost=safe.cost)

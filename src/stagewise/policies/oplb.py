@@ -3,16 +3,17 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.rules.promise import DISPUTED, NOT_FINITE, NOTHING_SAFE, WARMING
 from stagewise.policies.compiled import Chosen
-from stagewise.policies.grades import graded, listing_of
+from stagewise.policies.grades import best_blend, graded, listing_of
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import Blend, decision_from, drawn, solved_blend
 from stagewise.policies.policy import State
 from stagewise.policies.rays import listed_of, own
-from stagewise.problem.checks import one_of, positive, whole_at_least
+from stagewise.policies.settings import check_method
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
@@ -29,9 +30,8 @@ class OPLB(LinearPolicy):
     with the safe action until the pessimistic ones are in check.
 
     `method="socp"`: the pessimistic cost of the mixture's mean instead of the mean pessimistic cost, which lets more
-    mixtures in; one second-order cone program a round. `method="exact"`: the paper's own problem, the hoped reward
-    being that of the mean too; climbed and closed in until value and bound are `tolerance` apart, or `budget` programs
-    were solved. `decision.gap` says what may be missing (docs/theory/oplb-in-three-grades.md).
+    mixtures in; one second-order cone program a round. `decision.gap` says what may be missing
+    (docs/theory/oplb-in-three-grades.md).
 
     >>> import numpy as np
     >>> from stagewise.problem.safe_action import SafeAction
@@ -44,17 +44,13 @@ class OPLB(LinearPolicy):
     mixes: ClassVar[bool] = True
     theorem: ClassVar[str] = "mixtures"
 
-    method: Literal["lp", "socp", "exact"] = "lp"
+    methods: ClassVar[tuple[str, ...]] = ("lp", "socp")
+
+    method: Literal["lp", "socp"] = "lp"
     """How the mixture is found: see above."""
-    tolerance: float = 1e-3
-    """Of "exact": the gap that is good enough."""
-    budget: int = 300
-    """Of "exact": cone programs a round at most."""
 
     def __post_init__(self) -> None:
-        one_of(self.method, ("lp", "socp", "exact"), "method")
-        positive(self.tolerance, "tolerance")
-        object.__setattr__(self, "budget", whole_at_least(self.budget, "budget", 1))
+        check_method(self.method, self.methods, "ExactOPLB")
         super().__post_init__()
         if self.optimism == "directional" and self.method != "lp":
             raise InvalidProblem(
@@ -71,13 +67,12 @@ class OPLB(LinearPolicy):
         listed = self.fitting(listed_of(actions))
         seen, blend = self.chosen(self.form, state, listed.features, listed.eligible, draw), None
         if self.method != "lp" and -seen.code not in (WARMING, NOTHING_SAFE, NOT_FINITE) and seen.code > -DISPUTED:
-            seen, blend = self.regraded(seen, state, draw)
+            blend = self.graded(seen, state.memory)
+            seen = seen._replace(code=drawn(blend.probabilities, uniform(draw.seed, draw.run, draw.round, POLICY, 0)))
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
         decision = decision_from(seen, action, self.thresholds, draw.round, blend=blend)
         return self.explained(seen, state, decision)
 
-    def regraded(self, seen: Chosen, state: State, draw: Draw) -> tuple[Chosen, Blend]:
-        """Return the mixture of a better grade than the linear program's, and what is drawn from it."""
-        blend = graded(listing_of(seen, state.memory), solved_blend(seen), self.method, self.tolerance, self.budget)
-        lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-        return seen._replace(code=drawn(blend.probabilities, lottery)), blend
+    def graded(self, seen: Chosen, memory: Floats) -> Blend:
+        """Return a better mixture than the linear program's, where a solver finds one."""
+        return graded(listing_of(seen, memory), solved_blend(seen), best_blend)

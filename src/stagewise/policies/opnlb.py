@@ -22,15 +22,16 @@ from stagewise.policies.policy import Played, State
 from stagewise.policies.rays import listed_of
 from stagewise.policies.safe_mixture import Offer, Rule, decided, staying
 from stagewise.policies.safe_policy import SafeLearning
-from stagewise.policies.settings import hope_switch, keep, probability, promise_numbers, settle
+from stagewise.policies.settings import check_method, hope_switch, keep, probability, promise_numbers, settle
 from stagewise.problem.actions import checked
-from stagewise.problem.checks import PerSignal, number, one_of, one_per, shown, whole_at_least
+from stagewise.problem.checks import PerSignal, number, one_per
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.functions import GivenClass, class_of, classes_of
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
+from stagewise.rules.rows import Vertex, best_under_rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,8 +43,7 @@ class OPNLB(SafeLearning):
     the start, and others as soon as what was seen speaks against them.
 
     `method="pointwise"`: bounds for every action, one linear program. `"rows"`: the expected cost is bounded under
-    every plausible function, which allows more mixtures. `"exact"`: the paper's own maximum over triples of functions,
-    by a search of at most `search` linear programs a round (docs/theory/function-classes.md).
+    every plausible function, which allows more mixtures (docs/theory/function-classes.md).
 
     >>> from stagewise.problem.actions import Arms
     >>> rewards, costs = [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]], [[0.0, 0.2, 0.6], [0.0, 0.6, 0.2]]
@@ -59,20 +59,17 @@ class OPNLB(SafeLearning):
     """The same for the costs: one class for all, or one for each as a list or a mapping by name."""
     noise: PerSignal | None = None
     """R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1]."""
-    sets: Literal["likelihood", "paper"] = "likelihood"
-    """Which functions stay plausible: by their likelihood, or in the paper's ball around the best fit."""
-    method: Literal["pointwise", "rows", "exact"] = "pointwise"
+    method: Literal["pointwise", "rows"] = "pointwise"
     """How costs are bounded, and the mixture found: see above."""
     reward_scale: float | None = None
     """α_r of inflated optimism, what a unit of the costs' whole width adds; None: (1 − r₀)/(τ − c₀)."""
-    search: int = 10_000
-    """Linear programs that "exact" may solve in a round."""
 
     functions: Functions = field(init=False, repr=False)
     model: FunctionsModel = field(init=False, repr=False)
     rule: Rule = field(init=False, repr=False)
 
     mixes: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...]] = ("pointwise", "rows")
 
     def __post_init__(self) -> None:
         keep(self)
@@ -82,20 +79,19 @@ class OPNLB(SafeLearning):
         names = ("reward", *thresholds.names)
         reward, costs = class_of(self.reward_class), classes_of(self.cost_class, thresholds.names)
         settle(self, reward_class=reward, cost_class=costs)
-        functions = fitting(reward, costs, self.safe_action, thresholds, self.sets == "paper")
-        model = FunctionsModel(
-            sizes=functions.sizes,
-            noise=one_per(0.5 if self.noise is None else self.noise, names, "noise"),
-            confidence=math.log(len(names) / probability(self.delta, "delta")),
-            paper=self.sets == "paper",
-        )
+        functions = fitting(reward, costs, self.safe_action, thresholds)
+        noise = one_per(0.5 if self.noise is None else self.noise, names, "noise")
+        model = self.assumed(functions.sizes, noise, math.log(len(names) / probability(self.delta, "delta")))
         scale = None if self.reward_scale is None else 1.0 + 2.0 * float(self.reward_scale)
         numbers = promise_numbers(thresholds, np.full(thresholds.values.size, math.inf), scale, 1.0, self.watch)
         safe: Any = np.empty(0) if functions.table is not None else self.safe_action.features
         home = -1 if functions.table is None else int(self.safe_action.arm or 0)
         layout, settings = assembled((OFFERS_SAFE | RETURNS | hope_switch(self), 0, home), numbers, safe, ())
-        rule = Rule(self.method, self.search, layout, settings, thresholds)
-        settle(self, thresholds=thresholds, functions=functions, model=model, rule=rule)
+        settle(self, thresholds=thresholds, functions=functions, model=model, rule=Rule(layout, settings, thresholds))
+
+    def assumed(self, sizes: tuple[int, ...], noise: Floats, confidence: float) -> FunctionsModel:
+        """Return what is assumed of the signals."""
+        return FunctionsModel(sizes=sizes, noise=noise, confidence=confidence)
 
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing."""
@@ -108,7 +104,11 @@ class OPNLB(SafeLearning):
         believed, doubt = self.model.believed(state.memory, values), self.contradiction(state.memory)
         if believed is not None and doubt is not None:
             return staying(offer, self.thresholds, draw.round, doubt)
-        return decided(offer, believed, self.rule, draw)
+        return decided(offer, believed, self.rule, self.solve if self.method != "pointwise" else None, draw)
+
+    def solve(self, worth: Floats, tables: tuple[Floats, ...], scales: Floats) -> Vertex:
+        """Return the best mixture under a limit for every plausible function; the safe action is last."""
+        return best_under_rows(worth, tables[1:], self.rule.limits)
 
     def contradiction(self, memory: Floats) -> str | None:
         """Return in words what was declared of a cost and is contradicted: its noise, or its value at the safe action.
@@ -187,18 +187,11 @@ class OPNLB(SafeLearning):
 
 def check_words(policy: OPNLB) -> None:
     """Refuse settings that are none of the choices, or contradict each other."""
-    one_of(policy.sets, ("likelihood", "paper"), "sets")
-    one_of(policy.method, ("pointwise", "rows", "exact"), "method")
+    check_method(policy.method, policy.methods, "ExactOPNLB")
     hope_switch(policy)
     if policy.optimism == "directional" and policy.method != "pointwise":
         raise InvalidProblem(
             f"optimism is 'directional' and method {policy.method!r}; only the method 'pointwise' has the bounds for it"
         )
-    if policy.sets == "paper" and policy.noise is not None:
-        raise InvalidProblem(
-            f"sets is 'paper' and noise {shown(policy.noise)}; the paper's radius rests on outcomes in [0, 1], "
-            "so leave noise out"
-        )
     if policy.reward_scale is not None and not number(policy.reward_scale, "reward_scale") >= 0.0:
         raise InvalidProblem(f"reward_scale is {policy.reward_scale}; it must be at least 0, since it adds to hope")
-    whole_at_least(policy.search, "search", 1)

@@ -1,5 +1,6 @@
-"""From plausible functions to one safe mixture: by bounds for every action, row by row, or over triples."""
+"""From plausible functions to one safe mixture: by bounds for every action, or by a rule that asks every function."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +19,11 @@ from stagewise.policies.settings import FALLBACKS, UNEXPLAINED, UNSOLVED
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
-from stagewise.rules.rows import best_under_rows, dearest_of
-from stagewise.rules.triples import best_of_triples
+from stagewise.rules.rows import Vertex, dearest_of
 
 WEIGH, TERMS = named(weigh), named(terms_of)
+# The worth of every action, the plausible functions of each signal, and what a unit of each cost's width adds.
+Solve = Callable[[Floats, tuple[Floats, ...], Floats], Vertex]
 
 
 class Offer(NamedTuple):
@@ -41,10 +43,8 @@ class Offer(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How the mixture is chosen."""
+    """What the mixture must keep to."""
 
-    method: str
-    search: int
     layout: Ints
     settings: Floats
     thresholds: Thresholds
@@ -55,23 +55,17 @@ class Rule(NamedTuple):
         return TERMS(self.layout, self.settings).limits
 
 
-class Mixed(NamedTuple):
-    """A safe mixture of some of the listed actions, and the safe one last."""
+def decided(offer: Offer, believed: Believed | None, rule: Rule, solve: Solve | None, draw: Draw) -> Decision:
+    """Return the decision for a round; None is believed where a class has no plausible function left.
 
-    shares: Floats
-    hoped: float
-    bound: float
-    solved: bool
-
-
-def decided(offer: Offer, believed: Believed | None, rule: Rule, draw: Draw) -> Decision:
-    """Return the decision for a round; None is believed where a class has no plausible function left."""
+    Without `solve` the bounds for every action decide.
+    """
     if believed is None:
         return staying(offer, rule.thresholds, draw.round, FALLBACKS[UNEXPLAINED])
     seen, blend = bounded(offer, believed, rule, draw), None
-    if rule.method != "pointwise" and seen.code not in (-WARMING, -NOT_FINITE):
+    if solve is not None and seen.code not in (-WARMING, -NOT_FINITE):
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-        code, blend = by_solver(seen, believed, offer, rule, lottery)
+        code, blend = by_solver(seen, believed, offer, solve, lottery)
         seen = seen._replace(code=code)
     return decision_from(seen, offer.action(seen.code), rule.thresholds, draw.round, blend=blend)
 
@@ -105,13 +99,18 @@ def scales_of(seen: Chosen) -> Floats:
     return 0.5 * factors
 
 
-def by_solver(seen: Chosen, believed: Believed, offer: Offer, rule: Rule, lottery: float) -> tuple[int, Blend]:
+def by_solver(seen: Chosen, believed: Believed, offer: Offer, solve: Solve, lottery: float) -> tuple[int, Blend]:
     """Return what is played, as a kernel's code would say it, by a rule that bounds costs function by function."""
-    hoped, scales = seen.workspace.rule[HOPED], scales_of(seen)
+    hoped = seen.workspace.rule[HOPED]
     columns = np.flatnonzero(hoped[:-1] > -np.inf)
     tables = tuple(signal[:, [*columns, -1]] for signal in believed.tables)
     worth = np.append(hoped[columns], hoped[-1])
-    mixed = best_mixed(worth, tables, scales, rule) if columns.size else Mixed(np.ones(1), worth[-1], worth[-1], True)
+    mixed = staying_put(worth, True)
+    if columns.size:
+        mixed = solve(worth, tables, scales_of(seen))
+        mixed = mixed if np.isfinite(mixed.value) else staying_put(worth, False)
+    if mixed.shares[-1] == 1.0:  # nothing but rounding stands beside it
+        mixed.shares[:-1] = 0.0
     code = drawn(mixed.shares, lottery)
     if code >= 0:
         code = int(columns[code])
@@ -120,23 +119,13 @@ def by_solver(seen: Chosen, believed: Believed, offer: Offer, rule: Rule, lotter
     probabilities = np.zeros(offer.listed + 1)
     probabilities[columns] = mixed.shares[:-1]
     probabilities[offer.home] += mixed.shares[-1]
-    gap = max(0.0, mixed.bound - mixed.hoped)
-    return code, Blend(probabilities, mixed.hoped, dearest_of(mixed.shares, tables[1:]), gap)
+    gap = max(0.0, mixed.bound - mixed.value)
+    return code, Blend(probabilities, mixed.value, dearest_of(mixed.shares, tables[1:]), gap)
 
 
-def best_mixed(worth: Floats, tables: tuple[Floats, ...], scales: Floats, rule: Rule) -> Mixed:
-    """Return the best mixture of the columns, the safe action last; every plausible cost function keeps its limit."""
-    if rule.method == "exact":
-        found = best_of_triples(tables[0], tables[1:], rule.limits, scales, rule.search)
-        mixed = Mixed(found.shares, found.value, found.bound, found.solved)
-    else:
-        vertex = best_under_rows(worth, tables[1:], rule.limits)
-        mixed = Mixed(vertex.shares, vertex.value, vertex.bound, vertex.solved)
-    if not np.isfinite(mixed.hoped):
-        mixed = Mixed(np.eye(worth.size)[-1], float(worth[-1]), float(worth[-1]), False)
-    if mixed.shares[-1] == 1.0:  # nothing but rounding stands beside it
-        mixed.shares[:-1] = 0.0
-    return mixed
+def staying_put(worth: Floats, solved: bool) -> Vertex:
+    """Return the safe action alone."""
+    return Vertex(np.eye(worth.size)[-1], float(worth[-1]), float(worth[-1]), solved, 0)
 
 
 def staying(offer: Offer, thresholds: Thresholds, round_: int, why: str) -> Decision:

@@ -67,6 +67,17 @@ def hope_switch(policy: Any) -> int:
     return DIRECTIONAL if optimism == "directional" else INFLATED if inflates else 0
 
 
+def check_method(method: Any, methods: tuple[str, ...], exact: str) -> None:
+    """Refuse a method that a policy does not have; the paper's own maximum stands beside the package."""
+    if isinstance(method, str) and method == "exact" and "exact" not in methods:
+        raise InvalidProblem(
+            f"method is 'exact'; here it must be one of {', '.join(map(repr, methods))}, the best of which beats the "
+            f"paper's own maximum at a fraction of its time; that is {exact} of stagewise_reproduction.exact now "
+            "(reproduction/ in the repository)"
+        )
+    one_of(method, methods, "method")
+
+
 def promise_numbers(
     thresholds: Thresholds, ceilings: Floats, reward_scale: float | None, cost_scale: float, watch: Any = False
 ) -> Floats:

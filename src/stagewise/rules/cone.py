@@ -44,19 +44,14 @@ def best_in_cone(columns: Columns, gains: Floats) -> Mixture:
     Whatever the solver returns is made safe, and the bound does not rest on it either. Where the two are not close the
     solver is asked again, to refine its steps, which takes it twice the time.
     """
-    best = attempted(columns, gains, refined=False)
-    if best.bound - best.value <= ACCURACY * max(1.0, abs(best.value)):
-        return best
-    again = attempted(columns, gains, refined=True)
-    ahead = again if again.value > best.value else best
-    return ahead._replace(bound=min(best.bound, again.bound))
-
-
-def attempted(columns: Columns, gains: Floats, refined: bool) -> Mixture:
-    """Return what one call of the solver comes to."""
-    found, bound = weighed(columns, gains, refined)
-    shares = cleaned(found, columns)
-    return Mixture(shares, float(gains @ shares), bound)
+    tried: list[Mixture] = []
+    for refined in (False, True):
+        found, bound = weighed(columns, gains, refined)
+        shares = cleaned(found, columns)
+        tried.append(Mixture(shares, float(gains @ shares), bound))
+        if bound - tried[-1].value <= ACCURACY * max(1.0, abs(tried[-1].value)):
+            break
+    return max(tried, key=lambda one: one.value)._replace(bound=min(one.bound for one in tried))
 
 
 def weighed(columns: Columns, gains: Floats, refined: bool) -> tuple[Floats, float]:
@@ -71,14 +66,15 @@ def weighed(columns: Columns, gains: Floats, refined: bool) -> tuple[Floats, flo
     (m, count), n = columns.costs.shape, len(columns.images)
     above = gains - gains[columns.home]
     widest, units, unit = scales(columns, above)
-    matrix = frame(m, n, count).copy()
+    fixed, mask = frame(m, n, count)
+    matrix = fixed.copy()
     np.divide(columns.costs.T, -units, out=matrix[:count, 1 : 1 + m])
     np.divide(columns.images.T, -widest, out=matrix[:count, 1 + m :])
     matrix[count + m, 1 : 1 + m] = columns.reaches * -widest / units
     right, objective = np.zeros(count + 1 + m + n), np.zeros(1 + m + n)
     np.divide(above, -unit, out=right[:count])
     objective[0], objective[1 : 1 + m] = 1.0, columns.limits / units
-    pair = solved(Conic(objective, matrix, right, filled(m, n, count), count + m, refined, (m, n, count)))
+    pair = solved(Conic(objective, matrix, right, mask, count + m, refined, (m, n, count)))
     prices, pull = pair.point[1 : 1 + m] * unit / units, pair.point[1 + m :] * (unit / widest)
     return pair.multipliers[:count], certified(columns, gains, prices, pull)
 
@@ -100,22 +96,15 @@ def fill_cone(matrix: Floats, reaches: Floats) -> None:
 
 
 @cache
-def frame(m: int, n: int, count: int) -> Floats:
-    """Return the matrix of the dual as far as it is the same for all problems of these sizes."""
+def frame(m: int, n: int, count: int) -> tuple[Floats, Flags]:
+    """Return the matrix of the dual as far as only its sizes decide it, and where it may differ from zero."""
     matrix = np.zeros((count + 1 + m + n, 1 + m + n))
     matrix[:count, 0] = -1.0
-    fill_cone(matrix[count:, 1:], np.zeros(m))
-    matrix.flags.writeable = False
-    return matrix
-
-
-@cache
-def filled(m: int, n: int, count: int) -> Flags:
-    """Return where the matrix of the dual may differ from zero."""
-    mask: Flags = frame(m, n, count) != 0.0
+    fill_cone(matrix[count:, 1:], np.ones(m))
+    mask: Flags = matrix != 0.0
     mask[:count] = True
-    mask[count + m, 1 : 1 + m] = True
-    return mask
+    matrix.flags.writeable = False
+    return matrix, mask
 
 
 def certified(columns: Columns, gains: Floats, prices: Floats, pull: Floats) -> float:

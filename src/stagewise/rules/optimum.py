@@ -16,11 +16,9 @@ def best_point(actions: Convex, reward: Floats, costs: Floats, limits: Floats) -
     top = float(reward @ best)
     if limits.size == 0 or np.all(costs @ best <= limits):
         return top
-    if not hull.exact:
-        return min(top, best_by_support(actions, reward, costs, limits))
-    if len(hull.points):
-        return best_of_points(hull.points, reward, costs, limits)
-    return min(top, best_in_ellipsoid(hull, reward, costs, limits))
+    if hull.exact and not len(hull.points):
+        return min(top, best_in_ellipsoid(hull, reward, costs, limits))
+    return min(top, best_by_support(actions, reward, costs, limits))
 
 
 def best_in_ellipsoid(hull: Hull, reward: Floats, costs: Floats, limits: Floats) -> float:
@@ -41,26 +39,19 @@ def best_in_ellipsoid(hull: Hull, reward: Floats, costs: Floats, limits: Floats)
     return float(multipliers @ limits + center @ slope + np.linalg.norm(factor.T @ slope))
 
 
-def best_of_points(points: Floats, reward: Floats, costs: Floats, limits: Floats) -> float:
-    """Return the value of the linear program over the shares of the points."""
-    from scipy.optimize import linprog  # type: ignore[import-untyped]
-
-    ones = np.ones((1, len(points)))
-    found = linprog(-points @ reward, costs @ points.T, limits, ones, np.ones(1), (0.0, None), method="highs")
-    return -float(found.fun)
-
-
 def best_by_support(actions: Convex, reward: Floats, costs: Floats, limits: Floats) -> float:
     """Return the value over any convex set, by cutting planes on the dual (Kelley 1960).
 
         min over λ ≥ 0 of  <λ, τ> + max over the set of <x, g>,   g = θ − Σ λ_j μ_j
 
-    The inner maximum is at least that over the points known so far; the λ that is best for these asks the set for
-    another point of support, until it has none that is better. What is returned bounds the value whenever that ends.
+    The inner maximum is at least that over the points known so far, at first the vertices where they can be listed. The
+    λ that is best for these asks the set for another point of support, until it has none that is better. What is
+    returned bounds the value whenever that ends.
     """
-    from scipy.optimize import linprog
+    from scipy.optimize import linprog  # type: ignore[import-untyped]
 
-    points, bound = actions.support(np.vstack([reward, -costs])), np.inf
+    points = actions.vertices if actions.count else actions.support(np.vstack([reward, -costs]))
+    bound = np.inf
     for _ in range(MOST_CUTS):
         rows = np.column_stack([points @ costs.T, np.ones(len(points))])
         sides = [(0.0, PRICIEST)] * limits.size + [(None, None)]

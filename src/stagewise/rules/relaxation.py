@@ -152,76 +152,53 @@ class Turned(NamedTuple):
 
 def over_ellipsoid(hope: Hope, center: Floats, factor: Floats) -> Relaxed:
     """Return an upper bound over the points c + F v with ‖v‖ ≤ 1: multipliers by Clarabel, then the formula."""
-    images = [norm @ factor for norm in hope.norms]
-    middles = [norm @ center for norm in hope.norms]
-    turned = Turned(
-        hope,
-        center,
-        factor,
-        np.array([image.T @ image for image in images]),
-        np.array([image.T @ middle for image, middle in zip(images, middles, strict=True)]),
-        np.array([float(middle @ middle) for middle in middles]),
-    )
-    return turned.bound(*(by_axes(turned) if len(images) == 1 else by_matrix(turned)))
+    turned = turned_to(hope, center, factor)
+    return turned.bound(*multipliers(turned))
 
 
-def by_axes(turned: Turned) -> tuple[Prices, Floats, float]:
-    """Return near-optimal λ, p, η, γ for one norm: in the axes of S, cones of three numbers.
+def turned_to(hope: Hope, center: Floats, factor: Floats) -> Turned:
+    """Return the problem in the coordinates of an ellipsoid."""
+    pairs = [(norm @ factor, norm @ center) for norm in hope.norms]
+    squares, pulls = [image.T @ image for image, _ in pairs], [image.T @ middle for image, middle in pairs]
+    starts = [float(middle @ middle) for _, middle in pairs]
+    return Turned(hope, center, factor, np.array(squares), np.array(pulls), np.array(starts))
 
-    Besides λ, p, ψ, κ the variables are η, γ, s, y (d):  s ≥ κ²/(4η) and y_i ≥ h_i²/(4(γ − η S_ii)).
+
+def multipliers(turned: Turned) -> tuple[Prices, Floats, float]:
+    """Return near-optimal λ, p, η, γ; where the solver fails, ones that are always valid.
+
+    Besides λ, p, ψ, κ the variables are η (K), γ, s (K) and y:  s_k ≥ κ_k²/(4η_k), and the sum of y is at least
+    ¼ hᵀ(γI − Σ η_k S_k)⁻¹h. For one norm that is y_i ≥ h_i²/(4(γ − η S_ii)) in the axes of S, cones of three numbers;
+    for several it is one semidefinite matrix [[γI − Σ η_k S_k, h/2], [hᵀ/2, y]].
     """
-    hope, d, m = turned.hope, turned.center.size, turned.hope.limits.size
-    values, axes = np.linalg.eigh(turned.squares[0])
-    program, pull, kappa = priced(hope, 3 + d)
-    eye = np.eye(program.cost.size)
-    eta, gamma, s, y = range(kappa + 1, kappa + 5)
+    hope, m, (count, d) = turned.hope, turned.hope.limits.size, turned.pulls.shape
+    program, pull, kappa = priced(hope, 2 * count + 1 + (d if count == 1 else 1))
+    size, eye = program.cost.size, np.eye(program.cost.size)
+    eta, gamma, first = slice(kappa + 1, kappa + 1 + count), kappa + 1 + count, kappa + 2 + count
+    y = first + count
     program.cost[:m] -= hope.costs @ turned.center
     program.cost[pull] = -hope.norms[-1] @ turned.center
-    program.cost[eta], program.cost[gamma:] = turned.starts[0], 1.0
-    program.product(eye[kappa], 0.0, eye[s], eye[eta])
-    base = turned.factor.T @ hope.reward @ axes
-    slopes = np.zeros((d, program.cost.size))
+    program.cost[eta], program.cost[gamma:] = turned.starts, 1.0
+    for k in range(count - 1):
+        program.product(np.zeros(size), float(hope.weights[k]), eye[first + k], eye[eta][k])
+    program.product(eye[kappa], 0.0, eye[y - 1], eye[gamma - 1])
+    values, axes = np.linalg.eigh(turned.squares[0]) if count == 1 else (np.zeros(d), np.eye(d))
+    base, slopes = turned.factor.T @ hope.reward @ axes, np.zeros((d, size))  # h = base + slopes · variables
     slopes[:, :m] = -(hope.costs @ turned.factor @ axes).T
     slopes[:, pull] = -(hope.norms[-1] @ turned.factor @ axes).T
-    slopes[:, eta] = 2.0 * turned.pulls[0] @ axes
-    for i in range(d):
-        program.product(slopes[i], float(base[i]), eye[y + i], eye[gamma] - values[i] * eye[eta])
-    return found_multipliers(program, turned, pull, slice(eta, eta + 1))
-
-
-def by_matrix(turned: Turned) -> tuple[Prices, Floats, float]:
-    """Return near-optimal λ, p, η, γ for several norms: one semidefinite matrix [[γI − Σ η_k S_k, h/2], [hᵀ/2, y]].
-
-    Besides λ, p, ψ, κ the variables are η (K), γ, s (K), y:  s_k ≥ κ_k²/(4η_k).
-    """
-    hope, d, m = turned.hope, turned.center.size, turned.hope.limits.size
-    count = len(hope.norms)
-    program, pull, kappa = priced(hope, 2 * count + 2)
-    eye = np.eye(program.cost.size)
-    eta, gamma = kappa + 1, kappa + 1 + count
-    s, y = gamma + 1, gamma + 1 + count
-    program.cost[:m] -= hope.costs @ turned.center
-    program.cost[pull] = -hope.norms[-1] @ turned.center
-    program.cost[eta:gamma], program.cost[gamma:] = turned.starts, 1.0
-    for k in range(count - 1):
-        program.product(np.zeros(y + 1), float(hope.weights[k]), eye[s + k], eye[eta + k])
-    program.product(eye[kappa], 0.0, eye[y - 1], eye[gamma - 1])
-    matrices, constant = np.zeros((y + 1, d + 1, d + 1)), np.zeros((d + 1, d + 1))
-    constant[:d, d] = 0.5 * turned.factor.T @ hope.reward
-    matrices[:m, :d, d] = -0.5 * hope.costs @ turned.factor
-    matrices[pull, :d, d] = -0.5 * hope.norms[-1] @ turned.factor
-    matrices[eta:gamma, :d, :d], matrices[eta:gamma, :d, d] = -turned.squares, turned.pulls
-    matrices[gamma, :d, :d], matrices[y, d, d] = np.eye(d), 1.0
-    program.semidefinite(matrices, constant)
-    return found_multipliers(program, turned, pull, slice(eta, gamma))
-
-
-def found_multipliers(program: ConicProgram, turned: Turned, pull: slice, eta: slice) -> tuple[Prices, Floats, float]:
-    """Return what the solver found, or multipliers that are always valid: none for the limits, η = ω/(2 width)."""
-    answer, m = program.solved(), turned.hope.limits.size
-    if answer is None:
+    slopes[:, eta] = 2.0 * (turned.pulls @ axes).T
+    if count == 1:
+        for i in range(d):
+            program.product(slopes[i], float(base[i]), eye[y + i], eye[gamma] - values[i] * eye[gamma - 1])
+    else:
+        matrices, constant = np.zeros((size, d + 1, d + 1)), np.zeros((d + 1, d + 1))
+        constant[:d, d], matrices[:, :d, d] = 0.5 * base, 0.5 * slopes.T
+        matrices[eta, :d, :d], matrices[gamma, :d, :d], matrices[y, d, d] = -turned.squares, np.eye(d), 1.0
+        program.semidefinite(matrices, constant)
+    answer = program.solved()
+    if answer is None:  # no price for the limits, and η = ω/(2 width)
         widths = np.sqrt(turned.starts) + np.sqrt(np.array([np.linalg.norm(square, 2) for square in turned.squares]))
         none = Prices(np.zeros(m), np.zeros(pull.stop - pull.start))
-        return none, turned.hope.weights / np.maximum(2.0 * widths, 1e-300), 0.0
+        return none, hope.weights / np.maximum(2.0 * widths, 1e-300), 0.0
     found = answer.point
-    return Prices(np.maximum(found[:m], 0.0), found[pull]), found[eta], float(found[eta.stop])
+    return Prices(np.maximum(found[:m], 0.0), found[pull]), found[eta], float(found[gamma])

@@ -7,14 +7,13 @@ Measured from the safe action, in units of each row's slack, every row reads the
 What is missing to 1 is the share of the safe action, which is feasible alone.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.rules.simplex import OPTIMAL, best_mixture, scratch_shape
 
-TIGHTEST = 1e-10  # the smallest tolerance that HiGHS accepts
 DUST = 1e-12  # a share that is rounding
 
 
@@ -28,74 +27,11 @@ class Vertex(NamedTuple):
     programs: int  # linear programs solved
 
 
-class Answer(NamedTuple):
-    """What a solver says: its variables and the prices of its rows, or zeros."""
-
-    columns: Floats
-    prices: Floats
-    solved: bool
-
-
 def measured(table: Floats, limit: float) -> Floats:
     """Return the rows (F, n) of cost functions (F, n + 1)."""
     start = table[:, -1:]
     rows: Floats = (table[:, :-1] - start) / (limit - start)
     return rows
-
-
-def needed_rows(tables: tuple[Floats, ...], limits: Floats) -> Floats:
-    """Return the rows (R, n) of all cost functions, without those that another row implies."""
-    return maximal(np.concatenate([measured(maximal(t), limit) for t, limit in zip(tables, limits, strict=True)]))
-
-
-def maximal(table: Floats) -> Floats:
-    """Return the rows that no other row reaches everywhere, each once: f ≤ g gives E f ≤ E g under every mixture."""
-    table = np.unique(table, axis=0)
-    order = np.argsort(-table.sum(axis=1), kind="stable")  # a row can be reached only by rows with a larger sum
-    kept = np.empty_like(table)
-    count = 0
-    for row in table[order]:
-        if not np.any(np.all(kept[:count] >= row, axis=1)):
-            kept[count] = row
-            count += 1
-    return kept[:count].copy()
-
-
-def stated(rows: Floats) -> Any:
-    """Return a solver that holds the rows; a worth is given to it with each question."""
-    import highspy
-
-    count, columns = rows.shape
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.silent()
-    settings = {"presolve": "off", "threads": 1, "simplex_strategy": 4}  # primal: the safe action is where it starts
-    tolerances = {"primal_feasibility_tolerance": TIGHTEST, "dual_feasibility_tolerance": TIGHTEST}
-    for name, value in {**settings, **tolerances}.items():
-        solver.setOptionValue(name, value)
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = columns, count + 1
-    model.sense_ = highspy.ObjSense.kMaximize
-    model.col_cost_ = np.zeros(columns)
-    model.col_lower_, model.col_upper_ = np.zeros(columns), np.full(columns, highspy.kHighsInf)
-    model.row_lower_, model.row_upper_ = np.full(count + 1, -highspy.kHighsInf), np.ones(count + 1)
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_ = np.arange(columns + 1) * (count + 1)
-    model.a_matrix_.index_ = np.tile(np.arange(count + 1), columns)
-    model.a_matrix_.value_ = np.vstack([rows, np.ones(columns)]).T.ravel()
-    solver.passModel(model)
-    return solver
-
-
-def answered(solver: Any, costs: Floats) -> Answer:
-    """Maximise Σ costs_i p_i over what the solver holds."""
-    import highspy
-
-    solver.changeColsCost(costs.size, np.arange(costs.size, dtype=np.int32), costs)
-    solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return Answer(np.zeros(costs.size), np.zeros(solver.getNumRow()), False)
-    solution = solver.getSolution()
-    return Answer(np.array(solution.col_value), np.array(solution.row_dual), True)
 
 
 def mixture_of(listed: Floats) -> Floats:
@@ -128,19 +64,22 @@ def best_under_rows(worth: Floats, tables: tuple[Floats, ...], limits: Floats) -
     rows = np.concatenate([measured(table, limit) for table, limit in zip(tables, limits, strict=True)])
     heeded = [int(np.argmax(rows[:, np.argmax(worth[:-1])]))]
     while True:
-        found = solved_under(rows[heeded], worth)
-        costs = rows @ found.columns
+        columns, prices, solved = solved_under(rows[heeded], worth)
+        costs = rows @ columns
         worst = int(np.argmax(costs))
         if not costs[worst] > 1.0 or worst in heeded:
             break
         heeded.append(worst)
-    shares = mixed_back(mixture_of(found.columns), tables, limits)
-    bound = float(priced_bounds(worth, found.prices, rows[heeded])[0])
-    return Vertex(shares, float(worth @ shares), bound, found.solved and bool(np.isfinite(bound)), len(heeded))
+    shares = mixed_back(mixture_of(columns), tables, limits)
+    bound = float(priced_bounds(worth, prices, rows[heeded])[0])
+    return Vertex(shares, float(worth @ shares), bound, solved and bool(np.isfinite(bound)), len(heeded))
 
 
-def solved_under(rows: Floats, worth: Floats) -> Answer:
-    """Maximise Σ p_i worth_i over mixtures that few rows (R, n) allow, by the compiled simplex."""
+def solved_under(rows: Floats, worth: Floats) -> tuple[Floats, Floats, bool]:
+    """Maximise Σ p_i worth_i over mixtures that few rows (R, n) allow, by the compiled simplex.
+
+    Return the shares of the listed actions (n,), the prices of the rows (R,), and whether it was solved.
+    """
     count = len(rows)
     support, shares = np.empty(count + 1, dtype=np.int64), np.empty(count + 1)
     basis, gains = np.zeros(scratch_shape(count)), np.empty(worth.size - 1)
@@ -148,7 +87,7 @@ def solved_under(rows: Floats, worth: Floats) -> Answer:
     status = best_mixture(worth[:-1].copy(), rows, float(worth[-1]), start, ends, support, shares, basis, gains)
     columns = np.zeros(worth.size)
     np.add.at(columns, support, shares)  # −1, the safe action, is the last
-    return Answer(columns[:-1], np.maximum(basis[count + 1, 1:], 0.0), status == OPTIMAL)
+    return columns[:-1], np.maximum(basis[count + 1, 1:], 0.0), bool(status == OPTIMAL)
 
 
 def mixed_back(shares: Floats, tables: tuple[Floats, ...], limits: Floats) -> Floats:

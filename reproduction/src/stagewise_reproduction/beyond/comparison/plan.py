@@ -27,6 +27,8 @@ from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 from stagewise_reproduction.cell import Cell, simulated
+from stagewise_reproduction.exact.oplb import ExactOPLB
+from stagewise_reproduction.exact.opnlb import ExactOPNLB
 from stagewise_reproduction.instances import DELTA
 
 Make = Callable[[int], tuple[Any, Any]]  # the number of a run → its policy and its world
@@ -85,7 +87,7 @@ def on_finite_sets(size: str) -> dict[str, Make]:
         "OPLB, lp": OPLB(**noisy),
         "OPLB, directional": OPLB(**noisy, optimism="directional"),
         "OPLB, socp": OPLB(**noisy, method="socp"),
-        "OPLB, exact": OPLB(**noisy, method="exact", budget=60),
+        "OPLB, exact": ExactOPLB(**noisy, budget=60),
         "KernelOPLB, linear kernel": KernelOPLB(kernel=LinearKernel(), norm_bound=1.0, **noisy),
         "DOSLB, which violates": DOSLB(**noisy),
         "always safe": AlwaysSafe(safe_action=at_zero(4), threshold=0.2),
@@ -112,23 +114,23 @@ def class_instance(run: int) -> tuple[Floats, Floats, ArmsWorld]:
 def on_classes(size: str) -> dict[str, Make]:
     """Return the policies that know a function class, and those that do not, at τ = .3."""
     told: dict[str, Any] = {"safe_action": SafeAction(arm=0, reward=0.2, cost=0.1), "threshold": 0.3}
-    settings: dict[str, dict[str, Any]] = {
-        "OPNLB, pointwise": {},
-        "OPNLB, directional": {"optimism": "directional"},
-        "OPNLB, rows": {"method": "rows"},
-        "OPNLB, exact": {"method": "exact"},
-        "OPNLB, paper's sets": {"sets": "paper"},
+    settings: dict[str, tuple[Any, dict[str, Any]]] = {
+        "OPNLB, pointwise": (OPNLB, {}),
+        "OPNLB, directional": (OPNLB, {"optimism": "directional"}),
+        "OPNLB, rows": (OPNLB, {"method": "rows"}),
+        "OPNLB, exact": (ExactOPNLB, {}),
+        "OPNLB, paper's sets": (ExactOPNLB, {"method": "pointwise", "sets": "paper"}),
     }
 
-    def knowing(more: dict[str, Any], run: int) -> tuple[Any, Any]:
+    def knowing(kind: Any, more: dict[str, Any], run: int) -> tuple[Any, Any]:
         rewards, costs, world = class_instance(run)
-        return OPNLB(reward_class=rewards, cost_class=costs, delta=DELTA, **told, **more), world
+        return kind(reward_class=rewards, cost_class=costs, delta=DELTA, **told, **more), world
 
     def blind(kind: Any, more: dict[str, Any], run: int) -> tuple[Any, Any]:
         return kind(**told, **more), class_instance(run)[2]
 
     return {
-        **{name: partial(knowing, more) for name, more in settings.items()},
+        **{name: partial(knowing, kind, more) for name, (kind, more) in settings.items()},
         "OPB, hoeffding": partial(blind, OPB, {"arms": ARMS, "delta": DELTA}),
         "OPB, kl": partial(blind, OPB, {"arms": ARMS, "delta": DELTA, "radius": "kl"}),
         "UCB": partial(blind, UCB, {"arms": ARMS, "delta": DELTA}),

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.rules.box import Box, best_in_box
 from stagewise.rules.cone import Columns, Mixture, alone, best_in_cone, weighed
-from stagewise.rules.norms import Norms, attained, slope
+from stagewise_reproduction.exact.box import Box, best_in_box
+from stagewise_reproduction.exact.norms import Norms, attained, slope
 
 MOST_BRANCHED = 5  # coordinates; a box has 2ᵏ corners, and the number of boxes grows as fast
 LEAST_CUT = 0.2  # of a box's side, on either side of a cut

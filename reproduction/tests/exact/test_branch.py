@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.rules.cone_witness import best_over_directions, random_columns, random_norms, worth
+from reproduction.tests.exact.norms_witness import best_over_directions, random_norms, worth
+from tests.rules.cone_witness import random_columns
 
-from stagewise.rules.box import Box, best_in_box
-from stagewise.rules.branch import best_by_norms, halves
 from stagewise.rules.cone import best_in_cone, dearest, mixed_back
-from stagewise.rules.norms import attained, bonuses, slope
+from stagewise_reproduction.exact.box import Box, best_in_box
+from stagewise_reproduction.exact.branch import best_by_norms, halves
+from stagewise_reproduction.exact.norms import attained, bonuses, slope
 
 
 @pytest.mark.parametrize("m", [1, 3])

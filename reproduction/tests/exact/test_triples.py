@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reproduction.tests.exact.triples_witness import mixed_integer_value, over_all_triples
 from tests.rules.test_rows import problems, worth_of
-from tests.rules.witness import KINDS, linear_value, mixed_integer_value, over_all_triples
+from tests.rules.witness import KINDS, linear_value
 
 from stagewise.rules.rows import dearest_of
-from stagewise.rules.triples import best_of_triples
+from stagewise_reproduction.exact.highs import maximal
+from stagewise_reproduction.exact.triples import best_of_triples
 
 
 @pytest.mark.parametrize("constraints", [1, 2])
@@ -63,3 +67,16 @@ def test_a_search_cut_short_is_feasible_and_says_how_much_it_may_have_missed() -
         assert whole.value - 1e-9 <= cut.bound < np.inf
         missed += cut.bound > cut.value + 1e-6
     assert missed > 0
+
+
+@given(st.integers(0, 2**32))
+def test_only_functions_that_another_reaches_everywhere_are_left_out(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    table = random.integers(0, 4, size=(12, 3)).astype(float)
+    kept = maximal(table)
+    assert len(np.unique(kept, axis=0)) == len(kept)
+    for row in table:
+        assert np.any(np.all(kept >= row, axis=1))
+    for row in kept:
+        assert np.sum(np.all(kept >= row, axis=1)) == 1
+        assert np.any(np.all(table == row, axis=1))

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.rules.rows import Vertex, answered, maximal, mixed_back, mixture_of, needed_rows, priced_bounds, stated
+from stagewise.rules.rows import Vertex, mixed_back, mixture_of, priced_bounds
+from stagewise_reproduction.exact.highs import answered, maximal, needed_rows, stated
 
 CLOSE = 1e-11  # relative; a node that promises no more than this beyond the best found is left alone
 

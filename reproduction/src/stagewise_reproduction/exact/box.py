@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.kernels.compile import Flags, Floats
 from stagewise.rules.cone import Columns, admissible, cleaned, fill_cone
 from stagewise.rules.kept_solver import Conic, solved
-from stagewise.rules.norms import Norms, attained, bonuses
+from stagewise_reproduction.exact.norms import Norms, attained, bonuses
 
 FAR = 1e6
 

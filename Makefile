@@ -43,7 +43,7 @@ test-slow: .venv/ready
 # Where packages are installed and no registry can be reached: make test-gpu READY= BIN=/folder/of/python
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -m gpu tests/gpu
-	$(BIN)/python benchmarks/gpu.py
+	PYTHONPATH=src:reproduction/src $(BIN)/python benchmarks/gpu.py
 
 .venv-bench/ready: benchmarks/requirements.lock pyproject.toml reproduction/pyproject.toml
 	$(PYTHON) -m venv .venv-bench
@@ -68,7 +68,7 @@ bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/convex_sets.py --rounds 1000 --instances 10
 
 certificates: .venv/ready
-	$(BIN)/stagewise certify --all --runs 4000 --out docs/certificates
+	$(BIN)/python -m stagewise_reproduction.certificates --runs 4000 --out docs/certificates
 
 docs: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.lock

@@ -18,7 +18,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.simulation.judge import judge
-from stagewise.simulation.showcase import at_zero
+from stagewise_reproduction.instances import at_zero
 from stagewise_reproduction.paper.figure_2.plan import NOISE, instance
 
 POLICIES = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL}

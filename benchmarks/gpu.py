@@ -17,7 +17,7 @@ import stagewise as sw
 from stagewise.simulation.compiled import inputs_for
 from stagewise.simulation.gpu import general, registers
 from stagewise.simulation.judge import judge
-from stagewise.simulation.showcase import at_zero, shifted
+from stagewise_reproduction.instances import at_zero, shifted
 
 warnings.filterwarnings("ignore")
 RUNS = 2**18

@@ -7,7 +7,7 @@ import argparse
 import dataclasses
 
 import stagewise as sw
-from stagewise.simulation.showcase import CASES
+from stagewise_reproduction.showcase import CASES
 
 NAMES = ("LC-LUCB, world ten times as noisy", "LC-LUCB, radius ten times too small")
 

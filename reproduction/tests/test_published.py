@@ -8,9 +8,9 @@ from tests.kernels.processes import asked
 from tests.test_kernels_plain import faults
 
 import stagewise as sw
-from stagewise.simulation.showcase import at_zero, shifted
 from stagewise_reproduction import published_loops
 from stagewise_reproduction.cell import Play
+from stagewise_reproduction.instances import at_zero, shifted
 from stagewise_reproduction.published import published
 
 LOOPS = Path(published_loops.__file__).read_text(encoding="utf-8")

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.simulation.showcase import shifted
 from stagewise_reproduction.beyond.lower_bound.plan import bound, instance
 from stagewise_reproduction.catalogue import CATALOGUE
 from stagewise_reproduction.claim import FAILS, HOLDS, REMARK, Claim, clearly_smaller, exponent, safety
 from stagewise_reproduction.errata import errata
-from stagewise_reproduction.instances import optimum
+from stagewise_reproduction.instances import optimum, shifted
 from stagewise_reproduction.paper.figure_1.claims import theorem_bound
 from stagewise_reproduction.run import failed, reproduce
 

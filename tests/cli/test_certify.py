@@ -89,7 +89,7 @@ def test_a_tampered_certificate_leaves_with_1(tmp_path: Path) -> None:
     [
         (),
         ("--verify", "nowhere.json"),
-        ("--verify", "nowhere.json", "--all"),
+        ("SPEC", "--verify", "nowhere.json"),
         ("nowhere.toml",),
         ("SPEC", "--executor", "cuda"),
         ("SPEC", "--runs", "0"),

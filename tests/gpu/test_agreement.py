@@ -8,7 +8,7 @@ import pytest
 import stagewise as sw
 from stagewise.kernels.philox import philox
 from stagewise.kernels.rules.tie import TIE
-from stagewise.simulation.showcase import at_zero, shifted
+from stagewise_reproduction.instances import at_zero, shifted
 
 pytestmark = pytest.mark.gpu
 

@@ -7,7 +7,7 @@ from tests.contracts.test_policies import cases, linear_problems
 
 import stagewise as sw
 from stagewise import DOSLB, OPLB, ROFUL, Finite, Outcome, Rays, SafeAction
-from stagewise.simulation.showcase import shifted
+from stagewise_reproduction.instances import shifted
 
 
 @cases(DOSLB, [*linear_problems(finite=False)][::3])

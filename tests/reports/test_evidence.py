@@ -34,7 +34,7 @@ def test_the_anytime_interval_holds_at_all_times_at_once() -> None:
     for _ in range(400):
         sums = np.cumsum(rng.uniform(size=600) < truth)
         for runs in range(1, 601, 3):
-            low, high = evidence(int(sums[runs - 1]), runs, truth, confidence, False).anytime
+            low, high = evidence(int(sums[runs - 1]), runs, truth, confidence, False)["anytime"]
             if not low <= truth <= high:
                 failing += 1
                 break
@@ -43,19 +43,19 @@ def test_the_anytime_interval_holds_at_all_times_at_once() -> None:
 
 
 def test_a_verdict_is_what_the_interval_says() -> None:
-    assert evidence(0, 50, 0.05, 0.999, False).verdict == UNDECIDED
-    assert evidence(0, 1000, 0.05, 0.999, False).verdict == SUPPORTED
-    assert evidence(200, 1000, 0.05, 0.999, False).verdict == REFUTED
-    assert evidence(30, 1000, 0.05, 0.999, False).exact is None
+    assert evidence(0, 50, 0.05, 0.999, False)["verdict"] == UNDECIDED
+    assert evidence(0, 1000, 0.05, 0.999, False)["verdict"] == SUPPORTED
+    assert evidence(200, 1000, 0.05, 0.999, False)["verdict"] == REFUTED
+    assert evidence(30, 1000, 0.05, 0.999, False)["exact"] is None
 
 
 def test_the_exact_interval_may_decide_where_all_runs_were_played() -> None:
     early, late = evidence(0, 170, 0.05, 0.999, False), evidence(0, 170, 0.05, 0.999, True)
-    assert (early.verdict, late.verdict) == (UNDECIDED, SUPPORTED)
+    assert (early["verdict"], late["verdict"]) == (UNDECIDED, SUPPORTED)
 
 
 def test_the_runs_needed_are_enough_and_no_more_than_needed() -> None:
-    needed = evidence(4, 200, 0.05, 0.999, False).needed
+    needed = evidence(4, 200, 0.05, 0.999, False)["needed"]
     assert needed is not None
     ends = [kl_high(float(runs), 0.02, math.log(2000.0)) for runs in (needed - 1, needed)]
     assert ends[0] > 0.05 >= ends[1]

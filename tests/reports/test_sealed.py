@@ -99,23 +99,16 @@ def test_a_damaged_run_is_not_played_on(tmp_path: Path) -> None:
         played(out=tmp_path, runs=4)
 
 
-def unsealed(folder: Path) -> None:
-    """Make of a result what version 1 would have written."""
-    path = folder / "manifest.json"
-    told = json.loads(path.read_text(encoding="utf-8"))
-    kept = {name: told[name] for name in told if name not in ("files", "digest")}
-    path.write_text(json.dumps({**kept, "version": 1}), encoding="utf-8")
-
-
-def test_what_version_1_wrote_is_read_and_its_runs_are_played_again(tmp_path: Path) -> None:
-    whole = played(out=tmp_path)
-    unsealed(tmp_path)
-    assert same(sw.Result.load(tmp_path), whole)
-    part = tmp_path / "parts" / "run-000001"
-    played(seed=1, runs=[1]).save(part)  # other numbers, and nothing that tells
-    unsealed(part)
-    assert same(played(out=tmp_path), whole)
-    assert same(sw.Result.load(tmp_path), whole)
+def test_what_nothing_vouches_for_is_refused_and_not_played_on(tmp_path: Path) -> None:
+    played(out=tmp_path)
+    for folder in (tmp_path, tmp_path / "parts" / "run-000001"):
+        told = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        plain = {name: told[name] for name in told if name not in ("files", "digest")}
+        (folder / "manifest.json").write_text(json.dumps({**plain, "version": 1}), encoding="utf-8")
+        with pytest.raises(sw.InvalidFile, match=r"not a result of this version.*play its runs again"):
+            sw.Result.load(folder)
+    with pytest.raises(sw.InvalidFile, match=r"run-000001 is not a result of this version"):
+        played(out=tmp_path)
 
 
 def test_a_save_that_is_cut_short_leaves_nothing_to_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from tests.simulation.certified import FIXED, POLICY
 
 import stagewise as sw
 from stagewise.reports.agreement import disagreements
-from stagewise.reports.evidence import Tally, Terms, told, weighed
+from stagewise.reports.evidence import Terms, plus, weighed
 from stagewise.simulation.claim import terms_for
+from stagewise.simulation.pairs import Pairs
 from stagewise.simulation.verify import played_in
 
 ARMS = sw.ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
@@ -29,12 +31,9 @@ def saved(content: dict[str, Any], folder: Path) -> Path:
 def summed_up(content: dict[str, Any], terms: Terms) -> None:
     """Make the summary, the verdict and its grounds fit the totals of the batches."""
     batches = content["batches"]
-    tally = Tally.of(terms, batches)
-    result = weighed(tally, terms, complete=tally.runs == content["plan"]["runs"])
-    content["verdict"], content["grounds"] = result.verdict, result.grounds
-    content["violations"] = told(result.violations)
-    names = zip(terms.names, result.coverage, strict=True)
-    content["coverage"] = [{"signal": name, **told(one)} for name, one in names if one is not None]
+    counts = reduce(plus, batches, [])
+    said = weighed(counts, terms, complete=counts[0] == content["plan"]["runs"])
+    content.update({name: said[name] for name in SUMMARY})
     for j, name in enumerate(terms.names[1:]):
         content["margins"][name]["quantiles"]["0"] = min(one["margin"][j] for one in batches)
 
@@ -45,7 +44,7 @@ def test_a_refuted_certificate_cannot_be_forged_into_a_supported_one(part: float
     assert content["verdict"] == "refuted"
     for batch in content["batches"]:
         batch.update(violating=0, missing=[0, 0], margin=[0.05])
-    summed_up(content, terms_for(BOLD, ARMS, None, 0.999, "cpu"))
+    summed_up(content, terms_for(Pairs(BOLD, ARMS), None, 0.999, 30, "cpu"))
     content["margins"]["cost"]["quantiles"] = dict.fromkeys(content["margins"]["cost"]["quantiles"], 0.05)
     content["first_violation"] = None
     assert content["verdict"] == "supported"
@@ -100,7 +99,7 @@ def honest(request: pytest.FixtureRequest) -> tuple[dict[str, Any], Terms]:
     """Return a certificate of each kind, and what it claims."""
     policy, world = (POLICY, FIXED) if request.param == "supported" else (BOLD, ARMS)
     content = sw.certify(policy, world, rounds=6, runs=3, early=False, progress=False).content
-    return json.loads(json.dumps(content)), terms_for(policy, world, None, 0.999, "cpu")
+    return json.loads(json.dumps(content)), terms_for(Pairs(policy, world), None, 0.999, 6, "cpu")
 
 
 def is_true(content: dict[str, Any]) -> bool:
@@ -132,7 +131,7 @@ def test_no_leaf_can_be_another_with_a_summary_that_fits(honest: tuple[dict[str,
             continue
         forged = with_change(content, path)
         if path[0] == "claim":
-            terms = Terms(forged["claim"]["delta"], forged["claim"]["confidence"], terms.names, terms.shares)
+            terms = Terms(**forged["claim"], names=terms.names, shares=terms.shares)
         try:
             summed_up(forged, terms)
         except (TypeError, ValueError, AttributeError):
@@ -185,7 +184,7 @@ def test_what_playing_again_cannot_show_is_marked_on_the_page(
 
 
 def test_runs_that_end_where_the_plan_does_not_do_not_stand(tmp_path: Path) -> None:
-    terms = terms_for(POLICY, FIXED, None, 0.999, "cpu")
+    terms = terms_for(Pairs(POLICY, FIXED), None, 0.999, 5, "cpu")
     content = sw.certify(POLICY, FIXED, rounds=5, runs=100, early=False, progress=False).content
     content["batches"] = content["batches"][:10]
     for early in (False, True):

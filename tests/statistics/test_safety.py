@@ -7,7 +7,7 @@ In random worlds violations are much rarer than δ, because a confidence set tha
 plays. The tight worlds leave no such luck: there a run violates as often as an interval fails.
 
 All of it is behind `make test-slow`, because its loops take minutes to compile. The ordinary tests have certificates
-(tests/simulation/test_showcase.py), which count violations of every policy and refute their controls.
+(reproduction/tests/test_certificates.py), which count violations of every policy and refute their controls.
 """
 
 from typing import Any

@@ -1,10 +1,15 @@
-"""What several experiments share: sizes, and the settings of the paper's text and of ours."""
+"""What several experiments share: sizes, the paper's rays, and the settings of its text and of ours."""
 
 from typing import Any
 
+import numpy as np
+
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.safe_lts import SafeLTS
+from stagewise.problem.actions import Rays
+from stagewise.problem.safe_action import SafeAction
 from stagewise.simulation.judge import judge
+from stagewise.worlds.linear import LinearWorld
 
 DELTA = 0.01
 # rounds and runs; smoke only shows that everything works
@@ -17,3 +22,24 @@ KINDS: dict[str, Any] = {"LC-LUCB": LCLUCB, "Safe-LTS": SafeLTS, "ROFUL": ROFUL}
 def optimum(policy: Any, world: Any) -> float:
     """Return the best mean reward under the policy's thresholds."""
     return judge(policy, world).best(world.actions)
+
+
+def shifted(dimension: int, noise: float = 1.0) -> LinearWorld:
+    """Return θ* = (0, 1, …, d−1)/‖·‖, μ* its reverse, and the d shifts of μ*, which make the paper's numbers (E59)."""
+    theta = np.arange(dimension) / np.linalg.norm(np.arange(dimension))
+    targets = np.array([np.roll(theta[::-1], shift) for shift in range(dimension)])
+    return LinearWorld(reward=theta, cost=theta[::-1], actions=Rays(targets), noise=noise)
+
+
+def at_zero(dimension: int) -> SafeAction:
+    """Return the zero vector, which is worth and costs nothing."""
+    return SafeAction(features=np.zeros(dimension), reward=0.0, cost=0.0)
+
+
+def slug(name: str) -> str:
+    """Return a name fit for a folder.
+
+    >>> slug("Safe-LTS, no inflation")
+    'safe-lts-no-inflation'
+    """
+    return "-".join("".join(c if c.isalnum() or c == "." else " " for c in name.lower()).split())

@@ -1,4 +1,4 @@
-"""What `stagewise certify` does, by what it was given: a file, a certificate, or nothing but --all."""
+"""What `stagewise certify` does, by what it was given: a file, or a certificate to verify."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,6 @@ from stagewise.cli.spec import read
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_words import headline
 from stagewise.simulation.certify import certify
-from stagewise.simulation.certify_all import certify_all
 from stagewise.simulation.verify import verify
 from stagewise.worlds.family import family_of
 
@@ -35,11 +34,3 @@ def checked(path: Path, part: float, seed: int | None, executor: str | None) -> 
         rest = f" Possible, but compared only with --part 1: {left}." if left else ""
         return True, f"{path} stands: {again}.{rest} It says: {content['verdict']}, {headline(content)}"
     return False, f"{path} does not stand: {'; '.join(found.faults)}. {again}."
-
-
-def everyone(out: Path, **settings: Any) -> tuple[bool, str]:
-    """Certify every policy on the paper's problems; those that must fail are to be refuted."""
-    outcomes = certify_all(out, **settings)
-    lines = [f"{one.verdict:>10}  {one.name} (expected: {one.expected})" for one in outcomes]
-    lines.append(f"The index: {out / 'index.html'}")
-    return all(one.as_expected for one in outcomes), "\n".join(lines)

@@ -125,26 +125,20 @@ def certify(
     verify: Annotated[Path | None, typer.Option(help="Play part of this certificate's runs again.")] = None,
     part: Annotated[float, typer.Option(help="How large a part.")] = 0.05,
     seed: Annotated[int | None, typer.Option(help="Which part; default: by chance.")] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Certify every policy on the paper's problems, with an index.")
-    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Test a policy's safety on many runs and say what they prove: leaves with 0 only if the claim is supported."""
-    from stagewise.cli.certifying import certified, checked, everyone
+    from stagewise.cli.certifying import certified, checked
     from stagewise.problem.errors import InvalidFile
 
     with in_a_sentence():
-        if (spec is not None) + (verify is not None) + everything != 1:
-            raise InvalidFile("give a TOML file, or --verify FILE, or --all, and only one of them")
-        settings: dict[str, Any] = {"executor": executor, "progress": not quiet}
+        if (spec is None) == (verify is None):
+            raise InvalidFile("give a TOML file, or --verify FILE, and only one of them")
         if verify is not None:
             holds, words = checked(verify, part, seed, executor)
         elif spec is not None:
-            settings |= {"delta": delta, "early": not exhaustive}
-            holds, words = certified(spec, out, runs=runs, confidence=confidence, **settings)
-        else:
-            holds, words = everyone(out, runs=runs, confidence=confidence, **settings)
+            told: dict[str, Any] = {"delta": delta, "confidence": confidence, "early": not exhaustive}
+            holds, words = certified(spec, out, runs=runs, executor=executor, progress=not quiet, **told)
     typer.echo(words)
     if not holds:
         raise typer.Exit(1)

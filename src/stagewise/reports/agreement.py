@@ -1,4 +1,4 @@
-"""Two certificates held side by side, leaf by leaf; and what a certificate says of how runs spread, if it can be so."""
+"""Two certificates held side by side, leaf by leaf; and what one says of all runs together, if it can be so."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -10,31 +10,31 @@ from stagewise.kernels.compile import Floats
 from stagewise.reports.findings import column
 from stagewise.reports.result import Result
 
-WHOLE = "it"  # what differs is not within anything
 SPREAD = ("first_violation", "optimism", "regret", "margins", "settled")  # said of all runs together
+SLIGHT = 1e-9
 
 
-def disagreements(said: Any, due: Any, near: float, more: bool = False, path: str = "") -> Iterator[str]:
+def disagreements(said: Any, due: Any, near: float, more: bool = False, path: str = "it") -> Iterator[str]:
     """Yield where two plain values differ: numbers by more than `near`, relative above 1; all else at all.
 
     `more`: what is due may tell more than is said.
 
     >>> list(disagreements({"a": [1.0, 2]}, {"a": [1.0 + 1e-12, 3]}, near=1e-9))
-    ['a.1']
+    ['it.a.1']
     """
     if isinstance(due, dict) and isinstance(said, dict):
         if not said.keys() <= due.keys() or (not more and said.keys() != due.keys()):
-            yield path or WHOLE
+            yield path
         for key in said.keys() & due.keys():
-            yield from disagreements(said[key], due[key], near, more, f"{path}.{key}".lstrip("."))
+            yield from disagreements(said[key], due[key], near, more, f"{path}.{key}")
     elif isinstance(due, list) and isinstance(said, list) and len(due) == len(said):
         for i, (one, other) in enumerate(zip(said, due, strict=True)):
-            yield from disagreements(one, other, near, more, f"{path}.{i}".lstrip("."))
+            yield from disagreements(one, other, near, more, f"{path}.{i}")
     elif isinstance(due, float) and isinstance(said, float | int) and not isinstance(said, bool):
         if not abs(said - due) <= near * max(1.0, abs(due)):
-            yield path or WHOLE
+            yield path
     elif type(said) is not type(due) or said != due:
-        yield path or WHOLE
+        yield path
 
 
 def counts_fit(said: dict[str, Any], values: Floats, near: float) -> bool:
@@ -45,55 +45,40 @@ def counts_fit(said: dict[str, Any], values: Floats, near: float) -> bool:
     return bool(np.all((least <= below) & (below <= most)))
 
 
-def impossible(content: dict[str, Any], near: float) -> Iterator[str]:
-    """Yield which sections say of all runs together what their own numbers, or the batches', rule out."""
-    batches, runs = content["batches"], content["violations"]["runs"]
+def impossible(content: dict[str, Any], played: Result, near: float) -> Iterator[str]:
+    """Yield sections that say of all runs what their own numbers, the batches' totals or the played runs rule out."""
+    runs, margins = content["violations"]["runs"], list(content["margins"].values())
     first, hope, regret, settled = (content[name] for name in ("first_violation", "optimism", "regret", "settled"))
-    if (first is None) != (content["violations"]["happened"] == 0) or not (first is None or ascending(first)):
-        yield "first_violation"
-    if hope is not None and not (hope["runs"] <= min(runs, hope["rounds"])):
-        yield "optimism"
-    if not all(map(ascending, curves_of(content))) or (regret["above"] or 0) > runs:
-        yield "regret"
-    worst = np.min([batch["margin"] for batch in batches], axis=0).tolist()
-    lows = [one["quantiles"]["0"] for one in content["margins"].values()]
-    whole = all(ascending(one["quantiles"]) and sum(one["counts"]) == runs for one in content["margins"].values())
-    if not whole or any(disagreements(lows, worst, near)):
-        yield "margins"
-    cuts, never = settled["quantiles"], settled["never"]
-    if never > runs or (cuts is None) != (never == runs) or not (cuts is None or ascending(cuts)):
-        yield "settled"
-
-
-def ascending(cuts: dict[str, float]) -> bool:
-    """Say whether quantiles grow with their level."""
-    ordered = [cuts[level] for level in sorted(cuts, key=float)]
-    return all(one <= other + 1e-9 * max(1.0, abs(other)) for one, other in pairwise(ordered))
-
-
-def outside(content: dict[str, Any], played: Result, near: float) -> Iterator[str]:
-    """Yield which sections leave runs out that were played: below their least or above their largest value."""
-    first, settled = column(played, "first_violation"), column(played, "settled")
-    margins = [one["quantiles"] for one in content["margins"].values()]
-    columns: dict[str, Any] = {
-        "first_violation": [(content["first_violation"], first[first > 0])],
-        "regret": zip(curves_of(content), played.regret.T, strict=False),
-        "margins": zip(margins, column(played, "margin").T, strict=False),
-        "settled": [(content["settled"]["quantiles"], settled[settled > 0])],
+    worst = np.min([batch["margin"] for batch in content["batches"]], axis=0).tolist()
+    lows = [one["quantiles"]["0"] for one in margins]
+    counted = {
+        "first_violation": (first is None) == (content["violations"]["happened"] == 0),
+        "optimism": hope is None or hope["runs"] <= min(runs, hope["rounds"]),
+        "regret": (regret["above"] or 0) <= runs,
+        "margins": all(sum(one["counts"]) == runs for one in margins) and not any(disagreements(lows, worst, near)),
+        "settled": settled["never"] <= runs and (settled["quantiles"] is None) == (settled["never"] == runs),
     }
-    for name, rows in columns.items():
-        if not all(values.size == 0 or (cuts is not None and held(cuts, values, near)) for cuts, values in rows):
-            yield name
+    yield from (name for name, possible in counted.items() if not possible)
+    yield from (name for name, cuts, values in quantiles_in(content, played) if not spans(cuts, values, near))
 
 
-def curves_of(content: dict[str, Any]) -> list[dict[str, float]]:
-    """Return the quantiles of regret at every recorded round."""
-    cuts = content["regret"]["quantiles"]
-    return [dict(zip(cuts, row, strict=True)) for row in zip(*cuts.values(), strict=True)]
+def quantiles_in(content: dict[str, Any], played: Result) -> Iterator[tuple[str, dict[str, float] | None, Floats]]:
+    """Yield the quantiles of each section, beside the same of the runs that were played."""
+    for name, cuts in (("first_violation", content["first_violation"]), ("settled", content["settled"]["quantiles"])):
+        rounds = column(played, name)
+        yield name, cuts, rounds[rounds > 0]
+    for one, values in zip(content["margins"].values(), column(played, "margin").T, strict=False):
+        yield "margins", one["quantiles"], values
+    curves = content["regret"]["quantiles"]
+    for row, values in zip(zip(*curves.values(), strict=True), played.regret.T, strict=False):
+        yield "regret", dict(zip(curves, row, strict=True)), values
 
 
-def held(cuts: dict[str, float], values: Any, near: float) -> bool:
-    """Say whether values lie between the least and the largest."""
-    low, high = cuts["0"], cuts["1"]
-    room = near * max(1.0, abs(low), abs(high))
-    return bool(low - room <= values.min() and values.max() <= high + room)
+def spans(cuts: dict[str, float] | None, values: Floats, near: float) -> bool:
+    """Say whether quantiles grow with their level and leave none of these values out; None: there are no values."""
+    if cuts is None:
+        return values.size == 0
+    ordered = [cuts[level] for level in sorted(cuts, key=float)]
+    grow = all(one <= other + SLIGHT * max(1.0, abs(other)) for one, other in pairwise(ordered))
+    room = near * max(1.0, abs(cuts["0"]), abs(cuts["1"]))
+    return grow and bool(np.all((cuts["0"] - room <= values) & (values <= cuts["1"] + room)))

@@ -7,6 +7,7 @@ from typing import Any
 
 from stagewise.files.paths import path_of
 from stagewise.problem.errors import InvalidFile
+from stagewise.reports.certificate_words import ends_of
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.reports.files import made, write_text
 
@@ -30,8 +31,7 @@ class Certificate:
     def __repr__(self) -> str:
         found = self.content["violations"]
         share = f"{found['happened']:,} of {found['runs']:,} runs broke a limit"
-        high = min(found["anytime"][1], (found["exact"] or [0.0, 1.0])[1])
-        kind = self.content["policy"]["kind"]
+        high, kind = ends_of(found)[1], self.content["policy"]["kind"]
         return f"Certificate({kind}: {self.verdict}; {share}, at most {high:.4%} do; allowed {found['allowed']:.4%})"
 
     def save(self, folder: str | Path) -> None:

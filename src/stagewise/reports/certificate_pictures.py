@@ -12,6 +12,14 @@ BLUE, RED = "#0072B2", "#a02000"
 DPI = 110
 
 
+def blank(height: float, panels: int = 1) -> tuple[Any, Any]:
+    """Return a figure of this height, and its panels, one below the other."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.4, height), layout="constrained")
+    return figure, figure.subplots(panels, 1, squeeze=False)[:, 0]
+
+
 def embedded(figure: Any) -> str:
     """Return a figure as the address of an image."""
     buffer = io.BytesIO()
@@ -19,14 +27,11 @@ def embedded(figure: Any) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-def promises(content: dict[str, Any]) -> str:
+def shares(content: dict[str, Any]) -> str:
     """Draw every probability that was promised, with its interval: it must end left of the mark."""
-    from matplotlib.figure import Figure
-
     rows = [("a run breaks a limit", content["violations"])]
     rows += [(f"intervals of {plain(shown(one['signal']))} fail", one) for one in content["coverage"]]
-    figure = Figure(figsize=(7.4, 0.9 + 0.55 * len(rows)), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = blank(0.9 + 0.55 * len(rows))
     for place, (_, one) in enumerate(rows):
         low, high = one["exact"] or one["anytime"]
         colour = RED if low > one["allowed"] else BLUE
@@ -42,13 +47,9 @@ def promises(content: dict[str, Any]) -> str:
 
 def margins(content: dict[str, Any]) -> str:
     """Draw how much was left to each threshold in the dearest round of every run."""
-    from matplotlib.figure import Figure
-
-    all_of_them = content["margins"]
-    figure = Figure(figsize=(7.4, 2.5 * len(all_of_them)), layout="constrained")
-    for axes, (name, one) in zip(
-        figure.subplots(len(all_of_them), 1, squeeze=False)[:, 0], all_of_them.items(), strict=True
-    ):
+    limits = content["margins"]
+    figure, panels = blank(2.5 * len(limits), len(limits))
+    for axes, (name, one) in zip(panels, limits.items(), strict=True):
         edges = one["edges"]
         colours = [RED if edge <= 0.0 else BLUE for edge in edges[1:]]
         widths = [b - a for a, b in pairwise(edges)]
@@ -60,12 +61,9 @@ def margins(content: dict[str, Any]) -> str:
 
 def regret(content: dict[str, Any]) -> str:
     """Draw how regret grew, and what the theorem allows."""
-    from matplotlib.figure import Figure
-
     found = content["regret"]
     rounds, cuts = found["rounds"], found["quantiles"]
-    figure = Figure(figsize=(7.4, 3.0), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = blank(3.0)
     axes.fill_between(rounds, cuts["0.1"], cuts["0.9"], color=BLUE, alpha=0.25, linewidth=0, label="eight runs in ten")
     axes.plot(rounds, cuts["0.5"], color=BLUE, label="the middle run")
     axes.plot(rounds, cuts["1"], color=BLUE, linestyle=":", label="the worst run")

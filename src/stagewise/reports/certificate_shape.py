@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, ValidationError, conlist, create_model
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, conlist, create_model
 
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile
@@ -18,11 +18,6 @@ def table(fields: dict[str, Any], optional: Sequence[str] = (), extra: Literal["
     strict = ConfigDict(extra=extra, strict=True, allow_inf_nan=False)
     given: dict[str, Any] = {name: (kind, None if name in optional else ...) for name, kind in fields.items()}
     return create_model("Table", __config__=strict, **given)
-
-
-def matching(pattern: str) -> Any:
-    """Return text of this form."""
-    return Annotated[str, StringConstraints(pattern=f"^{pattern}$")]
 
 
 def cuts_of(kind: Any) -> Any:
@@ -45,6 +40,8 @@ COUNT: Any = Annotated[int, Field(ge=0, lt=2**62)]
 POSITIVE: Any = Annotated[int, Field(ge=1, lt=2**62)]
 NUMBER: Any = Annotated[float, Field(ge=-1e100, le=1e100)]
 SHARE: Any = Annotated[float, Field(ge=0.0, le=1.0)]
+DAY: Any = Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+DIGEST: Any = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 NUMBERS, BETWEEN = conlist(NUMBER), conlist(SHARE, min_length=2, max_length=2)
 CUTS = cuts_of(NUMBER)
 EVIDENCE: dict[str, Any] = {
@@ -68,7 +65,7 @@ MARGIN = table(
 BATCH = table(
     {
         **{"first": COUNT, "runs": POSITIVE, "violating": COUNT, "missing": conlist(COUNT)},
-        **{"regret": NUMBER, "margin": NUMBERS, "digest": matching("[0-9a-f]{64}")},
+        **{"regret": NUMBER, "margin": NUMBERS, "digest": DIGEST},
     }
 )
 PLAN = table(
@@ -79,7 +76,7 @@ PLAN = table(
 )
 MADE = table(
     {
-        **{"day": matching("[0-9]{4}-[0-9]{2}-[0-9]{2}") | None, "versions": dict[str, str], "machine": str},
+        **{"day": DAY | None, "versions": dict[str, str], "machine": str},
         "seconds": Annotated[float, Field(ge=0.0, le=1e12)],
     },
     optional=["day"],

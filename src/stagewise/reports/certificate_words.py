@@ -5,6 +5,15 @@ from typing import Any
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 
 NOTHING = 1e-9  # below it numbers are rounding
+STOPPED = (  # by whether the runs were stopped before all were played
+    "All planned runs were played, so the exact interval of Clopper and Pearson applies.",
+    "The runs were stopped when the answer was clear; the interval holds at every number of runs at once, "
+    "so looking at it and stopping is allowed.",
+)
+MIXED = (
+    "Single actions of a mixture: the promise is for the expected cost of the mixture that an action is drawn from, "
+    "and one action in it may cost more."
+)
 
 
 def shown(value: float) -> str:

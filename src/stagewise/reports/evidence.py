@@ -1,7 +1,6 @@
 """What is claimed, and what runs say of it: intervals, one for all times and one for a fixed number, and a verdict."""
 
 import math
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stagewise.kernels.signals.interval import Interval, kl_high, kl_interval
@@ -12,31 +11,31 @@ FORMAT, VERSION = "stagewise-certificate", 1
 VERIFY = "stagewise certify --verify certificate.json"  # what anybody types to check one
 
 
-class Evidence(NamedTuple):
-    """How often something happened that may happen with probability `allowed` at most.
+class Terms(NamedTuple):
+    """What is claimed, and how sure one wants to be."""
 
-    Both intervals hold at once with the confidence asked for, each taking half of what may go wrong.
+    delta: float  # a run may break a limit with this probability at most
+    confidence: float
+    rounds: int
+    names: tuple[str, ...]  # the reward, then every cost
+    shares: tuple[float | None, ...]  # the probability that each signal's intervals may fail with; None: it has none
+
+
+def evidence(happened: int, runs: int, allowed: float, confidence: float, complete: bool) -> dict[str, Any]:
+    """Weigh what happened in so many runs and may with probability `allowed`; `complete`: as many as were planned.
+
+    Both intervals hold at once with this confidence, each taking half of what may go wrong: `anytime` at every number
+    of runs at once, so also when they were stopped by looking at it; `exact`, Clopper and Pearson's, for the number
+    planned. `needed` is how many runs more or less would support it at the present rate; None: decided, or never.
     """
-
-    happened: int
-    runs: int
-    allowed: float
-    anytime: Interval  # holds at every number of runs at once, so also when the runs were stopped by looking at it
-    exact: Interval | None  # Clopper and Pearson's, for the number of runs planned; None: they were not all played
-    verdict: str
-    needed: int | None  # more or less, until it is supported at the present rate; None: decided, or never
-
-
-def evidence(happened: int, runs: int, allowed: float, confidence: float, complete: bool) -> Evidence:
-    """Weigh so many occurrences in so many runs; `complete`: all runs that were planned have been played."""
     half = (1.0 - confidence) / 2.0
-    anytime = kl_interval(float(runs), happened / runs, math.log(1.0 / half))
-    exact = clopper_pearson(happened, runs, half) if complete else None
-    low = anytime.low if exact is None else max(anytime.low, exact.low)
-    high = anytime.high if exact is None else min(anytime.high, exact.high)
+    anytime = list(kl_interval(float(runs), happened / runs, math.log(1.0 / half)))
+    exact = list(clopper_pearson(happened, runs, half)) if complete else None
+    low, high = max(anytime[0], (exact or anytime)[0]), min(anytime[1], (exact or anytime)[1])
     verdict = REFUTED if low > allowed else SUPPORTED if high <= allowed else UNDECIDED
     needed = runs_needed(happened / runs, allowed, confidence) if verdict == UNDECIDED else None
-    return Evidence(happened, runs, allowed, Interval(*anytime), exact, verdict, needed)
+    found = {"happened": happened, "runs": runs, "allowed": allowed}
+    return {**found, "anytime": anytime, "exact": exact, "verdict": verdict, "needed": needed}
 
 
 def clopper_pearson(happened: int, runs: int, error: float) -> Interval:
@@ -68,85 +67,35 @@ def runs_needed(rate: float, allowed: float, confidence: float) -> int | None:
     return high
 
 
-class Terms(NamedTuple):
-    """What is claimed, and how sure one wants to be."""
-
-    delta: float  # a run may break a limit with this probability at most
-    confidence: float
-    names: tuple[str, ...]  # the reward, then every cost
-    shares: tuple[float | None, ...]  # the probability that each signal's intervals may fail with; None: it has none
+def plus(counts: list[int], batch: dict[str, Any]) -> list[int]:
+    """Return, with one batch more: runs, those that broke a limit, those in which an interval of each signal missed."""
+    more = [batch["runs"], batch["violating"], *batch["missing"]]
+    return [one + other for one, other in zip(counts or [0] * len(more), more, strict=True)]
 
 
-class Tally(NamedTuple):
-    """How many runs there were, how many broke a limit, and in how many an interval of each signal missed."""
+def weighed(counts: list[int], terms: Terms, complete: bool) -> dict[str, Any]:
+    """Return what a certificate says by its totals; `complete`: these runs are all that were planned."""
+    runs, violating, *missing = counts
 
-    runs: int
-    violating: int
-    missing: tuple[int, ...]
+    def one(happened: int, allowed: float) -> dict[str, Any]:
+        return evidence(happened, runs, allowed, terms.confidence, complete)
 
-    @classmethod
-    def of(cls, terms: Terms, batches: Iterable[dict[str, Any]] = ()) -> "Tally":
-        """Return the sum of the totals of batches."""
-        tally = cls(0, 0, (0,) * len(terms.names))
-        for batch in batches:
-            tally = tally.plus(batch)
-        return tally
-
-    def plus(self, batch: dict[str, Any]) -> "Tally":
-        """Return the tally with one batch more."""
-        missing = tuple(one + more for one, more in zip(self.missing, batch["missing"], strict=True))
-        return Tally(self.runs + batch["runs"], self.violating + batch["violating"], missing)
-
-
-class Weighed(NamedTuple):
-    """What the runs so far say."""
-
-    violations: Evidence
-    coverage: tuple[Evidence | None, ...]
-
-    @property
-    def verdict(self) -> str:
-        """Of the claim itself."""
-        return self.violations.verdict
-
-    @property
-    def grounds(self) -> str:
-        """Of what it rests on, the intervals."""
-        verdicts = {one.verdict for one in self.coverage if one is not None}
-        return next((word for word in (REFUTED, UNDECIDED) if word in verdicts), SUPPORTED)
-
-    @property
-    def clear(self) -> bool:
-        """Whether more runs would change nothing: the claim is refuted, or it and all its grounds are decided."""
-        return self.verdict == REFUTED or UNDECIDED not in (self.verdict, self.grounds)
-
-
-def weighed(tally: Tally, terms: Terms, complete: bool) -> Weighed:
-    """Weigh runs by their tally; `complete`: they are all that were planned."""
-
-    def one(happened: int, allowed: float) -> Evidence:
-        return evidence(happened, tally.runs, allowed, terms.confidence, complete)
-
-    signals = zip(tally.missing, terms.shares, strict=True)
-    coverage = tuple(None if share is None else one(missed, share) for missed, share in signals)
-    return Weighed(one(tally.violating, terms.delta), coverage)
-
-
-def weights(terms: Terms, rounds: int, result: Weighed) -> dict[str, Any]:
-    """Return what a certificate says by its totals: the verdict, and the evidence it comes from."""
-    signals = zip(terms.names, result.coverage, strict=True)
+    claim, signals = one(violating, terms.delta), zip(terms.names, missing, terms.shares, strict=True)
+    coverage = [{"signal": name, **one(missed, share)} for name, missed, share in signals if share is not None]
+    verdicts = [one["verdict"] for one in coverage]
     return {
         "format": FORMAT,
         "version": VERSION,
-        "verdict": result.verdict,
-        "grounds": result.grounds,
-        "claim": {"delta": terms.delta, "confidence": terms.confidence, "rounds": rounds},
-        "violations": told(result.violations),
-        "coverage": [{"signal": name, **told(one)} for name, one in signals if one is not None],
+        "verdict": claim["verdict"],
+        "grounds": next((word for word in (REFUTED, UNDECIDED) if word in verdicts), SUPPORTED),  # the intervals
+        "claim": {"delta": terms.delta, "confidence": terms.confidence, "rounds": terms.rounds},
+        "violations": claim,
+        "coverage": coverage,
         "verify": VERIFY,
     }
 
 
-def told(one: Evidence) -> dict[str, Any]:
-    """Return evidence as plain values."""
-    return {**one._asdict(), "anytime": list(one.anytime), "exact": None if one.exact is None else list(one.exact)}
+def clear(counts: list[int], terms: Terms) -> bool:
+    """Say whether more runs would change nothing: the claim is refuted, or it and all its grounds are decided."""
+    said = weighed(counts, terms, complete=False)
+    return said["verdict"] == REFUTED or UNDECIDED not in (said["verdict"], said["grounds"])

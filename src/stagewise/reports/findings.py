@@ -17,7 +17,7 @@ BARS = 40  # of the histogram
 
 def column(result: Result, name: str) -> Any:
     """Return what was counted under a name, a row a run."""
-    return (result.audit or {})[name] if name in (result.audit or {}) else getattr(result, name)
+    return {**vars(result), **(result.audit or {})}[name]
 
 
 def digest(result: Result) -> str:

@@ -11,13 +11,12 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.files import made
-from stagewise.reports.sealed import content_of, manifest_in, packed, unpacked, write_sealed
+from stagewise.reports.sealed import AGAIN, content_of, manifest_in, packed, unpacked, write_sealed
 
 FORMAT, VERSION = "stagewise-result", 2
-UNSEALED = 1  # the version that kept no digests: read as it is, and never played on
 CURVE_FILE, RUN_FILE = "curves.parquet", "runs.parquet"
 CURVES = ("regret", "reward", "optimum")  # a number a recorded round
-AUDIT, AUDIT_CURVES = ("first_violation", "hopeless", "settled"), ("bound",)  # a number a run; one a recorded round
+AUDIT = ("first_violation", "hopeless", "settled")  # a number a run
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,43 +62,37 @@ class Result:
 
     def save(self, folder: str | Path) -> None:
         """Write curves.parquet, runs.parquet and manifest.json, which vouches for them by their SHA-256."""
-        place, audit = made(folder), self.audit or {}
         count, points, _ = self.cost.shape
         curves = {
             "run": np.repeat(self.runs, points),
             "round": np.tile(self.rounds, count),
             **{name: getattr(self, name).ravel() for name in CURVES},
             **numbered("cost", self.cost.reshape(count * points, -1)),
-            **{name: audit[name].ravel() for name in AUDIT_CURVES if name in audit},
         }
-        totals = {
-            "run": self.runs,
-            "violations": self.violations,
-            **numbered("max_cost", self.max_cost),
-            **{name: audit[name] for name in AUDIT if name in audit},
-        }
-        if audit:
-            totals |= {"missed_reward": audit["missed"][:, 0], **numbered("missed_cost", audit["missed"][:, 1:])}
-            totals |= numbered("margin", audit["margin"]) if "margin" in audit else {}
+        totals = {"run": self.runs, "violations": self.violations, **numbered("max_cost", self.max_cost)}
+        if self.audit is not None:
+            missed = self.audit["missed"]
+            curves["bound"] = self.audit["bound"].ravel()
+            totals |= {name: self.audit[name] for name in AUDIT} | {"missed_reward": missed[:, 0]}
+            totals |= numbered("missed_cost", missed[:, 1:]) | numbered("margin", self.audit["margin"])
         manifest = {"format": FORMAT, "version": VERSION, **self.manifest}
-        write_sealed(place, manifest, {CURVE_FILE: packed(curves), RUN_FILE: packed(totals)})
+        write_sealed(made(folder), manifest, {CURVE_FILE: packed(curves), RUN_FILE: packed(totals)})
 
     @classmethod
     def load(cls, folder: str | Path) -> "Result":
-        """Return what `save` wrote, or refuse what is not as it was written; version 1 vouched for nothing."""
+        """Return what `save` wrote, or refuse what is not as it was written."""
         place = path_of(folder, "the folder")
         try:
             manifest = manifest_in(place)
         except FileNotFoundError:
             raise InvalidFile(absent(place)) from None
         digests = manifest.pop("files", None)
-        version = (manifest.pop("format", 0), manifest.pop("version", 0))
-        known = VERSION if isinstance(digests, dict) else UNSEALED
-        if version != (FORMAT, known):
-            raise InvalidFile(f"{place} is not a result of this version of stagewise ({FORMAT} {VERSION})")
+        if (manifest.pop("format", 0), manifest.pop("version", 0)) != (FORMAT, VERSION) or not isinstance(
+            digests, dict
+        ):
+            raise InvalidFile(f"{place} is not a result of this version of stagewise ({FORMAT} {VERSION}); {AGAIN}")
         curves, totals = (
-            unpacked(content_of(place / name, digests.get(name, "") if known == VERSION else None), place / name)
-            for name in (CURVE_FILE, RUN_FILE)
+            unpacked(content_of(place / name, digests.get(name)), place / name) for name in (CURVE_FILE, RUN_FILE)
         )
         try:
             return cls.read(curves, totals, manifest)
@@ -113,9 +106,9 @@ class Result:
         shape = (len(runs), len(curves["run"]) // len(runs))
         audit = None
         if "missed_reward" in totals:
-            audit = {name: totals[name] for name in AUDIT} | {"missed": stacked("missed_", totals, len(runs))}
-            if "bound" in curves:
-                audit |= {"margin": stacked("margin_", totals, len(runs)), "bound": curves["bound"].reshape(shape)}
+            audit = {name: totals[name] for name in AUDIT}
+            audit |= {name: stacked(f"{name}_", totals, len(runs)) for name in ("missed", "margin")}
+            audit["bound"] = curves["bound"].reshape(shape)
         return cls(
             rounds=curves["round"][: shape[1]],
             **{name: curves[name].reshape(shape) for name in CURVES},
@@ -145,11 +138,12 @@ def standard_error(values: Floats) -> float:
 
 
 def kept(folder: Path) -> Result | None:
-    """Return a result that is there as it was written; None: there is none, or nothing vouches for it."""
+    """Return a result that is there as it was written; None: there is none."""
     try:
-        return Result.load(folder) if "files" in manifest_in(folder) else None
+        manifest_in(folder)
     except FileNotFoundError:
         return None
+    return Result.load(folder)
 
 
 def absent(place: Path) -> str:
@@ -169,8 +163,7 @@ def merged(results: list[Result]) -> Result:
     names = [name for name in vars(first) if name not in ("rounds", "manifest", "audit")]
     arrays = {name: np.concatenate([getattr(result, name) for result in results]) for name in names}
     audits = [result.audit for result in results if result.audit is not None]
-    told = [name for name in (first.audit or {}) if all(name in audit for audit in audits)]
-    audit = {name: np.concatenate([one[name] for one in audits]) for name in told} if audits else None
+    audit = {name: np.concatenate([one[name] for one in audits]) for name in audits[0]} if audits else None
     manifest = {**first.manifest, "seconds": sum(result.manifest.get("seconds", 0.0) for result in results)}
     if "thresholds_of_runs" in manifest:
         manifest["thresholds_of_runs"] = [one for result in results for one in result.manifest["thresholds_of_runs"]]

@@ -53,13 +53,13 @@ def manifest_in(folder: Path) -> dict[str, Any]:
     return told
 
 
-def content_of(path: Path, digest: Any) -> bytes:
-    """Return what a file holds; refuse other content than its manifest vouches for. None: nobody vouches for it."""
+def content_of(path: Path, digest: str | None) -> bytes:
+    """Return what a file holds; refuse other content than its manifest vouches for."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidFile(f"{path} cannot be read: {error.strerror}; {AGAIN}") from None
-    if digest is not None and fingerprint(content) != digest:
+    if fingerprint(content) != digest:
         raise InvalidFile(f"{path} is not whole: its SHA-256 is not the one in {MANIFEST}; {AGAIN}")
     return content
 

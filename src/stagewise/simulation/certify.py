@@ -4,7 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,19 @@ from stagewise.files.paths import path_of
 from stagewise.problem.checks import number, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.certificate import Certificate
-from stagewise.reports.evidence import Tally, Terms, weighed, weights
+from stagewise.reports.evidence import Terms, clear, plus, weighed
 from stagewise.reports.files import usable
 from stagewise.reports.findings import spread, totals
+from stagewise.reports.regret_bound import regret_bound
 from stagewise.reports.result import Result, merged
-from stagewise.simulation.claim import setting, terms_for, theorem
-from stagewise.simulation.executors import PAYS, Workers, opened
+from stagewise.simulation.claim import setting, terms_for
+from stagewise.simulation.executors import Workers
 from stagewise.simulation.folder import SAME, Folder
-from stagewise.simulation.jobs import Batch, Job, job_for, kept, played
+from stagewise.simulation.jobs import Batch, Job, job_for, on_cuda, working
 from stagewise.simulation.judge import OURS
 from stagewise.simulation.pairs import Family, Pairs
 from stagewise.simulation.plan import machine, versions
-from stagewise.simulation.progress import bar
-from stagewise.simulation.simulate import on_cuda
+from stagewise.simulation.recording import recorded
 from stagewise.simulation.size import check_room, counted
 
 POINTS = 20  # of the regret curves
@@ -61,23 +61,20 @@ def certify(
         raise InvalidProblem(f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain")
     backend, executor = on_cuda(backend, executor)
     job = audited(policy, world, rounds, seed, backend, place)
-    terms = terms_for(*job.pairs(0), delta, sure, job.settings.backend)
-    length, total = job.settings.rounds, job.settings.rounds * most
-    plan = plan_for(length, most, job.settings.seed, stops, job.settings.backend)
+    told = job.settings
+    terms = terms_for(job.pairs, delta, sure, told.rounds, told.backend)
+    plan = plan_for(told.rounds, most, told.seed, stops, told.backend)
     if not stops:
         check_room(most, POINTS, job.pairs(0)[1].costs)
-    with (
-        opened(executor, -(-most // plan["batch"]), total) as workers,
-        bar(shows and total >= PAYS, most, 0, length) as advance,
-    ):
-        parts = gathered(job, plan, terms, workers, advance)
+    with working(executor, shows, -(-most // plan["batch"]), most, told.rounds) as finished:
+        parts, batches = gathered(job, plan, terms, finished)
     made = {
         "day": time.strftime("%Y-%m-%d", time.gmtime()),
         "versions": versions(),
         "machine": machine(),
         "seconds": round(time.perf_counter() - begun, 1),
     }
-    certificate = Certificate({**concluded(job.pairs, parts, plan, terms), "made": made})
+    certificate = Certificate({**concluded(job.pairs, plan, terms, batches, merged(parts)), "made": made})
     if place is not None:
         certificate.save(place)
     if job.folder.place is not None and job.folder.place.exists():
@@ -111,38 +108,37 @@ def batch_size(rounds: int, runs: int, backend: str) -> int:
 
 
 def gathered(
-    job: Job, plan: dict[str, Any], terms: Terms, workers: Executor | None, advance: Callable[[int], None]
-) -> list[Result]:
-    """Play batch after batch until the answer is clear.
+    job: Job, plan: dict[str, Any], terms: Terms, finished: Callable[[dict[int, Batch]], dict[int, Result]]
+) -> tuple[list[Result], list[dict[str, Any]]]:
+    """Play batch after batch until the answer is clear; return them and their totals.
 
     Batches are handed out in waves, each as large as all before it, and weighed in the order of their runs: what is
     played beyond the clear answer is left out, so that the number of workers changes nothing.
     """
     size, last = plan["batch"], plan["runs"]
-    starts, parts, tally = range(0, last, size), list[Result](), Tally.of(terms)
+    starts, parts, batches, counts = range(0, last, size), list[Result](), list[dict[str, Any]](), list[int]()
     while len(parts) < len(starts):
         wave = starts[len(parts) : len(parts) + max(len(parts), os.cpu_count() or 1)]
-        batches = {start: Batch(job, range(start, min(start + size, last))) for start in wave}
-        found = kept(batches)
-        advance(sum(len(part.runs) for part in found.values()))
-        found |= dict(played({start: batches[start] for start in wave if start not in found}, workers, advance))
-        for start in wave:
-            parts.append(found[start])
-            tally = tally.plus(totals(found[start]))
-            if plan["early"] and weighed(tally, terms, complete=False).clear:
-                return parts
-    return parts
+        for part in finished({start: Batch(job, range(start, min(start + size, last))) for start in wave}).values():
+            parts.append(part)
+            batches.append(totals(part))
+            counts = plus(counts, batches[-1])
+            if plan["early"] and clear(counts, terms):
+                return parts, batches
+    return parts, batches
 
 
-def concluded(pairs: Pairs, parts: list[Result], plan: dict[str, Any], terms: Terms) -> dict[str, Any]:
-    """Return everything that a certificate says of these runs: it is the same whoever played them, and when."""
-    batches, result = [totals(part) for part in parts], merged(parts)
-    summary = weighed(Tally.of(terms, batches), terms, complete=len(result.runs) == plan["runs"])
-    content = {
-        **weights(terms, plan["rounds"], summary),
-        **spread(result, terms.names[1:]),
-        **setting(pairs, plan),
-        "batches": batches,
-    }
-    content["regret"] |= theorem(pairs, result.rounds)
-    return content
+def concluded(
+    pairs: Pairs, plan: dict[str, Any], terms: Terms, batches: list[dict[str, Any]], result: Result | None
+) -> dict[str, Any]:
+    """Return everything that a certificate says of these runs: it is the same whoever played them, and when.
+
+    Without the runs' result, only what their totals say, and the theorem that bounds their regret.
+    """
+    counts, ends = reduce(plus, batches, list[int]()), recorded(plan["rounds"], POINTS)
+    bound = regret_bound(*pairs(0), ends)
+    found, fails = (bound, None) if isinstance(bound, str) else (bound.theorem, bound.failure)
+    told: dict[str, Any] = {"regret": {"rounds": ends.tolist()}} if result is None else spread(result, terms.names[1:])
+    told["regret"] |= {"theorem": found, "failure": fails}
+    said = weighed(counts, terms, complete=counts[0] == plan["runs"])
+    return {**said, **told, **setting(pairs, plan), "batches": batches}

@@ -2,27 +2,43 @@
 
 from typing import Any
 
-from stagewise.kernels.compile import Ints
+from stagewise.policies.learning import EVERY, NOTHING, REWARD
 from stagewise.policies.settings import probability
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.assumptions import assumptions
 from stagewise.reports.evidence import Terms
-from stagewise.reports.promises import shares_of
-from stagewise.reports.regret_bound import regret_bound
 from stagewise.simulation.judge import judge
 from stagewise.simulation.pairs import Pairs
 from stagewise.simulation.plan import described
 
 
-def terms_for(policy: Any, world: Any, delta: float | None, confidence: float, backend: str) -> Terms:
-    """Return what is claimed; rounds played by hand show no intervals."""
+def terms_for(pairs: Pairs, delta: float | None, confidence: float, rounds: int, backend: str) -> Terms:
+    """Return what is claimed of run 0's policy; rounds played by hand show no intervals."""
+    policy, world = pairs(0)
     limits = judge(policy, world).thresholds
     signals = 1 + limits.values.size
     if signals == 1:
         raise InvalidProblem(f"{type(policy).__name__} has no threshold here, so there is nothing to certify")
     claimed = probability(getattr(policy, "delta", 0.05) if delta is None else delta, "delta")
     shares = (None,) * signals if backend == "python" else shares_of(policy, signals)
-    return Terms(claimed, confidence, ("reward", *limits.names), shares)
+    return Terms(claimed, confidence, rounds, ("reward", *limits.names), shares)
+
+
+def shares_of(policy: Any, signals: int) -> tuple[float | None, ...]:
+    """Return how much of δ the intervals of each signal take; None: it has none.
+
+    A policy says what it `learns`; one of someone's own shows it by `delta` and `share_delta`.
+    """
+    if hasattr(policy, "interval_shares"):
+        return tuple(policy.interval_shares)
+    shown = EVERY if hasattr(policy, "share_delta") else REWARD if hasattr(policy, "delta") else NOTHING
+    learned = getattr(policy, "learns", shown)
+    if learned == NOTHING:
+        return (None,) * signals
+    if learned == REWARD:
+        return (float(policy.delta), *([None] * (signals - 1)))
+    shared = getattr(policy, "share_delta", True)
+    return (float(policy.delta) / (signals if shared else getattr(policy, "undivided", 1)),) * signals
 
 
 def setting(pairs: Pairs, plan: dict[str, Any]) -> dict[str, Any]:
@@ -41,10 +57,3 @@ def setting(pairs: Pairs, plan: dict[str, Any]) -> dict[str, Any]:
         "world": pairs.description(),
         "plan": plan,
     }
-
-
-def theorem(pairs: Pairs, ends: Ints) -> dict[str, Any]:
-    """Return which theorem bounds the regret, and with what probability it may fail; or why there is none."""
-    bound = regret_bound(*pairs(0), ends)
-    found, fails = (bound, None) if isinstance(bound, str) else (bound.theorem, bound.failure)
-    return {"theorem": found, "failure": fails}

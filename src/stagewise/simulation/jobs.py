@@ -1,29 +1,29 @@
-"""Runs of one plan, checked and ready: what `simulate`, `sweep`, `certify` and `verify` all hand to workers."""
+"""Runs of one plan, checked and ready, and how `simulate`, `sweep`, `certify` and `verify` all have them played."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from stagewise.policies.policy import check_verbs
-from stagewise.problem.checks import alone, one_of, seed_of, shown, switch
+from stagewise.problem.checks import one_of, seed_of, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.regret_bound import bound_values
 from stagewise.reports.result import Result
 from stagewise.simulation.compiled import plays
-from stagewise.simulation.executors import performed
+from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.folder import SAME, Folder
 from stagewise.simulation.judge import judge
 from stagewise.simulation.pairs import Family, Pairs
-from stagewise.simulation.plan import planned
+from stagewise.simulation.plan import described, machine, versions
+from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import recorded
 from stagewise.simulation.run import Settings, play
-from stagewise.simulation.size import MOST, counted, how_many
+from stagewise.simulation.size import counted
 
 BACKENDS = ("auto", "cpu", "python", "cuda")
-Key = TypeVar("Key")
+Finish = Callable[[Mapping[Any, "Batch"]], dict[Any, Result]]
 
 
 class Job(NamedTuple):
@@ -52,7 +52,6 @@ def job_for(
     backend: Any,
     audit: Any = False,
     out: Path | None = None,
-    same: Sequence[str] = SAME,
     single: bool = False,
 ) -> Job:
     """Return what can be played, or refuse it; `single`: a GPU will play all runs in one batch."""
@@ -64,8 +63,26 @@ def job_for(
     arbiter = judge(player, place)
     bound = bound_values(player, place, recorded(length, points)) if audited and pairs.fixed else None
     settings = Settings(length, points, origin, chosen, audited, arbiter.limits.size, bound)
-    plan = planned(pairs, arbiter, settings)
-    return Job(pairs, settings, plan, Folder(out, plan, same, single and chosen == "cuda", again=pairs.described))
+    told, limits = pairs.description(), arbiter.thresholds
+    plan = {  # what a result is a function of, and what made it
+        "policy": described(player),
+        "world": told["world"] if told["family"] == "fixed" else told,
+        "thresholds": dict(zip(limits.names, limits.values.tolist(), strict=True)),
+        "rounds": length,
+        "record": points,
+        "seed": origin,
+        "backend": chosen,
+        "versions": versions(),
+        "machine": machine(),
+        **({"audit": True} if audited else {}),
+    }
+    plan = json.loads(json.dumps(plan))
+    return Job(pairs, settings, plan, Folder(out, plan, SAME, single and chosen == "cuda", again=pairs.described))
+
+
+def on_cuda(backend: str, executor: Workers) -> tuple[str, Workers]:
+    """Return backend and executor; the executor "cuda" is the backend of that name, which needs no other."""
+    return ("cuda", None) if isinstance(executor, str) and executor == "cuda" else (backend, executor)
 
 
 def backend_for(policy: Any, world: Any, rounds: int, backend: Any) -> str:
@@ -78,41 +95,33 @@ def backend_for(policy: Any, world: Any, rounds: int, backend: Any) -> str:
     return ("cpu" if plays(policy, world) else "python") if backend == "auto" else backend
 
 
-def run_numbers(runs: Any) -> list[int]:
-    """Return the numbers of the runs, from how many there are or the numbers themselves."""
-    if isinstance(alone(runs), int | np.integer):
-        return list(range(how_many(runs)))
-    try:
-        numbers = list(runs) if isinstance(runs, Iterable) else []
-    except Exception:  # whatever the object's own code came to
-        numbers = []
-    whole = all(isinstance(run, int | np.integer) and 0 <= run < MOST for run in numbers)
-    if not numbers or not whole or len(set(numbers)) < len(numbers):
-        raise InvalidProblem(
-            f"runs is {shown(runs)}; it must be a number of runs, or different run numbers from 0 to {MOST - 1}"
-        )
-    return [int(run) for run in numbers]
+@contextmanager
+def working(executor: Workers, shows: bool, tasks: int, runs: int, rounds: int) -> Iterator[Finish]:
+    """Yield what has batches played, but for those that their folders hold, and keeps each as soon as it is done.
 
+    So many tasks, runs and rounds of each are expected in all. A GPU is this process's own: no worker has it.
+    """
+    with opened(executor, tasks, runs * rounds) as workers, bar(shows and runs * rounds >= PAYS, runs, rounds) as tell:
 
-def kept(batches: Mapping[Key, Batch]) -> dict[Key, Result]:
-    """Return the batches that their folders hold already."""
-    found = {key: batch.job.folder.found(batch.runs) for key, batch in batches.items()}
-    return {key: result for key, result in found.items() if result is not None}
+        def finish(batches: Mapping[Any, Batch]) -> dict[Any, Result]:
+            found = {key: batch.job.folder.found(batch.runs) for key, batch in batches.items()}
+            done = {key: result for key, result in found.items() if result is not None}
+            tell(sum(len(result.runs) for result in done.values()))
+            here, there = {}, {}
+            for key, (job, runs) in batches.items():
+                if key in done:
+                    continue
+                if workers is None or job.settings.backend == "cuda":
+                    here[key] = (job.pairs, job.settings, runs)
+                else:
+                    there[key] = (job.pairs.sent(runs), job.settings, runs)
+            for todo, executor in ((here, None), (there, workers)):
+                for key, result in performed(play, todo, executor):
+                    job = batches[key].job
+                    result.manifest.update({**job.plan, **result.manifest})
+                    job.folder.keep(result)
+                    tell(len(result.runs))
+                    done[key] = result
+            return {key: done[key] for key in batches}
 
-
-def played(
-    batches: Mapping[Key, Batch], workers: Executor | None, advance: Callable[[int], None]
-) -> Iterator[tuple[Key, Result]]:
-    """Yield every batch as it was played, and keep it in its folder. A GPU is this process's own: no worker has it."""
-    for executor in (None, workers) if workers is not None else (None,):
-        tasks = {
-            key: (job.pairs if executor is None else job.pairs.sent(runs), job.settings, runs)
-            for key, (job, runs) in batches.items()
-            if workers is None or (job.settings.backend == "cuda") == (executor is None)
-        }
-        for key, result in performed(play, tasks, executor):
-            job = batches[key].job
-            result.manifest.update({**job.plan, **result.manifest})
-            job.folder.keep(result)
-            advance(len(result.runs))
-            yield key, result
+        yield finish

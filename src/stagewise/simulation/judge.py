@@ -37,10 +37,6 @@ class Judge:
     safe_means: Floats  # (1 + m,) signed
     mixes: bool  # regret is measured against the best mixture
 
-    def signed(self, means: Floats) -> Floats:
-        """Return means with costs signed so that less is better."""
-        return means * self.signs
-
     def means(self, place: Any) -> Floats:
         """Return the true means of an action or arm, in the user's own direction."""
         return true_means(self.world, place)
@@ -50,28 +46,21 @@ class Judge:
         if isinstance(self.world, LinearWorld) and not actions.listed:
             parameters = self.world.parameters * self.signs[:, None]
             return best_point(actions, parameters[0], parameters[1 : 1 + self.limits.size], self.limits)
-        truths = np.column_stack([self.truths(actions)[:, offered(actions)], self.safe_means])
+        offered = actions.eligible if actions.eligible.size else slice(None)
+        truths = np.column_stack([self.truths(actions)[:, offered], self.safe_means])
         return best_blend(truths, self.limits) if self.mixes else BEST_ON_RAYS(truths, self.limits)
 
     def truths(self, actions: Any) -> Floats:
         """Return the true means (1 + m, K) of all that is listed, signed."""
         if isinstance(self.world, ArmsWorld | TableWorld):
             return self.world.table * self.signs[:, None]
-        return self.listed_means(actions) * self.signs[:, None]
-
-    def listed_means(self, actions: Any) -> Floats:
-        """Return the true means (1 + m, K) of what a world of someone's own lists."""
         if not isinstance(actions, ActionSet) or not actions.listed:
             raise InvalidProblem(
                 f"the world's actions are {type(actions).__name__}; a world of one's own lists them as Arms, Finite or "
                 "Rays, since regret is measured against the best mixture of what is listed"
             )
-        return np.column_stack([self.means(actions.at(int(i))) for i in range(actions.count)])
-
-
-def offered(actions: ActionSet) -> Any:
-    """Return the index of what is on offer in a round: the eligible actions, or all."""
-    return actions.eligible if actions.eligible.size else slice(None)
+        means = np.column_stack([self.means(actions.at(int(i))) for i in range(actions.count)])
+        return means * self.signs[:, None]
 
 
 def best_blend(truths: Floats, limits: Floats) -> float:

@@ -38,7 +38,10 @@ class Pairs:
     def sent(self, runs: Sequence[int]) -> "Pairs":
         """Return the pairs of these runs so that another process can have them."""
         if self.sendable is None:
-            self.sendable = can_be_sent(self.world)
+            try:
+                self.sendable = bool(pickle.dumps(self.world))
+            except (pickle.PicklingError, AttributeError, TypeError):
+                self.sendable = False
         return self if self.sendable else Pairs(None, None, {run: self(run) for run in runs})
 
     def description(self) -> dict[str, Any]:
@@ -49,15 +52,6 @@ class Pairs:
             return told if "family" in told else {"family": "fixed", "world": told}
         name = f"{getattr(world, '__module__', '')}.{getattr(world, '__qualname__', type(world).__qualname__)}"
         return {"family": "callable", "name": name, "draws_policies": self.policy is None}
-
-
-def can_be_sent(world: Any) -> bool:
-    """Say whether another process can have a world, or the function that draws them."""
-    try:
-        pickle.dumps(world)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return False
-    return True
 
 
 def drawn_by(family: Callable[[int], Any], run: int) -> Any:

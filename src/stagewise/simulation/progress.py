@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def bar(wanted: bool, runs: int, done: int, rounds: int) -> Iterator[Callable[[int], None]]:
+def bar(wanted: bool, runs: int, rounds: int) -> Iterator[Callable[[int], None]]:
     """Yield what is told of every few runs more; show runs, rounds a second and the time left where it is wanted."""
     if not wanted:
         yield lambda runs: None
@@ -20,7 +20,7 @@ def bar(wanted: bool, runs: int, done: int, rounds: int) -> Iterator[Callable[[i
         TimeRemainingColumn(),
     )
     with Progress(*columns) as progress:
-        task = progress.add_task("runs", total=runs, completed=done, rate="")
+        task = progress.add_task("runs", total=runs, rate="")
 
         def advance(runs: int) -> None:
             progress.advance(task, runs)

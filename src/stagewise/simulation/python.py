@@ -34,7 +34,7 @@ class Hand:
             if self.best is None or not fixed:
                 self.best = judge.best(actions)
             decision = self.policy.decide(self.state, actions, draw)
-            means = judge.signed(expected(decision, actions, judge, round_))
+            means = judge.signs * expected(decision, actions, judge, round_)
             note(self.trace, round_, self.best, means, judge.limits)
             if self.trace.audit.size:
                 watch(self.trace.audit, round_, self.best, float(judge.safe_means[0]), means, judge.limits)

@@ -19,9 +19,9 @@ from stagewise.simulation.judge import Judge, judge
 from stagewise.simulation.pairs import Pairs
 from stagewise.simulation.python import Hand
 from stagewise.simulation.recording import empty_trace, recorded
-from stagewise.worlds.world import World
 
 STRETCH = 200_000  # rounds between two looks at the keyboard
+COUNTED = {"first_violation": FIRST, "hopeless": HOPELESS, "settled": SETTLED}
 
 
 class Settings(NamedTuple):
@@ -34,14 +34,6 @@ class Settings(NamedTuple):
     audit: bool
     limits: int  # how many every run has
     bound: Floats | None = None  # what a theorem allows, reckoned once where all runs have the same policy and world
-
-
-class Pair(NamedTuple):
-    """A policy, who judges it in its world, and what a theorem allows it at the recorded rounds."""
-
-    policy: Any
-    arbiter: Judge
-    bound: Floats | None  # None: no audit is kept
 
 
 def one_run(policy: Any, arbiter: Judge, settings: Settings, run: int) -> Trace:
@@ -58,27 +50,24 @@ def play(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Result:
     """Play these runs; the manifest is left to the caller, but for limits that each run has of its own."""
     begun = time.perf_counter()
     result = play_on_device(pairs, settings, runs) if settings.backend == "cuda" else play_each(pairs, settings, runs)
-    result.manifest["seconds"] = time.perf_counter() - begun
-    return result
+    own = {} if pairs.policy is not None else {"thresholds_of_runs": result.manifest["thresholds_of_runs"]}
+    return replace(result, manifest={**own, "seconds": time.perf_counter() - begun})
 
 
 def play_each(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Result:
     """Play one run after the other."""
     parts: list[Result] = []
-    pair: Pair | None = None
     for run in runs:
-        policy, world = pairs(run)
-        if pair is None or pair.policy is not policy or pair.arbiter.world is not world:
-            pair = pair_of(policy, world, settings)
-            m = pair.arbiter.limits.size
+        if not (parts and pairs.fixed):
+            policy, world = pairs(run)
+            arbiter, bound = judge(policy, world), bound_for(policy, world, settings)
+            m = arbiter.limits.size
             if m != settings.limits:
                 raise InvalidProblem(f"run {run} has {m} thresholds, and run 0 has {settings.limits}; all must agree")
-        trace = one_run(policy, pair.arbiter, settings, run)
+        trace = one_run(policy, arbiter, settings, run)
         row: list[Any] = [values[None] for values in trace[1:]]
-        parts.append(result_of(pair, Trace(trace.ends, *row), np.array([run], dtype=np.int64)))
-    result = merged(parts)
-    own = [part.manifest["thresholds"] for part in parts]
-    return replace(result, manifest={} if pairs.policy is not None else {"thresholds_of_runs": own})
+        parts.append(result_of(arbiter, bound, Trace(trace.ends, *row), np.array([run], dtype=np.int64)))
+    return merged(parts)
 
 
 def play_on_device(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Result:
@@ -87,39 +76,36 @@ def play_on_device(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Res
 
     if not pairs.fixed:
         raise InvalidProblem("backend is 'cuda', which plays runs of one world, and each run has its own; use 'cpu'")
-    pair, numbers = pair_of(*pairs(0), settings), np.array(runs, dtype=np.int64)
-    m = pair.arbiter.world.costs
-    traces = gpu.play(
-        pair.policy, pair.arbiter, settings.rounds, settings.record, signed(settings.seed), numbers, settings.audit
-    )
+    policy, world = pairs(0)
+    arbiter, numbers, m = judge(policy, world), np.array(runs, dtype=np.int64), world.costs
+    how = (settings.rounds, settings.record, signed(settings.seed), numbers, settings.audit)
+    traces = gpu.play(policy, arbiter, *how)
     traces = traces._replace(cost=traces.cost[:, :, :m], largest=traces.largest[:, :m])
-    return replace(result_of(pair, Trace(recorded(settings.rounds, settings.record), *traces), numbers), manifest={})
+    rows = Trace(recorded(settings.rounds, settings.record), *traces)
+    return result_of(arbiter, bound_for(policy, world, settings), rows, numbers)
 
 
-def pair_of(policy: Any, world: World, settings: Settings) -> Pair:
-    """Return who judges a pair, and what a theorem allows it."""
-    bound = settings.bound
-    if settings.audit and bound is None:
-        bound = bound_values(policy, world, recorded(settings.rounds, settings.record))
-    return Pair(policy, judge(policy, world), bound)
+def bound_for(policy: Any, world: Any, settings: Settings) -> Floats | None:
+    """Return what a theorem allows at the recorded rounds; None: no audit is kept."""
+    if not settings.audit or settings.bound is not None:
+        return settings.bound
+    return bound_values(policy, world, recorded(settings.rounds, settings.record))
 
 
-def result_of(pair: Pair, rows: Trace, runs: Ints) -> Result:
+def result_of(arbiter: Judge, bound: Floats | None, rows: Trace, runs: Ints) -> Result:
     """Return the records of runs, one a row, as a result in the user's own direction."""
-    arbiter = pair.arbiter
-    signs, m = arbiter.signs[1:], arbiter.limits.size
+    signs, limits = arbiter.signs[1:], arbiter.thresholds
     audit = (
-        None
-        if pair.bound is None
-        else {
-            "first_violation": rows.audit[:, FIRST].copy(),
-            "hopeless": rows.audit[:, HOPELESS].copy(),
-            "settled": rows.audit[:, SETTLED].copy(),
+        {
+            **{name: rows.audit[:, place].copy() for name, place in COUNTED.items()},
             "missed": rows.audit[:, MISSED:].copy(),
-            "margin": arbiter.limits - rows.largest[:, :m],
-            "bound": np.broadcast_to(pair.bound, rows.regret.shape),
+            "margin": arbiter.limits - rows.largest[:, : arbiter.limits.size],
+            "bound": np.broadcast_to(bound, rows.regret.shape),
         }
+        if bound is not None
+        else None
     )
+    own = dict(zip(limits.names, limits.values.tolist(), strict=True))
     return Result(
         rounds=rows.ends,
         regret=rows.regret,
@@ -129,6 +115,6 @@ def result_of(pair: Pair, rows: Trace, runs: Ints) -> Result:
         violations=rows.running[:, 2].astype(np.int64),
         optimum=rows.best,
         runs=runs,
-        manifest={"thresholds": dict(zip(arbiter.thresholds.names, arbiter.thresholds.values.tolist(), strict=True))},
+        manifest={"thresholds_of_runs": [own] * len(runs)},
         audit=audit,
     )

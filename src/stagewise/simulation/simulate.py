@@ -7,11 +7,10 @@ from typing import Any, NamedTuple, TypeVar
 from stagewise.files.paths import path_of
 from stagewise.problem.checks import switch
 from stagewise.reports.result import Result, merged
-from stagewise.simulation.executors import PAYS, Workers, opened
-from stagewise.simulation.jobs import Batch, Job, job_for, kept, played, run_numbers
+from stagewise.simulation.executors import Workers
+from stagewise.simulation.jobs import Batch, Job, job_for, on_cuda, working
 from stagewise.simulation.pairs import Family
-from stagewise.simulation.progress import bar
-from stagewise.simulation.size import check_room, how_many
+from stagewise.simulation.size import run_numbers
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -23,9 +22,10 @@ class Simulation(NamedTuple):
     runs: list[int]
 
     @property
-    def batches(self) -> list[tuple[int, list[int]]]:
-        """What is played and kept at a time, numbered: one run, or all of them on a GPU."""
-        return list(enumerate([self.runs] if self.job.settings.backend == "cuda" else [[run] for run in self.runs]))
+    def batches(self) -> list[Batch]:
+        """What is played and kept at a time: one run, or all of them on a GPU."""
+        parts = [self.runs] if self.job.settings.backend == "cuda" else [[run] for run in self.runs]
+        return [Batch(self.job, part) for part in parts]
 
 
 def simulate(
@@ -66,34 +66,23 @@ def simulate(
     return collected({"": asked(policy, world, runs, out=place, **told)}, executor, progress)[""]
 
 
-def on_cuda(backend: str, executor: Workers) -> tuple[str, Workers]:
-    """Return backend and executor; the executor "cuda" is the backend of that name, which needs no other."""
-    return ("cuda", None) if isinstance(executor, str) and executor == "cuda" else (backend, executor)
-
-
 def asked(policy: Any, world: Family, runs: Any, **told: Any) -> Simulation:
     """Return a simulation that can be played and held in memory, or refuse it."""
     job = job_for(policy, world, single=True, **told)
-    settings = job.settings
-    check_room(how_many(runs), min(settings.rounds, settings.record), job.pairs(0)[1].costs)
-    return Simulation(job, run_numbers(runs))
+    points = min(job.settings.rounds, job.settings.record)
+    return Simulation(job, run_numbers(runs, points, job.pairs(0)[1].costs))
 
 
 def collected(simulations: Mapping[Name, Simulation], executor: Workers, progress: bool) -> dict[Name, Result]:
     """Play what is not kept yet of all simulations together, and return their results."""
     shows = switch(progress, "progress")
-    batches = {(name, at): Batch(one.job, runs) for name, one in simulations.items() for at, runs in one.batches}
-    done = kept(batches)
-    todo = {key: batch for key, batch in batches.items() if key not in done}
-    ready, left = (sum(len(batches[key].runs) for key in keys) for keys in (done, todo))
-    rounds = sum(len(runs) * job.settings.rounds for job, runs in todo.values())
-    with (
-        opened(executor, len(todo), rounds) as workers,
-        bar(shows and rounds >= PAYS, ready + left, ready, rounds // max(left, 1)) as advance,
-    ):
-        done.update(played(todo, workers, advance))
+    batches = {(name, at): batch for name, one in simulations.items() for at, batch in enumerate(one.batches)}
+    runs = sum(len(one.runs) for one in simulations.values())
+    rounds = next(iter(simulations.values())).job.settings.rounds  # all have as many
+    with working(executor, shows, len(batches), runs, rounds) as finished:
+        done = finished(batches)
     results = {}
     for name, one in simulations.items():
-        results[name] = merged([done[name, at] for at, _ in one.batches])
+        results[name] = merged([done[name, at] for at in range(len(one.batches))])
         one.job.folder.finish(results[name])
     return results

@@ -1,11 +1,12 @@
 """How large a plan may be: what random numbers can count, and what this machine's memory can hold."""
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import alone, whole
+from stagewise.problem.checks import alone, shown, whole
 from stagewise.problem.errors import InvalidProblem
 
 MOST = 2**32  # rounds, and runs: each is one word of the counter that random numbers are made from
@@ -18,16 +19,26 @@ def counted(value: Any, name: str) -> int:
     return whole(value, name, "from 1 to 2**32, which is how far the random numbers are counted", 1, MOST)
 
 
-def how_many(runs: Any) -> int:
-    """Return how many runs are meant, by a number or by a list of run numbers; 0: that is not known yet."""
-    if isinstance(alone(runs), int | np.integer):
-        return counted(runs, "runs")
+def run_numbers(runs: Any, points: int, costs: int) -> list[int]:
+    """Return the numbers of the runs, from how many there are or the numbers themselves, if memory holds them all."""
+    asked = range(counted(runs, "runs")) if isinstance(alone(runs), int | np.integer) else runs
     try:
-        return len(runs)
+        count = len(asked)
     except OverflowError:  # a range of more than a machine can count
-        return MOST + 1
+        count = MOST + 1
     except Exception:  # no list, or whatever the object's own code came to
-        return 0
+        count = 0
+    check_room(count, points, costs)
+    try:
+        numbers = list(asked) if isinstance(asked, Iterable) else []
+    except Exception:  # whatever the object's own code came to
+        numbers = []
+    whole = all(isinstance(run, int | np.integer) and 0 <= run < MOST for run in numbers)
+    if not numbers or not whole or len(set(numbers)) < len(numbers):
+        raise InvalidProblem(
+            f"runs is {shown(runs)}; it must be a number of runs, or different run numbers from 0 to {MOST - 1}"
+        )
+    return [int(run) for run in numbers]
 
 
 def check_room(runs: int, points: int, costs: int) -> None:

@@ -12,8 +12,9 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
+from stagewise.simulation.jobs import on_cuda
 from stagewise.simulation.pairs import Family
-from stagewise.simulation.simulate import asked, collected, on_cuda
+from stagewise.simulation.simulate import asked, collected
 
 TAKEN = ("comparison.md", "comparison.png", "sweep.md")
 

@@ -1,5 +1,6 @@
 """A certificate checked again: does it say what its numbers say, and do its runs give these numbers?"""
 
+import json
 import secrets
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,19 +11,35 @@ from stagewise.policies.saved import decoded, kinds
 from stagewise.problem.checks import number, one_of, seed_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.renamed import today
-from stagewise.reports.agreement import SPREAD, disagreements, outside
+from stagewise.reports.agreement import SPREAD, counts_fit, disagreements, impossible
 from stagewise.reports.certificate import Certificate
-from stagewise.reports.findings import digest, totals
+from stagewise.reports.evidence import Terms, clear, plus
+from stagewise.reports.findings import column, totals
 from stagewise.reports.result import Result, merged
-from stagewise.simulation.certify import audited
-from stagewise.simulation.executors import Workers, opened
-from stagewise.simulation.jobs import BACKENDS, Batch, played
+from stagewise.simulation.certify import audited, concluded, plan_for
+from stagewise.simulation.claim import terms_for
+from stagewise.simulation.executors import Workers
+from stagewise.simulation.jobs import BACKENDS, Batch, working
+from stagewise.simulation.pairs import Pairs
 from stagewise.simulation.plan import machine, versions
-from stagewise.simulation.restated import CLOSE, consecutive, played_again, sentence, weighed_again
 from stagewise.worlds.family import family_of, rebuilt
 from stagewise.worlds.linear import LinearWorld
 
+CLOSE = 1e-9  # relative; what arithmetic in another order may come to
 TOLERANCE = 1e-6  # relative, where another backend, version or machine may round differently
+SENTENCES = {
+    "verdict": "its verdict is not what its runs say",
+    "grounds": "its verdict rests on intervals of which its runs say something else",
+    "claim": "it claims something of other rounds than were played",
+    "violations": "what it says of broken limits is not what its runs say",
+    "coverage": "what it says of the intervals is not what its runs say",
+    "thresholds": "the limits it names are not the policy's",
+    "assumptions": "what it says was assumed is not what the policy assumes",
+    "margins": "what it says was left to the limits is not what its runs say",
+    "regret": "what it says of regret is not what its runs and the theorem say",
+    "policy": "the policy it names is not the one that was played",
+    "world": "the world it names is not the one that was played in",
+}
 
 
 class Verification(NamedTuple):
@@ -60,51 +77,90 @@ def verify(
     "cpu" on a machine without a GPU.
     """
     content = Certificate.load(path).content
-    chosen = chosen_batches(content, number(part, "part"), None if seed is None else seed_of(seed))
-    plan = content["plan"]
+    batches = chosen_batches(content, number(part, "part"), None if seed is None else seed_of(seed))
+    plan, made = content["plan"], content["made"]
     player = plan["backend"] if backend is None else one_of(backend, BACKENDS, "backend")
-    bits = player == plan["backend"] and same_arithmetic(content["made"])
+    alike = made["versions"] == versions() and made["machine"].split(",")[0] == machine().split(",")[0]
+    bits = alike and player == plan["backend"]
     near = CLOSE if bits else TOLERANCE
     try:
         content = named_today(content)
-        policy, world = played_in(content, policy, world)
-        faults = weighed_again(content, policy, world, near)
+        pairs = Pairs(*played_in(content, policy, world))
+        faults = misstated(content, pairs, near)
         if not consecutive(content):  # their sizes are anybody's, and are not played
             return Verification(0, 0, 0, tuple(faults), SPREAD)
-        job = audited(policy, world, plan["rounds"], plan["seed"], player)
+        job = audited(pairs.policy, pairs.world, plan["rounds"], plan["seed"], player)
     except StagewiseError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         raise InvalidFile(f"{path} lacks something or holds it in another form: {shown(error)}") from None
-    batches = [content["batches"][i] for i in chosen]
     todo = {one["first"]: Batch(job, range(one["first"], one["first"] + one["runs"])) for one in batches}
-    runs = sum(one["runs"] for one in batches)
-    with opened(executor, len(todo), runs * plan["rounds"]) as workers:
-        found = dict(played(todo, workers, lambda _: None))
-    parts = [found[one["first"]] for one in batches]
-    faults += [fault for one, part in zip(batches, parts, strict=True) for fault in unequal(one, part, bits, near)]
-    whole = len(parts) == len(content["batches"])
-    if whole:
-        faults += played_again(content, job.pairs, parts, near)
-    else:
-        faults += [sentence(name) for name in outside(content, merged(parts), near)]
-    equal = sum(one["digest"] == digest(part) for one, part in zip(batches, parts, strict=True))
+    runs, equal, whole = sum(one["runs"] for one in batches), 0, len(batches) == len(content["batches"])
+    with working(executor, False, len(todo), runs, plan["rounds"]) as finished:
+        parts = list(finished(todo).values())
+    for one, due in zip(batches, map(totals, parts), strict=True):
+        equal += one["digest"] == due["digest"]
+        if any(disagreements(one, due if bits else {**due, "digest": one["digest"]}, near)):
+            last = due["first"] + due["runs"] - 1
+            faults.append(f"runs {due['first']} to {last}, played again, give other numbers")
+    result = merged(parts)
+    faults += misstated(content, pairs, near, result) if whole else map(sentence, impossible(content, result, near))
     return Verification(runs, len(parts), equal, tuple(dict.fromkeys(faults)), () if whole else SPREAD)
 
 
-def same_arithmetic(made: dict[str, Any]) -> bool:
-    """Say whether a certificate was made by what would play it now, so that the very bits must be the same."""
-    return bool(made["versions"] == versions() and made["machine"].split(",")[0] == machine().split(",")[0])
+def misstated(content: dict[str, Any], pairs: Pairs, near: float, result: Result | None = None) -> list[str]:
+    """Return where a certificate says something else than its totals, its policy and its world do, in a sentence each.
+
+    With the `result` of all its runs, played again, what it says of all of them together is compared too.
+    """
+    plan, claim = plan_due(content["plan"]), content["claim"]
+    terms = terms_for(pairs, claim["delta"], claim["confidence"], plan["rounds"], plan["backend"])
+    due = json.loads(json.dumps(concluded(pairs, plan, terms, content["batches"], result)))
+    if result is None:
+        due["regret"] = content["regret"] | due["regret"]
+        due["margins"] = {name: content["margins"].get(name) for name in terms.names[1:]}
+    else:
+        for name, values in zip(terms.names[1:], column(result, "margin").T, strict=True):
+            said = content["margins"].get(name)
+            if said is not None and counts_fit(said, values, near):
+                due["margins"][name]["counts"] = said["counts"]
+    if due["world"]["family"] == "callable" and "name" in content["world"]:
+        due["world"]["name"] = content["world"]["name"]  # as told: a module that is run is called otherwise
+    faults = [] if consecutive(content) else ["its batches are not those of its plan"]
+    if not ends_as_planned(content, terms):
+        faults.append("its runs end where its plan does not")
+    for name, value in due.items():
+        loose = name in ("policy", "world")  # a setting that is not named is the default
+        if any(disagreements(content[name], value, 0.0 if loose else near, more=loose)):
+            faults.append(sentence(name))
+    return faults
 
 
-def unequal(batch: dict[str, Any], played: Result, bits: bool, near: float) -> list[str]:
-    """Return what is wrong with a batch's totals, now that it was played again; `bits`: its digest counts too."""
-    due = totals(played)
-    if not bits:
-        due["digest"] = batch["digest"]
-    if not any(disagreements(batch, due, near)):
-        return []
-    return [f"runs {due['first']} to {due['first'] + due['runs'] - 1}, played again, give other numbers"]
+def sentence(name: str) -> str:
+    """Return what is wrong where a section is not what it must be."""
+    return SENTENCES.get(name, f"what it says under {name!r} is not what its runs say")
+
+
+def plan_due(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan with batches and points as they must be."""
+    return plan_for(plan["rounds"], plan["runs"], plan["seed"], plan["early"], plan["backend"])
+
+
+def consecutive(content: dict[str, Any]) -> bool:
+    """Say whether the batches follow on each other as the plan says."""
+    plan = plan_due(content["plan"])
+    size, runs = plan["batch"], plan["runs"]
+    due = ((first, min(size, runs - first)) for first in range(0, runs, size))
+    return all((one["first"], one["runs"]) == next(due, None) for one in content["batches"])
+
+
+def ends_as_planned(content: dict[str, Any], terms: Terms) -> bool:
+    """Say whether the batches end with the first that made the answer clear, or with the last of the plan."""
+    plan, counts, stops = content["plan"], list[int](), [False]
+    for batch in content["batches"]:
+        counts = plus(counts, batch)
+        stops.append(plan["early"] and clear(counts, terms))
+    return not any(stops[:-1]) and (stops[-1] or counts[0] >= plan["runs"])
 
 
 def named_today(content: dict[str, Any]) -> dict[str, Any]:
@@ -132,16 +188,16 @@ def played_in(content: dict[str, Any], policy: Any, world: Any) -> tuple[Any, An
             raise InvalidProblem(f"{content['policy']['kind']} is not a policy of stagewise; give it to verify")
         policy = decoded(content["policy"])
     if world is None:
-        base = rebuilt(told_of["world"])
         drawn = (told_of.get("safe", 0), told_of.get("seed", 0), told_of.get("spread"))
-        world = family_of(told_of["family"], base, *drawn)
+        world = family_of(told_of["family"], rebuilt(told_of["world"]), *drawn)
     return policy, world
 
 
-def chosen_batches(content: dict[str, Any], part: float, seed: int | None) -> list[int]:
+def chosen_batches(content: dict[str, Any], part: float, seed: int | None) -> list[dict[str, Any]]:
     """Return which batches are played again: at least one."""
     if not 0.0 < part <= 1.0:
         raise InvalidProblem(f"part is {part}; it must be a share of the runs, above 0 and at most 1")
-    count = len(content["batches"])
+    batches = content["batches"]
     chance = np.random.default_rng(secrets.randbits(64) if seed is None else seed)
-    return sorted(chance.choice(count, size=max(1, round(part * count)), replace=False).tolist())
+    chosen = chance.choice(len(batches), size=max(1, round(part * len(batches))), replace=False)
+    return [batches[i] for i in sorted(chosen.tolist())]

@@ -1,6 +1,7 @@
 """The unrolled loops, compiled: which problems they are written for, and with which numbers they are called."""
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -91,7 +92,7 @@ def rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
     )  # fmt: skip
     known = np.ascontiguousarray(bounds[:, CENTRE, :count])
     tables = (coordinates @ coordinates.T / policy.ridge, known, truth_of(inputs))
-    return Call(compiled_rays(form), (*tables, *scalars, *world_scalars(inputs), TABLES))
+    return Call(compiled(unrolled_rays.written, form, MANY), (*tables, *scalars, *world_scalars(inputs), TABLES))
 
 
 def limit_scalars(inputs: LoopInputs, bounds: Floats) -> list[tuple[float, float, float]] | None:
@@ -134,31 +135,22 @@ def arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
     form = unrolled_arms.Arms(
         count, int(layout[HOME]), int(part.radius), inputs.world.outcomes, bool(inputs.loop.audited)
     )
-    return Call(compiled_arms(form), (truth_of(inputs), *scalars, *world_scalars(inputs), TABLES))
+    return Call(
+        compiled(unrolled_arms.written, form, FEWER), (truth_of(inputs), *scalars, *world_scalars(inputs), TABLES)
+    )
 
 
-CALLED = (uniform, uniform_pair, noisy, radius, safe_share, safe_step, tie_floor, unit_radius)
-
-
-def compiled(source: str, registers: int | None = None) -> Any:
-    """Return the loop that a source text defines, for the GPU, in as many registers a thread at most."""
+@cache
+def compiled(written: Callable[[Any], str], form: Any, registers: int | None) -> Any:
+    """Return the loop that is written for a form, for the GPU, in as many registers a thread at most."""
     from numba import cuda
 
     from stagewise.simulation.gpu import lockstep
 
-    called = (*CALLED, lockstep.larger, lockstep.lesser, lockstep.normals, lockstep.ratio, lockstep.root)
+    called = (
+        *(uniform, uniform_pair, noisy, radius, safe_share, safe_step, tie_floor, unit_radius),
+        *(lockstep.larger, lockstep.lesser, lockstep.normals, lockstep.ratio, lockstep.root),
+    )
     room = {"cuda": cuda, "math": math, **{function.__name__: function for function in called}}
-    exec(compile(source, "<unrolled>", "exec"), room)
+    exec(compile(written(form), "<unrolled>", "exec"), room)
     return cuda.jit(room["play"], max_registers=registers)
-
-
-@cache
-def compiled_rays(form: unrolled_rays.Rays) -> Any:
-    """Return the loop over rays of one form."""
-    return compiled(unrolled_rays.written(form), registers=MANY)
-
-
-@cache
-def compiled_arms(form: unrolled_arms.Arms) -> Any:
-    """Return the loop over arms of one form."""
-    return compiled(unrolled_arms.written(form), registers=FEWER)

@@ -6,32 +6,32 @@ formulas are those of the kernels with loops written out; radii, draws, exact st
 there, and what ranks candidates from lockstep.py. Here: what the loops over rays and over arms share.
 """
 
-from collections.abc import Iterable
+from textwrap import indent
 
 from stagewise.kernels.audit import NEARLY, ROUNDING
 from stagewise.kernels.draw import OUTCOME
 from stagewise.kernels.world import CLIPPED, GAUSSIAN
 
 TRACE = "regret, reward, cost, bests, largest, running, audit"
+AUDITING = (  # the first violation, hopes below the optimum, and when most of it was reached
+    "first_violation = t + 1 if broken and first_violation == 0 else first_violation",
+    f"hopeless += 1 if hoped < best - {ROUNDING} else 0",
+    f"gained = best > safe_0 and signed_0 - safe_0 >= {NEARLY} * (best - safe_0)",
+    "settled = t + 1 if settled == 0 and gained else settled",
+)
 
 
-def indented(lines: Iterable[str], depth: int) -> str:
-    """Return lines at a depth of four spaces each."""
-    return "\n".join("    " * depth + line for line in lines)
-
-
-def noting(signals: int, judged: bool, audited: bool, mean: str) -> list[str]:
-    """Return the lines that take down a round: `mean` names the true expected signals, signed."""
+def noting(signals: int, judged: bool, audited: bool) -> list[str]:
+    """Return the lines that take down a round, whose true expected signals are `signed_s`."""
     costs = range(1, signals)
-    broken = " or ".join(f"{mean}{s} > threshold_{s}" for s in costs) if judged else "False"
+    broken = " or ".join(f"signed_{s} > threshold_{s}" for s in costs) if judged else "False"
     return [
-        f"total += best - {mean}0",
-        f"sum_0 += {mean}0",
-        *(f"sum_{s} += {mean}{s}" for s in costs),
-        *(f"top_{s} = larger(top_{s}, {mean}{s})" for s in costs),
+        "total += best - signed_0",
+        *(f"sum_{s} += signed_{s}" for s in range(signals)),
+        *(f"top_{s} = larger(top_{s}, signed_{s})" for s in costs),
         f"broken = {broken}",
         "violations += 1 if broken else 0",
-        *(auditing(mean) if audited else []),
+        *(AUDITING if audited else ()),
         "if t + 1 == end:",
         "    length = float(end - begun)",
         "    regret[place, interval] = total",
@@ -42,47 +42,6 @@ def noting(signals: int, judged: bool, audited: bool, mean: str) -> list[str]:
         "    begun = end",
         "    interval += 1",
         "    end = ends[interval] if interval < ends.size else 0",
-    ]
-
-
-def auditing(mean: str) -> list[str]:
-    """Return the lines that keep the first violation, hopes below the optimum, and when most of it was reached."""
-    return [
-        "first_violation = t + 1 if broken and first_violation == 0 else first_violation",
-        f"hopeless += 1 if hoped < best - {ROUNDING} else 0",
-        f"gained = best > safe_0 and {mean}0 - safe_0 >= {NEARLY} * (best - safe_0)",
-        "settled = t + 1 if settled == 0 and gained else settled",
-    ]
-
-
-def opening(signals: int) -> list[str]:
-    """Return the lines that begin a run's record."""
-    return [
-        "run = runs[place]",
-        "total = 0.0",
-        *(f"sum_{s} = 0.0" for s in range(signals)),
-        *(f"top_{s} = -math.inf" for s in range(1, signals)),
-        "violations = 0",
-        "first_violation = 0",
-        "hopeless = 0",
-        "settled = 0",
-        *(f"missed_{s} = 0" for s in range(signals)),
-        "interval = 0",
-        "begun = 0",
-        "end = ends[0]",
-    ]
-
-
-def closing(signals: int) -> list[str]:
-    """Return the lines that end it."""
-    return [
-        "running[place, 1] = total",
-        "running[place, 2] = violations",
-        *(f"largest[place, {s - 1}] = top_{s}" for s in range(1, signals)),
-        "audit[place, 0] = first_violation",
-        "audit[place, 1] = hopeless",
-        "audit[place, 2] = settled",
-        *(f"audit[place, {3 + s}] = missed_{s}" for s in range(signals)),
     ]
 
 
@@ -105,13 +64,35 @@ def world_names(signals: int) -> list[str]:
 
 
 def loop(arguments: list[str], signals: int, begin: list[str], body: list[str]) -> str:
-    """Return the whole of a loop: what it is told, how a run begins, and a round."""
-    told = ", ".join([*arguments, "tables"])
-    return f"""def play({told}, ends, runs, seed, rounds, {TRACE}):
+    """Return the whole of a loop: what it is told, how a run and its record begin, a round, and the record's end."""
+    costs = range(1, signals)
+    return f"""def play({", ".join(arguments)}, tables, ends, runs, seed, rounds, {TRACE}):
     place = cuda.grid(1)
     if place < runs.size:
-{indented([*opening(signals), *begin], 2)}
+        run = runs[place]
+        total = 0.0
+{indented([*(f"sum_{s} = 0.0" for s in range(signals)), *(f"top_{s} = -math.inf" for s in costs)], 2)}
+        violations = 0
+        first_violation = 0
+        hopeless = 0
+        settled = 0
+{indented([f"missed_{s} = 0" for s in range(signals)], 2)}
+        interval = 0
+        begun = 0
+        end = ends[0]
+{indented(begin, 2)}
         for t in range(rounds):
 {indented(body, 3)}
-{indented(closing(signals), 2)}
+        running[place, 1] = total
+        running[place, 2] = violations
+{indented([f"largest[place, {s - 1}] = top_{s}" for s in costs], 2)}
+        audit[place, 0] = first_violation
+        audit[place, 1] = hopeless
+        audit[place, 2] = settled
+{indented([f"audit[place, {3 + s}] = missed_{s}" for s in range(signals)], 2)}
 """
+
+
+def indented(lines: list[str], depth: int) -> str:
+    """Return lines at a depth of four spaces each."""
+    return indent("\n".join(lines), "    " * depth)

@@ -6,6 +6,9 @@ from stagewise.kernels.audit import ROUNDING
 from stagewise.kernels.draw import POLICY
 from stagewise.simulation.gpu.unrolled import loop, noting, seeing, world_names
 
+DECLARED = ["noise_0", "noise_1", "confidence", "width"]
+PROMISED = ["start_0", "start_1", "limit", "ceiling", "factor", "cost_scale"]
+
 
 class Arms(NamedTuple):
     """What the loop over arms under one limit is written for."""
@@ -15,12 +18,6 @@ class Arms(NamedTuple):
     radius: int  # which (see kernels/signals/arms.py)
     kind: int  # of the outcomes
     audited: bool
-
-
-def scalar_names() -> list[str]:
-    """Return the scalars of OPB under one limit."""
-    policy = ["noise_0", "noise_1", "confidence", "width", "start_0", "start_1", "limit", "ceiling", "factor"]
-    return [*policy, "cost_scale"]
 
 
 def look(form: Arms, i: int) -> list[str]:
@@ -122,7 +119,7 @@ def written(form: Arms) -> str:
         *(f"mean_{s} = truth[{s}, arm]" for s in range(2)),
         *seeing(2, form.kind),
         *(f"missed_{k} += 1 if miss_{k} else 0" for k in range(2)),
-        *noting(2, True, form.audited, "signed_"),
+        *noting(2, True, form.audited),
         *learn(form, kept),
     ]
-    return loop(["truth", *scalar_names(), *world_names(2)], 2, begin, body)
+    return loop(["truth", *DECLARED, *PROMISED, *world_names(2)], 2, begin, body)

@@ -60,17 +60,13 @@ def hope(form: Rays, i: int | str, step: str) -> str:
     return f"start_0 + {step} * ({estimate(form, 0, i)} + (beta_0 + lift) * w - start_0)"
 
 
-def declared(k: int) -> str:
-    """Return what was declared of a signal, as its radius takes it."""
-    return f"noise_{k}, bound_{k}, ridge, confidence_{k}"
-
-
 def radii(form: Rays) -> list[str]:
     """Return the lines for β of every signal, and for what lifts the hopes."""
     costs = range(1, 1 + form.costs)
     seen = f"log_det, {form.size}, t * length_squared"
+    told = [f"noise_{k}, bound_{k}, ridge, confidence_{k}" for k in range(1 + form.costs)]
     return [
-        *(f"beta_{k} = radius({form.radius}, {declared(k)}, {seen})" for k in range(1 + form.costs)),
+        *(f"beta_{k} = radius({form.radius}, {declared}, {seen})" for k, declared in enumerate(told)),
         *(f"reach_{j} = cost_scale * beta_{j}" for j in costs),
         "lift = 0.0",
         *(f"lift = larger(lift, factor_{j} * beta_{j})" for j in costs),
@@ -146,7 +142,7 @@ def written(form: Rays) -> str:
         *seeing(form.signals, form.kind),
         *(f"signed_{s} = sign_{s} * mean_{s}" for s in means),
         *(f"missed_{k} += 1 if miss_{k} else 0" for k in signals),
-        *noting(form.signals, form.judged, form.audited, "signed_"),
+        *noting(form.signals, form.judged, form.audited),
         *learn(form),
     ]
     arguments = ["gram", "known", "truth", *scalar_names(form), *world_names(form.signals)]

@@ -22,14 +22,13 @@ from stagewise.policies.ucb import UCB
 from stagewise.problem.actions import Finite
 from stagewise.problem.ellipsoid import Ball
 from stagewise.problem.safe_action import SafeAction
-from stagewise.simulation.showcase import at_zero, shifted, slug
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 from stagewise_reproduction.cell import Cell, simulated
 from stagewise_reproduction.exact.oplb import ExactOPLB
 from stagewise_reproduction.exact.opnlb import ExactOPNLB
-from stagewise_reproduction.instances import DELTA
+from stagewise_reproduction.instances import DELTA, at_zero, shifted, slug
 
 Make = Callable[[int], tuple[Any, Any]]  # the number of a run → its policy and its world
 UNSAFE = ("DOSLB, which violates", "LinUCB", "UCB")

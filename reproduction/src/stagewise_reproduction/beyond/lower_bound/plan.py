@@ -5,10 +5,9 @@ import numpy as np
 from stagewise.policies.opb import OPB
 from stagewise.policies.settings import Optimism
 from stagewise.problem.safe_action import SafeAction
-from stagewise.simulation.showcase import slug
 from stagewise.worlds.arms import ArmsWorld
 from stagewise_reproduction.cell import Cell, repeated
-from stagewise_reproduction.instances import DELTA, SIZES
+from stagewise_reproduction.instances import DELTA, SIZES, slug
 
 GAPS = (0.05, 0.1, 0.2)
 SAFE_REWARD, SAFE_COST = 0.5, 0.2

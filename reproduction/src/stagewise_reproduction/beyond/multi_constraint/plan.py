@@ -8,11 +8,10 @@ from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
 from stagewise.problem.safe_action import SafeAction
-from stagewise.simulation.showcase import shifted, slug
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise_reproduction.cell import Cell, repeated
-from stagewise_reproduction.instances import DELTA, SIZES
+from stagewise_reproduction.instances import DELTA, SIZES, shifted, slug
 
 COUNTS = (1, 2, 3)
 DIMENSION, NOISE = 10, 0.1

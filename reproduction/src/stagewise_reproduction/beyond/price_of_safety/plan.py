@@ -7,9 +7,8 @@ from stagewise.policies.doslb import DOSLB
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.linucb import LinUCB
 from stagewise.policies.safe_lts import SafeLTS
-from stagewise.simulation.showcase import at_zero, shifted, slug
 from stagewise_reproduction.cell import Cell, repeated
-from stagewise_reproduction.instances import DELTA, SIZES
+from stagewise_reproduction.instances import DELTA, SIZES, at_zero, shifted, slug
 
 DIMENSION = 10
 THRESHOLDS = (0.2, 0.5, 0.8)

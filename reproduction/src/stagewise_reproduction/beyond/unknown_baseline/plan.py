@@ -9,11 +9,10 @@ from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
 from stagewise.problem.actions import Rays
 from stagewise.problem.safe_action import SafeAction
-from stagewise.simulation.showcase import slug
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise_reproduction.cell import Cell, repeated
-from stagewise_reproduction.instances import DELTA, SIZES
+from stagewise_reproduction.instances import DELTA, SIZES, slug
 
 DIMENSION, NOISE, THRESHOLD = 5, 0.1, 0.5
 POLICIES: dict[str, Any] = {"LC-LUCB": LCLUCB, "OPLB": OPLB, "OPB": OPB}

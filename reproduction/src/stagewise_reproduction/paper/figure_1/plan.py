@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from stagewise.simulation.showcase import at_zero, shifted, slug
 from stagewise_reproduction.cell import Cell, simulated
-from stagewise_reproduction.instances import KINDS, OURS, SIZES, TEXT
+from stagewise_reproduction.instances import KINDS, OURS, SIZES, TEXT, at_zero, shifted, slug
 from stagewise_reproduction.published import published
 
 THRESHOLDS = (0.2, 0.5, 0.8)

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 
 from stagewise.problem.actions import Rays
-from stagewise.simulation.showcase import at_zero, slug
 from stagewise.worlds.linear import LinearWorld
 from stagewise_reproduction.cell import SEED, Cell, simulated
-from stagewise_reproduction.instances import KINDS, OURS, SIZES, TEXT
+from stagewise_reproduction.instances import KINDS, OURS, SIZES, TEXT, at_zero, slug
 from stagewise_reproduction.published import published
 
 DIMENSIONS = (5, 10)

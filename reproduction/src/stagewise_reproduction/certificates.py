@@ -1,9 +1,11 @@
-"""Every policy of the showcase certified, each in a folder of its own, with an index page."""
+"""Every policy of the showcase certified, each in a folder of its own, with an index page: `make certificates`."""
 
 import html
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import typer
 
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_page import STYLE
@@ -11,7 +13,8 @@ from stagewise.reports.certificate_words import headline
 from stagewise.reports.evidence import SUPPORTED
 from stagewise.reports.files import write_text
 from stagewise.simulation.certify import certify
-from stagewise.simulation.showcase import CASES, ROUNDS, Case, slug
+from stagewise_reproduction.instances import slug
+from stagewise_reproduction.showcase import CASES, ROUNDS, Case
 
 
 class Outcome(NamedTuple):
@@ -78,3 +81,20 @@ def index(outcomes: list[Outcome], certificates: dict[str, Certificate]) -> str:
         f"<tr><th>policy<th>verdict<th>expected<th>found</tr>{rows}"
         "</table></div></body></html>\n"
     )
+
+
+def command(
+    out: Annotated[Path, typer.Option(help="The folder for the certificates and their index.")],
+    runs: Annotated[int, typer.Option(help="At most so many runs of each.")] = 4000,
+) -> None:
+    """Certify every policy on the paper's problems; fails unless those that must be refuted are, and no others."""
+    outcomes = certify_all(out, runs=runs)
+    for one in outcomes:
+        typer.echo(f"{one.verdict:>10}  {one.name} (expected: {one.expected})")
+    typer.echo(f"The index: {out / 'index.html'}")
+    if not all(one.as_expected for one in outcomes):
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(command)

@@ -1,4 +1,4 @@
-"""Every policy on the paper's problems, beside controls that break their limits: what `certify --all` certifies."""
+"""Every policy on the paper's problems, beside controls that break their limits: what `make certificates` certifies."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,35 +18,13 @@ from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.ucb import UCB
-from stagewise.problem.actions import Rays
 from stagewise.problem.ellipsoid import Ball
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
-
-
-def shifted(dimension: int, noise: float = 1.0) -> LinearWorld:
-    """Return θ* = (0, 1, …, d−1)/‖·‖, μ* its reverse, and the d shifts of μ*, which make the paper's numbers (E59)."""
-    theta = np.arange(dimension) / np.linalg.norm(np.arange(dimension))
-    targets = np.array([np.roll(theta[::-1], shift) for shift in range(dimension)])
-    return LinearWorld(reward=theta, cost=theta[::-1], actions=Rays(targets), noise=noise)
-
-
-def at_zero(dimension: int) -> SafeAction:
-    """Return the zero vector, which is worth and costs nothing."""
-    return SafeAction(features=np.zeros(dimension), reward=0.0, cost=0.0)
-
-
-def slug(name: str) -> str:
-    """Return a name fit for a folder.
-
-    >>> slug("Safe-LTS, no inflation")
-    'safe-lts-no-inflation'
-    """
-    return "-".join("".join(c if c.isalnum() or c == "." else " " for c in name.lower()).split())
-
+from stagewise_reproduction.instances import at_zero, shifted
 
 D, ROUNDS = 10, 10_000
 LIMIT: dict[str, Any] = {"safe_action": at_zero(D), "threshold": 0.5}

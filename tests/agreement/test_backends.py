@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.sizes import listed
 
 import stagewise as sw
 
@@ -15,7 +16,7 @@ RNG = np.random.default_rng(5)
 THETA, *MUS = (row / np.linalg.norm(row) for row in np.abs(RNG.normal(size=(4, D))))
 TARGETS = RNG.normal(size=(6, D)) / 2.0
 SAFE = np.array([0.3, -0.2, 0.1, 0.2])
-ROUNDS = 300
+ROUNDS = 150
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
 
 
@@ -75,9 +76,19 @@ def same(one: sw.Result, other: sw.Result) -> bool:
     return all(np.array_equal(getattr(one, field), getattr(other, field)) for field in FIELDS)
 
 
-@pytest.mark.parametrize("m", [1, 3])
-@pytest.mark.parametrize("where", list(worlds(1)))
-@pytest.mark.parametrize("baseline", list(baselines(1)))
+# A loop is compiled for each kind of world and for one or more limits; a baseline changes numbers only.
+QUICK = {
+    (1, "rays, gaussian"): ("at zero", "known", "reward unknown", "cost unknown", "unknown"),
+    (1, "fresh rays, uniform"): ("at zero", "unknown"),
+    (1, "finite, gaussian"): ("known", "cost unknown"),
+    (1, "fresh finite, rademacher"): ("at zero", "reward unknown"),
+    (3, "rays, gaussian"): ("at zero", "known", "unknown"),
+    (3, "fresh rays, uniform"): ("reward unknown", "cost unknown"),
+}
+ALL = [(m, where, baseline) for m in (1, 3) for where in worlds(1) for baseline in baselines(1)]
+
+
+@listed("m, where, baseline", ALL, [case for case in ALL if case[2] in QUICK.get(case[:2], ())])
 def test_by_hand_is_compiled_on_linear_worlds(m: int, where: str, baseline: str) -> None:
     world, differing = worlds(m)[where], []
     for policy in policies(baselines(m)[baseline], m):

@@ -13,7 +13,7 @@ RNG = np.random.default_rng(5)
 FEATURES = np.vstack([RNG.uniform(size=(9, 2)), [[0.3, 0.3]]])
 FEATURES[4] = FEATURES[1]  # listed twice
 SAFE = 9
-ROUNDS = 300
+ROUNDS = 150
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
 
 

@@ -12,12 +12,12 @@ import stagewise as sw
 from stagewise.cli.main import app, certify, simulate, sweep
 
 ROOT = Path(__file__).parents[2]
-NOISY = GOOD.replace("rounds = 20", "rounds = 10").replace("noise = 0.1", "noise = 0.5")
+NOISY = GOOD.replace("rounds = 20", "rounds = 5").replace("noise = 0.1", "noise = 0.5")
 
 
 def test_a_supported_claim_leaves_with_0_and_can_be_verified(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code, said = called("certify", spec(tmp_path, NOISY), "--runs", 1000, "--out", out, "--quiet")
+    code, said = called("certify", spec(tmp_path, NOISY), "--runs", 300, "--exhaustive", "--out", out, "--quiet")
     assert code == 0, said
     assert said.startswith("supported: ")
     assert (out / "certificate.html").stat().st_size > 10_000
@@ -30,7 +30,7 @@ def test_a_supported_claim_leaves_with_0_and_can_be_verified(tmp_path: Path) -> 
 
 def test_families_are_named_in_the_file(tmp_path: Path) -> None:
     text = NOISY + '[certify]\nfamily = "random-sphere"\n'
-    code, _ = called("certify", spec(tmp_path, text), "--runs", 600, "--out", tmp_path, "--quiet")
+    code, _ = called("certify", spec(tmp_path, text), "--runs", 300, "--exhaustive", "--out", tmp_path, "--quiet")
     assert code == 0
     assert sw.Certificate.load(tmp_path).content["world"]["family"] == "random-sphere"
 

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 from tests.cli.commands import GOOD, called, spec
+from tests.sizes import sized
 
 PAGE = 4096
 SIZE = 2**20
-SPEC = GOOD.replace("rounds = 20", "rounds = 5")
+SPEC = GOOD.replace("rounds = 20", "rounds = 2")
 SWEPT = SPEC.replace("[policy]", "[policies.one]")
 COMMANDS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "simulate": (SPEC, ("--quiet",)),
     "compare": (SWEPT, ("--quiet",)),
     "sweep": (SWEPT, ("--quiet",)),
-    "certify": (SPEC, ("--quiet", "--runs", 50, "--exhaustive", "--delta", 0.5)),
+    "certify": (SPEC, ("--quiet", "--runs", 20, "--exhaustive", "--delta", 0.9, "--confidence", 0.5)),
 }
 
 
@@ -54,13 +55,14 @@ def assert_one_sentence(said: str) -> None:
     assert "choose another place" in lines[0]
 
 
+@sized((0, 3, 9, 255), (0, 1, 2, 3, 4, 6, 9, 14, 20, 255))
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_disk_is_one_sentence_wherever_it_fills_up(
-    command: str, disk: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    command: str, size: tuple[int, ...], disk: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     text, words = COMMANDS[command]
     file, codes = spec(tmp_path, text), []
-    for pages in (0, 1, 2, 3, 4, 6, 9, 14, 20, 255):
+    for pages in size:
         ballast, out = leave(disk, min(pages, SIZE // PAGE - 4)), disk / "out"
         code, said = called(command, file, "--out", out, *words)
         codes.append(code)

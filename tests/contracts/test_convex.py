@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.contracts.policy import SEED, Case, RaysContract, Round
+from tests.contracts.policy import Case, RaysContract
 
-from stagewise import LCLUCB, ROFUL, AtLeast, Ball, Box, Draw, Ellipsoid, Outcome, Polytope, SafeAction
+from stagewise import LCLUCB, ROFUL, AtLeast, Ball, Box, Ellipsoid, Outcome, Polytope, SafeAction
 
 REWARD = [0.6, 0.4, -0.3]
 COSTS = [[0.5, -0.3, 0.4], [-0.2, 0.6, 0.1], [0.3, 0.2, 0.6]]
-ROUNDS = 32
+ROUNDS = 20  # a decision in a convex set takes milliseconds
 
 
 @dataclass(frozen=True)
@@ -47,22 +47,7 @@ class ConvexWorld:
         return Outcome(reward, costs)
 
 
-class ConvexCase(Case):
-    """Fewer rounds: a decision in a convex set takes milliseconds."""
-
-    @cached_property
-    def rounds(self) -> list[Round]:
-        rounds, state = [], self.policy.start()
-        for round_ in range(ROUNDS):
-            actions, draw, memory = self.world.actions(round_), Draw(SEED, 0, round_), state.memory.tobytes()
-            decision = self.policy.decide(state, actions, draw)
-            outcome = self.world.outcome(decision.action, round_)
-            rounds.append(Round(state, memory, actions, draw, decision, outcome))
-            state = self.policy.learn(state, decision, outcome)
-        return rounds
-
-
-def cases() -> Iterator[ConvexCase]:
+def cases() -> Iterator[Case]:
     """Yield each policy in each set once, with one limit at the origin or three elsewhere."""
     for kind, shape, several in [
         (LCLUCB, "ball", True),
@@ -80,10 +65,14 @@ def cases() -> Iterator[ConvexCase]:
         known = {"safe_action": place, "threshold": limits, "noise": 0.05, "cost_bound": 2.0}
         settings = {**known, "ridge": 0.1, "starts": 16}
         name = f"{kind.__name__}, {shape}, {len(limits)} limits"
-        yield ConvexCase(name, partial(kind, **settings), ConvexWorld(shape, safe, parameters))
+        yield Case(name, partial(kind, **settings), ConvexWorld(shape, safe, parameters), length=ROUNDS)
 
 
-@pytest.mark.parametrize("case", list(cases()), ids=str)
+QUICK = ["LCLUCB, ball, 3 limits", "ROFUL, box, 3 limits"]
+SLOW = [pytest.param(case, marks=pytest.mark.slow, id=str(case)) for case in cases() if str(case) not in QUICK]
+
+
+@pytest.mark.parametrize("case", [*(case for case in cases() if str(case) in QUICK), *SLOW], ids=str)
 class TestConvex(RaysContract):
     def test_the_action_is_the_step_on_its_ray(self, case: Case) -> None:
         """The ray ends on the boundary of the set."""

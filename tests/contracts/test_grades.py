@@ -3,20 +3,19 @@
 from functools import partial
 from typing import Any
 
-import pytest
-from tests.contracts.policy import Case, MixtureContract
+from tests.contracts.policy import Case, MixtureContract, over
 from tests.contracts.test_policies import linear_problems
 
 from stagewise import OPLB
 
 
-def cases(step: int, kind: type[OPLB] = OPLB, **settings: Any) -> Any:
+def cases(some: Any, kind: type[OPLB] = OPLB, **settings: Any) -> Any:
     """Parametrise the contract; a mixture may hold all six actions and the safe one."""
-    problems = list(linear_problems(finite=True))[::step]
+    problems = linear_problems(finite=True)
     made = [Case(name, partial(kind, **told, **settings), world, True, 7) for name, world, told in problems]
-    return pytest.mark.parametrize("case", made, ids=str)
+    return over(made, some)
 
 
-@cases(3, method="socp")
+@cases((0, 7), method="socp")
 class TestOPLBByCones(MixtureContract):
     pass

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.contracts.policy import Case, LinearWorld, MixtureContract
+from tests.contracts.policy import Case, LinearWorld, MixtureContract, over
 from tests.contracts.test_policies import KNOWN, baseline, limits
 from tests.models.kernel_textbook import matrix
 
@@ -51,25 +51,27 @@ def problems(kernel: Any) -> Iterator[tuple[str, KernelWorld, dict[str, Any]]]:
             yield f"{count} limits, {what}", world, settings
 
 
-def cases(kernel: Any, some: slice = slice(None), **more: Any) -> Any:
+def cases(kernel: Any, some: Any, **more: Any) -> Any:
     directional = more.get("optimism") == "directional"
     made = [
         Case(name, partial(KernelOPLB, **settings, **more), world, True, len(world.parameters) + directional)
-        for name, world, settings in list(problems(kernel))[some]
+        for name, world, settings in problems(kernel)
     ]
-    return pytest.mark.parametrize("case", made, ids=str)
+    return over(made, some)
 
 
-@cases(RBF(lengthscale=0.8))
+@cases(RBF(lengthscale=0.8), (0, 3, 6))
 class TestKernelOPLB(MixtureContract):
     pass
 
 
-@cases(Matern(lengthscale=1.5, smoothness=2.5), slice(0, None, 3), optimism="directional")
+@pytest.mark.compiled
+@cases(Matern(lengthscale=1.5, smoothness=2.5), (0, 6), optimism="directional")
 class TestKernelOPLBDirectional(MixtureContract):
     pass
 
 
-@cases(RBF(lengthscale=1.5), slice(1, None, 3), capacity=12, novelty=1e-3)
+@pytest.mark.compiled
+@cases(RBF(lengthscale=1.5), (4,), capacity=12, novelty=1e-3)
 class TestKernelOPLBSparse(MixtureContract):
     pass

@@ -56,7 +56,7 @@ def exact_best(program: Program) -> Fraction:
 @pytest.mark.parametrize("actions", SIZES)
 def test_a_pair_is_worth_what_highs_finds(kind: str, actions: int) -> None:
     random, solver = np.random.default_rng([SEED, actions, KINDS.index(kind)]), quiet_solver()
-    for _ in range(20):
+    for _ in range(8):
         program = random_program(random, kind, actions, 1)
         check_pair(program, best_value(solver, program))
 

@@ -7,6 +7,7 @@ import os
 import pickle
 from pathlib import Path
 from threading import Event, Thread
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from tests.problem.refusal import refused
 from stagewise import Agent, Arms, InvalidFile, InvalidProblem
 from stagewise.files import whole
 
-SAVES, SAVERS = 40, 2
+SAVES, SAVERS = 25, 2
 
 
 def content(path: Path) -> dict[str, Any]:
@@ -160,6 +161,7 @@ def raced(path: Path, overwrite: bool) -> tuple[list[list[str]], int]:
         if path.exists():
             assert 1 <= Agent.load(path).round <= SAVES
             loads += 1
+        sleep(0.002)
     for saver in savers:
         saver.join()
     return [answers.get() for _ in savers], loads

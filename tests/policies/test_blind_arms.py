@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.sizes import sized
 
 from stagewise import OPB, Agent, Arms, AtLeast, Draw, SafeAction
 from stagewise.kernels.rules.pair import best_pair
@@ -58,14 +59,14 @@ def test_an_arm_never_pulled_may_earn_as_little_as_any(settings: dict[str, Any],
 # Two good arms of equal cost, one of them better. If the hoped reward were cut off at 1, the largest possible, both
 # would tie there for ever, and the one that was pulled first, whose cost is known better, would be taken every time.
 
-REWARDS, COSTS, THRESHOLD, ROUNDS = np.array([0.0, 0.9, 1.0]), np.array([0.0, 0.2, 0.2]), 0.2, 1000
+REWARDS, COSTS, THRESHOLD = np.array([0.0, 0.9, 1.0]), np.array([0.0, 0.2, 0.2]), 0.2
 
 
-def pulls(clipped: bool, seed: int) -> np.ndarray:
+def pulls(clipped: bool, seed: int, rounds: int) -> np.ndarray:
     """Return how often each arm was pulled, by OPB or by a copy of its rule with the hoped rewards cut off at 1."""
     policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=THRESHOLD)
     random, state, count = np.random.default_rng(seed), policy.start(), np.zeros(3, dtype=int)
-    for round_ in range(ROUNDS):
+    for round_ in range(rounds):
         decision = policy.decide(state, Arms(3), Draw(seed, 0, round_))
         arm = clipped_choice(policy, decision, random.uniform()) if clipped else decision.action
         seen = random.uniform(size=2) < [REWARDS[arm], COSTS[arm]]
@@ -85,10 +86,12 @@ def clipped_choice(policy: OPB, decision: Any, lottery: float, most: float = 1.0
     return max(pair.dear if lottery < pair.share else pair.cheap, 0)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_rewards_are_not_cut_off_at_one_or_the_best_arm_is_never_found(seed: int) -> None:
-    assert pulls(clipped=False, seed=seed)[2] > ROUNDS // 10
-    assert pulls(clipped=True, seed=seed)[2] < ROUNDS // 100
+@sized((1, 1000, 10), (3, 3000, 5))
+def test_rewards_are_not_cut_off_at_one_or_the_best_arm_is_never_found(size: tuple[int, ...]) -> None:
+    seeds, rounds, share = size
+    for seed in range(seeds):
+        assert pulls(False, seed, rounds)[2] > rounds // share
+        assert pulls(True, seed, rounds)[2] < rounds // 100
 
 
 def test_the_copy_of_the_rule_is_the_rule_where_nothing_is_cut_off() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.policies.convex_instances import CASES, KINDS, SHAPES, dense_rays, instance_of, learned, set_around
 from tests.problem.refusal import refused
+from tests.sizes import listed
 
 from stagewise import (
     LCLUCB,
@@ -31,9 +32,11 @@ from stagewise.rules.optimum import best_point
 AT_ZERO = SafeAction(features=np.zeros(3))
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", CASES)
+ALL = [(name, kind, shape) for name in CASES for kind in KINDS for shape in SHAPES]
+SOME = ALL[::3]  # every case, both policies and all sets
+
+
+@listed("name, kind, shape", ALL, SOME)
 def test_dense_rays_find_nothing_better_and_nothing_above_the_bound(name: str, kind: Any, shape: str) -> None:
     instance = instance_of(name, 1)
     policy, state = learned(kind, instance)
@@ -71,20 +74,17 @@ def test_a_very_dense_search_stays_within_the_gap(d: int, kind: Any, shape: str)
         agent.learn(decision, reward, costs)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", CASES)
-def test_optimism_on_the_event_up_to_the_gap(name: str, shape: str) -> None:
+@listed("name, kind, shape", ALL, SOME)
+def test_optimism_on_the_event_up_to_the_gap(name: str, kind: Any, shape: str) -> None:
     """Where every confidence set holds the truth, hoped + gap is at least the best over the whole set."""
-    for kind in KINDS:
-        for seed in range(10, 11):
-            instance = instance_of(name, seed)
-            assert instance.on_event()
-            policy, state = learned(kind, instance)
-            actions = set_around(shape, instance.safe, seed)
-            decision = policy.decide(state, actions)
-            best = best_point(actions, instance.signals[0].truth, instance.costs, instance.thresholds)
-            if decision.fallback is None or CASES[name].cost_known:
-                assert decision.hoped + decision.gap >= best - 1e-9
+    instance = instance_of(name, 10)
+    assert instance.on_event()
+    policy, state = learned(kind, instance)
+    actions = set_around(shape, instance.safe, 10)
+    decision = policy.decide(state, actions)
+    best = best_point(actions, instance.signals[0].truth, instance.costs, instance.thresholds)
+    if decision.fallback is None or CASES[name].cost_known:
+        assert decision.hoped + decision.gap >= best - 1e-9
 
 
 @pytest.mark.parametrize("kind", KINDS)

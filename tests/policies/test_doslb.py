@@ -10,7 +10,7 @@ from stagewise import DOSLB, OPLB, ROFUL, Finite, Outcome, Rays, SafeAction
 from stagewise_reproduction.instances import shifted
 
 
-@cases(DOSLB, [*linear_problems(finite=False)][::3])
+@cases(DOSLB, linear_problems(finite=False), (0, 3, 6, 9))
 class TestDOSLBOnRays(PolicyContract):
     def test_the_action_is_the_step_on_its_ray(self, case: Case) -> None:
         for round_, one in enumerate(case.rounds):
@@ -22,7 +22,7 @@ class TestDOSLBOnRays(PolicyContract):
         assert "may break a limit" in case.rounds[50].decision.explanation()
 
 
-@cases(DOSLB, [*linear_problems(finite=True)][6::3], mixes=True)
+@cases(DOSLB, linear_problems(finite=True), (6, 9), mixes=True)
 class TestDOSLBOnFiniteSets(PolicyContract):
     def test_it_says_that_it_may_break_a_limit(self, case: Case) -> None:
         assert any("may break a limit" in one.decision.explanation() for one in case.rounds)

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from tests.cli.commands import called, spec
 from tests.kernels.highs import Program, best_value, quiet_solver
 from tests.policies.linear_instances import KNOWN, UNKNOWN, Case, Instance, random_instance
+from tests.sizes import sized
 
 import stagewise as sw
 from stagewise.kernels.bounds import COSTS, HOPED
@@ -62,10 +63,13 @@ def checked_costs(instance: Instance, case: Case, decision: sw.Decision) -> bool
     return decision.fallback is None
 
 
+@sized((5, 2), (25, 10))
 @pytest.mark.parametrize("name", CASES)
-def test_the_grades_are_ordered_safe_and_optimistic_on_the_data_least_favourable_to_it(name: str) -> None:
+def test_the_grades_are_ordered_safe_and_optimistic_on_the_data_least_favourable_to_it(
+    name: str, size: tuple[int, int]
+) -> None:
     case, dared = CASES[name], 0
-    for instance in instances(name, 8):
+    for instance in instances(name, size[0]):
         assert instance.on_event()
         lp, socp = (instance.decided(sw.OPLB, sw.Finite, method=method) for method in ("lp", "socp"))
         best = instance.best_mixture()
@@ -77,20 +81,21 @@ def test_the_grades_are_ordered_safe_and_optimistic_on_the_data_least_favourable
         assert lp.gap == 0.0
         assert 0.0 <= socp.gap <= 3e-6 * max(1.0, socp.hoped)
         assert socp.hoped >= lp.hoped - ROUNDING
-    assert dared >= 3
+    assert dared >= size[1]
 
 
-def missed_without_the_lift(kind: type[sw.OPLB], **settings: Any) -> int:
+def missed_without_the_lift(kind: type[sw.OPLB], count: int, **settings: Any) -> int:
     """Return how often the data least favourable to optimism defeat it where widths of costs add nothing."""
     missed = 0
-    for instance in instances("three constraints", 150):
+    for instance in instances("three constraints", count):
         decision = instance.decided(kind, sw.Finite, reward_scale=1.0, **settings)
         missed += decision.hoped + decision.gap < instance.best_mixture() - 1e-3
     return missed
 
 
-def test_without_the_lift_the_same_data_defeat_optimism() -> None:
-    assert missed_without_the_lift(sw.OPLB, method="socp") >= 3
+@sized((60, 1), (150, 3))
+def test_without_the_lift_the_same_data_defeat_optimism(size: tuple[int, int]) -> None:
+    assert missed_without_the_lift(sw.OPLB, size[0], method="socp") >= size[1]
 
 
 def searched(value: Any, slack: Any, count: int, random: np.random.Generator) -> float:
@@ -141,18 +146,19 @@ def textbook(instance: Instance, case: Case) -> Textbook:
 SEARCHED = ["safe action elsewhere", "three constraints", "unknown cost", "unknown reward"]
 
 
+@sized((3, 1), (12, 4))
 @pytest.mark.parametrize("name", SEARCHED)
-def test_the_cone_program_is_worth_what_a_search_over_mixtures_finds(name: str) -> None:
+def test_the_cone_program_is_worth_what_a_search_over_mixtures_finds(name: str, size: tuple[int, int]) -> None:
     """Without ceilings, so that the problem is just the paper's; from the textbook's beliefs."""
     random, compared = np.random.default_rng(11), 0
-    for instance in instances(name, 5):
+    for instance in instances(name, size[0]):
         told = textbook(instance, CASES[name])
         decided = instance.decided(sw.OPLB, sw.Finite, method="socp", cost_bound=None, reward_scale=1.5)
         if decided.fallback is None:
             found = searched(lambda p, told=told: told.single @ p, told.slack, told.single.size, random)
             assert decided.hoped == pytest.approx(found, abs=2e-6)
             compared += 1
-    assert compared >= 2
+    assert compared >= size[1]
 
 
 def trained(
@@ -299,10 +305,10 @@ WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0
 
 def assert_played_in_python(policy: sw.OPLB) -> None:
     """Assert that simulations play a policy by hand, the same on every worker, and the compiled loop refuses it."""
-    result = sw.simulate(policy, WORLD, rounds=60, runs=2, seed=1)
+    result = sw.simulate(policy, WORLD, rounds=20, runs=2, seed=1)
     assert result.violations.sum() == 0
     with ThreadPoolExecutor(2) as executor:
-        again = sw.simulate(policy, WORLD, rounds=60, runs=2, seed=1, executor=executor)
+        again = sw.simulate(policy, WORLD, rounds=20, runs=2, seed=1, executor=executor)
     assert np.array_equal(result.regret, again.regret)
     with pytest.raises(sw.InvalidProblem, match=f"cannot play {type(policy).__name__} with method '{policy.method}'"):
         sw.simulate(policy, WORLD, rounds=10, backend="cpu")

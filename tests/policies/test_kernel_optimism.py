@@ -10,7 +10,9 @@ from tests.policies.witness import best_mixture
 from stagewise import RBF, Agent, KernelOPLB, Matern, SafeAction
 from stagewise.kernels.compile import Floats
 
-INSTANCES = 20
+pytestmark = pytest.mark.compiled
+
+INSTANCES = 40
 ROUNDING = 1e-9
 KNOWN = {
     "known": (True, True),

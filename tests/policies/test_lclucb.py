@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.policies.reading import BASELINES, Reading, decided, longest, random_problem, reading_of
+from tests.sizes import sized
 
 from stagewise import LCLUCB, ROFUL, AtLeast, Draw, InvalidActions, InvalidProblem, Outcome, Rays, SafeAction
 from stagewise.kernels.compile import Floats
@@ -33,11 +34,12 @@ def best_by_search(reading: Reading, targets: Floats) -> float:
     return best
 
 
+@sized(4, 40)
 @pytest.mark.parametrize("cost_bound", [None, 0.85])
 @pytest.mark.parametrize("constraints", [1, 3])
 @pytest.mark.parametrize("baseline", BASELINES)
-def test_no_point_on_any_ray_is_better(baseline: str, constraints: int, cost_bound: float | None) -> None:
-    for seed in SEEDS:
+def test_no_point_on_any_ray_is_better(baseline: str, constraints: int, cost_bound: float | None, size: int) -> None:
+    for seed in range(size):
         problem = random_problem(seed, baseline, constraints)
         reading = reading_of(problem, cost_bound=cost_bound)
         decision = decided(LCLUCB, problem, cost_bound=cost_bound)
@@ -61,10 +63,11 @@ def test_a_step_that_was_cut_cannot_be_longer(baseline: str, constraints: int) -
     assert cut > 0
 
 
+@sized(4, 40)
 @pytest.mark.parametrize("settings", [{"radius": "logdet"}, {"radius": "paper"}, {"cost_scale": 2.0}, {"delta": 1e-6}])
 @pytest.mark.parametrize("baseline", BASELINES)
-def test_the_bounds_follow_the_settings(baseline: str, settings: dict[str, Any]) -> None:
-    for seed in SEEDS:
+def test_the_bounds_follow_the_settings(baseline: str, settings: dict[str, Any], size: int) -> None:
+    for seed in range(size):
         problem = random_problem(seed, baseline, 3)
         reading, decision = reading_of(problem, **settings), decided(LCLUCB, problem, **settings)
         if decision.index >= 0:
@@ -90,6 +93,7 @@ def test_a_given_scale_replaces_the_theorems() -> None:
 # Within the limits
 
 
+@pytest.mark.compiled
 @settings(deadline=None, max_examples=150)
 @given(
     st.integers(0, 2**32 - 1),

@@ -12,85 +12,89 @@ from tests.policies import arm_instances, linear_instances
 from tests.policies.arm_instances import unit_width
 from tests.policies.linear_instances import Case, direction, random_truths
 from tests.policies.witness import Signal, believed, best_mixture, best_on_rays, unlucky
+from tests.sizes import sized
 
 from stagewise import LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, Finite, Rays, SafeAction
 from stagewise.kernels.compile import Floats
 
 SEED = 20260801
-INSTANCES = 100
 ROUNDING = 1e-9
 
 LINEAR = {**linear_instances.KNOWN, **linear_instances.UNKNOWN}
 ARMS = {**arm_instances.KNOWN, **arm_instances.UNKNOWN}
 
 
-def instances_on_event(room: Any, case: Any) -> list[Any]:
+def instances_on_event(room: Any, case: Any, count: int) -> list[Any]:
     """Return random instances whose truth lies in every confidence set."""
     random = np.random.default_rng([SEED, *map(ord, repr(case))])
-    drawn = [room.random_instance(random, case) for _ in range(INSTANCES)]
+    drawn = [room.random_instance(random, case) for _ in range(count)]
     kept = [instance for instance in drawn if instance.on_event()]
-    assert len(kept) == INSTANCES, "the data are made to leave the truth in its sets"
+    assert len(kept) == count, "the data are made to leave the truth in its sets"
     return kept
 
 
-def check_optimism(excesses: list[float], bare: list[float], rounding: float = ROUNDING) -> None:
+def check_optimism(excesses: list[float], bare: list[float], count: int, rounding: float = ROUNDING) -> None:
     """Every excess of the hoped reward over the optimum is at least 0, and without the lift many are not."""
-    assert len(excesses) >= INSTANCES // 8
+    assert len(excesses) >= count // 8
     assert min(excesses) >= -rounding
-    assert sum(excess < -1e-3 for excess in bare) >= INSTANCES // 50
+    assert sum(excess < -1e-3 for excess in bare) >= max(1, count // 50)
 
 
 @pytest.mark.compiled
+@sized(40, 400)
 @pytest.mark.parametrize("name", LINEAR)
-def test_lc_lucb_hopes_for_at_least_the_best_point(name: str) -> None:
+def test_lc_lucb_hopes_for_at_least_the_best_point(name: str, size: int) -> None:
     excesses, bare = [], []
-    for instance in instances_on_event(linear_instances, LINEAR[name]):
+    for instance in instances_on_event(linear_instances, LINEAR[name], size):
         best = instance.best_point()
         for scale, into in [(None, excesses), (1.0, bare)]:
             decision = instance.decided(LCLUCB, Rays, reward_scale=scale)
             if decision.fallback is None or LINEAR[name].cost_known:
                 into.append(decision.hoped - best)
-    check_optimism(excesses, bare)
+    check_optimism(excesses, bare, size)
 
 
 @pytest.mark.compiled
+@sized(40, 400)
 @pytest.mark.parametrize("name", LINEAR)
-def test_roful_hopes_for_at_least_the_best_point(name: str) -> None:
+def test_roful_hopes_for_at_least_the_best_point(name: str, size: int) -> None:
     excesses, smallest = [], []
-    for instance in instances_on_event(linear_instances, LINEAR[name]):
+    for instance in instances_on_event(linear_instances, LINEAR[name], size):
         decision = instance.decided(ROFUL, Rays)
         if decision.fallback is None or LINEAR[name].cost_known:
             excesses.append(decision.hoped - instance.best_point())
             smallest.append(abs(excesses[-1]) / instance.beliefs[0].radius)
-    assert len(excesses) >= INSTANCES // 15
+    assert len(excesses) >= size // 15
     assert min(excesses) >= -ROUNDING
     assert min(smallest) < 0.05, "some of the data leave hardly any room"
 
 
 @pytest.mark.compiled
+@sized(40, 400)
 @pytest.mark.parametrize("name", LINEAR)
-def test_oplb_hopes_for_at_least_the_best_mixture(name: str) -> None:
+def test_oplb_hopes_for_at_least_the_best_mixture(name: str, size: int) -> None:
     excesses, bare = [], []
-    for instance in instances_on_event(linear_instances, LINEAR[name]):
+    for instance in instances_on_event(linear_instances, LINEAR[name], size):
         best = instance.best_mixture()
         for scale, into in [(None, excesses), (1.0, bare)]:
             decision = instance.decided(OPLB, Finite, reward_scale=scale)
             if decision.fallback is None or LINEAR[name].cost_known:
                 into.append(decision.hoped - best)
-    check_optimism(excesses, bare)
+    check_optimism(excesses, bare, size)
 
 
 @pytest.mark.compiled
+@sized(40, 400)
 @pytest.mark.parametrize("name", ARMS)
-def test_opb_hopes_for_at_least_the_best_mixture(name: str) -> None:
+def test_opb_hopes_for_at_least_the_best_mixture(name: str, size: int) -> None:
     excesses, bare = [], []
-    for instance in instances_on_event(arm_instances, ARMS[name]):
+    for instance in instances_on_event(arm_instances, ARMS[name], size):
         best = instance.best_mixture()
         for scale, into in [(None, excesses), (1.0, bare)]:
             decision = instance.decided(reward_scale=scale)
             if decision.fallback is None or ARMS[name].cost_known:
                 into.append(decision.hoped - best)
-    check_optimism(excesses, bare)
+    check_optimism(excesses, bare, size)
 
 
 def before_mixing_back(
@@ -110,10 +114,11 @@ def before_mixing_back(
 
 
 @pytest.mark.compiled
+@sized(40, 400)
 @pytest.mark.parametrize("name", LINEAR)
-def test_directional_oplb_hopes_for_at_least_the_best_mixture_before_it_mixes_back(name: str) -> None:
+def test_directional_oplb_hopes_for_at_least_the_best_mixture_before_it_mixes_back(name: str, size: int) -> None:
     excesses, bare = [], []
-    for instance in instances_on_event(linear_instances, LINEAR[name]):
+    for instance in instances_on_event(linear_instances, LINEAR[name], size):
         decision = instance.decided(OPLB, Finite, optimism="directional")
         if decision.fallback is not None and not LINEAR[name].cost_known:
             continue
@@ -125,14 +130,15 @@ def test_directional_oplb_hopes_for_at_least_the_best_mixture_before_it_mixes_ba
         hopeful = before_mixing_back(decision.probabilities, decision.hoped, safe_hoped, cheapest, instance.thresholds)
         excesses.append(hopeful - best)
         bare.append(decision.hoped - best)
-    check_optimism(excesses, bare, 1e-7)
+    check_optimism(excesses, bare, size, 1e-7)
 
 
 @pytest.mark.compiled
+@sized(40, 400)
 @pytest.mark.parametrize("name", ARMS)
-def test_directional_opb_hopes_for_at_least_the_best_mixture_before_it_mixes_back(name: str) -> None:
+def test_directional_opb_hopes_for_at_least_the_best_mixture_before_it_mixes_back(name: str, size: int) -> None:
     excesses, bare = [], []
-    for instance in instances_on_event(arm_instances, ARMS[name]):
+    for instance in instances_on_event(arm_instances, ARMS[name], size):
         decision = instance.decided(optimism="directional")
         if decision.fallback is not None and not ARMS[name].cost_known:
             continue
@@ -148,7 +154,7 @@ def test_directional_opb_hopes_for_at_least_the_best_mixture_before_it_mixes_bac
         hopeful = before_mixing_back(shares, decision.hoped, safe_hoped, cheapest, instance.thresholds)
         excesses.append(hopeful - best)
         bare.append(decision.hoped - best)
-    check_optimism(excesses, bare, 1e-7)
+    check_optimism(excesses, bare, size, 1e-7)
 
 
 def tightest(case: Case, cost_scale: float) -> tuple[dict[str, Any], Floats, Floats, Floats]:
@@ -204,12 +210,11 @@ RUNS = {
 
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL, OPLB])
 @pytest.mark.parametrize("name", RUNS)
-def test_every_round_of_a_gaussian_run_is_optimistic_on_the_event(kind: Any, name: str) -> None:
+@sized((3, 40, 25), (6, 80, 100))
+def test_every_round_of_a_gaussian_run_is_optimistic_on_the_event(kind: Any, name: str, size: tuple[int, ...]) -> None:
     random, case = np.random.default_rng([SEED, *map(ord, name)]), RUNS[name]
-    checked = 0
-    for _ in range(3):
-        checked += optimistic_rounds(random, case, kind, rounds=40)
-    assert checked >= 25
+    runs, rounds, least = size
+    assert sum(optimistic_rounds(random, case, kind, rounds) for _ in range(runs)) >= least
 
 
 def optimistic_rounds(random: np.random.Generator, case: Case, kind: Any, rounds: int) -> int:
@@ -249,12 +254,14 @@ def optimistic_rounds(random: np.random.Generator, case: Case, kind: Any, rounds
 @pytest.mark.parametrize("constraints", [1, 3])
 @pytest.mark.parametrize("horizon", [None, 400])
 @pytest.mark.parametrize("known", [True, False])
+@sized((2, 150, 80), (4, 400, 400))
 def test_every_round_of_a_run_over_bernoulli_arms_is_optimistic_on_the_event(
-    constraints: int, horizon: int | None, known: bool
+    constraints: int, horizon: int | None, known: bool, size: tuple[int, ...]
 ) -> None:
     random = np.random.default_rng([SEED, constraints, horizon or 0, known])
     arms, checked = 4, 0
-    for _ in range(2):
+    runs, rounds, least = size
+    for _ in range(runs):
         truth = random.uniform(size=(1 + constraints, arms))
         truth[1:, 0] = 0.05
         safe = SafeAction(arm=0, reward=float(truth[0, 0]) if known else None, cost=truth[1:, 0] if known else None)
@@ -262,7 +269,7 @@ def test_every_round_of_a_run_over_bernoulli_arms_is_optimistic_on_the_event(
         agent = Agent(OPB(arms=arms, safe_action=safe, threshold=limits, horizon=horizon, delta=0.2), seed=1)
         pulls, sums = np.zeros(arms), np.zeros((1 + constraints, arms))
         best = best_mixture(truth[0, 1:], truth[1:, 1:].copy(), truth[0, 0], truth[1:, 0], limits)
-        for _ in range(150):
+        for _ in range(rounds):
             decision = agent.decide(Arms(arms))
             half = np.array([0.5 * unit_width(max(n, 1), arms, 1 + constraints, horizon, 0.2) for n in pulls])
             inside = np.abs(sums / np.maximum(pulls, 1) - truth) <= half
@@ -273,4 +280,4 @@ def test_every_round_of_a_run_over_bernoulli_arms_is_optimistic_on_the_event(
             seen = (random.uniform(size=1 + constraints) < truth[:, arm]).astype(float)
             agent.learn(decision, reward=seen[0], cost=seen[1:])
             pulls[arm], sums[:, arm] = pulls[arm] + 1, sums[:, arm] + seen
-    assert checked >= 80
+    assert checked >= least

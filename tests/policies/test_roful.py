@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.policies.reading import BASELINES, Reading, decided, longest, random_problem, reading_of
+from tests.sizes import sized
 
 from stagewise import LCLUCB, ROFUL, Draw, SafeAction
 from stagewise.kernels.compile import Floats
@@ -25,11 +26,12 @@ def directional(reading: Reading, targets: Floats) -> tuple[int, float]:
     return chosen
 
 
+@sized(15, 40)
 @pytest.mark.parametrize("cost_bound", [None, 0.85])
 @pytest.mark.parametrize("constraints", [1, 3])
 @pytest.mark.parametrize("baseline", ["origin", "known"])
-def test_roful_is_the_specified_formula(baseline: str, constraints: int, cost_bound: float | None) -> None:
-    for seed in range(40):
+def test_roful_is_the_specified_formula(baseline: str, constraints: int, cost_bound: float | None, size: int) -> None:
+    for seed in range(size):
         problem = random_problem(seed, baseline, constraints)
         decision = decided(ROFUL, problem, cost_bound=cost_bound)
         ray, step = directional(reading_of(problem, cost_bound=cost_bound), problem.targets)
@@ -37,10 +39,11 @@ def test_roful_is_the_specified_formula(baseline: str, constraints: int, cost_bo
         assert decision.step == pytest.approx(step, rel=1e-9)
 
 
+@sized(10, 60)
 @pytest.mark.parametrize("baseline", BASELINES)
-def test_roful_compares_rays_at_their_longest_plausible_step_and_plays_the_safe_part(baseline: str) -> None:
+def test_roful_compares_rays_at_their_longest_plausible_step_and_plays_the_safe_part(baseline: str, size: int) -> None:
     cut = 0
-    for seed in range(20):
+    for seed in range(size):
         problem = random_problem(seed, baseline, 3)
         reading, decision = reading_of(problem), decided(ROFUL, problem)
         plausible = [longest(reading.is_plausible, target) for target in problem.targets]

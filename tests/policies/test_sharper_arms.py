@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.policies.witness import best_mixture
+from tests.sizes import sized
 
 from stagewise import OPB, UCB, Agent, Arms, AtLeast, InvalidOutcome, InvalidProblem, SafeAction
 from stagewise.kernels.compile import Floats
@@ -42,16 +43,18 @@ def decided(radius: str, outcomes: list[Floats], known: bool, truth: Floats, thr
     return agent.decide(Arms(ARMS))
 
 
+@pytest.mark.compiled
+@sized(10, 60)
 @pytest.mark.parametrize("optimism", ["inflated", "directional"])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("radius", RADII)
 @pytest.mark.parametrize("m", [1, 2])
 def test_for_every_truth_in_the_intervals_a_decision_is_safe_and_hopes_for_the_optimum(
-    m: int, radius: str, known: bool, optimism: str
+    m: int, radius: str, known: bool, optimism: str, size: int
 ) -> None:
     """The data come first and the truth is then a corner of the box of intervals: no data are less lucky."""
     random, checked, shy = np.random.default_rng([m, known]), 0, 0
-    for _ in range(30):
+    for _ in range(size):
         counts = random.integers(0, 400, size=ARMS) * random.integers(0, 2, size=ARMS)
         counts[0] += 0 if known else 1500
         rates = random.choice([0.01, 0.1, 0.5, 0.9], size=(1 + m, ARMS))
@@ -72,7 +75,7 @@ def test_for_every_truth_in_the_intervals_a_decision_is_safe_and_hopes_for_the_o
         assert np.all(truth[1:] @ decision.probabilities[:-1] <= thresholds + 1e-12)
         if optimism == "inflated":
             shy += decided(radius, outcomes, known, truth, thresholds, reward_scale=1.0).hoped < best - 1e-3
-    assert checked >= 10
+    assert checked >= size // 3
     assert shy >= (optimism == "inflated"), "without the bonus some decisions would hope for too little"
 
 
@@ -105,6 +108,7 @@ def pulls_until_certified(radius: str) -> int:
     return 100_000
 
 
+@pytest.mark.compiled
 def test_rare_costs_are_certified_soonest_by_kl_then_bernstein_then_hoeffding() -> None:
     kl, bernstein, hoeffding = (pulls_until_certified(radius) for radius in ("kl", "bernstein", "hoeffding"))
     assert 4 * kl < bernstein < hoeffding / 3

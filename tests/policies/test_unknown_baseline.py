@@ -112,6 +112,7 @@ def check_price(run: Run, slack: float) -> None:
     assert not run.warming[-1]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", LINEAR)
 @pytest.mark.parametrize("slack", [0.5, 0.25])
 def test_the_safe_action_is_left_after_about_the_squared_radius_over_the_slack(kind: Any, slack: float) -> None:
@@ -121,6 +122,7 @@ def test_the_safe_action_is_left_after_about_the_squared_radius_over_the_slack(k
     assert max(run.costs) > 0.2, "something dearer than the safe action was dared"
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("slack", [0.6, 0.4])
 def test_the_safe_arm_is_left_after_about_the_squared_radius_over_the_slack(slack: float) -> None:
     run = arm_run(0.1 + slack, rounds=600, seed=2)
@@ -128,6 +130,7 @@ def test_the_safe_arm_is_left_after_about_the_squared_radius_over_the_slack(slac
     assert 0.1 < max(run.costs) <= 0.1 + slack + 1e-12
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", LINEAR)
 def test_no_round_violates_on_the_event(kind: Any) -> None:
     held = 0
@@ -139,6 +142,7 @@ def test_no_round_violates_on_the_event(kind: Any) -> None:
     assert held >= 10
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", LINEAR)
 @pytest.mark.parametrize("excess", [0.0, 0.05])
 def test_a_safe_action_without_slack_is_never_left(kind: Any, excess: float) -> None:
@@ -148,6 +152,7 @@ def test_a_safe_action_without_slack_is_never_left(kind: Any, excess: float) -> 
         assert all(run.warming)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("excess", [0.0, 0.05])
 def test_a_safe_arm_without_slack_is_never_left(excess: float) -> None:
     truth = np.array([[0.2, 0.9], [0.3 + excess, 0.1]])
@@ -173,6 +178,7 @@ def hoped_by(scale: float, reward: Belief, points: Floats) -> float:
     return float(np.max(reward.estimates(points) + scale * reward.widths(points)))
 
 
+@pytest.mark.compiled
 def test_the_paper_s_ratio_of_scalings_loses_optimism_and_ours_does_not() -> None:
     random = np.random.default_rng(SEED)
     lost, checked = 0, 0
@@ -284,6 +290,7 @@ def test_a_safe_action_whose_unknown_reward_is_negative_leaves_optimism_whole(ki
     assert agent.decide(actions([target])).hoped >= target @ reward
 
 
+@pytest.mark.compiled
 def test_a_safe_action_that_is_preferred_is_reported_with_the_hope_it_was_preferred_for() -> None:
     random, preferred = np.random.default_rng(5), 0
     for _ in range(400):

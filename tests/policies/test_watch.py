@@ -38,6 +38,7 @@ def coins(share: float, count: int) -> np.ndarray:
 # The safe action's declared cost
 
 
+@pytest.mark.compiled
 @radii
 def test_a_safe_arm_dearer_than_declared_is_told(radius: str) -> None:
     """The issue's own: declared .001, 20,000 logged sends at .05, limit .02."""
@@ -55,6 +56,7 @@ def test_a_safe_arm_dearer_than_declared_is_told(radius: str) -> None:
         watched.learn(decision, reward=0.0, cost=0.0)
 
 
+@pytest.mark.compiled
 @radii
 def test_a_safe_arm_as_declared_or_cheaper_is_not(radius: str) -> None:
     for share in (0.05, 0.01):

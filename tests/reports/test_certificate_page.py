@@ -53,11 +53,13 @@ def test_the_page_stands_by_itself(opened: tuple[Any, list[str]]) -> None:
     assert "<wear & tear>" in tab.inner_text("body")
 
 
+@pytest.mark.compiled
 def test_a_page_is_made_of_the_certificate_alone(folder: Path) -> None:
     content = sw.Certificate.load(folder).content
     assert page(content) == (folder / "certificate.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.compiled
 def test_a_refuted_page_says_so() -> None:
     policy = sw.LinUCB(safe_action=SAFE, threshold=0.3, noise=0.5)
     content = sw.certify(policy, WORLD, rounds=100, runs=200, progress=False).content
@@ -76,6 +78,7 @@ def test_a_page_tells_of_an_assumption_that_was_not_so() -> None:
     assert "not all that was assumed was so" in headline(content)
 
 
+@pytest.mark.compiled
 def test_a_page_says_where_when_and_of_what(folder: Path) -> None:
     content = sw.Certificate.load(folder).content
     words = page(content)

@@ -28,6 +28,7 @@ def test_the_exact_interval_holds_as_often_as_it_says(truth: float) -> None:
     assert binom.pmf(counts, runs, truth)[outside].sum() <= error
 
 
+@pytest.mark.compiled
 def test_the_anytime_interval_holds_at_all_times_at_once() -> None:
     rng, truth, confidence = np.random.default_rng(7), 0.05, 0.8  # each interval takes a tenth
     failing = 0

@@ -79,7 +79,7 @@ def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None
     linear = sw.LinearWorld(reward=THETA, cost=MU, actions=sw.Finite(features), noise=NOISE)
     listed = sw.TableWorld(features=features, reward=features @ THETA, cost=features @ MU, noise=NOISE)
     kernel = sw.KernelOPLB(**settings, kernel=sw.LinearKernel(), norm_bound=0.3)
-    plan: dict[str, Any] = {"rounds": ROUNDS, "runs": 20, "seed": SEED, "audit": True}
+    plan: dict[str, Any] = {"rounds": ROUNDS, "runs": 8, "seed": SEED, "audit": True}
     one = sw.simulate(sw.OPLB(**settings, norm_bound=0.3), linear, **plan).audit
     other = sw.simulate(kernel, listed, **plan).audit
     assert one is not None

@@ -11,6 +11,7 @@ import stagewise as sw
 from stagewise.simulation.certify import batch_size
 
 
+@pytest.mark.compiled
 def test_an_honest_policy_is_supported_before_all_runs_are_played() -> None:
     certificate = certified(runs=20_000)
     found = certificate.content["violations"]
@@ -37,6 +38,7 @@ def test_the_runs_are_those_that_simulate_plays() -> None:
     assert found["violations"]["exact"] is not None
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("policy", "world"),
     [
@@ -57,6 +59,7 @@ def test_what_must_fail_is_refuted(policy: Any, world: Any) -> None:
     assert certificate.content["violations"]["anytime"][0] > 0.05
 
 
+@pytest.mark.compiled
 def test_broken_grounds_are_told_even_where_no_limit_breaks() -> None:
     policy = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=[0.01, 0.5], norm_bound=[0.1, 1.0])
     certificate = certified(policy, early=False, runs=400)
@@ -76,8 +79,8 @@ def test_too_few_runs_leave_it_undecided_and_say_how_many_would_do() -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_certificate_does_not_depend_on_the_workers(name: str) -> None:
-    alone = certified(*FAMILIES[name], runs=60)
-    shared = certified(*FAMILIES[name], runs=60, executor="processes:2")
+    alone = certified(*FAMILIES[name], runs=40, rounds=5)
+    shared = certified(*FAMILIES[name], runs=40, rounds=5, executor="processes:2")
     assert without_times(alone) == without_times(shared)
 
 

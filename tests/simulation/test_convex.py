@@ -42,7 +42,7 @@ def world(actions: Any) -> LinearWorld:
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
 @pytest.mark.parametrize("actions", SETS.values(), ids=SETS)
 def test_a_run_is_safe_and_its_regret_is_against_the_whole_set(kind: Any, actions: Any) -> None:
-    result = simulate(kind(safe_action=SAFE, threshold=0.3, noise=0.1), world(actions), rounds=40, progress=False)
+    result = simulate(kind(safe_action=SAFE, threshold=0.3, noise=0.1), world(actions), rounds=15, progress=False)
     assert result.violations.tolist() == [0]
     assert np.all(np.diff(result.regret[0]) >= -1e-7)
     assert result.manifest["backend"] == "python"

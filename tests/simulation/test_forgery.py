@@ -21,6 +21,8 @@ ARMS = sw.ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
 BOLD = sw.UCB(arms=4, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3)
 SUMMARY = ("verdict", "grounds", "violations", "coverage")
 
+pytestmark = pytest.mark.compiled
+
 
 def saved(content: dict[str, Any], folder: Path) -> Path:
     path = folder / "certificate.json"

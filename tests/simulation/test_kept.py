@@ -11,6 +11,8 @@ from stagewise.simulation import certify as certify_module
 from stagewise.simulation import jobs
 from stagewise.simulation.run import play
 
+pytestmark = pytest.mark.compiled
+
 
 class PowerCut(Exception):
     """Ends a certificate in the middle."""

@@ -10,12 +10,19 @@ from tests.simulation.certified import FAMILIES, certified
 import stagewise as sw
 
 
+@pytest.fixture(scope="module")
+def text() -> str:
+    """Return a certificate of a hundred runs."""
+    return json.dumps(certified(runs=100, rounds=5).content)
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_certificate_can_be_played_again(name: str, tmp_path: Path) -> None:
     policy, world = FAMILIES[name]
-    certified(policy, world, runs=100, out=tmp_path)
+    path, content = tmp_path / "certificate.json", certified(policy, world, runs=60, rounds=5).content
+    path.write_text(json.dumps(content), encoding="utf-8")
     given = {"policy": policy, "world": world} if "function" in name else {}
-    found = sw.verify(tmp_path / "certificate.json", part=0.2, **given)
+    found = sw.verify(path, part=0.2, **given)
     assert found.stands
     assert found.equal == found.batches > 1
     if given:
@@ -39,10 +46,10 @@ def test_a_certificate_can_be_played_again(name: str, tmp_path: Path) -> None:
         (lambda c: c["margins"]["cost"]["quantiles"].update({"0": 0.2}), "left to the limits"),
     ],
 )
-def test_a_certificate_that_was_tampered_with_does_not_stand(change: Any, fault: str, tmp_path: Path) -> None:
-    certified(runs=100, out=tmp_path)
-    path = tmp_path / "certificate.json"
-    content = json.loads(path.read_text(encoding="utf-8"))
+def test_a_certificate_that_was_tampered_with_does_not_stand(
+    change: Any, fault: str, text: str, tmp_path: Path
+) -> None:
+    path, content = tmp_path / "certificate.json", json.loads(text)
     change(content)
     path.write_text(json.dumps(content), encoding="utf-8")
     found = sw.verify(path, part=1.0)
@@ -50,10 +57,8 @@ def test_a_certificate_that_was_tampered_with_does_not_stand(change: Any, fault:
     assert any(fault in words for words in found.faults)
 
 
-def test_another_version_is_compared_within_a_tolerance(tmp_path: Path) -> None:
-    certified(runs=100, out=tmp_path)
-    path = tmp_path / "certificate.json"
-    content = json.loads(path.read_text(encoding="utf-8"))
+def test_another_version_is_compared_within_a_tolerance(text: str, tmp_path: Path) -> None:
+    path, content = tmp_path / "certificate.json", json.loads(text)
     content["made"]["versions"]["numpy"] = "1.0"
     for batch in content["batches"]:
         batch["digest"] = "0" * 64
@@ -76,25 +81,23 @@ def test_another_version_is_compared_within_a_tolerance(tmp_path: Path) -> None:
         lambda c: c.pop("margins"),
     ],
 )
-def test_a_certificate_that_cannot_be_played_is_refused(change: Any, tmp_path: Path) -> None:
-    certified(runs=4, out=tmp_path)
-    path = tmp_path / "certificate.json"
-    content = json.loads(path.read_text(encoding="utf-8"))
+def test_a_certificate_that_cannot_be_played_is_refused(change: Any, text: str, tmp_path: Path) -> None:
+    path, content = tmp_path / "certificate.json", json.loads(text)
     change(content)
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(sw.StagewiseError):
         sw.verify(path)
 
 
-def test_the_part_is_chosen_by_a_seed(tmp_path: Path) -> None:
-    certified(runs=4, out=tmp_path)
+def test_the_part_is_chosen_by_a_seed(text: str, tmp_path: Path) -> None:
+    (tmp_path / "certificate.json").write_text(text, encoding="utf-8")
     with pytest.raises(sw.InvalidProblem, match="seed is -1"):
         sw.verify(tmp_path, seed=-1)
 
 
 @pytest.mark.parametrize("part", [0.0, 1.5, float("nan")])
-def test_a_part_must_be_a_share(part: float, tmp_path: Path) -> None:
-    certified(runs=2, out=tmp_path)
+def test_a_part_must_be_a_share(part: float, text: str, tmp_path: Path) -> None:
+    (tmp_path / "certificate.json").write_text(text, encoding="utf-8")
     with pytest.raises(sw.InvalidProblem, match="part is"):
         sw.verify(tmp_path, part=part)
 

@@ -35,7 +35,7 @@ from stagewise_reproduction.exact.oplb import ExactOPLB
 QUICK = {"kind": ExactOPLB, "tolerance": 0.1, "budget": 2}
 
 
-@cases(3, ExactOPLB, tolerance=0.05, budget=4)
+@cases((6,), ExactOPLB, tolerance=0.05, budget=4)
 class TestContract(MixtureContract):
     def test_an_agent_saved_and_loaded_goes_on_as_if_it_had_never_stopped(self, case: Case, tmp_path: Any) -> None:
         """Files know what stagewise exports."""
@@ -58,7 +58,7 @@ def test_it_is_safe_and_optimistic_and_hopes_for_no_more_than_the_cone_program(n
 
 
 def test_without_the_lift_the_same_data_defeat_optimism() -> None:
-    assert missed_without_the_lift(ExactOPLB, budget=30, tolerance=1e-2) >= 3
+    assert missed_without_the_lift(ExactOPLB, 60, budget=30, tolerance=1e-2) >= 1
 
 
 @pytest.mark.parametrize("name", SEARCHED)

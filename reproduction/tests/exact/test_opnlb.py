@@ -33,7 +33,7 @@ class TestContract(MixtureContract):
 def test_where_the_truth_is_plausible_decisions_are_safe_and_optimistic(
     constraints: int, known: tuple[bool, bool]
 ) -> None:
-    assert_safe_and_optimistic(ExactOPNLB, "exact", constraints, known)
+    assert_safe_and_optimistic(ExactOPNLB, "exact", constraints, known, 15)
 
 
 @pytest.mark.parametrize("constraints", [1, 2])

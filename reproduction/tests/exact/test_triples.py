@@ -7,16 +7,20 @@ from hypothesis import strategies as st
 from reproduction.tests.exact.triples_witness import mixed_integer_value, over_all_triples
 from tests.rules.test_rows import problems, worth_of
 from tests.rules.witness import KINDS, linear_value
+from tests.sizes import sized
 
 from stagewise.rules.rows import dearest_of
 from stagewise_reproduction.exact.highs import maximal
 from stagewise_reproduction.exact.triples import best_of_triples
 
 
+@sized(3, 12)
 @pytest.mark.parametrize("constraints", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_search_finds_what_all_triples_and_the_mixed_integer_program_find(kind: str, constraints: int) -> None:
-    for problem in problems(kind, constraints, 6):
+def test_the_search_finds_what_all_triples_and_the_mixed_integer_program_find(
+    kind: str, constraints: int, size: int
+) -> None:
+    for problem in problems(kind, constraints, size):
         found = best_of_triples(*problem)
         assert found.solved
         assert found.value == pytest.approx(over_all_triples(problem), abs=1e-9)

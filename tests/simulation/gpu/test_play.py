@@ -178,7 +178,13 @@ def test_unrolled_loops_compile_and_keep_a_run_in_registers(compiler: Any, name:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("name", ["LC-LUCB, fresh rays", "Safe-LTS", "UCB, kl", "KernelOPLB", "AlwaysSafe"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Safe-LTS", "UCB, kl"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("LC-LUCB, fresh rays", "KernelOPLB", "AlwaysSafe")),
+    ],
+)
 def test_the_general_loop_compiles(compiler: Any, name: str) -> None:
     policy, world = GENERAL[name]
     inputs = inputs_of(policy, world)

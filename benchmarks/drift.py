@@ -21,7 +21,7 @@ from stagewise.models.linear import LinearModel
 from stagewise.policies.compiled import assembled
 
 D = 10
-MEMORY_KERNELS, PART_OF = memory_kernels_for(1, 0, 0), named(part_of)
+MEMORY_KERNELS, PART_OF = memory_kernels_for(1, 0, 0, 0), named(part_of)
 
 
 def model_of(ridge: float, probes: Floats) -> tuple[Ints, Floats, Floats]:

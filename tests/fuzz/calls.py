@@ -39,6 +39,7 @@ SHARED = {
     "share_delta": True,
 }
 FEATURED = {**SHARED, "norm_bound": 1.0, "action_bound": 1.0, "radius": "joint"}
+UNTAKEN = {"reward_scale", "cost_scale", "share_delta"}  # by CAPS
 OPTIMISTIC = {**FEATURED, "optimism": "inflated"}
 PULLED = {
     "arms": 2,
@@ -68,7 +69,7 @@ CONSTRUCTORS: dict[str, Call] = {
     "CAPS": Call(
         sw.CAPS,
         {
-            **FEATURED,
+            **{name: value for name, value in FEATURED.items() if name not in UNTAKEN},
             "mixtures": True,
             "spread": 0.7,
             "patience": 5.0,

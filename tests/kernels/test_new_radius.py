@@ -32,8 +32,7 @@ def policy(kind, name):
 def shown(name):
     world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
     lucb, written = policy(sw.LCLUCB, name), []
-    registers.compiled = lambda source, registers=None: written.append(source)
-    registers.compiled_rays.cache_clear()
+    registers.compiled = lambda writing, form, registers=None: written.append(writing(form))
     registers.call_for(lucb, judge(lucb, world), inputs_for(lucb, judge(lucb, world), False))
     hand, loop = (sw.simulate(lucb, world, rounds=20, backend=each, progress=False) for each in ("python", "cpu"))
     mixtures = sw.simulate(policy(sw.OPLB, name), world, rounds=20, progress=False)

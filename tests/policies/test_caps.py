@@ -15,6 +15,7 @@ from stagewise.kernels.layout import FOLLOWED, NEVER, part_of
 from stagewise.kernels.signals.own import own_of
 from stagewise.policies.policy import Played
 from stagewise.policies.settings import FALLBACKS
+from stagewise_reproduction.instances import at_zero, shifted
 
 CLOSE = 1e-7
 PART_OF, OWN_OF = named(part_of), named(own_of)
@@ -130,7 +131,7 @@ BASELINES = ["origin", "known", "unknown", "unknown reward", "unknown costs"]
 @pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: bool) -> None:
-    more = {"spread": 1.5, "patience": 1.5} if m == 2 else {}
+    more = {"spread": 1.5, "patience": 1.0} if m == 2 else {}
     problem = some_problem(100 * m + len(baseline), baseline, m, mixtures=mixtures, **more)
     policy, told, random = problem.policy, problem.told, np.random.default_rng(m)
     state, plays = policy.start(), list[Play]()
@@ -159,7 +160,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
             lines = [Line(told, plays, found, target, ray) for ray, target in enumerate(listed)]
             held_ray(problem, decision, lines, known, draws)
         values = problem.outcome(decision.action, random)
-        ray = None if decision.news or not followed else decision.index
+        ray = None if decision._unfollowed or not followed else decision.index
         plays.append(Play(np.asarray(decision.action), ray, decision.step, values))
         state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
         left += decision.fallback is None
@@ -202,7 +203,7 @@ def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseli
                 assert decision.hoped - low <= line.unknown(prices, decision.step) + CLOSE
         values = problem.outcome(decision.action, random)
         plays.append(
-            Play(np.asarray(decision.action), None if decision.news else decision.index, decision.step, values)
+            Play(np.asarray(decision.action), None if decision._unfollowed else decision.index, decision.step, values)
         )
         state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
     assert changed > 0
@@ -353,3 +354,30 @@ def test_what_is_hoped_for_is_possible_and_limits_are_kept(baseline: str, mixtur
     assert not result.audit["hopeless"].any()
     assert not result.audit["missed"].any()
     assert not result.audit["first_violation"].any()
+
+
+@pytest.mark.compiled
+def test_the_certificate_bounds_the_regret_of_a_greedy_proposal() -> None:
+    """Greedy, it settles on a wrong ray for ever; the less patience, the sooner the certificate says so."""
+    regrets = []
+    for patience in (1e9, 5.0, 1.0):
+        policy = sw.CAPS(safe_action=at_zero(5), threshold=0.5, noise=1.0, spread=0.0, patience=patience)
+        result = sw.simulate(policy, shifted(5), rounds=100_000, runs=2, seed=3, progress=False)
+        regrets.append(float(result.regret[:, -1].mean()))
+        assert not (result.violations > 0).any()
+    free, five, one = regrets
+    assert free > 2.0 * five > 4.0 * one
+
+
+@pytest.mark.compiled
+def test_regret_levels_off_on_rays_from_an_action_of_unknown_value() -> None:
+    """Bounds between the ends of a ray would stay as they are, and a round cost as much at last as at first."""
+    theta, mu = np.array([0.2, 0.7, 0.4, 0.3]), np.array([0.2, 0.6, -0.2, 0.5])
+    theta, mu = theta / np.linalg.norm(theta), mu / np.linalg.norm(mu) / 1.2
+    targets = np.vstack([np.eye(4), np.random.default_rng(3).normal(size=(4, 4))])
+    targets /= np.linalg.norm(targets, axis=1, keepdims=True)
+    truth = sw.LinearWorld(theta=theta, mu=mu, actions=sw.Rays(targets), noise=0.1)
+    safe = sw.SafeAction(features=[0.5, 0.0, 0.0, 0.0])
+    policy = sw.CAPS(safe_action=safe, threshold=0.45, noise=0.1, cost_bound=1.0)
+    regret = sw.simulate(policy, truth, rounds=800_000, runs=2, seed=5, record=2, progress=False).regret.mean(axis=0)
+    assert regret[1] - regret[0] < 0.5 * regret[0]

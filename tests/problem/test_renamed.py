@@ -11,8 +11,8 @@ import stagewise as sw
 from stagewise.cli.spec import read
 from stagewise.problem.renamed import today
 from stagewise.reports.certificate import Certificate
-from stagewise.simulation.restated import weighed_again
-from stagewise.simulation.verify import named_today, played_in
+from stagewise.simulation.pairs import Pairs
+from stagewise.simulation.verify import TOLERANCE, misstated, named_today, played_in
 from stagewise.worlds.family import rebuilt
 
 ROOT = Path(__file__).parents[2]
@@ -111,4 +111,4 @@ def test_a_world_that_described_itself_with_old_names_is_built_again() -> None:
 def test_certificates_with_old_names_still_say_what_their_numbers_say(path: Path) -> None:
     content = named_today(Certificate.load(path).content)
     if content["world"]["family"] != "callable":
-        assert weighed_again(content, *played_in(content, None, None)) == []
+        assert misstated(content, Pairs(*played_in(content, None, None)), TOLERANCE) == []

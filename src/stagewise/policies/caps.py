@@ -15,11 +15,10 @@ from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import LinearPolicy
-from stagewise.policies.listed import listed_of
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
-from stagewise.policies.rays import decision_on_rays, own, rays_of
-from stagewise.policies.settings import Optimism, settle
+from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
+from stagewise.policies.settings import Optimism, probability, settle
 from stagewise.problem.checks import LARGEST, number, positive, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -91,18 +90,19 @@ class CAPS(LinearPolicy):
         ellipsoids = np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
         other = np.full(1 + m, OTHER_SHARE / (m + 2))
         upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
-        ends = np.minimum(self.delta * np.array([other, upper]), 0.5)
+        delta = probability(self.delta, "delta")
+        ends = np.minimum(delta * np.array([other, upper]), 0.5)
         reach: Floats = -np.log(ends) if self.unit_outcomes else np.vectorize(edge)(ends)
         own_sets = np.vstack([reach, lows_of(thresholds.signs)])
         sharp = RARE if self.unit_outcomes else NOISY
-        return replace(model, confidence=-np.log(self.delta * ellipsoids), sharp=sharp, own=own_sets)
+        return replace(model, confidence=-np.log(delta * ellipsoids), sharp=sharp, own=own_sets)
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
         """How much of δ the intervals of each signal take: the reward's, then every cost's."""
-        m = self.thresholds.values.size
+        m, delta = self.thresholds.values.size, float(self.delta)
         cost = (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
-        return (self.delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([self.delta * cost] * m))
+        return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * cost] * m))
 
     def absorb_log(self, state: State, actions: Any, values: Sequence[Floats]) -> State:
         """Take in a log as one batch: all its rows together narrow what is kept of candidates, not each on its way.
@@ -156,9 +156,10 @@ def certificate_numbers(
         raise InvalidProblem(
             f"patience is {patience}; it must be 1 or more, which is what the optimistic choice itself needs"
         )
-    if safe_reward is not None and safe_reward > positive(reward_bound, "reward_bound"):
+    most = positive(reward_bound, "reward_bound")
+    if safe_reward is not None and safe_reward > most:
         raise InvalidProblem(
-            f"the safe action's reward is {safe_reward}, above reward_bound {reward_bound:g}; "
+            f"the safe action's reward is {safe_reward}, above reward_bound {most:g}; "
             "raise reward_bound to the largest mean reward there is"
         )
-    return [float(spread), float(patience), positive(reward_bound, "reward_bound")]
+    return [float(spread), float(patience), most]

@@ -27,7 +27,7 @@ from stagewise.problem.thresholds import Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-LEAST_RIDGE = 1e-8  # of what is chosen for the user: beside less, features of size 100 would be refused
+LEAST_RIDGE, MOST_RIDGE = 1e-8, 1e50  # of what is chosen for the user: beside less, features of 100 would be refused
 LARGEST_SHARE = 1e6  # an action's largest feature in units of √λ (docs/decisions/0005-square-root.md)
 
 
@@ -97,7 +97,6 @@ class LinearPolicy(SafePolicy):
                 "the radius 'paper' holds only up to it"
             )
         noise, bound = one_per(self.noise, names, "noise"), one_per(self.norm_bound, names, "norm_bound")
-        natural = max(safe.features.size * float(np.max((noise / bound) ** 2)), LEAST_RIDGE)
         return LinearModel(
             safe=safe.features,
             names=names,
@@ -106,7 +105,7 @@ class LinearPolicy(SafePolicy):
             noise=noise,
             norm_bound=bound,
             action_bound=positive(self.action_bound, "action_bound"),
-            ridge=natural if self.ridge is None else positive(self.ridge, "ridge"),
+            ridge=natural(safe.features.size, noise, bound) if self.ridge is None else positive(self.ridge, "ridge"),
             confidence=np.full(len(names), math.log(1.0 / share)),
             radius=radius,
         )
@@ -141,6 +140,12 @@ def check_bound_read(action_bound: float, read: bool) -> None:
             f"action_bound is {action_bound}; leave it out, since only radius='paper' and the inflation 'theory' of "
             "SafeLTS rest on it, and other radii hold for actions of any length"
         )
+
+
+def natural(dimension: int, noise: Floats, bound: Floats) -> float:
+    """Return d R²/S², the largest of the signals', within what can be reckoned with."""
+    with np.errstate(over="ignore"):
+        return float(np.clip(dimension * np.max((noise / bound) ** 2), LEAST_RIDGE, MOST_RIDGE))
 
 
 def check_span(listed: Listed, span: float) -> None:

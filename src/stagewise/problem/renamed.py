@@ -16,6 +16,7 @@ NAMES = {
 }
 VALUES = {("radius", "mixture"): "joint"}
 GONE = ("tolerance", "budget", "search")  # of methods that only the reproduction has
+USUAL = ("sets", "likelihood")  # the others are there too
 
 
 def today(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def today(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     known, named = signature(kind).parameters, {}
     for name, value in settings.items():
         new = name if name in known or NAMES.get(name) not in known else NAMES[name]
-        if new in known or new not in GONE:
+        if new in known or not (new in GONE or (new, value) == USUAL):
             named[new] = VALUES.get((new, value), value) if isinstance(value, str) else value
     return named
 

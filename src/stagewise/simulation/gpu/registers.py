@@ -83,7 +83,7 @@ def rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
     for ray in range(count):
         PLACE(part, settings, inputs.features[ray], coordinates[ray])
     each = np.column_stack([declared.noise, declared.bound, declared.confidence, declared.known])
-    rest = (getattr(policy, "cost_scale", 1.0), policy.ridge, policy.action_bound**2)
+    rest = (getattr(policy, "cost_scale", 1.0), policy.model.ridge, policy.action_bound**2)
     scalars = [float(value) for value in (*each.flat, *np.ravel(limits), *rest)]
     form = unrolled_rays.Rays(
         count, costs, inputs.world.noise.size, not part.reflected, HAS(layout, DIRECTIONAL), HAS(layout, OFFERS_SAFE),
@@ -91,7 +91,7 @@ def rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
         bool(inputs.loop.audited),
     )  # fmt: skip
     known = np.ascontiguousarray(bounds[:, CENTRE, :count])
-    tables = (coordinates @ coordinates.T / policy.ridge, known, truth_of(inputs))
+    tables = (coordinates @ coordinates.T / policy.model.ridge, known, truth_of(inputs))
     return Call(compiled(unrolled_rays.written, form, MANY), (*tables, *scalars, *world_scalars(inputs), TABLES))
 
 

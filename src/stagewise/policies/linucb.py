@@ -126,5 +126,5 @@ class LinUCB(WatchedPolicy):
 
     def dimension_of(self, memory: Floats) -> int:
         """Return of which dimension a memory is; 0: of none."""
-        sizes = range(1, int(math.sqrt(memory.size)) + 1)
+        sizes = range(2 if self.radius == "paper" else 1, int(math.sqrt(memory.size)) + 1)
         return next((d for d in sizes if fitting_memory(memory, self.arrays(d)[0], 0)), 0)

@@ -20,7 +20,7 @@ from stagewise.kernels.rules.tie import tie_floor
 from stagewise.kernels.signals.arms import KL, look_arms, stated_of_arms, unit_radius
 from stagewise.kernels.signals.look import recall_ridge
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import place, stated
+from stagewise.kernels.signals.ridge import frame_of, place, stated
 from stagewise.kernels.world import noisy
 from stagewise.reports.assumptions import assumptions
 from stagewise.simulation.compiled import LoopInputs
@@ -39,7 +39,7 @@ TABLES = (  # of the normal quantiles: a thread reads an argument faster than it
 )
 PART_OF, HAS, WEIGH = named(part_of), named(has), named(weigh)
 LIMIT_OF, CEILING_OF = named(limit_of), named(ceiling_of)
-RECALL, PLACE, STATED = named(recall_ridge), named(place), named(stated)
+RECALL, PLACE, STATED, FRAME = named(recall_ridge), named(place), named(stated), named(frame_of)
 LOOK_ARMS, STATED_OF_ARMS = named(look_arms), named(stated_of_arms)
 
 
@@ -83,7 +83,8 @@ def rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
     for ray in range(count):
         PLACE(part, settings, inputs.features[ray], coordinates[ray])
     each = np.column_stack([declared.noise, declared.bound, declared.confidence, declared.known])
-    rest = (getattr(policy, "cost_scale", 1.0), policy.model.ridge, policy.action_bound**2)
+    ridge = FRAME(part, settings).ridge
+    rest = (getattr(policy, "cost_scale", 1.0), ridge, policy.action_bound**2)
     scalars = [float(value) for value in (*each.flat, *np.ravel(limits), *rest)]
     form = unrolled_rays.Rays(
         count, costs, inputs.world.noise.size, not part.reflected, HAS(layout, DIRECTIONAL), HAS(layout, OFFERS_SAFE),
@@ -91,7 +92,7 @@ def rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
         bool(inputs.loop.audited),
     )  # fmt: skip
     known = np.ascontiguousarray(bounds[:, CENTRE, :count])
-    tables = (coordinates @ coordinates.T / policy.model.ridge, known, truth_of(inputs))
+    tables = (coordinates @ coordinates.T / ridge, known, truth_of(inputs))
     return Call(compiled(unrolled_rays.written, form, MANY), (*tables, *scalars, *world_scalars(inputs), TABLES))
 
 

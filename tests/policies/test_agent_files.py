@@ -403,14 +403,7 @@ def test_a_memory_that_no_file_can_hold_is_refused_when_it_is_saved(tmp_path: Pa
 class Unknown:
     """A policy of the user's own."""
 
-    start, decide, learn, values, absorb, logged = (
-        LINEAR.start,
-        LINEAR.decide,
-        LINEAR.learn,
-        LINEAR.values,
-        LINEAR.absorb,
-        0,
-    )
+    start, decide, learn = LINEAR.start, LINEAR.decide, LINEAR.learn
 
 
 def test_a_policy_that_cannot_be_saved_leaves_the_old_file(tmp_path: Path) -> None:

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from stagewise.files.paths import content_of, path_of
-from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
-from stagewise.policies.learning import absorbed_log, trusting
+from stagewise.policies.learning import Learning
 from stagewise.policies.ownership import Ownership
 from stagewise.policies.policy import Played, Policy, State, check_verbs
-from stagewise.policies.same import check_same
-from stagewise.policies.saved import ORDERS, check_kind, entry_of, held_entry, read, written
+from stagewise.policies.saved import ORDERS, check_kind, check_same, entry_of, held_entry, read, written
 from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.tables import named
@@ -25,7 +23,7 @@ from stagewise.records.outcome import Outcome
 
 WHOLE = (int, np.integer)  # a union would be built again in every round
 NO_ROUND = (bool, np.timedelta64)
-PREPARED = ("_choose", "_take", "_values", "_alone", "_saving")
+PREPARED = ("_ours", "_choose", "_take", "_values", "_alone", "_saving")
 
 
 class Agent:
@@ -53,19 +51,21 @@ class Agent:
         self.seed = seed_of(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
         self.round = 0
         self._key = signed(self.seed)
-        self._state: State = policy.start()
+        self._state = policy.start()
         self._open: dict[int, Any] = {}  # by round: what was played, or the decision where only three verbs are known
         self._held: dict[int, tuple[Any, Any]] = {}  # by round: the same, and its outcome as it is learned from
         self._oldest = 0  # every decision before it is answered or forgotten
-        self._in_place, self._follows = hasattr(policy, "absorb"), hasattr(policy, "follow")
         self._files = Ownership()
         self._prepare()
 
     def _prepare(self) -> None:
         """Set what follows from the policy or is never copied: its verbs, and locks, of which `_saving` comes first."""
-        self._choose, self._take = trusting(self.policy)
-        self._values: Callable[[Any, Any], Any] = self.policy.values if self._in_place else own_outcome
-        self._alone, self._saving = Lock(), Lock()
+        policy, self._alone, self._saving = self.policy, Lock(), Lock()
+        self._ours = ours = policy if isinstance(policy, Learning) else None  # None: three verbs are all that is known
+        own = ours is not None and type(ours).decide is Learning.decide
+        self._choose: Callable[..., Decision] = getattr(policy, "choose" if own else "decide")
+        self._take: Callable[..., Any] = policy.learn if ours is None else ours.take  # trusts what was kept here
+        self._values: Callable[[Any, Any], Any] = own_outcome if ours is None else ours.values
 
     def __getstate__(self) -> dict[str, Any]:
         """Return a moment of the agent that nobody shares, for a copy or a pickle, whatever other threads do."""
@@ -73,7 +73,7 @@ class Agent:
             kept = {name: value for name, value in vars(self).items() if name not in PREPARED}
             kept |= {name: dict(value) for name, value in kept.items() if isinstance(value, dict)}
             kept["policy"] = copy(self.policy)  # it works out some of its numbers when they are first asked for
-            kept["_state"] = State(self._state.memory.copy()) if self._in_place else deepcopy(self._state)
+            kept["_state"] = deepcopy(self._state)
             kept["_files"] = self._files.copied()
             return kept
 
@@ -82,10 +82,10 @@ class Agent:
         self._prepare()
 
     @property
-    def state(self) -> State:
+    def state(self) -> Any:
         """A copy of the policy's memory."""
         with self._alone:
-            return State(self._state.memory.copy()) if self._in_place else self._state
+            return deepcopy(self._state)
 
     @property
     def waiting(self) -> int:
@@ -102,9 +102,9 @@ class Agent:
         with self._alone:
             round_ = self.round
             decision = self._choose(self._state, actions, Draw(self._key, 0, round_))
-            self._open[round_] = Played.by(decision) if self._in_place else decision
-            if self._follows and decision.news:
-                self._state = self.policy.follow(self._state, decision)
+            self._open[round_] = decision if self._ours is None else Played.by(decision)
+            if decision.news and self._ours is not None:
+                self._state = self._ours.follow(self._state, decision)
             self.round = round_ + 1
             return decision
 
@@ -135,7 +135,7 @@ class Agent:
                 self._state = self._take(self._state, waiting, values)
                 self._oldest = round_ + 1
             else:
-                if not self._in_place:
+                if self._ours is None:
                     self._take(self._state, waiting, values)  # a rehearsal: what is refused is refused now
                 self._held[int(round_)] = waiting, values
             del self._open[round_]
@@ -185,22 +185,24 @@ class Agent:
         A log is one batch, in whatever order its rows stand, and is learned at once, also while decisions are open:
         then nothing offered so far may depend on its outcomes, nor its actions on the outcomes that are still open.
         """
-        if not self._in_place:
-            raise InvalidProblem(
-                "this policy has only start, decide and learn; a log needs `logged`, `values` and `absorb` too"
-            )
-        actions = self.policy.logged(features)
-        seen = outcomes(rewards, "the logged rewards")
+        policy = self._ours
+        if policy is None:
+            raise InvalidProblem("this policy has only start, decide and learn; a log is for policies of stagewise")
+        actions, seen = policy.logged(features), outcomes(rewards, "the logged rewards")
         if seen.shape != (len(actions),):
             raise InvalidOutcome(
                 f"the logged rewards have shape {seen.shape}; they must be one for each of {len(actions)}"
             )
-        rows = rows_of(costs, len(actions))
+        rows, values = rows_of(costs, len(actions)), []
         if len(rows) != len(actions):
             raise InvalidOutcome(f"there are {len(rows)} logged costs; they must be one row for each of {len(actions)}")
-        values = [logged_row(self.policy, i, float(r), c) for i, (r, c) in enumerate(zip(seen, rows, strict=True))]
+        for i, row in enumerate(rows):
+            try:
+                values.append(policy.values(float(seen[i]), row))
+            except InvalidOutcome as error:
+                raise InvalidOutcome(f"row {i} of the log: {error}") from None
         with self._alone:
-            self._state = absorbed_log(self.policy, self._state, actions, values)
+            self._state = policy.absorb_log(self._state, actions, values)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write policy, memory, seed and open decisions to a JSON file, all or nothing; others decide meanwhile.
@@ -210,26 +212,21 @@ class Agent:
         """
         place, replaces = path_of(path), switch(overwrite, "overwrite")
         check_kind(self.policy)
+        policy: Any = self._ours
         with self._saving:
             with self._alone:
                 memory, round_ = self._state.memory.copy(), self.round
                 waiting, held = dict(self._open), dict(self._held)
-
-            def encode(stamp: dict[str, Any]) -> bytes:
-                return written(
-                    self.policy,
-                    {
-                        **stamp,
-                        "seed": self.seed,
-                        "round": round_,
-                        "memory": memory.tolist(),
-                        "waiting": {str(r): entry_of(played) for r, played in waiting.items()},
-                        "order": self.order,
-                        "held": {str(r): held_entry(self.policy, *entry) for r, entry in held.items()},
-                    },
-                )
-
-            self._files.write(place, encode, round_, replaces)
+            content = {
+                **self._files.stamp(),
+                "seed": self.seed,
+                "round": round_,
+                "memory": memory.tolist(),
+                "waiting": {str(r): entry_of(played) for r, played in waiting.items()},
+                "order": self.order,
+                "held": {str(r): held_entry(policy, *entry) for r, entry in held.items()},
+            }
+            self._files.write(place, written(policy, content), round_, replaces)
 
     @classmethod
     def load(cls, path: str | Path, policy: Policy | None = None) -> "Agent":
@@ -256,14 +253,6 @@ class Agent:
 def own_outcome(reward: Any, cost: Any) -> Outcome:
     """Return an outcome that stays as it is whatever its giver does with a list of costs."""
     return Outcome(kept(reward), kept(cost))
-
-
-def logged_row(policy: Policy, row: int, reward: float, cost: Any) -> Floats:
-    """Return one logged outcome as it is learned from, or say which row is refused."""
-    try:
-        return policy.values(reward, cost)
-    except InvalidOutcome as error:
-        raise InvalidOutcome(f"row {row} of the log: {error}") from None
 
 
 def rows_of(costs: Any, count: int) -> list[Any]:

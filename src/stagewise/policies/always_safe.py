@@ -1,6 +1,7 @@
 """AlwaysSafe: the policy that takes no chances."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,29 +56,14 @@ class AlwaysSafe(Learning):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Play the safe action."""
-        safe, values = self.safe_action, self.thresholds.values
-        costs = self.thresholds.safe
-        return Decision(
-            safe.features.copy() if safe.arm is None else safe.arm,
-            -1 if safe.arm is None else safe.arm,
-            0.0 if safe.arm is None else 1.0,
-            None,
-            1.0 if safe.reward is None else safe.reward,
-            values if costs is None else costs,
-            values,
-            "this policy plays nothing else",
-            draw.round,
-            self.table,
-        )
-
-    def table(self) -> Table:
-        """Return the one action there is."""
-        limits = self.thresholds
-        known = limits.values if limits.safe is None else limits.safe
-        label = "safe action" if self.safe_action.arm is None else f"arm {self.safe_action.arm}"
-        hoped = 1.0 if self.safe_action.reward is None else self.safe_action.reward
-        row = Row(label, hoped, tuple(known), 1.0, True)
-        return Table(limits.names, tuple(limits.signs), tuple(limits.values), "played", (row,), 0, "as always")
+        safe, limits = self.safe_action, self.thresholds
+        place: Any = (safe.features.copy(), -1, 0.0) if safe.arm is None else (safe.arm, safe.arm, 1.0)
+        hoped = 1.0 if safe.reward is None else safe.reward
+        dearest = limits.values if limits.safe is None else limits.safe
+        row = Row("safe action" if safe.arm is None else f"arm {safe.arm}", hoped, tuple(dearest), 1.0, True)
+        told = limits.names, tuple(limits.signs), tuple(limits.values), "played", (row,), 0, "as always"
+        why = "this policy plays nothing else"
+        return Decision(*place, None, hoped, dearest, limits.values, why, draw.round, partial(Table, *told))
 
     def logged(self, actions: Any) -> Floats:
         """Return the logged actions, of which nothing is learned."""

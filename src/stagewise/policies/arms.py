@@ -17,60 +17,16 @@ from stagewise.policies.settings import probability
 from stagewise.problem.actions import ALL, Arms, Flags
 from stagewise.problem.checks import as_array, one_of, one_per, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.thresholds import Thresholds
 
 PULLED, PART_OF = named(pulled), named(part_of)
 NO_FEATURES = np.empty(0)
-
-
-def arms_model(
-    arms: int,
-    names: tuple[str, ...],
-    noise: Any,
-    radius: str,
-    delta: float,
-    horizon: int | None,
-    signals: int,
-    blind: float,
-    signs: Floats,
-    reward: float | None,
-    costs: Floats | None,
-) -> ArmsModel:
-    """Return what is assumed of the arms; δ is shared by `signals` signals."""
-    one_of(radius, RADII, "radius")
-    rounds = None if horizon is None else whole_at_least(horizon, "horizon", 1)
-    if radius in RANGED and noise is not None:
-        raise InvalidProblem(
-            f"noise is {shown(noise)} and radius {radius!r}; that radius is for outcomes in [0, 1] and takes no noise, "
-            "so leave it out or use radius='hoeffding'"
-        )
-    if radius in RANGED and rounds is not None:
-        raise InvalidProblem(
-            f"horizon is {rounds} and radius {radius!r}; it holds for all rounds, leave the horizon out"
-        )
-    kind = union_kind(radius, rounds)
-    usual = 1.0 if radius == "paper" else 0.5  # numbers in [0, 1] are ½-sub-Gaussian
-    return ArmsModel(
-        arms=arms,
-        signals=len(names),
-        noise=one_per(usual if noise is None else noise, names, "noise"),
-        lows=lows_of(signs),
-        kind=kind,
-        confidence=confidence_of(kind, probability(delta, "delta"), arms, signals, rounds),
-        blind=blind,
-        reward=reward,
-        costs=costs,
-    )
 
 
 def most_pulls(layout: Ints, memory: Floats) -> float:
     """Return how often the arm was pulled that was pulled most."""
     part = PART_OF(layout, memory, 0)
     return float(PULLED(part, memory).table[: part.size].max())
-
-
-def ranged(radius: str) -> str:
-    """Return what an outcome beyond [0, 1] is refused with."""
-    return f"the radius {radius!r} rests on that range, so rescale, or use radius='hoeffding' and give `noise`"
 
 
 def eligible_arms(actions: Any, arms: int) -> Flags:
@@ -99,6 +55,38 @@ class ArmsPolicy(CompiledPolicy):
     arms: int
     noise: Any
     radius: str
+    delta: float
+    horizon: int | None
+
+    def assumed(self, thresholds: Thresholds, reward: float | None, shares: int, blind: float) -> ArmsModel:
+        """Return what is assumed of the arms: δ is shared by so many signals, and `blind` is a bound on any mean.
+
+        The safe arm's mean reward is `reward`; None: unknown, as its costs may be.
+        """
+        radius = one_of(self.radius, RADII, "radius")
+        rounds = None if self.horizon is None else whole_at_least(self.horizon, "horizon", 1)
+        if radius in RANGED and self.noise is not None:
+            raise InvalidProblem(
+                f"noise is {shown(self.noise)} and radius {radius!r}; that radius is for outcomes in [0, 1] and takes "
+                "no noise, so leave it out or use radius='hoeffding'"
+            )
+        if radius in RANGED and rounds is not None:
+            raise InvalidProblem(
+                f"horizon is {rounds} and radius {radius!r}; it holds for all rounds, leave the horizon out"
+            )
+        kind, names = union_kind(radius, rounds), ("reward", *thresholds.names)
+        usual = 1.0 if radius == "paper" else 0.5  # numbers in [0, 1] are ½-sub-Gaussian
+        return ArmsModel(
+            arms=self.arms,
+            signals=len(names),
+            noise=one_per(usual if self.noise is None else self.noise, names, "noise"),
+            lows=lows_of(thresholds.signs),
+            kind=kind,
+            confidence=confidence_of(kind, probability(self.delta, "delta"), self.arms, shares, rounds),
+            blind=blind,
+            reward=reward,
+            costs=None if thresholds.safe is None else thresholds.signs * thresholds.safe,
+        )
 
     @property
     def bounded(self) -> bool:
@@ -130,5 +118,6 @@ class ArmsPolicy(CompiledPolicy):
         """Return the outcome as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.bounded:
-            check_unit_range(values, self.thresholds, ranged(self.radius))
+            way = "so rescale, or use radius='hoeffding' and give `noise`"
+            check_unit_range(values, self.thresholds, f"the radius {self.radius!r} rests on that range, {way}")
         return values

@@ -19,7 +19,7 @@ from stagewise.policies.listed import listed_of
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays
 from stagewise.policies.settings import keep, probability, promise_numbers
-from stagewise.policies.watching import watched
+from stagewise.policies.watching import Unheeding
 from stagewise.problem.actions import Listed
 from stagewise.problem.checks import one_of, positive
 from stagewise.problem.errors import InvalidActions
@@ -30,7 +30,7 @@ from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinUCB(CompiledPolicy):
+class LinUCB(Unheeding, CompiledPolicy):
     """The unconstrained linear learner (OFUL): the action with the largest <x, θ̂> + β ‖x‖. It breaks limits.
 
     `threshold` is only for judging its runs. Rays are taken by their far ends.
@@ -61,23 +61,14 @@ class LinUCB(CompiledPolicy):
         _ = self.watched
 
     @cached_property
-    def watched(self) -> Thresholds:
-        """The thresholds its runs are judged by."""
-        return watched(self.threshold, self.safe_action)
-
-    @cached_property
     def prepared(self) -> dict[int, tuple[Ints, Floats]]:
         """The settings of each dimension met so far."""
         return {}
 
     def arrays(self, dimension: int) -> tuple[Ints, Floats]:
         """Return layout and settings for actions of this dimension."""
-        if dimension not in self.prepared:
-            self.prepared[dimension] = self.prepare(dimension)
-        return self.prepared[dimension]
-
-    def prepare(self, dimension: int) -> tuple[Ints, Floats]:
-        """Work them out."""
+        if dimension in self.prepared:
+            return self.prepared[dimension]
         model = LinearModel(
             safe=np.zeros(dimension),
             names=("reward",),
@@ -91,7 +82,8 @@ class LinUCB(CompiledPolicy):
             radius=self.radius,
         )
         promise = promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)
-        return assembled((RETURNS, 0, -1), promise, model.safe, tuple(model.parts()))
+        self.prepared[dimension] = assembled((RETURNS, 0, -1), promise, model.safe, tuple(model.parts()))
+        return self.prepared[dimension]
 
     def start(self) -> State:
         """Return an empty memory: the first action seen tells the dimension."""

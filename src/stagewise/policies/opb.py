@@ -9,7 +9,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import DIRECTIONAL, HOME, INFLATED, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.models.arms import ArmsModel
-from stagewise.policies.arms import ArmsPolicy, arms_model, eligible_arms, most_pulls
+from stagewise.policies.arms import ArmsPolicy, eligible_arms, most_pulls
 from stagewise.policies.baseline import armed
 from stagewise.policies.ceilings import UNIT, CostBound, bounds_of, ceilings_of
 from stagewise.policies.compiled import assembled
@@ -76,20 +76,8 @@ class OPB(ArmsPolicy):
             check_safe_range(safe, thresholds)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
         switches = OFFERS_SAFE | RETURNS | (DIRECTIONAL if self.optimism == "directional" else INFLATED)
-        names = ("reward", *thresholds.names)
-        model = arms_model(
-            self.arms,
-            names,
-            self.noise,
-            self.radius,
-            self.delta,
-            self.horizon,
-            len(names) if switch(self.share_delta, "share_delta") else self.undivided,
-            max(1.0, *bounds),
-            thresholds.signs,
-            safe.reward,
-            None if thresholds.safe is None else thresholds.signs * thresholds.safe,
-        )
+        shares = 1 + len(thresholds.names) if switch(self.share_delta, "share_delta") else self.undivided
+        model = self.assumed(thresholds, safe.reward, shares, max(1.0, *bounds))
         layout, settings = assembled((switches, 0, int(safe.arm or 0)), promise, np.empty(0), tuple(model.parts()))
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "model", model)

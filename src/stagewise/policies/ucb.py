@@ -1,7 +1,6 @@
 """UCB: the learner over arms that knows no limits."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,13 +8,13 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import RETURNS
 from stagewise.kernels.loop.round import RAYS, Form
-from stagewise.policies.arms import ArmsPolicy, arms_model, eligible_arms
+from stagewise.policies.arms import ArmsPolicy, eligible_arms
 from stagewise.policies.compiled import assembled
 from stagewise.policies.learning import REWARD
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays
 from stagewise.policies.settings import keep, promise_numbers
-from stagewise.policies.watching import watched
+from stagewise.policies.watching import Unheeding
 from stagewise.problem.checks import size_of
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds
@@ -24,7 +23,7 @@ from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class UCB(ArmsPolicy):
+class UCB(Unheeding, ArmsPolicy):
     """The unconstrained learner over arms: the largest mean plus radius. It breaks limits.
 
     `threshold` is only for judging its runs.
@@ -54,18 +53,11 @@ class UCB(ArmsPolicy):
     def __post_init__(self) -> None:
         keep(self)
         size_of(self.arms, "arms")
-        names, signs = ("reward",), np.empty(0)
-        told = (self.arms, names, self.noise, self.radius, self.delta, self.horizon, 1, 1.0, signs, 0.0, np.empty(0))
-        promise = promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)
-        layout, settings = assembled((RETURNS, 0, -1), promise, np.empty(0), tuple(arms_model(*told).parts()))
+        promise, model = promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0), self.assumed(NO_THRESHOLDS, 0.0, 1, 1)
+        layout, settings = assembled((RETURNS, 0, -1), promise, np.empty(0), tuple(model.parts()))
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "settings", settings)
         _ = self.watched
-
-    @cached_property
-    def watched(self) -> Thresholds:
-        """The thresholds its runs are judged by."""
-        return watched(self.threshold, self.safe_action)
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose the most hopeful arm."""

@@ -26,7 +26,7 @@ class Problem(NamedTuple):
         policy = kind(**{**self.settings, **settings})
         state = policy.start()
         for action, values in zip(self.actions, self.values, strict=True):
-            state = policy.absorb(state, Played(action), values)
+            state = policy.take(state, Played(action), values)
         return policy, state
 
 

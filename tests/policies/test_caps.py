@@ -136,7 +136,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
     state, plays = policy.start(), list[Play]()
     for _ in range(0 if baseline in ("origin", "known") else 120):  # it was played before, and is certain enough now
         values = problem.outcome(told.safe, random)
-        state = policy.absorb(state, Played(told.safe), values)
+        state = policy.take(state, Played(told.safe), values)
         plays.append(Play(told.safe, None, 1.0, values))
     first, left = len(plays), 0
     for t in range(19):
@@ -159,7 +159,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
             lines = [Line(told, plays, found, target, ray) for ray, target in enumerate(listed)]
             held_ray(problem, decision, lines, known, draws)
         values = problem.outcome(decision.action, random)
-        ray = None if decision.news or not followed else decision.index
+        ray = None if decision._unfollowed or not followed else decision.index
         plays.append(Play(np.asarray(decision.action), ray, decision.step, values))
         state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
         left += decision.fallback is None
@@ -180,7 +180,7 @@ def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseli
     for t in range(150):  # well known are the safe action and the first candidate, which pays
         values, ray = problem.outcome(told.safe if t % 2 else listed[0], random), -1 if t % 2 else 0
         values[0] += 0.3 * (ray == 0)
-        state = policy.absorb(state, Played(told.safe if t % 2 else listed[0], ray), values)
+        state = policy.take(state, Played(told.safe if t % 2 else listed[0], ray), values)
         plays.append(Play(told.safe if t % 2 else listed[0], ray, 1.0, values))
     for t in range(8):
         draw = sw.Draw(1, 0, t)
@@ -202,7 +202,7 @@ def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseli
                 assert decision.hoped - low <= line.unknown(prices, decision.step) + CLOSE
         values = problem.outcome(decision.action, random)
         plays.append(
-            Play(np.asarray(decision.action), None if decision.news else decision.index, decision.step, values)
+            Play(np.asarray(decision.action), None if decision._unfollowed else decision.index, decision.step, values)
         )
         state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
     assert changed > 0

@@ -15,10 +15,9 @@ from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import LinearPolicy
-from stagewise.policies.listed import listed_of
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
-from stagewise.policies.rays import decision_on_rays, own, rays_of
+from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
 from stagewise.policies.settings import Optimism, settle
 from stagewise.problem.checks import LARGEST, number, positive, switch
 from stagewise.problem.errors import InvalidProblem

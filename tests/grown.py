@@ -24,8 +24,8 @@ def insert(path: Path, anchor: str, before: str = "", after: str = "") -> None:
 def changed(package: Path) -> set[str]:
     """Return the files of a copy that are new, or other than ours."""
     ours, theirs = files(kept.PACKAGE), files(package)
-    named = {Path(name).relative_to(kept.PACKAGE): text for name, text in ours.items() if name.endswith(".py")}
-    others = {Path(name).relative_to(package): text for name, text in theirs.items() if name.endswith(".py")}
+    named = {Path(name).relative_to(kept.PACKAGE): text for name, text in ours.items() if ".py" in name[-4:]}
+    others = {Path(name).relative_to(package): text for name, text in theirs.items() if ".py" in name[-4:]}
     assert named.keys() <= others.keys()
     return {path.as_posix() for path, text in others.items() if named.get(path) != text}
 

@@ -10,7 +10,7 @@ import pytest
 import stagewise as sw
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.simulation.pairs import Pairs
-from stagewise.simulation.verify import TOLERANCE, misstated, played_in
+from stagewise.simulation.verify import TOLERANCE, misstated, named_today, played_in
 from stagewise_reproduction.certificates import certify_all
 from stagewise_reproduction.instances import slug
 from stagewise_reproduction.showcase import BY_HAND, CASES
@@ -50,13 +50,13 @@ def test_the_certificates_in_the_documents_stand(path: Path) -> None:
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.parent.name)
 def test_the_certificates_in_the_documents_say_what_their_totals_say(path: Path) -> None:
-    content = sw.Certificate.load(path).content
+    content = named_today(sw.Certificate.load(path).content)
     assert misstated(content, Pairs(*played_in(content, None, None)), near=TOLERANCE) == []
 
 
 @pytest.mark.parametrize("name", ["gpu-lclucb", "gpu-roful"])
 def test_the_certificates_made_on_a_gpu_say_what_their_runs_say(name: str) -> None:
-    content = sw.Certificate.load(FOLDER / name).content
+    content = named_today(sw.Certificate.load(FOLDER / name).content)
     assert content["plan"]["rounds"] * sum(batch["runs"] for batch in content["batches"]) == 10**10
     assert misstated(content, Pairs(*played_in(content, None, None)), near=TOLERANCE) == []
     assert content["verdict"] == SUPPORTED

@@ -1,119 +1,15 @@
 """Learning by doing without breaking a limit: safe contextual bandits."""
 
+import re
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from stagewise.models.kernel import RBF as RBF
-    from stagewise.models.kernel import LinearKernel as LinearKernel
-    from stagewise.models.kernel import Matern as Matern
-    from stagewise.policies.agent import Agent as Agent
-    from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
-    from stagewise.policies.arms_caps import ArmsCAPS as ArmsCAPS
-    from stagewise.policies.caps import CAPS as CAPS
-    from stagewise.policies.doslb import DOSLB as DOSLB
-    from stagewise.policies.kernel_oplb import KernelOPLB as KernelOPLB
-    from stagewise.policies.lclucb import LCLUCB as LCLUCB
-    from stagewise.policies.lclucb import ROFUL as ROFUL
-    from stagewise.policies.linucb import LinUCB as LinUCB
-    from stagewise.policies.opb import OPB as OPB
-    from stagewise.policies.oplb import OPLB as OPLB
-    from stagewise.policies.opnlb import OPNLB as OPNLB
-    from stagewise.policies.policy import Policy as Policy
-    from stagewise.policies.policy import State as State
-    from stagewise.policies.safe_lts import SafeLTS as SafeLTS
-    from stagewise.policies.ucb import UCB as UCB
-    from stagewise.problem.actions import Arms as Arms
-    from stagewise.problem.actions import Finite as Finite
-    from stagewise.problem.actions import Rays as Rays
-    from stagewise.problem.ellipsoid import Ball as Ball
-    from stagewise.problem.ellipsoid import Ellipsoid as Ellipsoid
-    from stagewise.problem.errors import InvalidActions as InvalidActions
-    from stagewise.problem.errors import InvalidFile as InvalidFile
-    from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
-    from stagewise.problem.errors import InvalidProblem as InvalidProblem
-    from stagewise.problem.errors import StagewiseError as StagewiseError
-    from stagewise.problem.functions import FunctionClass as FunctionClass
-    from stagewise.problem.polytope import Box as Box
-    from stagewise.problem.polytope import Polytope as Polytope
-    from stagewise.problem.safe_action import SafeAction as SafeAction
-    from stagewise.problem.thresholds import AtLeast as AtLeast
-    from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe
-    from stagewise.records.decision import Decision as Decision
-    from stagewise.records.draw import Draw as Draw
-    from stagewise.records.outcome import Outcome as Outcome
-    from stagewise.reports.certificate import Certificate as Certificate
-    from stagewise.reports.result import Result as Result
-    from stagewise.simulation.certify import certify as certify
-    from stagewise.simulation.simulate import simulate as simulate
-    from stagewise.simulation.sweep import sweep as sweep
-    from stagewise.simulation.verify import verify as verify
-    from stagewise.worlds.arms import ArmsWorld as ArmsWorld
-    from stagewise.worlds.family import ArmsFamily as ArmsFamily
-    from stagewise.worlds.family import SphereFamily as SphereFamily
-    from stagewise.worlds.fresh import RandomFinite as RandomFinite
-    from stagewise.worlds.fresh import RandomRays as RandomRays
-    from stagewise.worlds.linear import LinearWorld as LinearWorld
-    from stagewise.worlds.table import TableWorld as TableWorld
-    from stagewise.worlds.world import World as World
-
-# Where each name stands. Loaded on first use: importing stagewise compiles nothing and stays quick.
-_HOMES = {
-    "Agent": "policies.agent",
-    "AlwaysSafe": "policies.always_safe",
-    "Arms": "problem.actions",
-    "ArmsCAPS": "policies.arms_caps",
-    "ArmsFamily": "worlds.family",
-    "ArmsWorld": "worlds.arms",
-    "AtLeast": "problem.thresholds",
-    "CAPS": "policies.caps",
-    "Certificate": "reports.certificate",
-    "DOSLB": "policies.doslb",
-    "Ball": "problem.ellipsoid",
-    "Box": "problem.polytope",
-    "Decision": "records.decision",
-    "Draw": "records.draw",
-    "Ellipsoid": "problem.ellipsoid",
-    "Finite": "problem.actions",
-    "FunctionClass": "problem.functions",
-    "InvalidActions": "problem.errors",
-    "InvalidFile": "problem.errors",
-    "InvalidOutcome": "problem.errors",
-    "InvalidProblem": "problem.errors",
-    "KernelOPLB": "policies.kernel_oplb",
-    "LCLUCB": "policies.lclucb",
-    "LinUCB": "policies.linucb",
-    "LinearKernel": "models.kernel",
-    "LinearWorld": "worlds.linear",
-    "Matern": "models.kernel",
-    "OPB": "policies.opb",
-    "OPLB": "policies.oplb",
-    "OPNLB": "policies.opnlb",
-    "Outcome": "records.outcome",
-    "Policy": "policies.policy",
-    "RBF": "models.kernel",
-    "Polytope": "problem.polytope",
-    "ROFUL": "policies.lclucb",
-    "RandomFinite": "worlds.fresh",
-    "RandomRays": "worlds.fresh",
-    "Rays": "problem.actions",
-    "RelativeToSafe": "problem.thresholds",
-    "Result": "reports.result",
-    "SafeAction": "problem.safe_action",
-    "SafeLTS": "policies.safe_lts",
-    "SphereFamily": "worlds.family",
-    "StagewiseError": "problem.errors",
-    "State": "policies.policy",
-    "TableWorld": "worlds.table",
-    "UCB": "policies.ucb",
-    "World": "worlds.world",
-    "certify": "simulation.certify",
-    "simulate": "simulation.simulate",
-    "sweep": "simulation.sweep",
-    "verify": "simulation.verify",
-}
+# The stub names every export, once. Each is loaded on first use: importing stagewise compiles nothing and stays quick.
+_STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_HOMES = {name: home for home, name in re.findall(r"^from stagewise\.(\S+) import (\w+)", _STUB, re.MULTILINE)}
 
 __all__ = sorted(_HOMES)
 
@@ -124,6 +20,11 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"stagewise.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+def _exported(*rooms: str) -> dict[str, Any]:
+    """Return what stagewise exports from these rooms, by name: what files may name, so that a new one is known."""
+    return {name: __getattr__(name) for name, home in _HOMES.items() if home.split(".")[0] in rooms}
 
 
 def __dir__() -> list[str]:

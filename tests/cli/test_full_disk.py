@@ -78,8 +78,8 @@ def test_a_full_disk_is_one_sentence_wherever_it_fills_up(
     assert "panicked" not in capfd.readouterr().err
 
 
-def full(path: Path, *content: Any) -> int:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+def full(descriptor: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -88,7 +88,7 @@ def test_a_disk_that_takes_no_file_is_one_sentence(
 ) -> None:
     text, words = COMMANDS[command]
     file = spec(tmp_path, text)
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "fsync", full)
     code, said = called(command, file, "--out", tmp_path / "out", *words)
     assert code == 2
     assert_one_sentence(said)

@@ -15,7 +15,7 @@ from tests.problem.refusal import refused
 from stagewise import InvalidFile
 from stagewise.files import whole
 from stagewise.files.paths import content_of, path_of
-from stagewise.files.whole import in_one_step, write_bytes, write_text
+from stagewise.files.whole import write_bytes, write_text
 
 
 def names(folder: Path) -> list[str]:
@@ -28,31 +28,35 @@ def test_a_text_is_written(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.txt"]
 
 
-def test_two_drafts_of_one_file_do_not_meet(tmp_path: Path) -> None:
-    with in_one_step(tmp_path / "a") as first, in_one_step(tmp_path / "a") as second:
-        assert first.parent == second.parent == tmp_path
-        first.write_text("first")
-        second.write_text("second")
-        assert not (tmp_path / "a").exists()
-    assert (tmp_path / "a").read_text() == "first", "the inner one ends first, and the outer one replaces it"
-    assert names(tmp_path) == ["a"]
-
-
 class Interrupted(BaseException):
     """Whatever ends the writing."""
 
 
 @pytest.mark.parametrize("trouble", [Interrupted(), ValueError("mine"), KeyboardInterrupt()], ids=repr)
-def test_what_was_there_stays_when_the_writing_ends_early(trouble: BaseException, tmp_path: Path) -> None:
+def test_what_was_there_stays_when_the_writing_ends_early(
+    trouble: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a").write_text("old")
 
-    def write() -> None:
-        with in_one_step(tmp_path / "a") as draft:
-            draft.write_text("half")
-            raise trouble
+    def stop(descriptor: int) -> None:
+        assert len(names(tmp_path)) == 2, "a draft stands beside it"
+        raise trouble
 
+    monkeypatch.setattr(whole.os, "fsync", stop)
     with pytest.raises(type(trouble)):
-        write()
+        write_text(tmp_path / "a", "half")
+    assert (tmp_path / "a").read_text() == "old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_what_is_refused_by_its_check_stays(tmp_path: Path) -> None:
+    def check(there: bytes) -> None:
+        if there == b"old":
+            raise InvalidFile("it is mine")
+
+    write_bytes(tmp_path / "a", b"old", check)
+    with pytest.raises(InvalidFile, match="mine"):
+        write_bytes(tmp_path / "a", b"new", check)
     assert (tmp_path / "a").read_text() == "old"
     assert names(tmp_path) == ["a"]
 

@@ -38,7 +38,7 @@ MODEL = {
     "kernels/loop/memory.py",
     "models/logistic.py",
 }
-POLICY = {"policies/rare.py", "__init__.py"}
+POLICY = {"policies/rare.py", "__init__.pyi"}
 
 
 def add_model(package: Path) -> None:
@@ -71,8 +71,8 @@ def add_model(package: Path) -> None:
 def add_policies(package: Path) -> None:
     """Add two policies that pair it with the rules that there are."""
     shutil.copyfile(HERE / "policy.py", package / "policies/rare.py")
-    homes = "".join(f'    "{name}": "policies.rare",\n' for name in ("RareLCLUCB", "RareOPLB"))
-    insert(package / "__init__.py", "_HOMES = {", after=homes)
+    exports = "".join(f"from stagewise.policies.rare import {name} as {name}\n" for name in ("RareLCLUCB", "RareOPLB"))
+    insert(package / "__init__.pyi", "from stagewise.policies.safe_lts", before=exports)
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ class Problem(NamedTuple):
             policy = kind(**given)
             state = policy.start()
             for action, values in zip(self.actions, self.values, strict=True):
-                state = policy.absorb(state, Played(action), values)
+                state = policy.take(state, Played(action), values)
             READY[key] = policy, state
         return READY[key]
 

@@ -235,6 +235,13 @@ def test_what_is_not_json_is_refused(content: bytes, tmp_path: Path) -> None:
         Agent.load(tmp_path / "agent.json")
 
 
+def test_linucb_with_the_papers_radius_is_saved_and_goes_on(tmp_path: Path) -> None:
+    agent = Agent(LinUCB(noise=0.1, radius="paper"))
+    agent.learn(agent.decide(np.eye(3)), reward=0.5)
+    agent.save(tmp_path / "agent.json")
+    assert Agent.load(tmp_path / "agent.json").decide(np.eye(3)).hoped == agent.decide(np.eye(3)).hoped
+
+
 @pytest.mark.parametrize("policy", [LINEAR, PULLS, FREE], ids=["LCLUCB", "OPB", "LinUCB"])
 def test_a_number_that_was_damaged_is_noticed(policy: Any, tmp_path: Path) -> None:
     """A memory of the right size with another number in it would decide on outcomes that never were."""
@@ -403,14 +410,7 @@ def test_a_memory_that_no_file_can_hold_is_refused_when_it_is_saved(tmp_path: Pa
 class Unknown:
     """A policy of the user's own."""
 
-    start, decide, learn, values, absorb, logged = (
-        LINEAR.start,
-        LINEAR.decide,
-        LINEAR.learn,
-        LINEAR.values,
-        LINEAR.absorb,
-        0,
-    )
+    start, decide, learn = LINEAR.start, LINEAR.decide, LINEAR.learn
 
 
 def test_a_policy_that_cannot_be_saved_leaves_the_old_file(tmp_path: Path) -> None:

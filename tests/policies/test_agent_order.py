@@ -12,6 +12,7 @@ from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
 from stagewise import Agent, InvalidFile, InvalidOutcome, InvalidProblem, Outcome, State
+from stagewise.policies.saved import digest
 
 SEVERAL = {"LCLUCB": ONE, "OPB": PULLS, "SafeLTS": WITH_ONE_COST["SafeLTS"], "three verbs": ThreeVerbs()}
 several = pytest.mark.parametrize("policy", SEVERAL.values(), ids=SEVERAL)
@@ -162,7 +163,7 @@ def rewritten(path: Path, **changes: Any) -> Path:
     content = json.loads(path.read_text(encoding="utf-8"))
     content.update(changes)
     kept = {name: value for name, value in content.items() if value is not None and name != "digest"}
-    path.write_text(json.dumps(kept), encoding="utf-8")
+    path.write_text(json.dumps({**kept, "digest": digest(kept)}), encoding="utf-8")
     return path
 
 

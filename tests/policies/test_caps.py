@@ -137,7 +137,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
     state, plays = policy.start(), list[Play]()
     for _ in range(0 if baseline in ("origin", "known") else 120):  # it was played before, and is certain enough now
         values = problem.outcome(told.safe, random)
-        state = policy.absorb(state, Played(told.safe), values)
+        state = policy.take(state, Played(told.safe), values)
         plays.append(Play(told.safe, None, 1.0, values))
     first, left = len(plays), 0
     for t in range(19):
@@ -181,7 +181,7 @@ def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseli
     for t in range(150):  # well known are the safe action and the first candidate, which pays
         values, ray = problem.outcome(told.safe if t % 2 else listed[0], random), -1 if t % 2 else 0
         values[0] += 0.3 * (ray == 0)
-        state = policy.absorb(state, Played(told.safe if t % 2 else listed[0], ray), values)
+        state = policy.take(state, Played(told.safe if t % 2 else listed[0], ray), values)
         plays.append(Play(told.safe if t % 2 else listed[0], ray, 1.0, values))
     for t in range(8):
         draw = sw.Draw(1, 0, t)
@@ -376,7 +376,7 @@ def test_regret_levels_off_on_rays_from_an_action_of_unknown_value() -> None:
     theta, mu = theta / np.linalg.norm(theta), mu / np.linalg.norm(mu) / 1.2
     targets = np.vstack([np.eye(4), np.random.default_rng(3).normal(size=(4, 4))])
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    truth = sw.LinearWorld(theta=theta, mu=mu, actions=sw.Rays(targets), noise=0.1)
+    truth = sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(targets), noise=0.1)
     safe = sw.SafeAction(features=[0.5, 0.0, 0.0, 0.0])
     policy = sw.CAPS(safe_action=safe, threshold=0.45, noise=0.1, cost_bound=1.0)
     regret = sw.simulate(policy, truth, rounds=800_000, runs=2, seed=5, record=2, progress=False).regret.mean(axis=0)

@@ -11,6 +11,7 @@ from tests.policies.kernel_reading import read_bounds, read_sums
 
 import stagewise as sw
 from stagewise.kernels.layout import FIRST_PLACE, FOLLOWED, ROOM
+from stagewise.policies.saved import digest
 
 SAFE = [0.4, -0.3, 0.2]
 LIMITS, FAR_LIMITS = [0.6, 0.5, sw.AtLeast(-0.5)], [1.2, 1.1, sw.AtLeast(-1.2)]
@@ -211,7 +212,9 @@ def test_a_file_with_another_memory_is_refused(tmp_path: Path) -> None:
     agent.learn(agent.decide([[0.2, 0.2]]), reward=0.1, cost=0.1)
     agent.save(tmp_path / "agent.json")
     content = json.loads((tmp_path / "agent.json").read_text())
-    (tmp_path / "other.json").write_text(json.dumps({**content, "memory": content["memory"][:-1]}))
+    content["memory"].pop()
+    content["digest"] = digest(content)
+    (tmp_path / "other.json").write_text(json.dumps(content))
     with pytest.raises(sw.InvalidFile, match="does not fit"):
         sw.Agent.load(tmp_path / "other.json")
 

@@ -11,7 +11,6 @@ import pytest
 
 import stagewise as sw
 from stagewise.cli.spec import read
-from stagewise.policies import saved
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.simulation.compiled import plays
 
@@ -51,11 +50,7 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(sw.__dict__["_HOMES"], "Timid", "policies.timid")
     monkeypatch.setattr(sw, "Timid", Timid, raising=False)
-    for listed in (saved.policies, saved.kinds):
-        listed.cache_clear()
-    yield Timid
-    for listed in (saved.policies, saved.kinds):
-        listed.cache_clear()
+    return Timid
 
 
 def test_an_agent_of_it_is_saved_and_goes_on(exported: Any, tmp_path: Path) -> None:

@@ -3,15 +3,14 @@
 import re
 import tomllib
 from collections.abc import Callable
-from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
-from stagewise.models.kernel import RBF, LinearKernel, Matern
-from stagewise.policies.saved import policies as exported
+from stagewise import _exported
+from stagewise.policies.saved import policies
 from stagewise.problem.actions import Rays
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile, StagewiseError
@@ -28,7 +27,6 @@ from stagewise.worlds.world import World
 
 Kinds = dict[str, Callable[..., Any]]
 WORLDS: Kinds = {"linear": LinearWorld, "arms": ArmsWorld, "table": TableWorld}
-KERNELS: Kinds = {"rbf": RBF, "matern": Matern, "linear": LinearKernel}
 HIDDEN: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that no file has
 
 
@@ -114,8 +112,8 @@ def read(path: Path) -> Spec:
         given = named(file.policy, file.policies, "policy", "policies")
         places = named(file.world, file.worlds, "world", "worlds")
         worlds = {name: built(table, name, WORLDS) for name, table in places.items()}
-        policies = {name: built(table, name, exported()) for name, table in given.items()}
-        return Spec(file.simulation, worlds, policies, file.sweep, file.certify)
+        chosen = {name: built(table, name, policies()) for name, table in given.items()}
+        return Spec(file.simulation, worlds, chosen, file.sweep, file.certify)
     except ValidationError as error:
         raise InvalidFile(f"{path}: {complaint(error)}") from None
     except StagewiseError as error:
@@ -174,6 +172,11 @@ def rays(features: Any) -> Rays:
     return Rays(features)
 
 
+def built_kernel(table: Any, name: str) -> Any:
+    """Return a reproducing kernel: "linear" stands for LinearKernel."""
+    return built(table, name, {key.removesuffix("Kernel").lower(): kind for key, kind in _exported("models").items()})
+
+
 def built_safe(table: Any, name: str) -> SafeAction:
     """Return the safe action."""
     if not isinstance(table, dict) or set(table) - {"features", "arm", "reward", "cost"}:
@@ -208,7 +211,7 @@ def each(value: Any, build: Callable[[Any, str], Any], name: str) -> Any:
 
 BUILT: dict[str, Callable[[Any, str], Any]] = {  # settings that stand for something that is no number and no word
     "actions": built_actions,
-    "kernel": partial(built, kinds=KERNELS),
+    "kernel": built_kernel,
     "safe_action": built_safe,
     "threshold": built_threshold,
     "reward_class": built_class,

@@ -4,18 +4,16 @@ from collections.abc import Callable
 from copy import copy, deepcopy
 from pathlib import Path
 from threading import Lock
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from stagewise.files.paths import content_of, path_of
-from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import signed
-from stagewise.policies.learning import absorbed_log, trusting
+from stagewise.policies.learning import Learning
 from stagewise.policies.ownership import Ownership
-from stagewise.policies.policy import LoggingPolicy, Played, Policy, State, check_verbs
-from stagewise.policies.same import check_same
-from stagewise.policies.saved import ORDERS, Order, check_kind, entry_of, held_entry, read, written
+from stagewise.policies.policy import Played, Policy, State, check_verbs
+from stagewise.policies.saved import ORDERS, Order, check_kind, check_same, entry_of, held_entry, read, written
 from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.tables import named
@@ -25,7 +23,7 @@ from stagewise.records.outcome import Outcome
 
 WHOLE = (int, np.integer)  # a union would be built again in every round
 NO_ROUND = (bool, np.timedelta64)
-PREPARED = ("_logging", "_choose", "_take", "_values", "_alone", "_saving")
+PREPARED = ("_ours", "_choose", "_take", "_values", "_alone", "_saving")
 
 
 class Agent:
@@ -57,16 +55,17 @@ class Agent:
         self._open: dict[int, Any] = {}  # by round: what was played, or the decision where only three verbs are known
         self._held: dict[int, tuple[Any, Any]] = {}  # by round: the same, and its outcome as it is learned from
         self._oldest = 0  # every decision before it is answered or forgotten
-        self._in_place, self._follows = hasattr(policy, "absorb"), hasattr(policy, "follow")
         self._files = Ownership()
         self._prepare()
 
     def _prepare(self) -> None:
         """Set what follows from the policy or is never copied: its verbs, and locks, of which `_saving` comes first."""
-        self._logging = cast(LoggingPolicy, self.policy)  # where `_in_place`
-        self._choose, self._take = trusting(self.policy)
-        self._values: Callable[[Any, Any], Any] = self._logging.values if self._in_place else own_outcome
-        self._alone, self._saving = Lock(), Lock()
+        policy, self._alone, self._saving = self.policy, Lock(), Lock()
+        self._ours = ours = policy if isinstance(policy, Learning) else None  # None: three verbs are all that is known
+        own = ours is not None and type(ours).decide is Learning.decide
+        self._choose: Callable[..., Decision] = getattr(policy, "choose" if own else "decide")
+        self._take: Callable[..., Any] = policy.learn if ours is None else ours.take  # trusts what was kept here
+        self._values: Callable[[Any, Any], Any] = own_outcome if ours is None else ours.values
 
     def __getstate__(self) -> dict[str, Any]:
         """Return a moment of the agent that nobody shares, for a copy or a pickle, whatever other threads do."""
@@ -74,7 +73,7 @@ class Agent:
             kept = {name: value for name, value in vars(self).items() if name not in PREPARED}
             kept |= {name: dict(value) for name, value in kept.items() if isinstance(value, dict)}
             kept["policy"] = copy(self.policy)  # it works out some of its numbers when they are first asked for
-            kept["_state"] = State(self._state.memory.copy()) if self._in_place else deepcopy(self._state)
+            kept["_state"] = deepcopy(self._state)
             kept["_files"] = self._files.copied()
             return kept
 
@@ -86,7 +85,7 @@ class Agent:
     def state(self) -> Any:
         """A copy of the policy's memory."""
         with self._alone:
-            return State(self._state.memory.copy()) if self._in_place else self._state
+            return deepcopy(self._state)
 
     @property
     def waiting(self) -> int:
@@ -103,9 +102,9 @@ class Agent:
         with self._alone:
             round_ = self.round
             decision = self._choose(self._state, actions, Draw(self._key, 0, round_))
-            self._open[round_] = Played.by(decision) if self._in_place else decision
-            if self._follows and decision._unfollowed:
-                self._state = self._logging.follow(self._state, decision)
+            self._open[round_] = decision if self._ours is None else Played.by(decision)
+            if decision._unfollowed and self._ours is not None:
+                self._state = self._ours.follow(self._state, decision)
             self.round = round_ + 1
             return decision
 
@@ -136,7 +135,7 @@ class Agent:
                 self._state = self._take(self._state, waiting, values)
                 self._oldest = round_ + 1
             else:
-                if not self._in_place:
+                if self._ours is None:
                     self._take(self._state, waiting, values)  # a rehearsal: what is refused is refused now
                 self._held[int(round_)] = waiting, values
             del self._open[round_]
@@ -186,22 +185,24 @@ class Agent:
         A log is one batch, in whatever order its rows stand, and is learned at once, also while decisions are open:
         then nothing offered so far may depend on its outcomes, nor its actions on the outcomes that are still open.
         """
-        if not self._in_place:
-            raise InvalidProblem(
-                "this policy has only start, decide and learn; a log needs `logged`, `values` and `absorb` too"
-            )
-        actions = self._logging.logged(features)
-        seen = outcomes(rewards, "the logged rewards")
+        policy = self._ours
+        if policy is None:
+            raise InvalidProblem("this policy has only start, decide and learn; a log is for policies of stagewise")
+        actions, seen = policy.logged(features), outcomes(rewards, "the logged rewards")
         if seen.shape != (len(actions),):
             raise InvalidOutcome(
                 f"the logged rewards have shape {seen.shape}; they must be one for each of {len(actions)}"
             )
-        rows = rows_of(costs, len(actions))
+        rows, values = rows_of(costs, len(actions)), []
         if len(rows) != len(actions):
             raise InvalidOutcome(f"there are {len(rows)} logged costs; they must be one row for each of {len(actions)}")
-        values = [logged_row(self._logging, i, float(r), c) for i, (r, c) in enumerate(zip(seen, rows, strict=True))]
+        for i, row in enumerate(rows):
+            try:
+                values.append(policy.values(float(seen[i]), row))
+            except InvalidOutcome as error:
+                raise InvalidOutcome(f"row {i} of the log: {error}") from None
         with self._alone:
-            self._state = absorbed_log(self.policy, self._state, actions, values)
+            self._state = policy.absorb_log(self._state, actions, values)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write policy, memory, seed and open decisions to a JSON file, all or nothing; others decide meanwhile.
@@ -211,26 +212,21 @@ class Agent:
         """
         place, replaces = path_of(path), switch(overwrite, "overwrite")
         check_kind(self.policy)
+        policy: Any = self._ours
         with self._saving:
             with self._alone:
                 memory, round_ = self._state.memory.copy(), self.round
                 waiting, held = dict(self._open), dict(self._held)
-
-            def encode(stamp: dict[str, Any]) -> bytes:
-                return written(
-                    self.policy,
-                    {
-                        **stamp,
-                        "seed": self.seed,
-                        "round": round_,
-                        "memory": memory.tolist(),
-                        "waiting": {str(r): entry_of(played) for r, played in waiting.items()},
-                        "order": self.order,
-                        "held": {str(r): held_entry(self._logging, *entry) for r, entry in held.items()},
-                    },
-                )
-
-            self._files.write(place, encode, round_, replaces)
+            content = {
+                **self._files.stamp(),
+                "seed": self.seed,
+                "round": round_,
+                "memory": memory.tolist(),
+                "waiting": {str(r): entry_of(played) for r, played in waiting.items()},
+                "order": self.order,
+                "held": {str(r): held_entry(policy, *entry) for r, entry in held.items()},
+            }
+            self._files.write(place, written(policy, content), round_, replaces)
 
     @classmethod
     def load(cls, path: str | Path, policy: Policy | None = None) -> "Agent":
@@ -243,7 +239,7 @@ class Agent:
         content = content_of(place)
         saved = read(place, content)
         if policy is not None:
-            check_same(place, saved.policy, cast(LoggingPolicy, policy))
+            check_same(place, saved.policy, policy)
         agent = cls(saved.policy, saved.seed, saved.order)
         agent.round = saved.round
         agent._state = State(saved.memory)
@@ -257,14 +253,6 @@ class Agent:
 def own_outcome(reward: Any, cost: Any) -> Outcome:
     """Return an outcome that stays as it is whatever its giver does with a list of costs."""
     return Outcome(kept(reward), kept(cost))
-
-
-def logged_row(policy: LoggingPolicy, row: int, reward: float, cost: Any) -> Floats:
-    """Return one logged outcome as it is learned from, or say which row is refused."""
-    try:
-        return policy.values(reward, cost)
-    except InvalidOutcome as error:
-        raise InvalidOutcome(f"row {row} of the log: {error}") from None
 
 
 def rows_of(costs: Any, count: int) -> list[Any]:

@@ -30,11 +30,6 @@ def most_pulls(layout: Ints, memory: Floats) -> float:
     return float(PULLED(part, memory).table[: part.size].max())
 
 
-def ranged(radius: str) -> str:
-    """Return what an outcome beyond [0, 1] is refused with."""
-    return f"the radius {radius!r} rests on that range, so rescale, or use radius='hoeffding' and give `noise`"
-
-
 def eligible_arms(actions: Any, arms: int) -> Flags:
     """Return which arms may be chosen; the safe arm always may."""
     if actions is None:
@@ -129,5 +124,6 @@ class ArmsPolicy(CompiledPolicy):
         """Return the outcome as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.bounded:
-            check_unit_range(values, self.thresholds, ranged(self.radius))
+            way = "so rescale, or use radius='hoeffding' and give `noise`"
+            check_unit_range(values, self.thresholds, f"the radius {self.radius!r} rests on that range, {way}")
         return values

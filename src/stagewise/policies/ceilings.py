@@ -9,6 +9,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.problem.checks import entries_of, is_listing, positive, shown
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.tables import in_order
 from stagewise.problem.thresholds import Thresholds
 
 CostBound = float | Sequence[float | None] | Mapping[str, float | None] | Floats | Literal["unit"] | None
@@ -23,12 +24,10 @@ def bounds_of(cost_bound: Any, names: tuple[str, ...]) -> Floats:
     array([ 2., inf])
     """
     if isinstance(cost_bound, Mapping):
-        if set(cost_bound) != set(names):
-            raise InvalidProblem(f"cost_bound names {sorted(map(str, cost_bound))}; the constraints are {list(names)}")
-        cost_bound = [cost_bound[name] for name in names]
-    if isinstance(cost_bound, str) and cost_bound != UNIT:
-        raise InvalidProblem(f"cost_bound is {shown(cost_bound)}; it must be a number, one for each cost, or None")
+        cost_bound = in_order(cost_bound, names, "cost_bound")
     if isinstance(cost_bound, str):
+        if cost_bound != UNIT:
+            raise InvalidProblem(f"cost_bound is {shown(cost_bound)}; it must be a number, one for each cost, or None")
         return np.ones(len(names))
     entries = entries_of(cost_bound, "cost_bound") if is_listing(cost_bound) else [cost_bound] * len(names)
     if len(entries) != len(names):

@@ -155,7 +155,7 @@ class CompiledPolicy(Learning):
     @cached_property
     def counted(self) -> tuple[int, int]:
         """How many limits and models there are."""
-        return self.thresholds.values.size, int(self.arrays(1)[0][PARTS])
+        return self.thresholds.values.size, int(self.arrays(2)[0][PARTS])
 
     def coordinates(self, dimension: int, memory: Floats) -> int:
         """Return how many coordinates a part learns at most."""

@@ -1,7 +1,7 @@
 """The verbs that all policies share, and what they are given: a state, a decision, an outcome, each checked once."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.policy import Played, State
-from stagewise.problem.checks import LARGEST, array, number, observed, shown, whole_at_least
+from stagewise.problem.checks import LARGEST, number, observed, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.renamed import refuse_old
 from stagewise.problem.thresholds import Thresholds
@@ -21,7 +21,7 @@ EVERY, REWARD, NOTHING = "every signal", "the reward", "nothing"
 
 
 class Learning:
-    """The verbs `decide`, `learn` and `absorb` check what they are given; `choose` and `take` trust it.
+    """The verbs `decide` and `learn` check what they are given; `choose` and `take`, which agents use, trust it.
 
     Kernels do not check bounds: another policy's state or decision would make them read and write where nothing is.
     """
@@ -76,15 +76,6 @@ class Learning:
         played, values = self.made(Played.by(decision)), self.values(outcome.reward, outcome.cost)
         return self.take(self.follow(before, decision), played, values)
 
-    def absorb(self, state: State, played: Played, values: Floats) -> State:
-        """Take in the reward and the signed costs (1 + m,) seen with an action, in place where possible."""
-        seen = array(values, "the values", InvalidOutcome)
-        if seen.shape != (1 + self.thresholds.signs.size,):
-            raise InvalidOutcome(
-                f"the values have shape {seen.shape}; they must be the reward and {self.thresholds.signs.size} costs"
-            )
-        return self.take(self.own(state), self.made(played), seen)
-
     def absorb_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats]) -> State:
         """Take in a log as one batch: actions as `logged` returns them, and for each the values (1 + m,)."""
         for action, seen in zip(actions, values, strict=True):
@@ -129,33 +120,11 @@ class Learning:
             if cost is None:
                 raise InvalidOutcome(f"the cost is missing; it is needed for {', '.join(self.thresholds.names)}")
             values[1:] = self.thresholds.signs * self.thresholds.costs(cost)
-        for name, value in zip(("reward", *self.thresholds.names), values, strict=True):
-            if abs(value) > LARGEST:
-                raise InvalidOutcome(f"the {name!r} is {value}; beyond {LARGEST:g} its square cannot be reckoned with")
         return values
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's."""
         return memory.shape == self.start().memory.shape
-
-
-def trusting(policy: Any) -> tuple[Callable[..., Decision], Callable[..., State]]:
-    """Return how an agent decides and learns: without the checks of what it has kept itself, where they are ours."""
-    ours = isinstance(policy, Learning)
-    choose = policy.choose if ours and type(policy).decide is Learning.decide else policy.decide
-    if not hasattr(policy, "absorb"):
-        return choose, policy.learn
-    return choose, policy.take if ours and type(policy).absorb is Learning.absorb else policy.absorb
-
-
-def absorbed_log(policy: Any, state: State, actions: Any, values: Sequence[Floats]) -> State:
-    """Return the memory after a log; a policy of someone's own that has no verb for logs learns it row by row."""
-    if hasattr(policy, "absorb_log"):
-        together: State = policy.absorb_log(state, actions, values)
-        return together
-    for action, seen in zip(actions, values, strict=True):
-        state = policy.absorb(state, Played(action), seen)
-    return state
 
 
 def check_unit_range(values: Floats, thresholds: Thresholds, why: str) -> None:

@@ -67,12 +67,8 @@ class LinUCB(WatchedPolicy):
 
     def arrays(self, dimension: int) -> tuple[Ints, Floats]:
         """Return layout and settings for actions of this dimension."""
-        if dimension not in self.prepared:
-            self.prepared[dimension] = self.prepare(dimension)
-        return self.prepared[dimension]
-
-    def prepare(self, dimension: int) -> tuple[Ints, Floats]:
-        """Work them out."""
+        if dimension in self.prepared:
+            return self.prepared[dimension]
         model = LinearModel(
             safe=np.zeros(dimension),
             names=("reward",),
@@ -86,7 +82,8 @@ class LinUCB(WatchedPolicy):
             radius=self.radius,
         )
         promise = promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)
-        return assembled((RETURNS, 0, -1), promise, model.safe, tuple(model.parts()))
+        self.prepared[dimension] = assembled((RETURNS, 0, -1), promise, model.safe, tuple(model.parts()))
+        return self.prepared[dimension]
 
     def start(self) -> State:
         """Return an empty memory: the first action seen tells the dimension."""

@@ -6,30 +6,21 @@ save is told apart by its number and its writer, and a file that is no longer th
 
 import os
 import secrets
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from stagewise.files.owned import fingerprint, put_in_place
 from stagewise.files.paths import named
-from stagewise.files.whole import place_for, replace, write_bytes
+from stagewise.files.whole import fingerprint, write_bytes
 from stagewise.problem.errors import InvalidFile
-
-
-class Known(NamedTuple):
-    """A file as an agent last saw it."""
-
-    fingerprint: str
-    round: int  # of the agent, then
 
 
 class Ownership:
     """How often an agent was saved, and which files it knows."""
 
-    def __init__(self, generation: int = 0, known: dict[str, Known] | None = None) -> None:
+    def __init__(self, generation: int = 0, known: dict[str, tuple[str, int]] | None = None) -> None:
         self.generation = generation
         self.writer = secrets.token_hex(8)
-        self.known = known or {}
+        self.known = known or {}  # by path: the fingerprint of the file as last seen, and the agent's round then
 
     def copied(self) -> "Ownership":
         """Return the same for a copy of the agent, which is another writer."""
@@ -37,36 +28,29 @@ class Ownership:
 
     def learn(self, path: Path, content: bytes, round_: int) -> None:
         """Remember a file as it is now."""
-        self.known[os.path.realpath(path)] = Known(fingerprint(content), round_)
+        self.known[os.path.realpath(path)] = fingerprint(content), round_
 
-    def write(self, path: Path, encode: Callable[[dict[str, Any]], bytes], round_: int, overwrite: bool) -> None:
-        """Write a file of the next generation, if the place is new or holds what this agent knows."""
-        known = self.known.get(str(place_for(path)))  # refused before the work of encoding
+    def stamp(self) -> dict[str, Any]:
+        """Return what tells the next save from all others."""
+        return {"generation": self.generation + 1, "writer": self.writer}
 
-        def move(draft: Path, place: Path) -> None:
-            if overwrite:
-                replace(draft, place)
-            elif not put_in_place(draft, place, known and known.fingerprint):
-                raise InvalidFile(strange(path) if known is None else changed(path, known.round))
+    def write(self, path: Path, content: bytes, round_: int, overwrite: bool) -> None:
+        """Write the next save, if the place is new or holds what this agent knows."""
 
-        content = encode({"generation": self.generation + 1, "writer": self.writer})
-        write_bytes(path, content, move)
+        def check(there: bytes) -> None:
+            print_, seen = self.known.get(os.path.realpath(path), (None, 0))
+            if print_ is None:
+                raise InvalidFile(
+                    f"{named(path)} holds what this agent neither loaded nor saved, so it is left as it is; "
+                    "save under another name, or give overwrite=True to replace it"
+                )
+            if print_ != fingerprint(there):
+                raise InvalidFile(
+                    f"{named(path)} was saved or changed by another since this agent had it at round {seen}; if that "
+                    "one went on from there, both drew the same random numbers; nothing was written, so load it "
+                    "again, or save under another name"
+                )
+
+        write_bytes(path, content, None if overwrite else check)
         self.generation += 1
         self.learn(path, content, round_)
-
-
-def strange(path: Path) -> str:
-    """Say that a file is not this agent's."""
-    return (
-        f"{named(path)} holds what this agent neither loaded nor saved, so it is left as it is; "
-        "save under another name, or give overwrite=True to replace it"
-    )
-
-
-def changed(path: Path, round_: int) -> str:
-    """Say that a file was this agent's."""
-    return (
-        f"{named(path)} was saved or changed by another since this agent had it at round {round_}; if that one went "
-        "on from there, both drew the same random numbers; nothing was written, so load it again, or save under "
-        "another name"
-    )

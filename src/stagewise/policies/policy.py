@@ -2,11 +2,10 @@
 
 from typing import Any, NamedTuple, Protocol
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.compile import Floats
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.problem.checks import missing, shown
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 from stagewise.records.outcome import Outcome
@@ -33,14 +32,8 @@ class Played(NamedTuple):
         return cls(decision.action, decision.index, decision.step)
 
 
-def check_verbs(policy: Any) -> None:
-    """Refuse what is not a policy."""
-    if isinstance(policy, type) or missing(policy, ("start", "decide", "learn")):
-        raise InvalidProblem(f"policy is {shown(policy)}; it must be an object with start, decide and learn")
-
-
 class Policy(Protocol):
-    """Three verbs: `decide` changes nothing, `learn` returns a new memory. A memory is whatever the policy makes it."""
+    """Choose under limits: `decide` changes nothing, `learn` returns a new memory, of whatever kind `start` made."""
 
     def start(self) -> Any:
         """Return the memory of a policy that has seen nothing."""
@@ -52,24 +45,7 @@ class Policy(Protocol):
         """Return the memory after the decision's outcome was seen."""
 
 
-class LoggingPolicy(Policy, Protocol):
-    """What our own policies offer besides: logs, files, and a memory that is one array and learns in place."""
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """The constraints."""
-
-    def fits(self, memory: Floats) -> bool:
-        """Say whether a memory can be this policy's."""
-
-    def values(self, reward: Any, cost: Any) -> Floats:
-        """Return the reward and the costs (1 + m,) as they are learned from, or refuse them."""
-
-    def logged(self, actions: Any) -> Floats | Ints:
-        """Return logged actions, one a row, or refuse them."""
-
-    def follow(self, state: State, decision: Decision) -> State:
-        """Return a memory that is prepared to see a decision's candidates again, in place where possible."""
-
-    def absorb(self, state: State, played: Played, values: Floats) -> State:
-        """Take in the reward and the signed costs (1 + m,) seen with an action, in place where possible."""
+def check_verbs(policy: Any) -> None:
+    """Refuse what is not a policy."""
+    if isinstance(policy, type) or missing(policy, ("start", "decide", "learn")):
+        raise InvalidProblem(f"policy is {shown(policy)}; it must be an object with start, decide and learn")

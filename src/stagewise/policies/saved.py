@@ -2,21 +2,20 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib import import_module
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from stagewise.files.owned import fingerprint
+from stagewise import _exported
 from stagewise.files.paths import brief, named
+from stagewise.files.whole import fingerprint
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.learning import Learning
-from stagewise.policies.policy import LoggingPolicy, Played
-from stagewise.problem.checks import number, one_of, shown
+from stagewise.policies.policy import Played
+from stagewise.problem.checks import number, one_of, seed_of, shown, whole
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.functions import FunctionClass
 from stagewise.problem.renamed import today
@@ -32,7 +31,7 @@ WITHIN = (SafeAction, AtLeast, RelativeToSafe, FunctionClass)  # what settings m
 class Saved(NamedTuple):
     """What a file holds."""
 
-    policy: LoggingPolicy
+    policy: Learning
     memory: Floats
     seed: int
     round: int
@@ -42,22 +41,14 @@ class Saved(NamedTuple):
     generation: int  # how often it was saved
 
 
-@cache
 def policies() -> dict[str, Any]:
     """Return the policies that stagewise exports, by name."""
-    return {name: kind for name, kind in exported("policies.").items() if issubclass(kind, Learning)}
+    return {name: kind for name, kind in _exported("policies").items() if issubclass(kind, Learning)}
 
 
-def exported(room: str) -> dict[str, Any]:
-    """Return what stagewise exports from a room, by name."""
-    package = import_module("stagewise")
-    return {name: getattr(package, name) for name, home in package._HOMES.items() if home.startswith(room)}
-
-
-@cache
 def kinds() -> dict[str, Any]:
     """Return all that a file can name."""
-    return {**policies(), **{kind.__name__: kind for kind in WITHIN}, **exported("models.")}
+    return {**policies(), **{kind.__name__: kind for kind in WITHIN}, **_exported("models")}
 
 
 def check_kind(value: Any) -> None:
@@ -100,29 +91,17 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def pieces(content: Mapping[str, Any]) -> Iterator[str]:
-    """Return the JSON of a mapping bit by bit: other threads get a turn in between, and decide while one saves."""
-    yield "{"
-    for i, (name, value) in enumerate(content.items()):
-        yield f"{', ' if i else ''}{json.dumps(name)}: "
-        if isinstance(value, dict):
-            yield from pieces(value)
-        else:
-            yield json.dumps(value, allow_nan=False)
-    yield "}"
-
-
-def written(policy: Any, content: Mapping[str, Any]) -> bytes:
+def written(policy: Learning, content: Mapping[str, Any]) -> bytes:
     """Return a file: the policy and what its agent knows, closed by a digest of all that."""
-    head = {"format": FORMAT, "version": VERSION, "policy": encoded(policy)}
-    try:
-        told = "".join(pieces({**head, **content})).encode()
+    told = {"format": FORMAT, "version": VERSION, "policy": encoded(policy), **content}
+    try:  # bit by bit: other threads get a turn in between, and decide while one saves
+        text = "".join(json.JSONEncoder(allow_nan=False).iterencode(told))
     except ValueError:
         raise InvalidProblem(
             "the agent cannot be saved, since its memory holds numbers that are not finite; outcomes of too many sizes "
             "were learned, so start a new agent with scaled rewards and costs"
         ) from None
-    return told[:-1] + f', "digest": "{fingerprint(told)}"}}'.encode()
+    return f'{text[:-1]}, "digest": "{fingerprint(text.encode())}"}}'.encode()
 
 
 def digest(content: Mapping[str, Any]) -> str:
@@ -132,23 +111,33 @@ def digest(content: Mapping[str, Any]) -> str:
 
 
 def read(path: Path, raw: bytes) -> Saved:
-    """Return what a file holds, or say why it cannot be continued from."""
+    """Return what a file holds, checked as if it came from a user, or say why it cannot be continued from."""
     try:
         content = json.loads(raw.decode())
-        check_version(path, content)
-        saved = taken(path, content)
-        check_digest(path, content)
+        check_whole(path, content)
     except InvalidFile:
         raise
     except ValueError as error:  # no UTF-8, no JSON, or a number of thousands of digits
         raise InvalidFile(f"{named(path)} is not whole: {brief(error)}; restore it from a backup") from None
     except RecursionError:
         raise InvalidFile(f"{named(path)} is not whole: it is nested too deep; restore it from a backup") from None
+    try:
+        saved = taken(content)
+        fits = saved.policy.fits(saved.memory) and bool(np.isfinite(saved.memory).all())
+    except StagewiseError as error:
+        raise InvalidFile(
+            f"{named(path)} holds settings that are refused: {brief(error)}; where they were taken before, start a new "
+            "agent and give it the log (learn_log)"
+        ) from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, RecursionError) as error:
+        raise InvalidFile(f"{named(path)} lacks something or holds it in another form: {brief(error)}") from None
+    if not fits:
+        raise InvalidFile(f"{named(path)} holds a memory that does not fit its policy")
     return saved
 
 
-def check_version(path: Path, content: Any) -> None:
-    """Refuse what is no saved agent, or one of another time."""
+def check_whole(path: Path, content: Any) -> None:
+    """Refuse what is no saved agent, one of another time, and one that says something else than when it was saved."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidFile(f"{named(path)} is not a saved agent; its format is not {FORMAT!r}")
     version = content.get("version")
@@ -157,47 +146,30 @@ def check_version(path: Path, content: Any) -> None:
             f"{named(path)} has version {shown(version)}; this stagewise reads version {VERSION}, "
             "so use the one that wrote it, or start a new agent and give it the log (learn_log)"
         )
-
-
-def taken(path: Path, content: dict[str, Any]) -> Saved:
-    """Return the values in a file, each one checked as if it came from a user."""
-    try:
-        policy = decoded(content["policy"])
-        if not isinstance(policy, Learning):
-            raise InvalidProblem("the policy in it is none")
-        memory = numbers(content["memory"])
-        seed, round_ = whole(content["seed"], "seed", 2**64), whole(content["round"], "round", 2**62)
-        waiting = {whole(int(r), "round", round_): played(policy, *entry) for r, entry in content["waiting"].items()}
-        order = one_of(content["order"], ORDERS, "order")
-        held = {
-            whole(int(r), "round", round_): (played(policy, *entry[:3]), policy.values(*entry[3:]))
-            for r, entry in content["held"].items()
-        }
-        if any(r in waiting or r < min(waiting, default=round_) for r in held):
-            raise InvalidProblem("an outcome in it is held that waits for nothing")
-        generation = whole(content["generation"], "generation", 2**62)
-        fits = policy.fits(memory) and bool(np.isfinite(memory).all())
-    except StagewiseError as error:
-        raise InvalidFile(
-            f"{named(path)} holds settings that are refused: {brief(error)}; where they were taken before, start a new "
-            "agent and give it the log (learn_log)"
-        ) from None
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
-        raise InvalidFile(f"{named(path)} lacks something or holds it in another form: {brief(error)}") from None
-    if not fits:
-        raise InvalidFile(f"{named(path)} holds a memory that does not fit its policy")
-    return Saved(policy, memory, seed, round_, waiting, order, held, generation)
-
-
-def check_digest(path: Path, content: dict[str, Any]) -> None:
-    """Refuse a file that says something else than when it was saved."""
-    told = content.get("digest")
-    if told is None:
+    if "digest" not in content:
         raise InvalidFile(f"{named(path)} is not whole: it has no digest, and every file has one")
-    if told != digest(content):
+    if content["digest"] != digest(content):
         raise InvalidFile(
             f"{named(path)} was changed after it was saved, so that its digest is another; restore a backup"
         )
+
+
+def taken(content: dict[str, Any]) -> Saved:
+    """Return the values in a file."""
+    policy = decoded(content["policy"])
+    if not isinstance(policy, Learning):
+        raise InvalidProblem("the policy in it is none")
+    end = count(content["round"], "round")
+    waiting = {count(int(r), "round", end): played(policy, *entry) for r, entry in content["waiting"].items()}
+    held = {
+        count(int(r), "round", end): (played(policy, *entry[:3]), policy.values(*entry[3:]))
+        for r, entry in content["held"].items()
+    }
+    if any(r in waiting or r < min(waiting, default=end) for r in held):
+        raise InvalidProblem("an outcome in it is held that waits for nothing")
+    memory, order = numbers(content["memory"]), one_of(content["order"], ORDERS, "order")
+    generation = count(content["generation"], "generation")
+    return Saved(policy, memory, seed_of(content["seed"]), end, waiting, order, held, generation)
 
 
 def numbers(value: Any) -> Floats:
@@ -211,18 +183,16 @@ def numbers(value: Any) -> Floats:
     return given.astype(np.float64)
 
 
-def whole(value: Any, name: str, end: int) -> int:
+def count(value: Any, name: str, end: int = 2**62) -> int:
     """Return a whole number from 0 to below the end."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < end:
-        raise InvalidProblem(f"{name} is {shown(value)}; it must be a whole number from 0 to {end - 1}")
-    return value
+    return whole(value, name, f"from 0 to {end - 1}", 0, end - 1)
 
 
-def played(policy: LoggingPolicy, action: Any, index: Any, step: Any) -> Played:
+def played(policy: Learning, action: Any, index: Any, step: Any) -> Played:
     """Return an action that this policy can have played."""
     row = policy.logged([action])[0]
-    place = whole(index - ELSEWHERE, "index", 2**62) + ELSEWHERE
-    return Played(row if isinstance(action, list) else int(row), place, number(step, "step", InvalidProblem))
+    place = count(index - ELSEWHERE, "index") + ELSEWHERE
+    return Played(row if isinstance(action, list) else int(row), place, number(step, "step"))
 
 
 def entry_of(played: Played) -> list[Any]:
@@ -230,6 +200,30 @@ def entry_of(played: Played) -> list[Any]:
     return [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]
 
 
-def held_entry(policy: LoggingPolicy, played: Played, values: Floats) -> list[Any]:
+def held_entry(policy: Learning, played: Played, values: Floats) -> list[Any]:
     """Return what was played and its outcome in the user's own direction, so that reading can check it again."""
     return [*entry_of(played), float(values[0]), policy.thresholds.in_units(values[1:]).tolist()]
+
+
+def check_same(path: Path, kept: Learning, given: Any) -> None:
+    """Refuse a file whose policy is not the one given, by what its settings mean: 0 is 0.0, and (1, 2) is [1, 2]."""
+    check_kind(given)
+    if type(kept) is not type(given):
+        raise InvalidFile(
+            f"{named(path)} was saved by {type(kept).__name__}, and the policy given is {type(given).__name__}"
+        )
+    ours, theirs = kept.thresholds, given.thresholds
+    same = ours.names == theirs.names and np.array_equal([ours.signs, ours.values], [theirs.signs, theirs.values])
+    one, other = encoded(kept)["settings"], encoded(given)["settings"]
+    for name in one:
+        if one[name] != other[name] and not (name == "threshold" and same):
+            raise InvalidFile(
+                f"{named(path)} was saved with {name} = {shown(getattr(kept, name))}, and the policy given has "
+                f"{shown(getattr(given, name))}; what was learned does not carry over, so start a new agent and "
+                "give it the log (learn_log)"
+            )
+    if ours.names != theirs.names:
+        raise InvalidFile(
+            f"{named(path)} was saved with limits in the order {shown(list(ours.names))}, and the policy given has "
+            f"{shown(list(theirs.names))}; costs given by position would go to the wrong one, so keep the order"
+        )

@@ -72,13 +72,6 @@ class Ellipsoid(Convex):
             t = np.where(b > 0.0, c / (b + root), (root - b) / a)  # the form without cancellation
         return np.where(a > 0.0, t, 0.0)
 
-    def retracted(self, points: Floats) -> Floats:
-        """Return the points, those outside pulled in towards the center."""
-        offsets = points - self.middle
-        sizes = np.linalg.norm(np.dot(offsets, self._inverse.T), axis=1, keepdims=True)
-        pulled: Floats = self.middle + offsets / np.maximum(sizes, 1.0)
-        return pulled
-
     def support(self, directions: Floats) -> Floats:
         """Return c + P v/√(vᵀPv); where v is zero any point of the boundary will do."""
         turned = np.dot(directions, self._factor)

@@ -60,10 +60,6 @@ class Box(Convex):
             )
         return super().vertices
 
-    def excess(self, point: Floats) -> float:
-        """Return the largest distance to a side, as a share of the side's length."""
-        return float(np.max(np.maximum(self.low - point, point - self.high) / (self.high - self.low)))
-
     def reach(self, start: Floats, directions: Floats) -> Floats:
         """Return the distance to the first side met."""
         with np.errstate(divide="ignore", invalid="ignore"):

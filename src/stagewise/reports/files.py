@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 from stagewise.files.paths import named, path_of, reason
-from stagewise.files.whole import in_one_step, write_bytes, write_text
+from stagewise.files.whole import write_bytes, write_text
 from stagewise.problem.errors import InvalidFile
 
-__all__ = ["in_one_step", "made", "usable", "write_bytes", "write_text"]
+__all__ = ["made", "usable", "write_bytes", "write_text"]
 
 
 def usable(folder: str | Path) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.files.owned import fingerprint
+from stagewise.files.whole import fingerprint
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.files import write_bytes, write_text
 

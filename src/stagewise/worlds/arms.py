@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 from stagewise.problem.actions import Arms
 from stagewise.problem.checks import Floats, PerSignal, shown, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.records.draw import Draw
-from stagewise.worlds.noisy import Outcomes, TabledWorld
+from stagewise.worlds.table import Outcomes, TabledWorld
 
 
 class ArmsWorld(TabledWorld):
@@ -44,10 +43,6 @@ class ArmsWorld(TabledWorld):
                 f"actions is {shown(actions)}; it must be Arms({self.table.shape[1]}), as there are means of "
                 f"{self.table.shape[1]} arms, or some of them by only()"
             )
-
-    def actions_in(self, draw: Draw) -> Arms:
-        """Return what can be chosen from in a round."""
-        return self.actions
 
     def means(self, action: Any) -> Floats:
         """Return the expected reward and costs (1 + m,) of an arm."""

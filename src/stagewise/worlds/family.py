@@ -1,11 +1,11 @@
 """Worlds drawn per run, and worlds built again from their descriptions."""
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from stagewise import _exported
 from stagewise.kernels.draw import INSTANCE, fill_normal, fill_uniform, signed
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.actions import Arms, Finite
@@ -13,10 +13,9 @@ from stagewise.problem.checks import number, seed_of, shown, whole
 from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.problem.renamed import today
 from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.draws import run_of
-from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
+from stagewise.worlds.world import run_of
 
 
 @dataclass(frozen=True)
@@ -137,10 +136,8 @@ def rebuilt(description: dict[str, Any]) -> Any:
 
 def action_sets() -> dict[str, Any]:
     """Return the kinds of action sets that stagewise exports, by their names: a new one is known from then on."""
-    package = import_module("stagewise")
-    names = [name for name, home in package._HOMES.items() if home.startswith(("problem.", "worlds."))]
-    found = {name: getattr(package, name) for name in names}
-    return {name: kind for name, kind in found.items() if issubclass(kind, ActionSet | Fresh)}
+    found = _exported("problem", "worlds").items()
+    return {name: kind for name, kind in found if issubclass(kind, ActionSet)}
 
 
 def some(actions: Any, eligible: list[int] | None) -> Any:

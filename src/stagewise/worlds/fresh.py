@@ -1,38 +1,31 @@
 """Action sets that are new in every round."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from stagewise.kernels.world import fill_directions
-from stagewise.problem.action_set import ALL, Flags
+from stagewise.problem.action_set import ActionSet
 from stagewise.problem.actions import Finite, Listed, Rays
 from stagewise.problem.checks import MOST, Floats, size_of
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
-from stagewise.worlds.draws import checked_draw
+from stagewise.worlds.world import checked_draw
 
 
-@dataclass(frozen=True)
-class Fresh:
-    """`count` actions, each uniform on the unit sphere in `dimension` dimensions, drawn anew in every round.
+class Fresh(ActionSet):
+    """`count` actions, each uniform on the unit sphere in `dimension` dimensions, drawn anew in every round."""
 
-    It answers what a world asks of an `ActionSet`.
-    """
+    __slots__ = ("count", "dimension")
 
     count: int
     """How many actions a round has."""
     dimension: int
     """How many features an action has."""
     kind: ClassVar[type[Listed]]  # what the set of a round is offered as
-    listed: ClassVar[bool] = True
-    between: ClassVar[bool] = False
-    eligible: ClassVar[Flags] = ALL
 
-    def __post_init__(self) -> None:
-        for name in ("count", "dimension"):
-            object.__setattr__(self, name, size_of(getattr(self, name), name))
+    def __init__(self, count: int, dimension: int) -> None:
+        self.count, self.dimension = size_of(count, "count"), size_of(dimension, "dimension")
         if self.count * self.dimension > MOST:
             raise InvalidProblem(
                 f"count is {self.count} and dimension {self.dimension}; their product must be at most {MOST:,}, to fit "
@@ -55,8 +48,10 @@ class Fresh:
 
     @classmethod
     def rebuilt(cls, description: Any) -> Self:
-        """Return the set that described itself so."""
         return cls(*description)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(count={self.count}, dimension={self.dimension})"
 
 
 class RandomRays(Fresh):
@@ -66,6 +61,7 @@ class RandomRays(Fresh):
     (3, 2)
     """
 
+    __slots__ = ()
     kind, between = Rays, True
 
 
@@ -76,4 +72,5 @@ class RandomFinite(Fresh):
     Finite(3 actions, 2 features)
     """
 
+    __slots__ = ()
     kind = Finite

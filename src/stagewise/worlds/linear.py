@@ -9,9 +9,7 @@ from stagewise.kernels.world import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fi
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, one_per
 from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.records.draw import Draw
-from stagewise.worlds.fresh import Fresh
-from stagewise.worlds.noisy import NoisyWorld, offered, signals
+from stagewise.worlds.world import NoisyWorld, offered, signals
 
 NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER, "bernoulli": BERNOULLI}
 
@@ -39,7 +37,7 @@ class LinearWorld(NoisyWorld):
         *,
         reward: ArrayLike,
         cost: ArrayLike,
-        actions: ActionSet | Fresh,
+        actions: ActionSet,
         noise: PerSignal,
         outcomes: Literal["gaussian", "uniform", "rademacher", "bernoulli"] = "gaussian",
     ) -> None:
@@ -48,19 +46,19 @@ class LinearWorld(NoisyWorld):
             raise InvalidProblem(
                 f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (d,) and (m, d)"
             )
-        if not isinstance(actions, ActionSet | Fresh) or actions.dimension == 0:
+        if not isinstance(actions, ActionSet) or actions.dimension == 0:
             raise InvalidProblem(
                 f"actions is {type(actions).__name__}; it must be Rays, Finite, RandomRays, RandomFinite, or a convex "
                 "set: Ball, Ellipsoid, Box, Polytope or one of your own"
             )
-        if isinstance(actions, ActionSet) and actions.dimension is None:
+        if actions.dimension is None:
             actions = actions.placed(rewards.size)
         if actions.dimension != rewards.size:
             raise InvalidProblem(
                 f"the actions have {actions.dimension} features; reward has {rewards.size}, and they must agree"
             )
         self.parameters = frozen(np.vstack([rewards, costs]))
-        self.actions: Any = actions  # what can be chosen from, in every round or drawn for it
+        self.actions = actions
         self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))
         self.outcomes: Any = one_of(outcomes, tuple(NOISES), "outcomes")
 
@@ -86,10 +84,6 @@ class LinearWorld(NoisyWorld):
     def offers_rays(self) -> bool:
         """Whether points between the safe action and the listed ones can be played."""
         return bool(self.actions.between)
-
-    def actions_in(self, draw: Draw) -> Any:
-        """Return what can be chosen from in a round."""
-        return self.actions.draw(draw)
 
     def means(self, action: Any) -> Floats:
         """Return the expected reward and costs (1 + m,) of an action."""

@@ -1,15 +1,54 @@
-"""A world of listed actions with any means: it knows them one by one, whatever function made them."""
+"""Worlds of listed actions with any means: they know them one by one, whatever function made them."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stagewise.kernels.world import BERNOULLI, CLIPPED, GAUSSIAN
 from stagewise.problem.actions import Finite
-from stagewise.problem.checks import Floats, PerSignal, array, shown
+from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, one_per, shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.records.draw import Draw
-from stagewise.worlds.noisy import Outcomes, TabledWorld
+from stagewise.worlds.world import NoisyWorld, offered, signals
+
+Outcomes = Literal["bernoulli", "gaussian", "clipped-gaussian"]
+OUTCOMES: dict[str, int] = {"bernoulli": BERNOULLI, "gaussian": GAUSSIAN, "clipped-gaussian": CLIPPED}
+
+
+class TabledWorld(NoisyWorld):
+    """A world of K actions whose means are known one by one."""
+
+    def __init__(self, reward: Any, cost: Any, outcomes: str, noise: Any) -> None:
+        rewards, costs = array(reward, "reward"), np.atleast_2d(array(cost, "cost"))
+        if rewards.ndim != 1 or rewards.size == 0 or costs.ndim != 2 or costs.shape[1] != rewards.size:
+            raise InvalidProblem(
+                f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (K,) and (m, K)"
+            )
+        outcomes = one_of(outcomes, tuple(OUTCOMES), "outcomes")
+        table = np.vstack([rewards, costs])
+        if outcomes != "gaussian" and not (table.min() >= 0.0 and table.max() <= 1.0):
+            raise InvalidProblem(
+                f"the means lie in [{table.min():g}, {table.max():g}]; {outcomes} needs them in [0, 1]"
+            )
+        self.table = frozen(table)  # (1 + m, K)
+        self.outcomes: Any = outcomes
+        self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))
+
+    @property
+    def kind(self) -> int:
+        """The number by which kernels know the outcomes."""
+        return OUTCOMES[self.outcomes]
+
+    def description(self) -> dict[str, Any]:
+        """Return the world as plain values, enough to build it again."""
+        return {
+            "kind": type(self).__name__,
+            "reward": self.table[0].tolist(),
+            "cost": self.table[1:].tolist(),
+            "outcomes": self.outcomes,
+            "noise": self.noise.tolist(),
+            **offered(self.actions),
+        }
 
 
 class TableWorld(TabledWorld):
@@ -53,10 +92,6 @@ class TableWorld(TabledWorld):
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""
         return {**super().description(), "features": self.actions.features.tolist()}
-
-    def actions_in(self, draw: Draw) -> Finite:
-        """Return what can be chosen from in a round."""
-        return self.actions
 
     def row(self, action: Any) -> int:
         """Return where an action stands."""

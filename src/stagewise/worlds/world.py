@@ -1,10 +1,18 @@
 """What every world is: who knows the truth, and shows a noisy part of it."""
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, Protocol, Self
 
-from stagewise.problem.checks import Floats
+import numpy as np
+
+from stagewise.kernels.world import fill_outcome
+from stagewise.problem.checks import Floats, shown, whole
+from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.renamed import refuse_old
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
+
+WORD = 2**32 - 1  # runs and rounds are words of the counter that random numbers are made from
 
 
 class World(Protocol):
@@ -28,3 +36,62 @@ class World(Protocol):
 
     def description(self) -> dict[str, Any]:
         """Return the world as plain JSON values."""
+
+
+class NoisyWorld(ABC):
+    """A world whose every action has a mean reward and m mean costs, which it shows with noise."""
+
+    actions: Any  # what can be chosen from, in every round or drawn for it
+    noise: Floats  # (1 + m,) scale of each signal's noise
+
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        refuse_old(cls, settings)
+        return super().__new__(cls)
+
+    @property
+    @abstractmethod
+    def kind(self) -> int:
+        """The number by which kernels know the noise."""
+
+    @abstractmethod
+    def means(self, action: Any) -> Floats:
+        """Return the expected reward and costs (1 + m,) of an action, or refuse an action that is none."""
+
+    @property
+    def costs(self) -> int:
+        """The number of costs m."""
+        return int(self.noise.size) - 1
+
+    def actions_in(self, draw: Draw) -> Any:
+        """Return what can be chosen from in a round."""
+        return self.actions.draw(draw)
+
+    def outcome(self, action: Any, draw: Draw) -> Outcome:
+        """Return what is seen when the action is played in this round."""
+        means = self.means(action)
+        seen = np.empty(means.size)
+        fill_outcome(self.kind, means, self.noise, *checked_draw(draw), seen)
+        return Outcome(float(seen[0]), seen[1:])
+
+
+def run_of(run: Any) -> int:
+    """Return a run's number."""
+    return whole(run, "the run", "from 0 to 2**32 - 1", 0, WORD)
+
+
+def checked_draw(draw: Any) -> Draw:
+    """Return a draw whose numbers are whole and in range: kernels count with them and check nothing."""
+    if not isinstance(draw, Draw):
+        raise InvalidProblem(f"the draw is {shown(draw)}; it must be a Draw, with a seed, a run and a round")
+    seed = whole(draw.seed, "the draw's seed", "of at most 64 bits with its sign", -(2**63), 2**63 - 1)
+    return Draw(seed, run_of(draw.run), whole(draw.round, "the draw's round", "from 0 to 2**32 - 1", 0, WORD))
+
+
+def offered(actions: Any) -> dict[str, list[int]]:
+    """Return which of the listed actions are on offer, where not all are: what a description says of `only`."""
+    return {"eligible": np.flatnonzero(actions.eligible).tolist()} if actions.eligible.size else {}
+
+
+def signals(costs: int) -> tuple[str, ...]:
+    """Return what messages call the reward and the costs."""
+    return ("reward", *(f"cost {j + 1}" for j in range(costs)))

@@ -3,7 +3,7 @@
 from stagewise.policies.opb import OPB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.noisy import Outcomes
+from stagewise.worlds.table import Outcomes
 from stagewise_reproduction.cell import Cell, repeated
 from stagewise_reproduction.instances import DELTA, OURS, SIZES
 from stagewise_reproduction.published import published

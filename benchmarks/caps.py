@@ -1,0 +1,176 @@
+"""CAPS beside the other policies with a proof: regret after T rounds, mean and standard error over runs.
+
+.venv/bin/python benchmarks/caps.py                 # every table: half an hour on two cores
+.venv/bin/python benchmarks/caps.py rays            # one: rays, long, few, quiet, sphere, fresh, finite, arms, rare
+.venv/bin/python benchmarks/caps.py picture         # docs/pictures/caps.png
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stagewise as sw
+from stagewise.reports.comparison import COLOURS
+from stagewise.reports.picture import write_picture
+from stagewise_reproduction.beyond.comparison.plan import finite_world
+from stagewise_reproduction.instances import DELTA, at_zero, shifted
+
+SEED = 20261116  # used for nothing else
+POLICIES = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "CAPS": sw.CAPS}
+TAUS = (0.2, 0.5, 0.8)
+
+
+def regrets(policy: Any, worlds: Any, rounds: int, runs: int) -> str:
+    """Return mean ± standard error of the final regret, and rounds that broke the limit, if any."""
+    result = sw.simulate(policy, worlds, rounds=rounds, runs=runs, seed=SEED, progress=False)
+    last, broken = result.regret[:, -1], int(result.violations.sum())
+    return f"{last.mean():,.0f} ± {last.std(ddof=1) / np.sqrt(runs):,.0f}" + (
+        f" ({broken} violating)" if broken else ""
+    )
+
+
+def table(title: str, columns: list[str], rows: dict[str, list[Callable[[], str]]]) -> None:
+    """Print a table, row by row."""
+    print(f"\n{title}\n\n| | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}", flush=True)
+    for name, cells in rows.items():
+        print(f"| {name} | {' | '.join(cell() for cell in cells)} |", flush=True)
+
+
+def noisy_world(dimension: int, noise: float) -> sw.LinearWorld:
+    """Return the paper's rays with another noise."""
+    world = shifted(dimension)
+    return sw.LinearWorld(reward=world.parameters[0], cost=world.parameters[1:], actions=world.actions, noise=noise)
+
+
+def on_shifted(title: str, dimension: int, noise: float, rounds: int, runs: int = 10) -> None:
+    """Print regrets on the paper's rays."""
+    world, told = noisy_world(dimension, noise), {"safe_action": at_zero(dimension), "noise": noise, "delta": DELTA}
+    rows = {
+        name: [lambda k=kind, t=tau: regrets(k(**told, threshold=t), world, rounds, runs) for tau in TAUS]
+        for name, kind in POLICIES.items()
+    }
+    table(title, [f"τ = {tau:g}" for tau in TAUS], rows)
+
+
+def directions(random: np.random.Generator, count: int, dimension: int) -> np.ndarray:
+    """Return points uniform on the unit sphere."""
+    points = random.normal(size=(count, dimension))
+    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
+
+
+def sphere_world(dimension: int, run: int) -> sw.LinearWorld:
+    """Return a hundred fixed rays on the sphere, and a truth on it, both of this run."""
+    random = np.random.default_rng([SEED, dimension, run])
+    reward, cost = directions(random, 2, dimension)
+    return sw.LinearWorld(reward=reward, cost=cost, actions=sw.Rays(directions(random, 100, dimension)), noise=0.1)
+
+
+def on_spheres() -> None:
+    """Print regrets on a hundred fixed rays."""
+    rows: dict[str, list[Callable[[], str]]] = {}
+    for name, kind in POLICIES.items():
+        rows[name] = [
+            lambda k=kind, d=d: regrets(
+                k(safe_action=at_zero(d), threshold=0.2, noise=0.1, delta=DELTA),
+                lambda run: sphere_world(d, run),
+                100_000,
+                10,
+            )
+            for d in (3, 5, 10)
+        ]
+    table(
+        "100 fixed rays on the sphere, a truth a run, noise .1, τ = .2, T = 100,000", ["d = 3", "d = 5", "d = 10"], rows
+    )
+
+
+def on_fresh() -> None:
+    """Print regrets on rays that are drawn anew every round."""
+    base = shifted(10)
+    world = sw.LinearWorld(
+        reward=base.parameters[0], cost=base.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
+    )
+    told = {"safe_action": at_zero(10), "noise": 1.0, "delta": DELTA}
+    rows = {
+        name: [lambda k=kind, t=tau: regrets(k(**told, threshold=t), world, 100_000, 10) for tau in (0.2, 0.5)]
+        for name, kind in POLICIES.items()
+    }
+    table("fresh rays each round, d = 10, noise 1, T = 100,000", ["τ = .2", "τ = .5"], rows)
+
+
+def on_finite_sets() -> None:
+    """Print regrets of mixtures on small finite sets."""
+    told = {"safe_action": at_zero(4), "threshold": 0.2, "noise": 0.1, "delta": DELTA}
+    players = {"OPLB, lp": sw.OPLB(**told), "CAPS, mixtures": sw.CAPS(**told, mixtures=True)}
+    rows = {
+        name: [lambda p=p: regrets(p, lambda run: finite_world(1000 + run), 2_000, 20)] for name, p in players.items()
+    }
+    table("twelve actions, d = 4, τ = .2, noise .1, T = 2,000", ["regret"], rows)
+
+
+def on_arms() -> None:
+    """Print regrets over four arms with rare costs."""
+    world = sw.ArmsWorld(reward=[0.1, 0.3, 0.5, 0.6], cost=[0.0, 0.005, 0.01, 0.03])
+    told = {"arms": 4, "safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.02, "delta": DELTA}
+    players = {"OPB, kl": sw.OPB(**told, radius="kl"), "CAPS over arms": sw.ArmsCAPS(**told)}
+    rows = {name: [lambda p=p: regrets(p, world, 100_000, 40)] for name, p in players.items()}
+    table("four arms that cost 0, .005, .01, .03, τ = .02, coins, T = 100,000", ["regret"], rows)
+
+
+def on_one_ray() -> None:
+    """Print when one ray that costs one in a hundred is played to its end, at τ = .02."""
+    world = sw.LinearWorld(reward=[0.5], cost=[0.01], actions=sw.Rays([[1.0]]), noise=0.5, outcomes="bernoulli")
+    told = {"safe_action": sw.SafeAction(features=[0.0]), "threshold": 0.02, "noise": 0.5, "delta": 0.05}
+    for name, more in {"noise ½": {}, "unit_outcomes": {"unit_outcomes": True}}.items():
+        rounds = 20_000 if more else 400_000
+        result = sw.simulate(
+            sw.CAPS(**told, **more), world, rounds=rounds, runs=20, seed=SEED, record=rounds // 10, progress=False
+        )
+        full = result.reward >= 0.5 * (1.0 - 1e-9)
+        first = [int(result.rounds[row.argmax()]) if row.any() else rounds for row in full]
+        print(f"| {name} | {np.mean(first):,.0f} | {max(first):,} | {int(full.any(axis=1).sum())} of 20 |", flush=True)
+
+
+def picture() -> None:
+    """Draw regret and the cost of a round on the paper's rays."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.5, 5.2), layout="constrained")
+    panels = figure.subplots(2, 3, sharex=True)
+    world, players = noisy_world(10, 1.0), {**POLICIES, "Safe-LTS": sw.SafeLTS}
+    for column, tau in enumerate(TAUS):
+        for name, kind in players.items():
+            policy = kind(safe_action=at_zero(10), threshold=tau, noise=1.0, delta=DELTA)
+            result = sw.simulate(policy, world, rounds=1_000_000, runs=10, seed=SEED, progress=False)
+            style = {"color": COLOURS[list(players).index(name)], "linewidth": 2.4 if name == "CAPS" else 1.3}
+            panels[0, column].plot(result.rounds, result.regret.mean(axis=0), label=name, **style)
+            panels[1, column].plot(result.rounds, result.cost[:, :, 0].mean(axis=0), **style)
+        panels[1, column].axhline(tau, color="black", linestyle="--", linewidth=1)
+        panels[1, column].annotate("limit", (0.0, tau), (4, 3), textcoords="offset points", fontsize=8)
+        panels[1, column].set_ylim(0.0, 1.15 * tau)
+        panels[0, column].set_title(f"limit {tau:g}")
+        panels[1, column].set_xlabel("round")
+    panels[0, 0].set_ylabel("regret")
+    panels[1, 0].set_ylabel("expected cost of a round")
+    panels[0, 0].legend(frameon=False)
+    write_picture(figure, Path(__file__).parents[1] / "docs" / "pictures" / "caps.png")
+
+
+TABLES: dict[str, Callable[[], None]] = {
+    "rays": lambda: on_shifted("the paper's rays, d = 10, noise 1, T = 100,000", 10, 1.0, 100_000),
+    "long": lambda: on_shifted("the same, T = 1,000,000", 10, 1.0, 1_000_000),
+    "few": lambda: [on_shifted(f"the same, d = {d}, T = 100,000", d, 1.0, 100_000) for d in (3, 5)] and None,
+    "quiet": lambda: on_shifted("d = 10, noise .1, T = 100,000", 10, 0.1, 100_000),
+    "sphere": on_spheres,
+    "fresh": on_fresh,
+    "finite": on_finite_sets,
+    "arms": on_arms,
+    "rare": on_one_ray,
+    "picture": picture,
+}
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or TABLES:
+        TABLES[chosen]()

@@ -33,7 +33,7 @@ from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
-from stagewise.kernels.signals.own import clip_own, learn_own, narrow, recall_own
+from stagewise.kernels.signals.own import learn_own, look_own, narrow
 from stagewise.kernels.signals.posterior import draw_arms, draw_ridge
 from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
 from stagewise.kernels.signals.sampling import sample
@@ -146,16 +146,13 @@ def round_for(form: Form) -> Round:
         for part in parts:
             found = 0
             if ridge and part.kind == RIDGE:
-                straight = sharp and (mixes or part.anchored == 1)  # along a ray whose start is learned, bounds bend
-                if known:
-                    if straight:
-                        recall_own(part, bounds)
-                    else:
-                        recall_ridge(part, settings, memory, bounds, work)
+                if sharp:
+                    straight = bool(mixes) or part.anchored == 1  # along a ray whose start is learned, bounds bend
+                    look_own(part, features, safe, known, straight, settings, memory, bounds, work)
+                elif known:
+                    recall_ridge(part, settings, memory, bounds, work)
                 else:
                     look_ridge(part, features, safe, settings, memory, bounds, work)
-                    if straight:
-                        clip_own(part, features, settings, bounds, work)
                 found = mistold_regression(part, settings, memory, 0.0)
             if arms and part.kind == ARMS:
                 look_arms(layout, part, settings, memory, bounds)

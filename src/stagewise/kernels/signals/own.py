@@ -20,6 +20,7 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.layout import RARE, Part
+from stagewise.kernels.signals.look import look_ridge, recall_ridge
 from stagewise.kernels.signals.radius import radius
 from stagewise.kernels.signals.rare import rare_ends
 from stagewise.kernels.signals.ridge import AT_SAFE, LOG_DET, TAKEN, place, stated
@@ -204,3 +205,19 @@ def recall_own(part: Part, bounds: Floats) -> None:
         for candidate in range(part.followed):
             centre[candidate] = 0.5 * (lows[candidate] + highs[candidate])
             half[candidate] = 0.5 * abs(highs[candidate] - lows[candidate])
+
+
+@kernel
+def look_own(
+    part: Part, features: Floats, safe: Floats, known: bool, straight: bool, settings: Floats, memory: Floats,
+    bounds: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Write the bounds of any candidates; without `straight`, those of the ellipsoid alone."""
+    if known and straight:
+        recall_own(part, bounds)
+    elif known:
+        recall_ridge(part, settings, memory, bounds, work)
+    else:
+        look_ridge(part, features, safe, settings, memory, bounds, work)
+        if straight:
+            clip_own(part, features, settings, bounds, work)

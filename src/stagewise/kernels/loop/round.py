@@ -27,7 +27,8 @@ from stagewise.kernels.layout import (
     part_of,
     safe_action,
 )
-from stagewise.kernels.rules.certified import choose_certified_mixture, choose_certified_ray, exchange_crosses
+from stagewise.kernels.rules.certified_mixture import choose_certified_mixture
+from stagewise.kernels.rules.certified_ray import choose_certified_ray, exchange_crosses
 from stagewise.kernels.rules.mixture import choose_mixture
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.rules.ray import choose_ray, settle_ray

@@ -1,11 +1,13 @@
 """CAPS beside the other policies with a proof: regret after T rounds, mean and standard error over runs.
 
-.venv/bin/python benchmarks/caps.py                 # every table: half an hour on two cores
-.venv/bin/python benchmarks/caps.py rays            # one: rays, long, few, quiet, sphere, fresh, finite, arms, rare
-.venv/bin/python benchmarks/caps.py picture         # docs/pictures/caps.png
+.venv/bin/python benchmarks/caps.py            # every table but the last two: three minutes on two cores
+.venv/bin/python benchmarks/caps.py rays       # one: rays, long, few, quiet, sphere, fresh, finite, arms, rare, speed
+.venv/bin/python benchmarks/caps.py picture    # docs/pictures/caps.png
+.venv/bin/python benchmarks/caps.py broken     # how many of 131,072 runs ever break the limit, on a GPU
 """
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,6 +135,35 @@ def on_one_ray() -> None:
         print(f"| {name} | {np.mean(first):,.0f} | {max(first):,} | {int(full.any(axis=1).sum())} of 20 |", flush=True)
 
 
+def speed() -> None:
+    """Print nanoseconds a round on the paper's ten rays, the least of six runs."""
+    world, told = shifted(10), {"safe_action": at_zero(10), "threshold": 0.5, "noise": 1.0, "delta": DELTA}
+    for name, policy in {name: kind(**told) for name, kind in POLICIES.items()}.items():
+        seconds = []
+        for seed in range(7):
+            begun = time.perf_counter()
+            sw.simulate(policy, world, rounds=1_000_000, runs=1, seed=seed, progress=False)
+            seconds.append(time.perf_counter() - begun)
+        print(f"| {name} | {1e3 * min(seconds[1:]):,.0f} ns |", flush=True)
+
+
+def broken() -> None:
+    """Print which share of runs ever breaks the limit at δ = .05: on the paper's rays, and where one set decides."""
+    told: dict[str, Any] = {"noise": 1.0, "delta": 0.05}
+    plays = {
+        f"ten rays, τ = {tau:g}": (sw.CAPS(**told, safe_action=at_zero(10), threshold=tau), shifted(10)) for tau in TAUS
+    }
+    alone = {**told, "safe_action": at_zero(1), "threshold": 0.6, "cost_bound": None}
+    for name, actions in {"one ray": sw.Rays([[1.0]]), "one action": sw.Finite([[1.0]])}.items():
+        world = sw.LinearWorld(reward=[0.9], cost=[0.9], actions=actions, noise=1.0)
+        plays[name] = (sw.CAPS(**alone, mixtures=name == "one action"), world)
+    for name, (policy, world) in plays.items():
+        result = sw.simulate(
+            policy, world, rounds=10_000, runs=2**17, seed=SEED, backend="cuda", record=1, progress=False
+        )
+        print(f"| {name} | {100.0 * (result.violations > 0).mean():.2f} % |", flush=True)
+
+
 def picture() -> None:
     """Draw regret and the cost of a round on the paper's rays."""
     from matplotlib.figure import Figure
@@ -168,9 +199,11 @@ TABLES: dict[str, Callable[[], None]] = {
     "finite": on_finite_sets,
     "arms": on_arms,
     "rare": on_one_ray,
+    "speed": speed,
     "picture": picture,
+    "broken": broken,
 }
 
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or TABLES:
+    for chosen in sys.argv[1:] or list(TABLES)[:-2]:
         TABLES[chosen]()

@@ -77,7 +77,7 @@ class CAPS(LinearPolicy):
 
     @property
     def switches(self) -> int:
-        """The switches of its rule: bounds are straight, and a choice is certified."""
+        """The switches of its rule: a choice is certified."""
         return OFFERS_SAFE | RETURNS | CERTIFIED
 
     def last_numbers(self, model: LinearModel) -> list[float]:

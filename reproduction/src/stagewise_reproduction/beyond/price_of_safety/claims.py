@@ -15,7 +15,7 @@ def check(_: str, results: dict[str, Result]) -> list[Claim]:
         regrets = {policy: final(results[name_of(policy, threshold)]) for policy in POLICIES}
         papers, ours = regrets["LC-LUCB, paper's radius"], regrets["LC-LUCB, joint and clip"]
         statement = f"τ = {threshold:g}: the joint radius and the clip cost less than the paper's radius, safety kept"
-        remark = f"{papers / ours:.1f} times less; ROFUL {papers / regrets['ROFUL, mixture and clip']:.1f} times less"
+        remark = f"{papers / ours:.1f} times less; ROFUL {papers / regrets['ROFUL, joint and clip']:.1f} times less"
         claims.append(smaller(statement, round(ours), papers, remark))
         sampled = regrets["Safe-LTS, no inflation"]
         statement = f"τ = {threshold:g}: LC-LUCB regrets less than Safe-LTS without inflation, same radius and clip"

@@ -18,7 +18,7 @@ POLICIES: dict[str, tuple[Any, dict[str, Any]]] = {
     "LC-LUCB, log-determinant": (LCLUCB, {"radius": "logdet", **FREE}),
     "LC-LUCB, joint": (LCLUCB, {"radius": "joint", **FREE}),
     "LC-LUCB, joint and clip": (LCLUCB, {}),
-    "ROFUL, mixture and clip": (ROFUL, {}),
+    "ROFUL, joint and clip": (ROFUL, {}),
     "Safe-LTS, no inflation": (SafeLTS, {"inflation": "none"}),
     "DOSLB, which violates": (DOSLB, {}),
     "unconstrained LinUCB": (LinUCB, {}),

@@ -7,6 +7,7 @@ from stagewise.policies.agent import Agent as Agent
 from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS as ArmsCAPS
 from stagewise.policies.caps import CAPS as CAPS
+from stagewise.policies.context_caps import ContextCAPS as ContextCAPS
 from stagewise.policies.doslb import DOSLB as DOSLB
 from stagewise.policies.kernel_oplb import KernelOPLB as KernelOPLB
 from stagewise.policies.lclucb import LCLUCB as LCLUCB
@@ -22,6 +23,7 @@ from stagewise.policies.ucb import UCB as UCB
 from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import Finite as Finite
 from stagewise.problem.actions import Rays as Rays
+from stagewise.problem.context import Context as Context
 from stagewise.problem.ellipsoid import Ball as Ball
 from stagewise.problem.ellipsoid import Ellipsoid as Ellipsoid
 from stagewise.problem.errors import InvalidActions as InvalidActions

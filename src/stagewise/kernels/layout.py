@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, kernel
 
-RIDGE, ARMS, SPACE = 0, 1, 2  # kinds of parts: linear, arm by arm, and in a reproducing-kernel space
-DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS, CERTIFIED = 1, 2, 4, 8, 16  # switches (see `promise`)
+RIDGE, ARMS, SPACE = 0, 1, 2  # kinds of parts: linear, arm by arm, and in a reproducing-kernel space;
+APIECE, CELLS = 3, 4  # linear in the context with a regression for each action, rates by action and segment
+DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS, CERTIFIED, DECLARED = 1, 2, 4, 8, 16, 32  # switches (see `promise`)
 LIMITS, PARTS, SWITCHES, FEATURES, SAMPLING, HOME = 0, 1, 2, 3, 4, 5  # in the layout, and then the parts:
 FIRST_PART, FIELDS = 6, 10
 FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
 FOLLOWED, ROOM, FIRST_PLACE = 0, 1, 2  # in the memory
+CELL = 4  # numbers of a cell (see `signals.cells`)
 NOISY, RARE = 1, 2  # sets of their own: for noise of a known size, for outcomes in [0, 1]
 NEVER = -1.0  # followed: none, and none will be, since candidates changed once
 WIDE = 8  # parts and rows begin at multiples of so many numbers: full vectors, aligned where the array is, no rests
@@ -27,14 +29,14 @@ WIDE = 8  # parts and rows begin at multiples of so many numbers: full vectors, 
 class Part(NamedTuple):
     """A model of some signals, and where it stands."""
 
-    kind: int  # RIDGE, ARMS or SPACE
+    kind: int  # RIDGE, ARMS, SPACE, APIECE or CELLS
     first: int  # its first signal: 0 is the reward, 1 the first cost
     signals: int  # k, how many it has
     size: int  # n: learned coordinates, arms, or room for basis points
     radius: int  # which (see `signals.radius`, `signals.arms`)
     anchored: int  # 1: the values at the safe action are known
     reflected: int  # 1: and it is not the zero vector, so that one direction less is learned
-    similarity: int  # which reproducing kernel
+    detail: int  # which reproducing kernel; how many regressions there are; in which feature the segment stands
     sharp: int  # candidates that come back have sets of their own (see `signals.own`): NOISY, RARE; or 0
     settings: int  # where its settings begin,
     memory: int  # and its memory
@@ -66,7 +68,7 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
     at, kind = FIRST_PART + FIELDS * which, layout[FIRST_PART + FIELDS * which]
     followed, place, signals = with_safe(kind, int(memory[FOLLOWED])), int(memory[FIRST_PLACE + which]), layout[at + 2]
     size = int(memory[ROOM]) if kind == SPACE else layout[at + 3]
-    n, k, width = (size, signals, padded(followed)) if kind != ARMS else (0, 0, 0)
+    n, k, width = (size, signals, padded(followed)) if kind == RIDGE or kind == SPACE else (0, 0, 0)
     sets, own = place + (n + k + 1) * width, place + kept_rows(n, k, layout[at + 8]) * width
     tally = own + (n + k) * n
     return Part(
@@ -97,6 +99,12 @@ def tally_size(count: int) -> int:
 
 
 @kernel
+def piece_size(size: int) -> int:
+    """Return how many numbers the regression of one signal for one action takes (see `signals.apiece`)."""
+    return (size + 1) * size + tally_size(1)
+
+
+@kernel
 def kept_rows(size: int, count: int, sharp: int) -> int:
     """Return how many numbers a regression keeps of every followed candidate."""
     own = (1 + 3 * count if sharp > 0 else 0) + (2 + count if sharp == RARE else 0)
@@ -110,6 +118,10 @@ def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
     kind, k, n = layout[at], layout[at + 2], layout[at + 3]
     if kind == ARMS:
         return padded((1 + 4 * k) * n + 1 + k)
+    if kind == APIECE:
+        return padded(layout[at + 7] * piece_size(n))
+    if kind == CELLS:
+        return padded(CELL * n * max(room if layout[at + 7] >= 0 else 1, 1))
     width = padded(with_safe(kind, candidates))
     if kind == RIDGE:
         return padded(tally_size(k) + (n + k) * n + kept_rows(n, k, layout[at + 8]) * width)

@@ -8,7 +8,7 @@ from stagewise.kernels.compile import Floats
 class Modelled(NamedTuple):
     """The whole numbers and the numbers of a part (see `kernels.layout.Part`)."""
 
-    whole: tuple[int, ...]  # kind, first signal, signals, size, radius, anchored, reflected, similarity, sharp
+    whole: tuple[int, ...]  # kind, first signal, signals, size, radius, anchored, reflected, detail, sharp
     numbers: Floats
 
 

@@ -3,9 +3,11 @@
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import ARMS, HOME, PARTS, RIDGE, SPACE, Part, part_of
+from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, PARTS, RIDGE, ROOM, SPACE, Part, part_of
 from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of
+from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import shown_at, stated_of_arms
+from stagewise.kernels.signals.cells import tally_of
 from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of, stated
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
@@ -13,7 +15,7 @@ from stagewise.problem.thresholds import Thresholds
 
 PART_OF, STATED = named(part_of), named(stated)
 SHOWN, STATED_OF_ARMS = named(shown_at), named(stated_of_arms)
-NEGLECTED, FRAME = named(neglected_in), named(frame_of)
+NEGLECTED, FRAME, PIECE, TALLY = named(neglected_in), named(frame_of), named(piece_of), named(tally_of)
 
 
 class Evidence(NamedTuple):
@@ -50,6 +52,17 @@ def pulls_of(part: Part, layout: Ints, settings: Floats, memory: Floats, signal:
     return Evidence(float(shown.pulls), float(noise), least, float(shown.at_arm), float(shown.mean))
 
 
+def seen_of_safe(part: Part, layout: Ints, settings: Floats, memory: Floats) -> Evidence:
+    """Return what was seen of the safe one of actions in a context."""
+    home = int(layout[HOME])
+    if part.kind == CELLS:
+        tally = TALLY(part, memory, int(memory[ROOM]) if part.detail >= 0 else 1, home, settings)
+        return Evidence(float(tally.pulls), 0.0, 0.0, float(tally.pulls), float(tally.mean))
+    piece = PIECE(part, memory, home)
+    seen = regressed(piece, settings, memory, 0)
+    return seen._replace(safe_count=seen.outcomes, safe_mean=float(piece.tally[SQUARES + 1]) / max(seen.outcomes, 1.0))
+
+
 def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats) -> str:
     """Return the sentence for a kernel's code."""
     constraint, seen = subject(code)[1], Evidence(0.0, 0.0, 0.0, 0.0, 0.0)  # a model may dispute nothing by itself
@@ -60,6 +73,8 @@ def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats,
             seen = pulls_of(part, layout, settings, memory, signal)
         if 0 <= signal < part.signals and part.kind in (RIDGE, SPACE):
             seen = regressed(part, settings, memory, signal)
+        if 0 <= signal < part.signals and part.kind in (APIECE, CELLS):
+            seen = seen_of_safe(part, layout, settings, memory)
     return words_for(code, thresholds, ceiling_of(layout, settings, constraint), seen)
 
 

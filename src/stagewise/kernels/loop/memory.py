@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import (
+    APIECE,
     ARMS,
     FEATURES,
     FOLLOWED,
@@ -21,6 +22,7 @@ from stagewise.kernels.layout import (
     set_out,
     tally_size,
 )
+from stagewise.kernels.signals.apiece import start_apiece
 from stagewise.kernels.signals.arms import start_arms
 from stagewise.kernels.signals.own import begin_own
 from stagewise.kernels.signals.ridge import follow_ridge, start_ridge
@@ -39,7 +41,7 @@ class MemoryKernels(NamedTuple):
 @cache
 def memory_kernels_for(*models: int) -> MemoryKernels:
     """Return what makes the memories of policies with these kinds of models (see `round.Form`)."""
-    ridge, arms, space, sharp = models
+    ridge, arms, space, sharp, apiece = models
 
     @kernel
     def start(layout: Ints, settings: Floats, room: int, memory: Floats, work: Floats) -> None:
@@ -51,6 +53,8 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
                 start_ridge(part, settings, memory)
             if arms and part.kind == ARMS:
                 start_arms(part, settings, memory)
+            if apiece and part.kind == APIECE:
+                start_apiece(part, settings, memory)
             if space and part.kind == SPACE:
                 follow_space(layout, part, known_actions(layout, settings, memory).followed, settings, memory, work)
 
@@ -84,7 +88,7 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
 
     @kernel
     def widen(layout: Ints, memory: Floats, room: int, changed: Floats) -> None:
-        """Write the same memory, following the same candidates, with room for more basis points."""
+        """Write the same memory, following the same candidates, with room for more basis points, or segments."""
         set_out(layout, changed, int(memory[FOLLOWED]), room)
         count = max(int(memory[FOLLOWED]), 0) * layout[FEATURES]
         copy(memory, memory.size - count, changed, changed.size - count, count)
@@ -93,8 +97,8 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
             if space and new.kind == SPACE:
                 copy_space(layout, old, new, memory, changed)
                 copy_followed(layout, old, new, memory, changed)
-            else:
-                size = part_size(layout, which, int(memory[FOLLOWED]), room)
+            else:  # cells that are new are empty
+                size = part_size(layout, which, int(memory[FOLLOWED]), int(memory[ROOM]))
                 copy(memory, old.memory, changed, new.memory, size)
 
     return MemoryKernels(start, change, widen)

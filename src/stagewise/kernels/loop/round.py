@@ -14,7 +14,9 @@ from stagewise.kernels.bounds import workspace_in, workspace_size
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.layout import (
+    APIECE,
     ARMS,
+    CELLS,
     FOLLOWED,
     HOME,
     LIMITS,
@@ -32,7 +34,9 @@ from stagewise.kernels.rules.certified_ray import choose_certified_ray, exchange
 from stagewise.kernels.rules.mixture import choose_mixture
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
+from stagewise.kernels.signals.apiece import draw_apiece, learn_apiece, look_apiece
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
+from stagewise.kernels.signals.cells import draw_cells, learn_cells, look_cells
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.own import learn_own, look_own, narrow
 from stagewise.kernels.signals.posterior import draw_arms, draw_ridge
@@ -53,8 +57,11 @@ class Form(NamedTuple):
     arms: int = 0  # arm by arm,
     space: int = 0  # or in a reproducing-kernel space
     sharp: int = 0  # 1: candidates that come back have sets of their own
+    apiece: int = 0  # 1: some signals are linear in the context, action by action
     rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
     sampled: int = 0  # REWARD: the reward is sampled; EVERY: every signal, under a certificate
+    cells: int = 0  # 1: some signals are rates by action and segment
+    apart: int = 0  # 1: a signal may be missing from an outcome (NaN), and is then not learned from
     several: int = 0  # 1: a mixture has more than one limit
     parts: int = 1  # how many models there are
 
@@ -134,6 +141,7 @@ def round_for(form: Form) -> Round:
     ridge, arms, space, sharp, sampled, several = (
         form.ridge, form.arms, form.space, form.sharp, form.sampled, form.several,
     )  # fmt: skip
+    apiece, cells, apart, context = form.apiece, form.cells, form.apart, int(form.apiece or form.cells)
     parts_of, certified = parts_for(form.parts), int(form.sampled == EVERY)
     mixes, rays = int(form.rule == MIXTURE), int(form.rule == RAYS)
 
@@ -164,6 +172,10 @@ def round_for(form: Form) -> Round:
                 else:
                     look_space(layout, part, features, settings, memory, bounds, work)
                 found = mistold_regression(part, settings, memory, neglected_in(part, memory))
+            if apiece and part.kind == APIECE:
+                found = look_apiece(layout, part, features, settings, memory, bounds, work)
+            if cells and part.kind == CELLS:
+                found = look_cells(layout, part, features, settings, memory, bounds)
             doubt = found if doubt == 0 else doubt
         if doubt == 0 and settings[ALARM] < math.inf:
             doubt = overrun(layout, settings, bounds)
@@ -187,6 +199,10 @@ def round_for(form: Form) -> Round:
                     draw_ridge(part, features, safe, known, spread, settings, bounds, seed, run, round_, work)
                 if arms and part.kind == ARMS:
                     draw_arms(layout, part, spread, settings, memory, bounds, seed, run, round_)
+                if apiece and part.kind == APIECE:
+                    draw_apiece(layout, part, features, spread, settings, memory, bounds, seed, run, round_)
+                if cells and part.kind == CELLS:
+                    draw_cells(layout, part, features, spread, settings, memory, bounds, seed, run, round_)
         elif sampled:
             sample(layout, parts[0], features, safe, known, settings, memory, bounds, seed, run, round_, work)
         if mixes:
@@ -202,7 +218,10 @@ def round_for(form: Form) -> Round:
                     layout, settings, bounds, eligible, doubt, rule, factors, basis, shares, places, lottery, answer
                 )
             for i in range(action.size):
-                action[i] = features[code, i] if code >= 0 else safe[i]
+                if context:
+                    action[i] = features[code if code >= 0 else layout[HOME], i]
+                else:
+                    action[i] = features[code, i] if code >= 0 else safe[i]
         if rays:
             if certified:
                 code = choose_certified_ray(layout, settings, bounds, eligible, doubt, rule, per_limit, answer)
@@ -236,6 +255,8 @@ def round_for(form: Form) -> Round:
         at_safe = same(action, safe_action(layout, settings).features)
         for part in parts:
             seen = values[part.first : part.first + part.signals]
+            if apart and math.isnan(seen[0]):
+                continue
             if ridge and part.kind == RIDGE:
                 learn_ridge(part, action, place, step, lean, seen, settings, memory, work)
                 if sharp:
@@ -243,6 +264,10 @@ def round_for(form: Form) -> Round:
                     narrow(part, settings, work)
             if arms and part.kind == ARMS:
                 learn_arms(part, index if index >= 0 else layout[HOME], seen, settings, memory)
+            if apiece and part.kind == APIECE:
+                learn_apiece(part, action, seen, settings, memory, work)
+            if cells and part.kind == CELLS:
+                learn_cells(part, action, seen[0], settings, memory)
             if space and part.kind == SPACE:
                 learn_space(layout, part, action, lean, seen, settings, memory, work)
             if (ridge or space) and at_safe and (part.kind == RIDGE or part.kind == SPACE):

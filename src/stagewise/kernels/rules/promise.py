@@ -7,13 +7,14 @@ Costs are signed so that less is better. The switches of a layout:
     OFFERS_SAFE   there is a safe action; without it, an unconstrained learner
     CERTIFIED     play what a draw proposes if its regret is certified (see `certified`)
     RETURNS       where directional: come back to what is safe; without it, limits are broken (DOSLB)
+    DECLARED      the safe action's costs are below what was declared, in every round: there is nothing to wait for
 """
 
 from typing import NamedTuple
 
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.layout import FIRST_TERM, INFLATED, LIMITS, RETURNS, SWITCHES
+from stagewise.kernels.layout import DECLARED, FIRST_TERM, INFLATED, LIMITS, RETURNS, SWITCHES
 
 # Why the safe action is played; `Decision.fallback` puts all but DRAWN into words. From DISPUTED on the reason is what
 # the data contradict, and of which cost (see `disputed`).
@@ -92,7 +93,7 @@ def weigh(layout: Ints, settings: Floats, bounds: Floats, factors: Floats) -> bo
         dearest = min(bounds[1 + j, CENTRE, safe] + scale * doubt, ceiling_of(layout, settings, j))
         slack = limit_of(layout, settings, j) - dearest
         factors[j] = 0.0
-        if not (slack > 0.0 and (1.0 + scale) * doubt <= slack):
+        if not (slack > 0.0 and (has(layout, DECLARED) or (1.0 + scale) * doubt <= slack)):
             certain = False
         elif has(layout, INFLATED):
             theorem = (1.0 + scale) * shortfall / slack

@@ -49,7 +49,7 @@ def similarity(kind: int, lengthscale: float, one: Floats, other: Floats) -> flo
 @kernel
 def covariance_of(part: Part, settings: Floats, safe: Floats) -> Covariance:
     """Name the kernel of a part (see `space` for its settings)."""
-    kind, lengthscale, norm, rank = part.similarity, settings[part.settings + 2], 0.0, ENDLESS
+    kind, lengthscale, norm, rank = part.detail, settings[part.settings + 2], 0.0, ENDLESS
     if part.anchored == 1:
         norm = similarity(kind, lengthscale, safe, safe)
     if kind == LINEAR:

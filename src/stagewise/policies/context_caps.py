@@ -1,0 +1,257 @@
+"""CAPS over actions in a context: what is done for this user, each signal with a model of its own."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import CERTIFIED, DECLARED, FOLLOWED, HOME, NEVER, OFFERS_SAFE, RETURNS, ROOM
+from stagewise.kernels.loop.memory import memory_kernels_for
+from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
+from stagewise.models.arms import lows_of
+from stagewise.models.context import NOISE, Signal, SignalModel, action_shares
+from stagewise.models.part import Modelled
+from stagewise.policies.baseline import armed
+from stagewise.policies.caps import certificate_numbers
+from stagewise.policies.ceilings import ceilings_of
+from stagewise.policies.compiled import MEMORY_SIZE, Chosen, aligned, assembled, fitting_memory
+from stagewise.policies.learning import check_unit_range
+from stagewise.policies.linear import natural
+from stagewise.policies.mixtures import PROPOSED, decision_from
+from stagewise.policies.opb import check_safe_range
+from stagewise.policies.policy import Played, State
+from stagewise.policies.safe_policy import SafePolicy
+from stagewise.policies.settings import Optimism, keep, probability, promise_numbers, settle
+from stagewise.problem.checks import MOST, as_array, array, number, one_of, positive, shown, size_of, whole
+from stagewise.problem.context import MOST_SEGMENTS, Context
+from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+
+REWARD_SHARE, COST_SHARE = 0.2, 0.8  # of δ
+FIRST_ROOM = 4  # segments that a new memory has room for
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ContextCAPS(SafePolicy):
+    """Certified posterior sampling over actions in a context: the mixture of every round has its costs in check.
+
+    The safe action is one of the actions, `SafeAction(arm=…)`: what is done today, for this user. Its `cost` bounds its
+    mean costs for every user, its `reward` is the least that its mean reward is. Every outcome lies in [0, 1]. Every
+    signal has a model of its own: linear in the context with parameters for every action, or a rate for every action,
+    by segment where that is said (docs/theory/context.md).
+
+    >>> policy = ContextCAPS(
+    ...     actions=3, context=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.001), threshold={"opt_out": 0.02}
+    ... )
+    >>> decision = policy.decide(policy.start(), Context([0.3, 0.1]))
+    >>> decision.dearest.round(6), decision.probabilities.round(4)
+    (array([0.02]), array([0.981, 0.019, 0.   , 0.   ]))
+    """
+
+    actions: int
+    """How many actions there are, the safe one among them."""
+    context: int = 0
+    """How many numbers are known about a user, each in [−1, 1]; a constant is added to them."""
+    segments: int = 0
+    """In how many ways users are divided into segments."""
+    by: Mapping[str, int] | None = None
+    """By which division a signal's rates are kept; a signal that is not named has one rate for each action."""
+    reward_model: SignalModel = "linear"
+    """How the mean reward depends on user and action."""
+    cost_model: SignalModel | Mapping[str, SignalModel] = "rates"
+    """How mean costs do; one for all, or one for each."""
+    norm_bound: float = 1.0
+    """S: the norm of every action's parameter, where a signal is linear."""
+    ridge: float | None = None
+    """λ of the regressions; None: n R²/S²."""
+    launched: int | None = None
+    """How many actions there were when learning began; those that came later take what was kept back of δ."""
+    spread: float = 0.7
+    """ν: how wide the draws are, in posterior standard deviations; 0: greedy."""
+    patience: float = 5.0
+    """C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it."""
+    reward_bound: float = 1.0
+    """The largest mean reward there is."""
+    optimism: Optimism = field(init=False, default="inflated")
+    reward_scale: float | None = field(init=False, default=None)
+    cost_scale: float = field(init=False, default=1.0)
+    share_delta: bool = field(init=False, default=True)
+
+    form: Form = field(init=False, repr=False)
+    mixes: ClassVar[bool] = True
+    apart: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        keep(self)
+        actions, thresholds = size_of(self.actions, "actions"), resolved(self.threshold, self.safe_action)
+        whole(self.context, "context", f"from 0 to {MOST}", 0, MOST)
+        whole(self.segments, "segments", "from 0 to 64", 0, 64)
+        safe = armed(self.safe_action, actions)
+        check_safe_range(safe, thresholds)
+        ceilings = ceilings_of(thresholds, self.cost_bound, 0.0)
+        promise = promise_numbers(thresholds, ceilings, None, 1.0, self.watch)
+        settle(self, thresholds=thresholds)
+        last = certificate_numbers(self.spread, self.patience, self.reward_bound, safe.reward)
+        parts = self.modelled(safe, thresholds)
+        rows = np.empty(2 + self.context + self.segments)
+        switches = OFFERS_SAFE | RETURNS | CERTIFIED | DECLARED
+        layout, settings = assembled((switches, 0, int(safe.arm or 0)), promise, np.zeros(rows.size), parts)
+        kinds = self.models.values()
+        form = Form(
+            rule=MIXTURE, sampled=EVERY, apart=1, apiece=int("linear" in kinds), cells=int("rates" in kinds),
+        )  # fmt: skip
+        settle(self, layout=layout, settings=np.append(settings, last), form=form)
+
+    @cached_property
+    def models(self) -> dict[str, str]:
+        """How each signal is modelled, by its name."""
+        names, kinds = self.thresholds.names, get_args(SignalModel)
+        given = self.cost_model
+        if isinstance(given, Mapping) and not set(given) <= set(names):
+            raise InvalidProblem(f"cost_model names {shown(list(given))}; the constraints are {shown(list(names))}")
+        costs = {name: given.get(name, "rates") if isinstance(given, Mapping) else given for name in names}
+        told = {"reward": self.reward_model, **costs}
+        return {name: one_of(kind, kinds, f"the model of {name!r}") for name, kind in told.items()}
+
+    @cached_property
+    def divisions(self) -> dict[str, int]:
+        """By which division each signal's rates are kept; −1: by none."""
+        given = {} if self.by is None else self.by
+        if not isinstance(given, Mapping) or not set(given) <= set(self.models):
+            raise InvalidProblem(f"by is {shown(self.by)}; it must name signals: {', '.join(self.models)}")
+        for name, division in given.items():
+            if self.models[name] != "rates":
+                raise InvalidProblem(f"by names {name!r}, which is {self.models[name]}; only rates are kept by segment")
+            whole(division, f"the division of {name!r}", f"below segments ({self.segments})", 0, self.segments - 1)
+        return {name: given.get(name, -1) for name in self.models}
+
+    @cached_property
+    def shares(self) -> Floats:
+        """What of δ every action takes."""
+        launched = self.actions if self.launched is None else self.launched
+        whole(launched, "launched", f"from 1 to {self.actions}, the actions there are", 1, self.actions)
+        return action_shares(self.actions, launched)
+
+    def modelled(self, safe: SafeAction, thresholds: Thresholds) -> tuple[Modelled, ...]:
+        """Return the models of the signals as kernels read them."""
+        size, bound, m = 1 + self.context, positive(self.norm_bound, "norm_bound"), thresholds.values.size
+        noise = np.full(1, NOISE)
+        ridge = natural(size, noise, np.full(1, bound)) if self.ridge is None else positive(self.ridge, "ridge")
+        deltas = probability(self.delta, "delta") * np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
+        costs = np.full(m, np.inf) if thresholds.safe is None else thresholds.signs * thresholds.safe
+        declared, lows, parts = [-np.inf if safe.reward is None else safe.reward, *costs], lows_of(thresholds.signs), []
+        for place, (name, kind) in enumerate(self.models.items()):
+            signal = Signal(place, float(lows[place]), -math.log(deltas[place]), float(declared[place]))
+            if kind == "linear":
+                parts.append(signal.linear(size, self.shares, ridge, bound))
+            else:
+                division = self.divisions[name]
+                parts.append(signal.rates(-1 if division < 0 else 1 + size + division, self.shares))
+        return tuple(parts)
+
+    @cached_property
+    def _template(self) -> Floats:
+        """The rows of all actions, without a context."""
+        rows = np.zeros((self.actions, 2 + self.context + self.segments))
+        rows[:, 0], rows[:, 1] = np.arange(self.actions), 1.0
+        return rows
+
+    @property
+    def first_room(self) -> int:
+        """Segments that a new memory has room for."""
+        return FIRST_ROOM if self.segments else 0
+
+    def start(self) -> State:
+        """Return the memory of a policy that has seen nothing; it never follows candidates."""
+        memory = self.begun(self.layout, self.settings)
+        memory[FOLLOWED] = NEVER
+        return State(memory)
+
+    def fits(self, memory: Floats) -> bool:
+        """Say whether a memory can be this policy's."""
+        return fitting_memory(memory, self.layout, MOST_SEGMENTS) and bool(memory[FOLLOWED] == NEVER)
+
+    def rows_for(self, context: Context) -> Floats:
+        """Return the rows (K, D) of all actions for one user."""
+        if context.features.size != self.context or context.segments.size != self.segments:
+            raise InvalidActions(
+                f"the context is {context!r}; this policy needs {self.context} numbers and {self.segments} segments"
+            )
+        if context.features.size and not (context.features.min() >= -1.0 and context.features.max() <= 1.0):
+            beyond = context.features[np.abs(context.features) > 1.0][0]
+            raise InvalidActions(f"the context holds {beyond:g}; every number must lie in [-1, 1], so rescale it")
+        rows = self._template.copy()
+        rows[:, 2 : 2 + self.context] = context.features
+        rows[:, 2 + self.context :] = context.segments
+        return rows
+
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
+        """Draw an action from a safe mixture for this user."""
+        if not isinstance(actions, Context):
+            if actions is not None:
+                raise InvalidActions(f"the actions are {shown(actions)}; this policy is given a Context")
+            actions = Context()
+        rows = self.rows_for(actions)
+        memory = self.roomy_for(state.memory, actions.segments)
+        seen = self.chosen(self.form, State(memory), rows, actions.eligible_of(self.actions), draw)
+        played = rows[seen.code if seen.code >= 0 else int(self.layout[HOME])].copy()
+        played.setflags(write=False)
+        decision = decision_from(seen, played, self.thresholds, draw.round, why=PROPOSED)
+        return self.explained(seen, State(memory), decision)
+
+    def roomy_for(self, memory: Floats, segments: Floats) -> Floats:
+        """Return a memory that has room for these segments."""
+        room, most = int(memory[ROOM]), int(segments.max(initial=-1.0))
+        if most < room:
+            return memory
+        return self.widened(memory, max(2 * room, most + 1))
+
+    def widened(self, memory: Floats, room: int) -> Floats:
+        """Return the same memory with room for so many segments."""
+        changed = aligned(MEMORY_SIZE(self.layout, int(memory[FOLLOWED]), room))
+        memory_kernels_for(*self.form.models).widen(self.layout, memory, room, changed)
+        return changed
+
+    def take(self, state: State, played: Played, values: Floats) -> State:
+        """Take in what was seen of an action in its context; NaN: a signal that is not known yet."""
+        memory = self.roomy_for(state.memory, played.action[2 + self.context :])
+        return super().take(State(memory), played, values)
+
+    def logged(self, actions: Any) -> Floats:
+        """Return rows (n, 2 + context + segments): the action, 1, the context, the segments."""
+        rows = array(actions, "the logged actions", InvalidActions)
+        d = 2 + self.context
+        if rows.ndim != 2 or rows.shape[1] != d + self.segments:
+            raise InvalidActions(
+                f"the logged actions have shape {rows.shape}; each row is the action's number, 1, {self.context} numbers "
+                f"and {self.segments} segments"
+            )
+        numbered, segments = rows[:, 0], rows[:, d:]
+        good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, 1] == 1.0)
+        good &= (np.abs(rows[:, 2:d]) <= 1.0).all(axis=1)
+        good &= ((segments >= 0) & (segments < MOST_SEGMENTS) & (segments == np.floor(segments))).all(axis=1)
+        if not good.all():
+            first = int(np.argmin(good))
+            raise InvalidActions(
+                f"row {first} of the logged actions is {shown(rows[first].tolist())}; it must hold an action from 0 to "
+                f"{self.actions - 1}, 1, numbers in [-1, 1], and segments from 0"
+            )
+        return rows
+
+    def values(self, reward: Any, cost: Any) -> Floats:
+        """Return the outcome as it is learned from: in [0, 1]."""
+        values = super().values(reward, cost)
+        check_unit_range(values, self.thresholds, "every outcome must lie there, so rescale")
+        return values
+
+    @property
+    def bounded(self) -> bool:
+        """Outcomes are promised to lie in [0, 1]."""
+        return True

@@ -1,0 +1,59 @@
+"""A context: numbers about whom the round is for, and the segments they belong to."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stagewise.problem.action_set import ALL, ActionSet, Flags
+from stagewise.problem.actions import mask_of
+from stagewise.problem.checks import Floats, as_array, frozen, measured
+from stagewise.problem.errors import InvalidActions
+
+MOST_SEGMENTS = 1_000_000
+
+
+class Context(ActionSet):
+    """The actions of a policy for one user: numbers about the user, and the number of each segment they belong to.
+
+    >>> Context([0.3, 0.1], segments=[2])
+    Context(2 features, 1 segment)
+    """
+
+    __slots__ = ("chosen", "features", "segments")
+
+    features: Floats
+    segments: Floats
+    chosen: Any  # which actions are on offer; None: all
+
+    def __init__(self, features: ArrayLike = (), segments: ArrayLike = (), *, only: ArrayLike | None = None) -> None:
+        numbers, _ = measured(features if np.size(features) else np.empty(0), "the context", InvalidActions)
+        if numbers.ndim != 1:
+            raise InvalidActions(f"the context has shape {numbers.shape}; it must be one list of numbers")
+        self.features, self.segments, self.chosen = frozen(numbers), frozen(segments_of(segments)), only
+
+    def only(self, chosen: ArrayLike) -> "Context":
+        """Return the same context, with only these actions (indices or a mask) on offer in this call."""
+        context = Context.__new__(Context)
+        context.features, context.segments, context.chosen = self.features, self.segments, chosen
+        return context
+
+    def eligible_of(self, actions: int) -> Flags:
+        """Return which of so many actions are on offer; empty: all."""
+        return ALL if self.chosen is None else mask_of(self.chosen, actions)
+
+    def __repr__(self) -> str:
+        segments = f", {self.segments.size} segment{'s' * (self.segments.size != 1)}" if self.segments.size else ""
+        return f"Context({self.features.size} features{segments})"
+
+
+def segments_of(value: Any) -> Floats:
+    """Return the numbers of segments."""
+    given = as_array(value, "the segments", InvalidActions)
+    whole = given.size == 0 or given.dtype.kind in "iu"
+    if given.ndim != 1 or not whole or (given.size and not (given.min() >= 0 and given.max() < MOST_SEGMENTS)):
+        raise InvalidActions(
+            f"the segments must be a list of whole numbers from 0 to {MOST_SEGMENTS - 1}; what is given is "
+            f"{given.tolist() if given.size < 9 else given.shape}"
+        )
+    return given.astype(np.float64)

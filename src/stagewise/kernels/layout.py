@@ -68,7 +68,7 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
     at, kind = FIRST_PART + FIELDS * which, layout[FIRST_PART + FIELDS * which]
     followed, place, signals = with_safe(kind, int(memory[FOLLOWED])), int(memory[FIRST_PLACE + which]), layout[at + 2]
     size = int(memory[ROOM]) if kind == SPACE else layout[at + 3]
-    n, k, width = (size, signals, padded(followed)) if kind == RIDGE or kind == SPACE else (0, 0, 0)
+    n, k, width = (size, signals, padded(followed)) if kind in (RIDGE, SPACE) else (0, 0, 0)
     sets, own = place + (n + k + 1) * width, place + kept_rows(n, k, layout[at + 8]) * width
     tally = own + (n + k) * n
     return Part(

@@ -26,10 +26,8 @@ class Signal(NamedTuple):
     def linear(self, size: int, shares: Floats, ridge: float, bound: float) -> Modelled:
         """Return regressions on n features, one for each action; `shares` are the actions' shares of δ."""
         told = [[ridge, 1.0, 0.0, NOISE, bound, self.confidence - math.log(share), 0.0] for share in shares]
-        ends = [self.low, self.low + 1.0, self.declared]
-        return Modelled(
-            (APIECE, self.place, 1, size, JOINT, 0, 0, shares.size, 0), np.array([x for row in told for x in row] + ends)
-        )
+        numbers = np.concatenate([*told, [self.low, self.low + 1.0, self.declared]])
+        return Modelled((APIECE, self.place, 1, size, JOINT, 0, 0, shares.size, 0), numbers)
 
     def rates(self, column: int, shares: Floats) -> Modelled:
         """Return rates, by the segment that stands in a column of the rows; −1: by action alone."""

@@ -18,7 +18,7 @@ from stagewise.models.part import Modelled
 from stagewise.policies.baseline import armed
 from stagewise.policies.caps import certificate_numbers
 from stagewise.policies.ceilings import ceilings_of
-from stagewise.policies.compiled import MEMORY_SIZE, Chosen, aligned, assembled, fitting_memory
+from stagewise.policies.compiled import MEMORY_SIZE, aligned, assembled, fitting_memory
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import natural
 from stagewise.policies.mixtures import PROPOSED, decision_from
@@ -26,7 +26,7 @@ from stagewise.policies.opb import check_safe_range
 from stagewise.policies.policy import Played, State
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import Optimism, keep, probability, promise_numbers, settle
-from stagewise.problem.checks import MOST, as_array, array, number, one_of, positive, shown, size_of, whole
+from stagewise.problem.checks import MOST, array, one_of, positive, shown, size_of, whole
 from stagewise.problem.context import MOST_SEGMENTS, Context
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -84,7 +84,7 @@ class ContextCAPS(SafePolicy):
     cost_scale: float = field(init=False, default=1.0)
     share_delta: bool = field(init=False, default=True)
 
-    form: Form = field(init=False, repr=False)
+    form: ClassVar[Form] = Form(rule=MIXTURE, sampled=EVERY, apart=1)
     mixes: ClassVar[bool] = True
     apart: ClassVar[bool] = True
 
@@ -104,9 +104,7 @@ class ContextCAPS(SafePolicy):
         switches = OFFERS_SAFE | RETURNS | CERTIFIED | DECLARED
         layout, settings = assembled((switches, 0, int(safe.arm or 0)), promise, np.zeros(rows.size), parts)
         kinds = self.models.values()
-        form = Form(
-            rule=MIXTURE, sampled=EVERY, apart=1, apiece=int("linear" in kinds), cells=int("rates" in kinds),
-        )  # fmt: skip
+        form = self.form._replace(apiece=int("linear" in kinds), cells=int("rates" in kinds))
         settle(self, layout=layout, settings=np.append(settings, last), form=form)
 
     @cached_property
@@ -230,8 +228,8 @@ class ContextCAPS(SafePolicy):
         d = 2 + self.context
         if rows.ndim != 2 or rows.shape[1] != d + self.segments:
             raise InvalidActions(
-                f"the logged actions have shape {rows.shape}; each row is the action's number, 1, {self.context} numbers "
-                f"and {self.segments} segments"
+                f"the logged actions have shape {rows.shape}; each row is the action's number, 1, {self.context} "
+                f"numbers and {self.segments} segments"
             )
         numbered, segments = rows[:, 0], rows[:, d:]
         good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, 1] == 1.0)

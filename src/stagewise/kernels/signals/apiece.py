@@ -1,7 +1,7 @@
 """A signal that is linear in the context, with a regression of its own for every action.
 
-    memory:   for each action what `signals.ridge` remembers of one signal that follows nothing: own (n + 1, n), and the tally,
-              which ends in Σ y
+    memory:   for each action what `signals.ridge` remembers of one signal and of no candidates: own (n + 1, n), and
+              the tally, which ends in Σ y
     settings: for each action what `signals.ridge` is told: λ, L, unit, R, S, log 1/δ, known; then the lowest and the
               highest mean there is, and what was declared of the safe action's
 
@@ -45,9 +45,7 @@ def start_apiece(part: Part, settings: Floats, memory: Floats) -> None:
 
 
 @kernel
-def learn_apiece(
-    part: Part, row: Floats, seen: Floats, settings: Floats, memory: Floats, work: Floats
-) -> None:
+def learn_apiece(part: Part, row: Floats, seen: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
     """Take in what was seen (1,) of an action in its context; `work` is (3n + 1,)."""
     piece, context = piece_of(part, memory, int(row[0])), row[1 : 1 + part.size]
     learn_ridge(piece, context, ELSEWHERE, 1.0, False, seen, settings, memory, work)

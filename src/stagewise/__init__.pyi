@@ -18,12 +18,15 @@ from stagewise.policies.oplb import OPLB as OPLB
 from stagewise.policies.opnlb import OPNLB as OPNLB
 from stagewise.policies.policy import Policy as Policy
 from stagewise.policies.policy import State as State
+from stagewise.policies.problem import Problem as Problem
 from stagewise.policies.safe_lts import SafeLTS as SafeLTS
 from stagewise.policies.ucb import UCB as UCB
 from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import Finite as Finite
 from stagewise.problem.actions import Rays as Rays
 from stagewise.problem.context import Context as Context
+from stagewise.problem.declared import Limit as Limit
+from stagewise.problem.declared import Reward as Reward
 from stagewise.problem.ellipsoid import Ball as Ball
 from stagewise.problem.ellipsoid import Ellipsoid as Ellipsoid
 from stagewise.problem.errors import InvalidActions as InvalidActions

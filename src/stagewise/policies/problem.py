@@ -1,0 +1,270 @@
+"""A problem, said once: actions, which one is safe, what is known of a user, what is wanted and what is limited."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.files.paths import content_of, named, path_of
+from stagewise.kernels.compile import Floats
+from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.settings import probability
+from stagewise.problem.checks import TRUTHS, number, shown
+from stagewise.problem.context import Context
+from stagewise.problem.declared import Limit, Reward, scaled
+from stagewise.problem.errors import InvalidActions, InvalidFile, InvalidProblem
+from stagewise.problem.naming import listing, meant, names_of, number_of, ranges_of
+from stagewise.problem.plain_limits import (
+    in_words,
+    limit_from,
+    limits_of,
+    of_kind,
+    plain_limit,
+    plain_signal,
+    scaled_limit,
+)
+from stagewise.problem.safe_action import SafeAction
+
+SETTINGS = ("norm_bound", "ridge", "launched", "spread", "patience", "watch")  # of the policy, that may be overruled
+
+
+class Choice(NamedTuple):
+    """How one signal is modelled, and why."""
+
+    model: str
+    by: str | None
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem:
+    """What is to be decided, in the user's words: used by agents, simulations, certificates and the service alike.
+
+    >>> problem = Problem(
+    ...     actions=["nothing", "digest", "offer"], safe="nothing", context=["age"], reward=Reward("click"),
+    ...     limits={"opt_out": Limit(0.02, safe=0.0, window="7d")},
+    ... )
+    >>> print(problem)
+    3 actions, of which 'nothing' is safe; 1 number about the user; delta 0.05
+      click    reward in [0, 1]  linear in the context, action by action: there is a context
+      opt_out  at most 0.02      one rate for each action: what is rare is learned soonest so; after 7d counts as 0
+    """
+
+    actions: Sequence[str]
+    """The names of the actions."""
+    safe: str
+    """The action that is known to be safe: what is done today."""
+    reward: Reward
+    """What is wanted."""
+    limits: Mapping[str, Limit]
+    """What every round's expected costs must stay under, by name."""
+    context: Sequence[str] | Mapping[str, Sequence[float]] = ()
+    """Numbers about a user, each in [−1, 1]; a mapping gives other ranges, such as {"age": (18, 99)}."""
+    delta: float = 0.05
+    """The whole statement holds with probability 1 − δ."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the policy that overrule what follows from the problem."""
+
+    def __post_init__(self) -> None:
+        for name, value in {
+            "actions": names_of(self.actions, "actions"),
+            "context": ranges_of(self.context),
+            "limits": limits_of(self.limits),
+            "settings": dict(self.settings) if isinstance(self.settings, Mapping) else self.settings,
+        }.items():
+            object.__setattr__(self, name, value)
+        if self.safe not in self.actions:
+            raise InvalidProblem(f"safe is {shown(self.safe)}; it must be one of the actions: {listing(self.actions)}")
+        if len(self.actions) < 2:
+            raise InvalidProblem(f"the only action is {self.safe!r}; there must be another to choose")
+        if not isinstance(self.reward, Reward):
+            raise InvalidProblem(f"reward is {shown(self.reward)}; it must be Reward(name, low, high)")
+        names = [self.reward.name, *self.limits, *self.context, *self.divisions]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidProblem(f"{twice!r} names two things; signals, numbers and segments need names of their own")
+        if not isinstance(self.settings, dict) or not set(self.settings) <= set(SETTINGS):
+            raise InvalidProblem(f"settings are {shown(self.settings)}; they may be {', '.join(SETTINGS)}")
+        probability(self.delta, "delta")
+        self.policy()  # whatever it refuses is refused now
+
+    @cached_property
+    def signals(self) -> dict[str, Reward | Limit]:
+        """The reward and the limits by name, the reward first."""
+        return {self.reward.name: self.reward, **self.limits}
+
+    @cached_property
+    def divisions(self) -> tuple[str, ...]:
+        """What users are divided into segments by, in the order in which it is first named."""
+        by = [signal.by for signal in self.signals.values() if signal.by is not None]
+        return tuple(dict.fromkeys(by))
+
+    @cached_property
+    def choices(self) -> dict[str, Choice]:
+        """How each signal is modelled, and why."""
+        return {name: self._choice(signal, name == self.reward.name) for name, signal in self.signals.items()}
+
+    def _choice(self, signal: Reward | Limit, wanted: bool) -> Choice:
+        if signal.model is not None:
+            if signal.model == "linear" and not self.context:
+                raise InvalidProblem("a signal is to be linear, and there is no context it could be linear in")
+            return Choice(signal.model, signal.by, "as said")
+        if signal.by is not None:
+            return Choice("rates", signal.by, f"the limit holds in every {signal.by}" if not wanted else "by segment")
+        if wanted and self.context:
+            return Choice("linear", None, "there is a context")
+        return Choice("rates", None, "what is rare is learned soonest so")
+
+    def policy(self) -> ContextCAPS:
+        """Return the policy that plays this problem, all outcomes scaled to [0, 1]."""
+        safe, home = {}, list(self.actions).index(self.safe)
+        for name, limit in self.limits.items():
+            safe[name] = None if limit.safe is None else scaled(limit, name, limit.safe)
+        floor = self.reward.low if self.reward.safe is None else self.reward.safe
+        divisions = {name: self.divisions.index(c.by) for name, c in self.choices.items() if c.by is not None}
+        if self.reward.name in divisions:
+            divisions["reward"] = divisions.pop(self.reward.name)
+        return ContextCAPS(
+            actions=len(self.actions),
+            context=len(self.context),
+            segments=len(self.divisions),
+            by=divisions or None,
+            reward_model=self.choices[self.reward.name].model,  # type: ignore[arg-type]
+            cost_model={name: self.choices[name].model for name in self.limits},  # type: ignore[misc]
+            safe_action=SafeAction(arm=home, reward=scaled(self.reward, self.reward.name, floor), cost=safe),
+            threshold={name: scaled_limit(name, limit) for name, limit in self.limits.items()},
+            delta=self.delta,
+            **self.settings,
+        )
+
+    def with_action(self, name: str) -> "Problem":
+        """Return the same problem with one action more; what was learned of the others carries over."""
+        launched = self.settings.get("launched", len(self.actions))
+        return replace(self, actions=[*self.actions, name], settings={**self.settings, "launched": launched})
+
+    def offered(self, context: Any, only: Any, segments: dict[str, dict[str, int]]) -> Context:
+        """Return what a policy is given for one user; segments that are new are added to those that are numbered."""
+        given = {} if context is None and not self.context and not self.divisions else context
+        if not isinstance(given, Mapping):
+            raise InvalidActions(f"the context is {shown(context)}; it must be a mapping of {listing(self.expected)}")
+        if len(given) != len(self.expected) or not all(name in given for name in self.expected):
+            self._refuse_names(given)
+        numbers = np.empty(len(self.context))
+        for i, (name, (low, high)) in enumerate(self._ranges):
+            value = given[name]
+            if type(value) is not float:
+                value = 1.0 * value if isinstance(value, TRUTHS) else number(value, name, InvalidActions)
+            if not low <= value <= high:
+                raise InvalidActions(
+                    f"{name!r} is {value:g}, outside [{low:g}, {high:g}], its range; declare another in the problem's "
+                    f"context, as {{{name!r}: (low, high)}}, where users can lie there"
+                )
+            numbers[i] = (2.0 * value - (low + high)) / (high - low)
+        np.clip(numbers, -1.0, 1.0, out=numbers)  # the ends may round to beyond them
+        places = [number_of(segments.setdefault(name, {}), given[name], name) for name in self.divisions]
+        return Context.trusted(numbers, places, None if only is None else self.places_of(only))
+
+    @cached_property
+    def expected(self) -> tuple[str, ...]:
+        """What a context tells."""
+        return (*self.context, *self.divisions)
+
+    @cached_property
+    def _ranges(self) -> tuple[tuple[str, tuple[float, float]], ...]:
+        return tuple(ranges_of(self.context).items())
+
+    def _refuse_names(self, given: Mapping[Any, Any]) -> None:
+        """Say which names are missing from a context, or unknown."""
+        for name in given:
+            if name not in self.expected:
+                other = meant(name, self.expected)
+                raise InvalidActions(f"the context has {shown(name)}, which the problem does not declare{other}")
+        absent = [name for name in self.expected if name not in given]
+        raise InvalidActions(f"the context lacks {listing(absent)}; every number and segment is needed in every call")
+
+    def places_of(self, only: Any) -> list[int]:
+        """Return the numbers of actions given by name."""
+        if isinstance(only, str):
+            raise InvalidActions(f"only is {only!r}; it must be a list of actions")
+        return [self.place_of(name) for name in only]
+
+    def place_of(self, name: Any) -> int:
+        """Return the number of an action."""
+        place = self._places.get(name) if isinstance(name, str) else None
+        if place is None:
+            other = meant(name, self.actions) or f"; they are {listing(self.actions)}"
+            raise InvalidActions(f"{shown(name)} is no action of this problem{other}")
+        return place
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.actions)}
+
+    @cached_property
+    def spans(self) -> Floats:
+        """The lows and the lengths (2, 1 + m) of the signals' ranges."""
+        signals = self.signals.values()
+        return np.array([[s.low for s in signals], [s.high - s.low for s in signals]])
+
+    def __str__(self) -> str:
+        numbers = f"{len(self.context)} number{'s' * (len(self.context) != 1)} about the user; " if self.context else ""
+        rows = [f"{len(self.actions)} actions, of which {self.safe!r} is safe; {numbers}delta {self.delta:g}"]
+        told = {self.reward.name: f"reward in [{self.reward.low:g}, {self.reward.high:g}]"}
+        told |= {name: in_words(limit) for name, limit in self.limits.items()}
+        wide, wider = max(map(len, told)), max(map(len, told.values()))
+        for name, signal in {self.reward.name: self.reward, **self.limits}.items():
+            choice = self.choices[name]
+            model = (
+                "linear in the context, action by action" if choice.model == "linear" else "one rate for each action"
+            )
+            model += f" in every {choice.by}" if choice.by else ""
+            missing = signal.low if signal.missing is None else signal.missing
+            window = f"; after {signal.window} counts as {missing:g}" if signal.window is not None else ""
+            rows.append(f"  {name:{wide}}  {told[name]:{wider}}  {model}: {choice.why}{window}")
+        return "\n".join(rows)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Problem":
+        """Return the problem that a TOML file declares (docs/problem.md)."""
+        place = path_of(path)
+        try:
+            content = tomllib.loads(content_of(place).decode())
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InvalidFile(f"{named(place)} is no TOML: {error}") from None
+        return cls.from_plain(content)
+
+    @classmethod
+    def from_plain(cls, content: Mapping[str, Any]) -> "Problem":
+        """Return a problem from plain values, as a TOML or JSON file holds them."""
+        told = dict(content)
+        unknown = [name for name in told if name not in {f.name for f in fields(cls)}]
+        if unknown:
+            known = [f.name for f in fields(cls)]
+            other = meant(unknown[0], known)
+            raise InvalidProblem(f"the problem has {shown(unknown[0])}, which is none of {listing(known)}{other}")
+        absent = [name for name in ("actions", "safe", "reward", "limits") if name not in told]
+        if absent:
+            raise InvalidProblem(f"the problem lacks {listing(absent)}")
+        told["reward"] = of_kind(Reward, told["reward"], "reward")
+        if not isinstance(told["limits"], Mapping):
+            raise InvalidProblem(
+                f"limits are {shown(told['limits'])}; they must be tables by name, as [limits.opt_out]"
+            )
+        told["limits"] = {name: limit_from(entry, name) for name, entry in told["limits"].items()}
+        return cls(**told)
+
+    def plain(self) -> dict[str, Any]:
+        """Return plain values that `from_plain` reads."""
+        return {
+            "actions": list(self.actions),
+            "safe": self.safe,
+            "context": {name: list(ends) for name, ends in self._ranges},
+            "delta": float(self.delta),
+            "settings": dict(self.settings),
+            "reward": plain_signal(self.reward),
+            "limits": {name: plain_limit(limit) for name, limit in self.limits.items()},
+        }

@@ -1,0 +1,139 @@
+"""What a user declares of each signal: the reward, and every limit, in their own words and units."""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from stagewise.problem.checks import number, one_of, shown
+from stagewise.problem.errors import InvalidOutcome, InvalidProblem
+from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+
+Model = Literal["linear", "rates"]
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+def seconds_of(window: Any, name: str) -> float | None:
+    """Return how long a window is; None: outcomes are waited for.
+
+    >>> seconds_of("7d", "the window"), seconds_of(90, "the window")
+    (604800.0, 90.0)
+    """
+    if window is None:
+        return None
+    if isinstance(window, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*", window)
+        if found is None:
+            raise InvalidProblem(f"{name} is {shown(window)}; it must be seconds, or such as '90s', '36h', '7d', '2w'")
+        window = float(found[1]) * UNITS[found[2]]
+    result = number(window, name)
+    if not result > 0.0:
+        raise InvalidProblem(f"{name} is {result:g} s; it must be longer than nothing, or outcomes could never come")
+    return result
+
+
+def title(value: Any, what: str) -> str:
+    """Return a name that can stand in a table, a file and a call."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > 100:
+        raise InvalidProblem(f"{what} is {shown(value)}; it must be a name: text of 1 to 100 printable characters")
+    return value
+
+
+@dataclass(frozen=True)
+class Reward:
+    """What is wanted, and between which numbers every single outcome of it lies.
+
+    >>> Reward("click").scaled(True)
+    1.0
+    """
+
+    name: str
+    low: float = 0.0
+    """The least that one outcome can be."""
+    high: float = 1.0
+    """The most that one outcome can be."""
+    safe: float | None = None
+    """The least that the safe action's mean is; None: `low`."""
+    model: Model | None = None
+    """How the mean depends on user and action: "linear" in the context, "rates" by action; None: as fits."""
+    window: str | float | None = None
+    """After how long an outcome that was not reported counts as `missing`, such as "7d"; None: it is waited for."""
+    missing: float | None = None
+    """What it counts as then; None: `low`."""
+    by: str | None = None
+    """By which of a user's segments its rates are kept, such as "country"."""
+
+    def __post_init__(self) -> None:
+        title(self.name, "the reward's name")
+        check_signal(self, self.name)
+
+    def scaled(self, value: Any) -> float:
+        """Return an outcome as policies learn from it, in [0, 1]."""
+        return scaled(self, self.name, value)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What every round's expected cost must stay under, and between which numbers every single outcome of it lies.
+
+    >>> Limit(0.02, safe=0.001, window="7d").seconds
+    604800.0
+    """
+
+    value: float | AtLeast | RelativeToSafe
+    """The limit on the mean: at most this number; `AtLeast(…)`: at least; `RelativeToSafe(…)`: times the safe one's."""
+    low: float = 0.0
+    """The least that one outcome can be."""
+    high: float = 1.0
+    """The most that one outcome can be."""
+    safe: float | None = None
+    """The most that the safe action's mean is, for every user; None: unknown, and learned first."""
+    model: Model | None = None
+    """How the mean depends on user and action: "linear" in the context, "rates" by action; None: as fits."""
+    window: str | float | None = None
+    """After how long an outcome that was not reported counts as `missing`, such as "7d"; None: it is waited for."""
+    missing: float | None = None
+    """What it counts as then; None: `low`, as an opt-out that was not reported did not happen."""
+    by: str | None = None
+    """By which of a user's segments its rates are kept; the limit then holds in every segment by itself."""
+
+    def __post_init__(self) -> None:
+        check_signal(self, "a limit")
+
+    @property
+    def seconds(self) -> float | None:
+        """The window in seconds."""
+        return seconds_of(self.window, "the window of a limit")
+
+
+def check_signal(signal: Reward | Limit, name: str) -> None:
+    """Refuse what cannot be meant."""
+    low, high = number(signal.low, f"the low of {name}"), number(signal.high, f"the high of {name}")
+    if not low < high:
+        raise InvalidProblem(f"outcomes of {name} lie between {low:g} and {high:g}; low must be below high")
+    for what, value in (("safe", signal.safe), ("missing", signal.missing)):
+        if value is not None and not low <= number(value, f"the {what} of {name}") <= high:
+            raise InvalidProblem(
+                f"the {what} of {name} is {value:g}, outside [{low:g}, {high:g}], where every outcome of it lies"
+            )
+    if signal.model is not None:
+        one_of(signal.model, get_args(Model), f"the model of {name}")
+    seconds = seconds_of(signal.window, f"the window of {name}")
+    if signal.missing is not None and seconds is None:
+        raise InvalidProblem(f"{name} has a value for what is missing and no window; nothing is missing until one ends")
+    if signal.by is not None:
+        title(signal.by, f"the segment of {name}")
+        if signal.model == "linear":
+            raise InvalidProblem(f"{name} is linear and by {signal.by!r}; only rates are kept by segment")
+
+
+def scaled(signal: Reward | Limit, name: str, value: Any) -> float:
+    """Return an outcome in [0, 1]: how far it lies between low and high."""
+    seen = float(value) if isinstance(value, bool) else number(value, f"the {name!r}", InvalidOutcome)
+    if not signal.low <= seen <= signal.high:
+        percent = "; was it a percentage" if signal.high == 1.0 and seen <= 100.0 else ""
+        raise InvalidOutcome(
+            f"the {name!r} is {seen:g}, outside [{signal.low:g}, {signal.high:g}], which the problem declares for "
+            f"every single outcome{percent}"
+        )
+    return (seen - signal.low) / (signal.high - signal.low) if math.isfinite(seen) else math.nan

@@ -14,7 +14,7 @@ from stagewise.models.linear import LinearModel
 from stagewise.policies.compiled import assembled
 
 PART_OF, SAFE = named(part_of), named(known_actions)
-MEMORY_KERNELS = memory_kernels_for(1, 0, 0, 0, 0)
+MEMORY_KERNELS = memory_kernels_for(1, 0, 0, 0, 0, 0)
 
 
 class Alone(NamedTuple):

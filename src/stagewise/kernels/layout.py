@@ -20,7 +20,7 @@ LIMITS, PARTS, SWITCHES, FEATURES, SAMPLING, HOME = 0, 1, 2, 3, 4, 5  # in the l
 FIRST_PART, FIELDS = 6, 10
 FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
 FOLLOWED, ROOM, FIRST_PLACE = 0, 1, 2  # in the memory
-CELL = 4  # numbers of a cell (see `signals.cells`)
+SLOT, CELL = 2, 4  # numbers of a segment, and of each of its cells (see `signals.cells`)
 NOISY, RARE = 1, 2  # sets of their own: for noise of a known size, for outcomes in [0, 1]
 NEVER = -1.0  # followed: none, and none will be, since candidates changed once
 WIDE = 8  # parts and rows begin at multiples of so many numbers: full vectors, aligned where the array is, no rests
@@ -105,6 +105,12 @@ def piece_size(size: int) -> int:
 
 
 @kernel
+def slot_size(actions: int) -> int:
+    """Return how many numbers a segment takes."""
+    return SLOT + CELL * actions
+
+
+@kernel
 def kept_rows(size: int, count: int, sharp: int) -> int:
     """Return how many numbers a regression keeps of every followed candidate."""
     own = (1 + 3 * count if sharp > 0 else 0) + (2 + count if sharp == RARE else 0)
@@ -121,7 +127,7 @@ def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
     if kind == APIECE:
         return padded(layout[at + 7] * piece_size(n))
     if kind == CELLS:
-        return padded(CELL * n * max(room if layout[at + 7] >= 0 else 1, 1))
+        return padded(1 + slot_size(n) * (room if layout[at + 7] >= 0 else 1))
     width = padded(with_safe(kind, candidates))
     if kind == RIDGE:
         return padded(tally_size(k) + (n + k) * n + kept_rows(n, k, layout[at + 8]) * width)

@@ -1,17 +1,18 @@
 """CAPS over actions in a context: what is done for this user, each signal with a model of its own."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, get_args
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import CERTIFIED, DECLARED, FOLLOWED, HOME, NEVER, OFFERS_SAFE, RETURNS, ROOM
 from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
+from stagewise.kernels.signals.cells import most_met
 from stagewise.models.arms import lows_of
 from stagewise.models.context import NOISE, Signal, SignalModel, action_shares
 from stagewise.models.part import Modelled
@@ -23,11 +24,11 @@ from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import natural
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.opb import check_safe_range
-from stagewise.policies.policy import Played, State
+from stagewise.policies.policy import State
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import Optimism, keep, probability, promise_numbers, settle
 from stagewise.problem.checks import MOST, array, one_of, positive, shown, size_of, whole
-from stagewise.problem.context import MOST_SEGMENTS, Context
+from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
@@ -35,7 +36,7 @@ from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 REWARD_SHARE, COST_SHARE = 0.2, 0.8  # of δ
-FIRST_ROOM = 4  # segments that a new memory has room for
+FIRST_ROOM = 8  # segments that a new memory has room for
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,7 +87,6 @@ class ContextCAPS(SafePolicy):
 
     form: ClassVar[Form] = Form(rule=MIXTURE, sampled=EVERY, apart=1)
     mixes: ClassVar[bool] = True
-    apart: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         keep(self)
@@ -106,6 +106,16 @@ class ContextCAPS(SafePolicy):
         kinds = self.models.values()
         form = self.form._replace(apiece=int("linear" in kinds), cells=int("rates" in kinds))
         settle(self, layout=layout, settings=np.append(settings, last), form=form)
+
+    @property
+    def presented(self) -> Thresholds:
+        """The thresholds in the units that decisions show."""
+        return self.thresholds
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """What the actions are called."""
+        return None
 
     @cached_property
     def models(self) -> dict[str, str]:
@@ -174,7 +184,7 @@ class ContextCAPS(SafePolicy):
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's."""
-        return fitting_memory(memory, self.layout, MOST_SEGMENTS) and bool(memory[FOLLOWED] == NEVER)
+        return fitting_memory(memory, self.layout, MOST) and bool(memory[FOLLOWED] == NEVER)
 
     def rows_for(self, context: Context) -> Floats:
         """Return the rows (K, D) of all actions for one user."""
@@ -197,30 +207,20 @@ class ContextCAPS(SafePolicy):
                 raise InvalidActions(f"the actions are {shown(actions)}; this policy is given a Context")
             actions = Context()
         rows = self.rows_for(actions)
-        memory = self.roomy_for(state.memory, actions.segments)
-        seen = self.chosen(self.form, State(memory), rows, actions.eligible_of(self.actions), draw)
+        seen = self.chosen(self.form, state, rows, actions.eligible_of(self.actions), draw)
         played = rows[seen.code if seen.code >= 0 else int(self.layout[HOME])].copy()
         played.setflags(write=False)
-        decision = decision_from(seen, played, self.thresholds, draw.round, why=PROPOSED)
-        return self.explained(seen, State(memory), decision)
+        decision = decision_from(seen, played, self.presented, draw.round, why=PROPOSED, names=self.names)
+        return self.explained(seen, state, decision)
 
-    def roomy_for(self, memory: Floats, segments: Floats) -> Floats:
-        """Return a memory that has room for these segments."""
-        room, most = int(memory[ROOM]), int(segments.max(initial=-1.0))
-        if most < room:
+    def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
+        """Return the memory, with twice the room where more than half of it is taken: slots are then found at once."""
+        room = int(memory.item(ROOM))
+        if room == 0 or 2 * most_met(layout, memory) < room:
             return memory
-        return self.widened(memory, max(2 * room, most + 1))
-
-    def widened(self, memory: Floats, room: int) -> Floats:
-        """Return the same memory with room for so many segments."""
-        changed = aligned(MEMORY_SIZE(self.layout, int(memory[FOLLOWED]), room))
-        memory_kernels_for(*self.form.models).widen(self.layout, memory, room, changed)
+        changed = aligned(MEMORY_SIZE(layout, int(NEVER), 2 * room))
+        memory_kernels_for(*self.form.models).widen(layout, memory, 2 * room, changed)
         return changed
-
-    def take(self, state: State, played: Played, values: Floats) -> State:
-        """Take in what was seen of an action in its context; NaN: a signal that is not known yet."""
-        memory = self.roomy_for(state.memory, played.action[2 + self.context :])
-        return super().take(State(memory), played, values)
 
     def logged(self, actions: Any) -> Floats:
         """Return rows (n, 2 + context + segments): the action, 1, the context, the segments."""
@@ -234,7 +234,7 @@ class ContextCAPS(SafePolicy):
         numbered, segments = rows[:, 0], rows[:, d:]
         good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, 1] == 1.0)
         good &= (np.abs(rows[:, 2:d]) <= 1.0).all(axis=1)
-        good &= ((segments >= 0) & (segments < MOST_SEGMENTS) & (segments == np.floor(segments))).all(axis=1)
+        good &= ((segments >= 0) & (segments < LARGEST_SEGMENT) & (segments == np.floor(segments))).all(axis=1)
         if not good.all():
             first = int(np.argmin(good))
             raise InvalidActions(
@@ -248,6 +248,11 @@ class ContextCAPS(SafePolicy):
         values = super().values(reward, cost)
         check_unit_range(values, self.thresholds, "every outcome must lie there, so rescale")
         return values
+
+    @property
+    def apart(self) -> bool:  # type: ignore[override]
+        """Every signal has a model of its own, and may be learned by itself."""
+        return True
 
     @property
     def bounded(self) -> bool:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, PARTS, RIDGE, ROOM, SPACE, Part, part_of
+from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, PARTS, RIDGE, SPACE, Part, part_of
 from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of
 from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import shown_at, stated_of_arms
@@ -56,7 +56,7 @@ def seen_of_safe(part: Part, layout: Ints, settings: Floats, memory: Floats) -> 
     """Return what was seen of the safe one of actions in a context."""
     home = int(layout[HOME])
     if part.kind == CELLS:
-        tally = TALLY(part, memory, int(memory[ROOM]) if part.detail >= 0 else 1, home, settings)
+        tally = TALLY(part, memory, home, settings)
         return Evidence(float(tally.pulls), 0.0, 0.0, float(tally.pulls), float(tally.mean))
     piece = PIECE(part, memory, home)
     seen = regressed(piece, settings, memory, 0)

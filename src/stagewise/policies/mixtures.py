@@ -1,5 +1,6 @@
 """From a kernel's mixture to a Decision, and to the table a person reads."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,7 +45,14 @@ def solved_blend(seen: Chosen) -> Blend:
 
 
 def decision_from(
-    seen: Chosen, action: Any, thresholds: Thresholds, round_: int, *, blend: Blend | None = None, why: str = SAFEST
+    seen: Chosen,
+    action: Any,
+    thresholds: Thresholds,
+    round_: int,
+    *,
+    blend: Blend | None = None,
+    why: str = SAFEST,
+    names: Sequence[str] | None = None,
 ) -> Decision:
     """Return the decision that a kernel's answer stands for: of this mixture, or of its own."""
     played, code, home = solved_blend(seen) if blend is None else blend, seen.code, int(seen.layout[HOME])
@@ -61,7 +69,7 @@ def decision_from(
         round_,
         played.gap,
     )._with(
-        partial(table, seen, played.probabilities, thresholds, why),
+        partial(table, seen, played.probabilities, thresholds, why, names),
         features,
         features is not None and seen.answer[UNFOLLOWED] != 0.0,
     )
@@ -81,16 +89,23 @@ def drawn(probabilities: Floats, lottery: float) -> int:
     return index if index < safe else -DRAWN
 
 
-def table(seen: Chosen, probabilities: Floats, thresholds: Thresholds, why: str) -> Table:
+def table(
+    seen: Chosen, probabilities: Floats, thresholds: Thresholds, why: str, names: Sequence[str] | None = None
+) -> Table:
     """Return the leading actions and the safe one with their bounds."""
     rule, code, home, m = seen.workspace.rule, seen.code, int(seen.layout[HOME]), thresholds.values.size
-    hoped, dearest, signs, count = rule[HOPED], rule[COSTS : COSTS + m], thresholds.signs, len(seen.features)
+    hoped, signs, count = rule[HOPED], thresholds.signs, len(seen.features)
+    dearest = np.array([thresholds.in_units(column) for column in rule[COSTS : COSTS + m].T])  # of every action
     first = leading(hoped[:-1], seen.eligible, code)
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]
     shown = [*mixed, *(i for i in first if i not in mixed and hoped[i] > -np.inf)][: max(5, len(mixed))]
     word = "action" if home < 0 else "arm"
-    rows = [Row(f"{word} {i}", hoped[i], tuple(signs * dearest[:, i]), probabilities[i], i == code) for i in shown]
-    safe = tuple(signs * dearest[:, -1])
-    rows.append(Row("safe action", float(hoped[-1]), safe, float(probabilities[home]), code < 0))
+    called = [f"{word} {i}" for i in shown] if names is None else [names[i] for i in shown]
+    rows = [
+        Row(name, hoped[i], tuple(dearest[i]), probabilities[i], i == code)
+        for i, name in zip(shown, called, strict=True)
+    ]
+    safe = "safe action" if names is None else f"{names[home]} (safe)"
+    rows.append(Row(safe, float(hoped[-1]), tuple(dearest[-1]), float(probabilities[home]), code < 0))
     hidden = max(hidden_count(count, seen.eligible, len(shown)) - int(home >= 0), 0)
     return Table(thresholds.names, tuple(signs), tuple(thresholds.values), "probability", tuple(rows), hidden, why)

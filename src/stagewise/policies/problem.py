@@ -11,13 +11,13 @@ import numpy as np
 
 from stagewise.files.paths import content_of, named, path_of
 from stagewise.kernels.compile import Floats
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.settings import probability
 from stagewise.problem.checks import TRUTHS, number, shown
 from stagewise.problem.context import Context
 from stagewise.problem.declared import Limit, Reward, scaled
 from stagewise.problem.errors import InvalidActions, InvalidFile, InvalidProblem
-from stagewise.problem.naming import listing, meant, names_of, number_of, ranges_of
+from stagewise.problem.naming import listing, names_of, number_of, ranges_of, segment_name
 from stagewise.problem.plain_limits import (
     in_words,
     limit_from,
@@ -28,6 +28,8 @@ from stagewise.problem.plain_limits import (
     scaled_limit,
 )
 from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.window import Window
+from stagewise.problem.words import nearest
 
 SETTINGS = ("norm_bound", "ridge", "launched", "spread", "patience", "watch")  # of the policy, that may be overruled
 
@@ -51,7 +53,7 @@ class Problem:
     >>> print(problem)
     3 actions, of which 'nothing' is safe; 1 number about the user; delta 0.05
       click    reward in [0, 1]  linear in the context, action by action: there is a context
-      opt_out  at most 0.02      one rate for each action: what is rare is learned soonest so; after 7d counts as 0
+      opt_out  at most 0.02      one rate for each action: what is rare is learned soonest so; missing after 7d counts as 0
     """
 
     actions: Sequence[str]
@@ -119,8 +121,12 @@ class Problem:
             return Choice("linear", None, "there is a context")
         return Choice("rates", None, "what is rare is learned soonest so")
 
-    def policy(self) -> ContextCAPS:
-        """Return the policy that plays this problem, all outcomes scaled to [0, 1]."""
+    def policy(self) -> NamedCAPS:
+        """Return the policy that plays this problem."""
+        return NamedCAPS(problem=self)
+
+    def told(self) -> dict[str, Any]:
+        """Return what a policy over numbered actions is told of this problem, all outcomes scaled to [0, 1]."""
         safe, home = {}, list(self.actions).index(self.safe)
         for name, limit in self.limits.items():
             safe[name] = None if limit.safe is None else scaled(limit, name, limit.safe)
@@ -128,26 +134,26 @@ class Problem:
         divisions = {name: self.divisions.index(c.by) for name, c in self.choices.items() if c.by is not None}
         if self.reward.name in divisions:
             divisions["reward"] = divisions.pop(self.reward.name)
-        return ContextCAPS(
-            actions=len(self.actions),
-            context=len(self.context),
-            segments=len(self.divisions),
-            by=divisions or None,
-            reward_model=self.choices[self.reward.name].model,  # type: ignore[arg-type]
-            cost_model={name: self.choices[name].model for name in self.limits},  # type: ignore[misc]
-            safe_action=SafeAction(arm=home, reward=scaled(self.reward, self.reward.name, floor), cost=safe),
-            threshold={name: scaled_limit(name, limit) for name, limit in self.limits.items()},
-            delta=self.delta,
+        return {
+            "actions": len(self.actions),
+            "context": len(self.context),
+            "segments": len(self.divisions),
+            "by": divisions or None,
+            "reward_model": self.choices[self.reward.name].model,
+            "cost_model": {name: self.choices[name].model for name in self.limits},
+            "safe_action": SafeAction(arm=home, reward=scaled(self.reward, self.reward.name, floor), cost=safe),
+            "threshold": {name: scaled_limit(name, limit) for name, limit in self.limits.items()},
+            "delta": self.delta,
             **self.settings,
-        )
+        }
 
     def with_action(self, name: str) -> "Problem":
         """Return the same problem with one action more; what was learned of the others carries over."""
         launched = self.settings.get("launched", len(self.actions))
         return replace(self, actions=[*self.actions, name], settings={**self.settings, "launched": launched})
 
-    def offered(self, context: Any, only: Any, segments: dict[str, dict[str, int]]) -> Context:
-        """Return what a policy is given for one user; segments that are new are added to those that are numbered."""
+    def offered(self, context: Any, only: Any = None) -> Context:
+        """Return what a policy is given for one user, of a mapping by name."""
         given = {} if context is None and not self.context and not self.divisions else context
         if not isinstance(given, Mapping):
             raise InvalidActions(f"the context is {shown(context)}; it must be a mapping of {listing(self.expected)}")
@@ -165,7 +171,7 @@ class Problem:
                 )
             numbers[i] = (2.0 * value - (low + high)) / (high - low)
         np.clip(numbers, -1.0, 1.0, out=numbers)  # the ends may round to beyond them
-        places = [number_of(segments.setdefault(name, {}), given[name], name) for name in self.divisions]
+        places = [number_of(segment_name(given[name], name)) for name in self.divisions]
         return Context.trusted(numbers, places, None if only is None else self.places_of(only))
 
     @cached_property
@@ -181,7 +187,7 @@ class Problem:
         """Say which names are missing from a context, or unknown."""
         for name in given:
             if name not in self.expected:
-                other = meant(name, self.expected)
+                other = nearest(name, self.expected)
                 raise InvalidActions(f"the context has {shown(name)}, which the problem does not declare{other}")
         absent = [name for name in self.expected if name not in given]
         raise InvalidActions(f"the context lacks {listing(absent)}; every number and segment is needed in every call")
@@ -196,7 +202,7 @@ class Problem:
         """Return the number of an action."""
         place = self._places.get(name) if isinstance(name, str) else None
         if place is None:
-            other = meant(name, self.actions) or f"; they are {listing(self.actions)}"
+            other = nearest(name, self.actions) or f"; they are {listing(self.actions)}"
             raise InvalidActions(f"{shown(name)} is no action of this problem{other}")
         return place
 
@@ -210,20 +216,23 @@ class Problem:
         signals = self.signals.values()
         return np.array([[s.low for s in signals], [s.high - s.low for s in signals]])
 
+    @property
+    def windows(self) -> dict[str, Window]:
+        """After which time what counts for a signal that was not reported."""
+        return {name: signal.waits for name, signal in self.signals.items() if signal.waits is not None}
+
     def __str__(self) -> str:
         numbers = f"{len(self.context)} number{'s' * (len(self.context) != 1)} about the user; " if self.context else ""
         rows = [f"{len(self.actions)} actions, of which {self.safe!r} is safe; {numbers}delta {self.delta:g}"]
         told = {self.reward.name: f"reward in [{self.reward.low:g}, {self.reward.high:g}]"}
         told |= {name: in_words(limit) for name, limit in self.limits.items()}
         wide, wider = max(map(len, told)), max(map(len, told.values()))
-        for name, signal in {self.reward.name: self.reward, **self.limits}.items():
+        for name, signal in self.signals.items():
             choice = self.choices[name]
-            model = (
-                "linear in the context, action by action" if choice.model == "linear" else "one rate for each action"
-            )
+            linear = choice.model == "linear"
+            model = "linear in the context, action by action" if linear else "one rate for each action"
             model += f" in every {choice.by}" if choice.by else ""
-            missing = signal.low if signal.missing is None else signal.missing
-            window = f"; after {signal.window} counts as {missing:g}" if signal.window is not None else ""
+            window = "" if signal.waits is None else f"; {signal.waits.in_words}"
             rows.append(f"  {name:{wide}}  {told[name]:{wider}}  {model}: {choice.why}{window}")
         return "\n".join(rows)
 
@@ -244,7 +253,7 @@ class Problem:
         unknown = [name for name in told if name not in {f.name for f in fields(cls)}]
         if unknown:
             known = [f.name for f in fields(cls)]
-            other = meant(unknown[0], known)
+            other = nearest(unknown[0], known)
             raise InvalidProblem(f"the problem has {shown(unknown[0])}, which is none of {listing(known)}{other}")
         absent = [name for name in ("actions", "safe", "reward", "limits") if name not in told]
         if absent:

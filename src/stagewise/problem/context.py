@@ -10,7 +10,7 @@ from stagewise.problem.actions import mask_of
 from stagewise.problem.checks import Floats, as_array, frozen, measured
 from stagewise.problem.errors import InvalidActions
 
-MOST_SEGMENTS = 1_000_000
+LARGEST_SEGMENT = 2**52  # whole numbers up to it are exact, and so is the next
 
 
 class Context(ActionSet):
@@ -58,9 +58,9 @@ def segments_of(value: Any) -> Floats:
     """Return the numbers of segments."""
     given = as_array(value, "the segments", InvalidActions)
     whole = given.size == 0 or given.dtype.kind in "iu"
-    if given.ndim != 1 or not whole or (given.size and not (given.min() >= 0 and given.max() < MOST_SEGMENTS)):
+    if given.ndim != 1 or not whole or (given.size and not (given.min() >= 0 and given.max() < LARGEST_SEGMENT)):
         raise InvalidActions(
-            f"the segments must be a list of whole numbers from 0 to {MOST_SEGMENTS - 1}; what is given is "
+            f"the segments must be a list of whole numbers from 0 to 2**52 - 1; what is given is "
             f"{given.tolist() if given.size < 9 else given.shape}"
         )
     return given.astype(np.float64)

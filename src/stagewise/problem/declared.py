@@ -1,35 +1,14 @@
 """What a user declares of each signal: the reward, and every limit, in their own words and units."""
 
-import math
-import re
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from stagewise.problem.checks import number, one_of, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+from stagewise.problem.window import DROP, Window
 
 Model = Literal["linear", "rates"]
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-
-
-def seconds_of(window: Any, name: str) -> float | None:
-    """Return how long a window is; None: outcomes are waited for.
-
-    >>> seconds_of("7d", "the window"), seconds_of(90, "the window")
-    (604800.0, 90.0)
-    """
-    if window is None:
-        return None
-    if isinstance(window, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*", window)
-        if found is None:
-            raise InvalidProblem(f"{name} is {shown(window)}; it must be seconds, or such as '90s', '36h', '7d', '2w'")
-        window = float(found[1]) * UNITS[found[2]]
-    result = number(window, name)
-    if not result > 0.0:
-        raise InvalidProblem(f"{name} is {result:g} s; it must be longer than nothing, or outcomes could never come")
-    return result
 
 
 def title(value: Any, what: str) -> str:
@@ -43,8 +22,8 @@ def title(value: Any, what: str) -> str:
 class Reward:
     """What is wanted, and between which numbers every single outcome of it lies.
 
-    >>> Reward("click").scaled(True)
-    1.0
+    >>> Reward("click", window="12h").waits
+    Window(length='12h', missing=0.0)
     """
 
     name: str
@@ -58,8 +37,8 @@ class Reward:
     """How the mean depends on user and action: "linear" in the context, "rates" by action; None: as fits."""
     window: str | float | None = None
     """After how long an outcome that was not reported counts as `missing`, such as "7d"; None: it is waited for."""
-    missing: float | None = None
-    """What it counts as then; None: `low`."""
+    missing: float | Literal["drop"] | None = None
+    """What it counts as then; "drop": nothing is learned of it; None: `low`."""
     by: str | None = None
     """By which of a user's segments its rates are kept, such as "country"."""
 
@@ -67,17 +46,18 @@ class Reward:
         title(self.name, "the reward's name")
         check_signal(self, self.name)
 
-    def scaled(self, value: Any) -> float:
-        """Return an outcome as policies learn from it, in [0, 1]."""
-        return scaled(self, self.name, value)
+    @property
+    def waits(self) -> Window | None:
+        """How long an outcome is waited for; None: for ever."""
+        return window_of(self)
 
 
 @dataclass(frozen=True)
 class Limit:
     """What every round's expected cost must stay under, and between which numbers every single outcome of it lies.
 
-    >>> Limit(0.02, safe=0.001, window="7d").seconds
-    604800.0
+    >>> Limit(0.02, safe=0.001, window="7d").waits
+    Window(length='7d', missing=0.0)
     """
 
     value: float | AtLeast | RelativeToSafe
@@ -92,8 +72,8 @@ class Limit:
     """How the mean depends on user and action: "linear" in the context, "rates" by action; None: as fits."""
     window: str | float | None = None
     """After how long an outcome that was not reported counts as `missing`, such as "7d"; None: it is waited for."""
-    missing: float | None = None
-    """What it counts as then; None: `low`, as an opt-out that was not reported did not happen."""
+    missing: float | Literal["drop"] | None = None
+    """What it counts as then; "drop": nothing is learned of it; None: `low`, as of what was not reported."""
     by: str | None = None
     """By which of a user's segments its rates are kept; the limit then holds in every segment by itself."""
 
@@ -101,9 +81,9 @@ class Limit:
         check_signal(self, "a limit")
 
     @property
-    def seconds(self) -> float | None:
-        """The window in seconds."""
-        return seconds_of(self.window, "the window of a limit")
+    def waits(self) -> Window | None:
+        """How long an outcome is waited for; None: for ever."""
+        return window_of(self)
 
 
 def check_signal(signal: Reward | Limit, name: str) -> None:
@@ -111,20 +91,28 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
     low, high = number(signal.low, f"the low of {name}"), number(signal.high, f"the high of {name}")
     if not low < high:
         raise InvalidProblem(f"outcomes of {name} lie between {low:g} and {high:g}; low must be below high")
-    for what, value in (("safe", signal.safe), ("missing", signal.missing)):
+    for what, value in (("safe", signal.safe), ("missing", None if signal.missing == DROP else signal.missing)):
         if value is not None and not low <= number(value, f"the {what} of {name}") <= high:
             raise InvalidProblem(
                 f"the {what} of {name} is {value:g}, outside [{low:g}, {high:g}], where every outcome of it lies"
             )
     if signal.model is not None:
         one_of(signal.model, get_args(Model), f"the model of {name}")
-    seconds = seconds_of(signal.window, f"the window of {name}")
-    if signal.missing is not None and seconds is None:
+    if window_of(signal) is None and signal.missing is not None:
         raise InvalidProblem(f"{name} has a value for what is missing and no window; nothing is missing until one ends")
     if signal.by is not None:
         title(signal.by, f"the segment of {name}")
         if signal.model == "linear":
             raise InvalidProblem(f"{name} is linear and by {signal.by!r}; only rates are kept by segment")
+
+
+def window_of(signal: Reward | Limit) -> Window | None:
+    """Return how long an outcome of a signal is waited for; None: for ever."""
+    return (
+        None
+        if signal.window is None
+        else Window(signal.window, signal.low if signal.missing is None else signal.missing)
+    )
 
 
 def scaled(signal: Reward | Limit, name: str, value: Any) -> float:
@@ -136,4 +124,4 @@ def scaled(signal: Reward | Limit, name: str, value: Any) -> float:
             f"the {name!r} is {seen:g}, outside [{signal.low:g}, {signal.high:g}], which the problem declares for "
             f"every single outcome{percent}"
         )
-    return (seen - signal.low) / (signal.high - signal.low) if math.isfinite(seen) else math.nan
+    return (seen - signal.low) / (signal.high - signal.low)

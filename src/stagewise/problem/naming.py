@@ -1,13 +1,13 @@
-"""Names and ranges as a problem declares them, and segments numbered as they are first met."""
+"""Names, ranges and segments as a problem declares them."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from stagewise.problem.checks import LARGEST, number, shown
-from stagewise.problem.context import MOST_SEGMENTS
 from stagewise.problem.declared import title
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 
@@ -16,12 +16,6 @@ def listing(names: Any) -> str:
     """Return names as a sentence holds them."""
     names = list(names)
     return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "") if names else "nothing"
-
-
-def meant(name: Any, known: Any) -> str:
-    """Return the end of a sentence that asks whether another name was meant."""
-    near = get_close_matches(str(name), list(known), 1)
-    return f"; did you mean {near[0]!r}" if near else ""
 
 
 def names_of(value: Any, what: str) -> tuple[str, ...]:
@@ -51,16 +45,20 @@ def ranges_of(value: Any) -> dict[str, tuple[float, float]]:
     return ranges
 
 
-def number_of(numbered: dict[str, int], value: Any, name: str) -> int:
-    """Return the number of a segment, a new one if it was never met."""
-    place = numbered.get(value) if type(value) is str else None
-    if place is not None:
-        return place
+@lru_cache(maxsize=65536)
+def number_of(segment: str) -> int:
+    """Return a number for a segment's name: 52 bits of its SHA-256, the same in every process and at all times.
+
+    >>> number_of("NZ") == number_of("NZ") < 2**52
+    True
+    """
+    return int.from_bytes(sha256(segment.encode()).digest()[:8]) >> 12
+
+
+def segment_name(value: Any, division: str) -> str:
+    """Return the name of a segment, given as text, as a whole number or as a truth value."""
     if not isinstance(value, str | int | np.integer) or (isinstance(value, str) and len(value) > 200):
-        raise InvalidActions(f"{name!r} is {shown(value)}; a segment is a short text, a whole number or a truth value")
-    key = value if isinstance(value, str) else str(value)
-    if key not in numbered:
-        if len(numbered) >= MOST_SEGMENTS:
-            raise InvalidActions(f"{name!r} is {shown(value)}, a new segment; there are {MOST_SEGMENTS} already")
-        numbered[key] = len(numbered)
-    return numbered[key]
+        raise InvalidActions(
+            f"{division!r} is {shown(value)}; a segment is a short text, a whole number or True or False"
+        )
+    return value if isinstance(value, str) else str(value)

@@ -8,8 +8,9 @@ from typing import Any
 from stagewise.problem.checks import number, shown
 from stagewise.problem.declared import Limit, Reward, title
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.naming import listing, meant
+from stagewise.problem.naming import listing
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+from stagewise.problem.words import nearest
 
 
 def limits_of(value: Any) -> dict[str, Limit]:
@@ -58,7 +59,7 @@ def of_kind(kind: Any, entry: Any, what: str) -> Any:
     known = [f.name for f in fields(kind)]
     unknown = next((name for name in entry if name not in known), None)
     if unknown is not None:
-        raise InvalidProblem(f"{what} has {shown(unknown)}, which is none of {listing(known)}{meant(unknown, known)}")
+        raise InvalidProblem(f"{what} has {shown(unknown)}, which is none of {listing(known)}{nearest(unknown, known)}")
     try:
         return kind(**entry)
     except TypeError:

@@ -8,6 +8,7 @@ from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import (
     APIECE,
     ARMS,
+    CELLS,
     FEATURES,
     FOLLOWED,
     NEVER,
@@ -24,6 +25,7 @@ from stagewise.kernels.layout import (
 )
 from stagewise.kernels.signals.apiece import start_apiece
 from stagewise.kernels.signals.arms import start_arms
+from stagewise.kernels.signals.cells import move_cells, slots_of
 from stagewise.kernels.signals.own import begin_own
 from stagewise.kernels.signals.ridge import follow_ridge, start_ridge
 from stagewise.kernels.signals.space import used_in
@@ -41,7 +43,7 @@ class MemoryKernels(NamedTuple):
 @cache
 def memory_kernels_for(*models: int) -> MemoryKernels:
     """Return what makes the memories of policies with these kinds of models (see `round.Form`)."""
-    ridge, arms, space, sharp, apiece = models
+    ridge, arms, space, sharp, apiece, cells = models
 
     @kernel
     def start(layout: Ints, settings: Floats, room: int, memory: Floats, work: Floats) -> None:
@@ -97,7 +99,9 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
             if space and new.kind == SPACE:
                 copy_space(layout, old, new, memory, changed)
                 copy_followed(layout, old, new, memory, changed)
-            else:  # cells that are new are empty
+            elif cells and new.kind == CELLS:
+                move_cells(old, new, memory, changed, slots_of(old, memory))
+            else:
                 size = part_size(layout, which, int(memory[FOLLOWED]), int(memory[ROOM]))
                 copy(memory, old.memory, changed, new.memory, size)
 

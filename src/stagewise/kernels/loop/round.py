@@ -57,10 +57,10 @@ class Form(NamedTuple):
     arms: int = 0  # arm by arm,
     space: int = 0  # or in a reproducing-kernel space
     sharp: int = 0  # 1: candidates that come back have sets of their own
-    apiece: int = 0  # 1: some signals are linear in the context, action by action
+    apiece: int = 0  # 1: some signals are linear in the context, action by action,
+    cells: int = 0  # or rates by action and segment
     rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
     sampled: int = 0  # REWARD: the reward is sampled; EVERY: every signal, under a certificate
-    cells: int = 0  # 1: some signals are rates by action and segment
     apart: int = 0  # 1: a signal may be missing from an outcome (NaN), and is then not learned from
     several: int = 0  # 1: a mixture has more than one limit
     parts: int = 1  # how many models there are

@@ -1,12 +1,14 @@
 """A signal in [low, low + 1] as rates: for every action, in every segment, a mean and an interval around it.
 
-    memory:   for each segment, for each action a cell: pulls | mean | lowest plausible mean | highest, these as far as
-              they lie within the range, so that all of a cell is 0 until something is seen of it
+    memory:   how many segments were met | for each slot: the segment + 1, or 0 | which it was, counted from 1 |
+              for each action a cell: pulls | mean | lowest plausible mean, both from low on | how far the highest is
+              from the other end, so that all of a cell is 0 until something is seen of it
     settings: log 1/δ', low, what was declared of the safe action's mean | log 1/share of every action (K,)
 
-The i-th segment takes δ'/i(i+1) of δ', so that nobody has to know how many there will be; without segments the only one
-takes all of it. Intervals are by likelihood ratio, sharp where outcomes are rare (docs/theory/arms.md). The limit holds
-in every segment by itself. Rows of features are as in `signals.apiece`.
+A segment gets a slot when something is first learned in it, near the slot that its number points to. The i-th takes
+δ'/i(i+1) of δ', so that nobody has to know how many there will be; without segments the only one takes all of it. The
+intervals are by likelihood ratio, sharp where outcomes are rare (docs/theory/arms.md). The limit holds in every segment
+by itself. Rows of features are as in `signals.apiece`.
 """
 
 import math
@@ -15,36 +17,56 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, normal
-from stagewise.kernels.layout import CELL, HOME, Part
+from stagewise.kernels.layout import CELL, CELLS, HOME, PARTS, ROOM, SLOT, Part, part_of, slot_size
 from stagewise.kernels.rules.promise import limit_of
 from stagewise.kernels.signals.apiece import declare
 from stagewise.kernels.signals.interval import kl_interval
 from stagewise.kernels.signals.posterior import drawn_share, hold
 
-PULLS, MEAN, LOW, BELOW = 0, 1, 2, 3  # in a cell; BELOW: how far its highest plausible mean is from the range's end
+PULLS, MEAN, LOW, BELOW = 0, 1, 2, 3  # in a cell
 TOLD = 3
 
 
 @kernel
-def segment_of(part: Part, row: Floats) -> int:
-    """Return the segment that a context belongs to."""
-    return int(row[part.detail]) if part.detail >= 0 else 0
+def slots_of(part: Part, memory: Floats) -> int:
+    """Return how many segments there is a slot for."""
+    return int(memory[ROOM]) if part.detail >= 0 else 1
 
 
 @kernel
-def cell_at(part: Part, segment: int, action: int) -> int:
-    """Return where a cell begins."""
-    return part.memory + CELL * (segment * part.size + action)
+def slot_at(part: Part, slot: int) -> int:
+    """Return where a slot begins."""
+    return part.memory + 1 + slot * slot_size(part.size)
+
+
+@kernel
+def found(part: Part, memory: Floats, row: Floats) -> int:
+    """Return where the slot of a row's segment begins, or the one it would get; −1: there is none left."""
+    if part.detail < 0:
+        return slot_at(part, 0)
+    slots, key = slots_of(part, memory), row[part.detail] + 1.0
+    slot = int(key) % slots
+    for _ in range(slots):
+        at = slot_at(part, slot)
+        if memory[at] == key or memory[at] == 0.0:
+            return at
+        slot = slot + 1 if slot + 1 < slots else 0
+    return -1
 
 
 @kernel
 def learn_cells(part: Part, row: Floats, value: float, settings: Floats, memory: Floats) -> None:
-    """Take in what was seen of an action in its context."""
-    at, segment, action = part.settings, segment_of(part, row), int(row[0])
-    first, confidence = cell_at(part, segment, action), settings[at] + settings[at + TOLD + action]
+    """Take in what was seen of an action in its context; there must be a slot left."""
+    at, action, slot = part.settings, int(row[0]), found(part, memory, row)
+    if slot < 0:
+        return
+    first, confidence = slot + SLOT + CELL * action, settings[at] + settings[at + TOLD + action]
     cell = memory[first : first + CELL]
     if part.detail >= 0:
-        confidence += math.log((segment + 1.0) * (segment + 2.0))
+        if memory[slot] == 0.0:
+            memory[part.memory] += 1.0
+            memory[slot], memory[slot + 1] = row[part.detail] + 1.0, memory[part.memory]
+        confidence += math.log(memory[slot + 1] * (memory[slot + 1] + 1.0))
     cell[PULLS] += 1.0
     cell[MEAN] += (value - settings[at + 1] - cell[MEAN]) / cell[PULLS]
     ends = kl_interval(cell[PULLS], cell[MEAN], confidence)
@@ -56,12 +78,29 @@ def look_cells(layout: Ints, part: Part, rows: Floats, settings: Floats, memory:
     """Write the bounds of every action in its context, and of the safe one; return what is contradicted, or 0."""
     at, signal = part.settings, part.first
     centre, half, low = bounds[signal, CENTRE], bounds[signal, HALF], settings[at + 1]
+    slot = found(part, memory, rows[0])
     for action in range(part.size):
-        first = cell_at(part, segment_of(part, rows[action]), action)
-        cell = memory[first : first + CELL]
-        high = 1.0 - cell[BELOW]
-        centre[action], half[action] = low + 0.5 * (cell[LOW] + high), 0.5 * (high - cell[LOW])
+        least, most = 0.0, 1.0
+        if slot >= 0:
+            first = slot + SLOT + CELL * action
+            least, most = memory[first + LOW], 1.0 - memory[first + BELOW]
+        centre[action], half[action] = low + 0.5 * (least + most), 0.5 * (most - least)
     return declare(layout, signal, settings[at + 2], bounds)
+
+
+@kernel
+def move_cells(old: Part, new: Part, memory: Floats, changed: Floats, slots: int) -> None:
+    """Write the cells of a memory into another, empty one that has room for more segments; `slots` there were."""
+    changed[new.memory] = memory[old.memory]
+    for slot in range(slots):
+        source = slot_at(old, slot)
+        if memory[source] != 0.0 or old.detail < 0:
+            place = int(memory[source]) % int(changed[ROOM]) if old.detail >= 0 else 0
+            while changed[slot_at(new, place)] != 0.0:
+                place = place + 1 if place + 1 < int(changed[ROOM]) else 0
+            target = slot_at(new, place)
+            for i in range(slot_size(old.size)):
+                changed[target + i] = memory[source + i]
 
 
 @kernel
@@ -75,11 +114,14 @@ def draw_cells(
     """
     at, drawn, low = part.first, bounds[part.first, SAMPLED], settings[part.settings + 1]
     prior = 0.5 if at == 0 else min(max(limit_of(layout, settings, at - 1) - low, 1e-6), 0.5)
+    slot = found(part, memory, rows[0])
     for action in range(part.size):
-        first = cell_at(part, segment_of(part, rows[action]), action)
-        cell = memory[first : first + CELL]
+        pulls, ones = 0.0, 0.0
+        if slot >= 0:
+            pulls = memory[slot + SLOT + CELL * action]
+            ones = pulls * memory[slot + SLOT + CELL * action + MEAN]
         deviate = spread * normal(seed, run, round_, POSTERIOR + int(at), action)
-        drawn[action] = low + drawn_share(cell[PULLS] * cell[MEAN], cell[PULLS], prior, deviate)
+        drawn[action] = low + drawn_share(ones, pulls, prior, deviate)
     drawn[part.size] = drawn[layout[HOME]]
     hold(part, bounds)
 
@@ -92,12 +134,22 @@ class Tally(NamedTuple):
 
 
 @kernel
-def tally_of(part: Part, memory: Floats, segments: int, action: int, settings: Floats) -> Tally:
-    """Return what was seen of an action, over so many segments."""
+def tally_of(part: Part, memory: Floats, action: int, settings: Floats) -> Tally:
+    """Return what was seen of an action, over all segments."""
     pulls, total = 0.0, 0.0
-    for segment in range(segments):
-        first = cell_at(part, segment, action)
-        cell = memory[first : first + CELL]
-        pulls += cell[PULLS]
-        total += cell[PULLS] * cell[MEAN]
+    for slot in range(slots_of(part, memory)):
+        first = slot_at(part, slot) + SLOT + CELL * action
+        pulls += memory[first]
+        total += memory[first] * memory[first + MEAN]
     return Tally(pulls, settings[part.settings + 1] + total / max(pulls, 1.0))
+
+
+@kernel
+def most_met(layout: Ints, memory: Floats) -> int:
+    """Return how many segments were met in the division of most."""
+    most = 0
+    for which in range(layout[PARTS]):
+        part = part_of(layout, memory, which)
+        if part.kind == CELLS:
+            most = max(most, int(memory[part.memory]))
+    return most

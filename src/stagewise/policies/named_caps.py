@@ -1,0 +1,96 @@
+"""What plays a problem: certified posterior sampling, given contexts by name, in the user's own units."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.named_decision import NamedDecision
+from stagewise.policies.policy import State
+from stagewise.policies.settings import settle
+from stagewise.problem.context import Context
+from stagewise.problem.declared import scaled
+from stagewise.problem.errors import InvalidOutcome
+from stagewise.problem.thresholds import Thresholds
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+
+if TYPE_CHECKING:
+    from stagewise.policies.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Ranged(Thresholds):
+    """Thresholds in the user's units, of costs that are learned in [0, 1]."""
+
+    lows: Floats  # (m,)
+    lengths: Floats  # (m,)
+
+    def in_units(self, signed: Floats) -> Floats:
+        """Return signed costs in the user's own direction and units."""
+        return self.lows + self.lengths * (self.signs * signed)
+
+
+class NamedCAPS(ContextCAPS):
+    """The policy of a `Problem`; `Agent(problem)` makes it.
+
+    >>> import stagewise as sw
+    >>> problem = sw.Problem(
+    ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+    ...     limits={"opt_out": sw.Limit(0.02, safe=0.0)},
+    ... )
+    >>> decision = problem.policy().decide(problem.policy().start(), None)
+    >>> decision.name, decision.limits
+    ('nothing', {'opt_out': Kept(dearest=0.0, threshold=0.02)})
+    """
+
+    SAVED: ClassVar[tuple[str, ...]] = ("problem",)  # what a file holds of it
+    problem: "Problem"
+
+    def __init__(self, *, problem: "Problem") -> None:
+        settle(self, problem=problem)
+        super().__init__(**problem.told())
+
+    @property
+    def reward_name(self) -> str:  # type: ignore[override]
+        """What the reward is called."""
+        return self.problem.reward.name
+
+    @property
+    def absent(self) -> list[float]:
+        """A value (1 + m,) that each signal can have, for what was not given."""
+        return [float(low) for low in self.problem.spans[0]]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What the actions are called."""
+        return self.problem.actions
+
+    @cached_property
+    def presented(self) -> Thresholds:
+        """The thresholds in the user's own units."""
+        lows, lengths = self.problem.spans[:, 1:]
+        inner = self.thresholds
+        safe = None if inner.safe is None else lows + lengths * inner.safe
+        return Ranged(inner.names, inner.signs, lows + lengths * inner.values, safe, lows, lengths)
+
+    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
+        """Draw an action for a user, whose context is a mapping by name."""
+        offered = actions if isinstance(actions, Context) else self.problem.offered(actions)
+        return NamedDecision.of(super().choose(state, offered, draw), self.problem.actions, self.presented.names)
+
+    def values(self, reward: Any, cost: Any) -> Floats:
+        """Return an outcome as it is learned from: checked against the declared ranges, and scaled to [0, 1]."""
+        problem, thresholds = self.problem, self.thresholds
+        costs = self.presented.costs(cost) if cost is not None else None
+        if costs is None:
+            raise InvalidOutcome(f"the cost is missing; it is needed for {', '.join(thresholds.names)}")
+        values = np.empty(1 + costs.size)
+        values[0] = scaled(problem.reward, problem.reward.name, reward)
+        for j, (name, limit) in enumerate(problem.limits.items()):
+            values[1 + j] = thresholds.signs[j] * scaled(limit, name, float(costs[j]))
+        return values

@@ -14,6 +14,7 @@ from stagewise.policies.saved import policies
 ORIGIN = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
 ZERO, OFF = sw.SafeAction(features=[0.0, 0.0]), sw.SafeAction(features=[0.1, 0.0], reward=0.05, cost=0.02)
 ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.1)
+DEAR = sw.SafeAction(arm=0, reward=0.1, cost=0.7)
 FEATURED: dict[str, Any] = {"safe_action": ZERO, "threshold": 0.3, "noise": 0.1}
 ARMED: dict[str, Any] = {"arms": 3, "safe_action": ARM, "threshold": 0.3}
 TABLES: dict[str, Any] = {
@@ -27,14 +28,22 @@ BASES: dict[str, dict[str, Any]] = {
     "KernelOPLB": FEATURED | {"safe_action": ORIGIN, "kernel": sw.RBF(lengthscale=1.0), "norm_bound": 1.0},
     "LinUCB": {"noise": 0.1},
     "ArmsCAPS": ARMED,
+    "ContextCAPS": {"actions": 3, "context": 1, "safe_action": ARM, "threshold": 0.3},
     "OPB": ARMED,
     "OPNLB": TABLES,
     "UCB": {"arms": 3},
 }
 OTHER: dict[str, Any] = {
     "action_bound": 2.0,
+    "actions": 4,
     "arms": 4,
+    "by": {"cost": 0},
     "capacity": 1,
+    "context": 2,
+    "cost_model": "linear",
+    "launched": 2,
+    "reward_model": "rates",
+    "segments": 1,
     "bound_gap": False,
     "cost_bound": 0.4,
     "cost_class": [[0.1, 0.2, 0.6], [0.1, 0.3, 0.2]],
@@ -67,6 +76,7 @@ OTHER_OF: dict[tuple[str, str], Any] = {
     ("UCB", "safe_action"): sw.SafeAction(arm=0, cost=0.1),
     ("ArmsCAPS", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
     ("ArmsCAPS", "radius"): "bernstein",
+    ("ContextCAPS", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
     ("OPB", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
     ("OPNLB", "safe_action"): sw.SafeAction(arm=0, reward=0.1),
     ("OPLB", "method"): "socp",
@@ -86,6 +96,11 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ROFUL", "starts"): {"watch": False, "bound_gap": False, "noise": 0.3},
     ("OPNLB", "watch"): {"noise": 0.01},
     ("CAPS", "unit_outcomes"): {"noise": 0.5, "watch": False},
+    ("ContextCAPS", "by"): {"segments": 1, "watch": False},
+    ("ContextCAPS", "cost_bound"): {"watch": False},
+    ("ContextCAPS", "launched"): {"watch": False},
+    ("ContextCAPS", "patience"): {"threshold": 0.9, "safe_action": DEAR, "spread": 0.0},
+    ("ContextCAPS", "spread"): {"threshold": 0.9, "safe_action": DEAR},
     ("ArmsCAPS", "patience"): {"noise": 0.01, "radius": "hoeffding", "watch": False, "spread": 0.0},
     ("ArmsCAPS", "share_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
     ("ArmsCAPS", "watch"): {"noise": 0.01, "radius": "hoeffding"},
@@ -102,6 +117,8 @@ def other(name: str, setting: str) -> Any:
 
 def offers(policy: Any) -> list[Any]:
     """Return sets of actions to choose from, each for some rounds."""
+    if hasattr(policy, "segments"):
+        return [sw.Context(np.linspace(0.3, 0.5, policy.context), segments=[4] * policy.segments)]
     if hasattr(policy, "arms") or getattr(policy, "functions", None) is not None:
         return [sw.Arms(getattr(policy, "arms", 3))]
     actions = [[0.6, 0.2], [0.1, 0.8], [-0.5, 0.4]]
@@ -115,7 +132,8 @@ def behaviour(name: str, **settings: Any) -> list[str]:
     for actions in offers(policy):
         agent, chance = sw.Agent(policy, seed=3), np.random.default_rng(7)
         try:
-            for _ in range(40 if isinstance(actions, sw.Arms) else 12 if actions.listed else 6):
+            rounds = 150 if isinstance(actions, sw.Context) else 40
+            for _ in range(rounds if isinstance(actions, sw.Arms | sw.Context) else 12 if actions.listed else 6):
                 decision = agent.decide(actions)
                 told.append(str(decision.plain()))
                 agent.learn(decision, reward=chance.random(), cost=chance.random(len(policy.thresholds.names)))

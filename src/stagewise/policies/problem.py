@@ -48,12 +48,12 @@ class Problem:
 
     >>> problem = Problem(
     ...     actions=["nothing", "digest", "offer"], safe="nothing", context=["age"], reward=Reward("click"),
-    ...     limits={"opt_out": Limit(0.02, safe=0.0, window="7d")},
+    ...     limits={"opt_out": Limit(0.02, safe=0.0)},
     ... )
     >>> print(problem)
     3 actions, of which 'nothing' is safe; 1 number about the user; delta 0.05
       click    reward in [0, 1]  linear in the context, action by action: there is a context
-      opt_out  at most 0.02      one rate for each action: what is rare is learned soonest so; missing after 7d counts as 0
+      opt_out  at most 0.02      one rate for each action: rare outcomes are learned soonest so
     """
 
     actions: Sequence[str]
@@ -119,7 +119,7 @@ class Problem:
             return Choice("rates", signal.by, f"the limit holds in every {signal.by}" if not wanted else "by segment")
         if wanted and self.context:
             return Choice("linear", None, "there is a context")
-        return Choice("rates", None, "what is rare is learned soonest so")
+        return Choice("rates", None, "rare outcomes are learned soonest so")
 
     def policy(self) -> NamedCAPS:
         """Return the policy that plays this problem."""

@@ -27,6 +27,7 @@ class Reward:
     """
 
     name: str
+    """What it is called."""
     low: float = 0.0
     """The least that one outcome can be."""
     high: float = 1.0

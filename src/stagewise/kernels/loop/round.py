@@ -176,6 +176,8 @@ def round_for(form: Form) -> Round:
                 found = look_apiece(layout, part, features, settings, memory, bounds, work)
             if cells and part.kind == CELLS:
                 found = look_cells(layout, part, features, settings, memory, bounds)
+            if context and settings[ALARM] == math.inf:
+                found = 0
             doubt = found if doubt == 0 else doubt
         if doubt == 0 and settings[ALARM] < math.inf:
             doubt = overrun(layout, settings, bounds)

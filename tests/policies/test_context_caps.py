@@ -1,0 +1,210 @@
+"""Actions in a context: each signal's own model, the safe action of the round, and what is declared of it."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+import stagewise as sw
+from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.kernels.layout import ROOM
+from stagewise.kernels.signals.interval import kl_interval
+from stagewise.models.context import action_shares
+from stagewise.policies.context_caps import COST_SHARE, REWARD_SHARE, ContextCAPS
+from stagewise.policies.policy import Played, State
+
+SAFE = sw.SafeAction(arm=0, reward=0.05, cost={"opt_out": 0.01, "spend": 0.1})
+LIMITS = {"opt_out": 0.02, "spend": 0.4}
+
+
+def policy(**settings: Any) -> ContextCAPS:
+    return ContextCAPS(**{"actions": 3, "context": 2, "safe_action": SAFE, "threshold": LIMITS} | settings)
+
+
+def bounds_of(made: ContextCAPS, state: State, context: sw.Context) -> np.ndarray:
+    """Return the lowest and the highest plausible means (2, 1 + m, K + 1)."""
+    rows = made.rows_for(context)
+    seen = made.chosen(made.form, state, rows, context.eligible_of(made.actions), sw.Draw())
+    table = seen.workspace.bounds
+    return np.array([table[:, CENTRE] - table[:, HALF], table[:, CENTRE] + table[:, HALF]])
+
+
+def played(made: ContextCAPS, action: int, context: sw.Context) -> Played:
+    return Played(made.rows_for(context)[action].copy(), action)
+
+
+def test_a_linear_signal_is_a_ridge_regression_of_every_action_by_itself() -> None:
+    made, chance = policy(ridge=0.7, norm_bound=0.8), np.random.default_rng(0)
+    users, actions = chance.uniform(-1.0, 1.0, (80, 2)), chance.integers(0, 3, 80)
+    rewards, state = chance.random(80), made.start()
+    for user, action, reward in zip(users, actions, rewards, strict=True):
+        state = made.take(state, played(made, action, sw.Context(user)), np.array([reward, 0.0, 0.0]))
+    here = np.array([0.2, -0.6])
+    low, high = bounds_of(made, state, sw.Context(here))
+    for action in range(3):
+        z = np.column_stack([np.ones(80), users])[actions == action]
+        matrix, u = 0.7 * np.eye(3) + z.T @ z, np.array([1.0, *here])
+        fit = np.linalg.solve(matrix, z.T @ rewards[actions == action]) @ u
+        log_det = np.linalg.slogdet(matrix / 0.7)[1]
+        confidence = math.log(1.0 / (0.05 * REWARD_SHARE * action_shares(3, 3)[action]))
+        beta = math.sqrt(0.25 * (log_det + 2.0 * confidence) + 0.7 * 0.8**2)
+        width = beta * math.sqrt(u @ np.linalg.solve(matrix, u))
+        assert low[0, action] == pytest.approx(max(fit - width, 0.0), abs=1e-12)
+        assert high[0, action] == pytest.approx(min(fit + width, 1.0), abs=1e-12)
+
+
+def test_a_rate_is_the_interval_of_its_own_plays() -> None:
+    made, chance, state = policy(), np.random.default_rng(1), policy().start()
+    seen = chance.random((120, 2)) < [0.05, 0.3]
+    for i, costs in enumerate(seen):
+        state = made.take(state, played(made, i % 3, sw.Context([0.1, 0.2])), np.array([0.0, *costs]))
+    low, high = bounds_of(made, state, sw.Context([-0.5, 0.9]))
+    for signal in (0, 1):
+        confidence = math.log(1.0 / (0.05 * COST_SHARE / 2 * 0.9 / 3))
+        for action in range(3):
+            ends = kl_interval(40.0, float(seen[action::3, signal].mean()), confidence)
+            assert (low[1 + signal, action], high[1 + signal, action]) == pytest.approx(ends, abs=1e-12)
+
+
+def test_segments_have_rates_of_their_own_and_the_later_ones_less_of_delta() -> None:
+    made = policy(segments=2, by={"opt_out": 1})
+    state = made.start()
+    for segment in (7, 2**52 - 1):
+        context = sw.Context([0.0, 0.0], segments=[3, segment])
+        for _ in range(50):
+            state = made.take(state, played(made, 1, context), np.zeros(3))
+    highs = [bounds_of(made, state, sw.Context([0.0, 0.0], segments=[9, s]))[1, 1, 1] for s in (7, 2**52 - 1, 8)]
+    confidence = math.log(1.0 / (0.05 * COST_SHARE / 2 * 0.9 / 3))
+    expected = [kl_interval(50.0, 0.0, confidence + math.log(i * (i + 1))).high for i in (1, 2)]
+    assert highs == pytest.approx([*expected, 1.0], abs=1e-12)
+    assert bounds_of(made, state, sw.Context([0.0, 0.0], segments=[9, 8]))[1, 2, 1] < 0.2  # spend is by action alone
+
+
+def test_room_for_segments_grows_and_nothing_is_lost() -> None:
+    made, chance = policy(context=0, segments=1, by={"opt_out": 0}), np.random.default_rng(2)
+    state, seen = made.start(), {}
+    for segment in chance.integers(0, 2**52, 100).tolist():
+        count = int(chance.integers(1, 5))
+        seen[segment] = count
+        for _ in range(count):
+            state = made.take(state, played(made, 2, sw.Context(segments=[segment])), np.zeros(3))
+    assert state.memory[ROOM] >= 200
+    assert made.fits(state.memory)
+    for order, (segment, count) in enumerate(seen.items(), start=1):
+        confidence = math.log(1.0 / (0.05 * COST_SHARE / 2 * 0.9 / 3)) + math.log(order * (order + 1))
+        high = bounds_of(made, state, sw.Context(segments=[segment]))[1, 1, 2]
+        assert high == pytest.approx(kl_interval(float(count), 0.0, confidence).high, abs=1e-12)
+
+
+def test_a_signal_that_is_not_known_yet_is_not_learned_from() -> None:
+    made, context = policy(), sw.Context([0.3, 0.3])
+    state = made.take(made.start(), played(made, 1, context), np.array([0.4, np.nan, 1.0]))
+    later = made.take(state, played(made, 1, context), np.array([np.nan, 0.0, np.nan]))
+    at_once = made.take(made.start(), played(made, 1, context), np.array([0.4, 0.0, 1.0]))
+    assert np.array_equal(later.memory, at_once.memory)
+    assert np.isfinite(later.memory).all()
+
+
+def test_the_safe_action_is_never_judged_worse_than_declared_and_better_where_the_data_say_so() -> None:
+    made, state, context = policy(), policy().start(), sw.Context([0.3, 0.3])
+    assert bounds_of(made, state, context)[1, 1:, -1] == pytest.approx([0.01, 0.1])
+    assert bounds_of(made, state, context)[0, 0, -1] == pytest.approx(0.05)
+    for _ in range(3000):
+        state = made.take(state, played(made, 0, context), np.array([0.3, 0.0, 0.0]))
+    low, high = bounds_of(made, state, context)
+    assert np.all(high[1:, -1] < [0.005, 0.005])
+    assert low[0, -1] > 0.2
+
+
+@pytest.mark.parametrize("model", ["rates", "linear"])
+def test_a_declared_cost_that_the_data_contradict_stops_exploration_and_is_named(model: Any) -> None:
+    made = policy(cost_model=model, safe_action=sw.SafeAction(arm=0, cost={"opt_out": 0.001, "spend": 0.1}))
+    agent, context, chance = sw.Agent(made, seed=1), sw.Context([0.0, 0.0]), np.random.default_rng(3)
+    for _ in range(2000):
+        state = agent.state
+        low = bounds_of(made, state, context)[0, 1, 0]
+        decision = agent.decide(context)
+        if low > 0.001:
+            break
+        agent.learn(decision, reward=0.5, cost=[chance.random() < 0.3, 0.0])
+    assert low > 0.001
+    assert decision.index == 0
+    assert "'opt_out' is declared 0.001" in str(decision.fallback)
+
+
+def test_without_a_declared_cost_the_safe_action_is_learned_first() -> None:
+    made = policy(safe_action=sw.SafeAction(arm=0), threshold={"opt_out": 0.2, "spend": 0.4})
+    agent = sw.Agent(made, seed=1)
+    first = made.decide(made.start(), sw.Context([0.0, 0.0]))
+    assert "not certain enough yet" in str(first.fallback)
+    for _ in range(400):
+        decision = agent.decide(sw.Context([0.0, 0.0]))
+        agent.learn(decision, reward=0.1 + 0.4 * (decision.index > 0), cost=[0.0, 0.0])
+    assert decision.fallback is None
+
+
+def test_actions_that_come_later_leave_the_others_as_they_are() -> None:
+    before, after = policy(), policy(actions=4, launched=3)
+    context, states = sw.Context([0.2, 0.1]), [before.start(), after.start()]
+    for action in (0, 1, 2, 1):
+        states = [
+            made.take(state, played(made, action, context), np.array([0.3, 0.0, 1.0]))
+            for made, state in zip((before, after), states, strict=True)
+        ]
+    one, other = (bounds_of(m, s, context) for m, s in zip((before, after), states, strict=True))
+    assert np.array_equal(one[:, :, :3], other[:, :, :3])
+
+
+def test_delta_is_shared_out_and_no_more_than_that() -> None:
+    for launched, actions in ((3, 3), (2, 50), (1, 1)):
+        assert action_shares(actions, launched).sum() <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"by": {"opt_out": 0}}, ["segments"]),
+        ({"by": {"reward": 0}, "segments": 1}, ["reward", "linear"]),
+        ({"by": {"clicks": 0}, "segments": 1}, ["clicks"]),
+        ({"cost_model": "cubic"}, ["cubic", "linear"]),
+        ({"cost_model": {"clicks": "rates"}}, ["clicks", "opt_out"]),
+        ({"launched": 4}, ["launched", "3"]),
+        ({"safe_action": sw.SafeAction(arm=3, cost=[0.0, 0.0])}, ["arm", "3"]),
+        ({"safe_action": sw.SafeAction(arm=0, cost=[0.02, 0.0])}, ["opt_out", "slack"]),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any], words: list[str]) -> None:
+    refused(lambda: policy(**settings), sw.InvalidProblem, *words)
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        (sw.Context([0.1]), ["2 numbers"]),
+        (sw.Context([0.1, 0.2], segments=[1]), ["0 segments"]),
+        (sw.Context([0.1, 34.0]), ["34", "rescale"]),
+        (sw.Arms(3), ["Context"]),
+    ],
+)
+def test_contexts_of_another_shape_are_refused(context: Any, words: list[str]) -> None:
+    made = policy()
+    refused(lambda: made.decide(made.start(), context), sw.InvalidActions, *words)
+
+
+def test_an_agent_is_saved_and_goes_on_to_the_bit(tmp_path: Any) -> None:
+    made = policy(segments=1, by={"opt_out": 0})
+    agents, chance = [sw.Agent(made, seed=5)], np.random.default_rng(4)
+    told: list[list[Any]] = [[], []]
+    for round_ in range(60):
+        if round_ == 30:
+            agents[0].save(tmp_path / "agent.json")
+            agents.append(sw.Agent.load(tmp_path / "agent.json"))
+        context = sw.Context(chance.uniform(-1.0, 1.0, 2), segments=[int(chance.integers(0, 40))])
+        outcome = chance.random(3)
+        for agent, log in zip(agents, told, strict=False):
+            decision = agent.decide(context)
+            log.append(decision.plain())
+            agent.learn(decision, reward=outcome[0], cost=(outcome[1:] < 0.2).astype(float))
+    assert told[0][30:] == told[1]

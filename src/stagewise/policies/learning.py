@@ -34,6 +34,10 @@ class Learning:
     undivided: ClassVar[int] = 1  # δ is divided by this where `share_delta` is False
     theorem: ClassVar[str] = ""  # which bounds its regret with explicit constants: "rays", "mixtures" or "arms"
 
+    # What an agent asks: in whose words outcomes are given, and whether signals may be learned one by one.
+    reward_name: str = "reward"
+    apart: bool = False  # every signal has a part of its own: `take` accepts NaN for those that are not in yet
+
     def __new__(cls, *_: Any, **settings: Any) -> Self:
         refuse_old(cls, settings)
         return super().__new__(cls)

@@ -1,6 +1,8 @@
 """What is given back to a person in an error message: always one line, and short, whatever it was."""
 
 import reprlib
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 LONGEST_VALUE = 120  # characters of a value in a message
@@ -38,3 +40,13 @@ def shown(value: Any) -> str:
     except Exception:
         text = f"a {type(value).__name__} that cannot be shown"
     return one_line(text, LONGEST_VALUE)
+
+
+def nearest(name: Any, names: Sequence[str]) -> str:
+    """Return a question after the name that was meant, or nothing where none is near.
+
+    >>> nearest("optout", ["click", "opt_out"]), nearest("x", ["click"])
+    ("; did you mean 'opt_out'?", '')
+    """
+    near = get_close_matches(name, names, 1) if isinstance(name, str) else []
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -57,6 +57,7 @@ class Form(NamedTuple):
     sampled: int = 0  # REWARD: the reward is sampled; EVERY: every signal, under a certificate
     several: int = 0  # 1: a mixture has more than one limit
     parts: int = 1  # how many models there are
+    apart: int = 0  # 1: every signal has a part of its own, and may be missing (NaN) in what is learned
 
     @property
     def models(self) -> tuple[int, ...]:
@@ -135,7 +136,7 @@ def round_for(form: Form) -> Round:
         form.ridge, form.arms, form.space, form.sharp, form.sampled, form.several,
     )  # fmt: skip
     parts_of, certified = parts_for(form.parts), int(form.sampled == EVERY)
-    mixes, rays = int(form.rule == MIXTURE), int(form.rule == RAYS)
+    mixes, rays, apart = int(form.rule == MIXTURE), int(form.rule == RAYS), form.apart
 
     @kernel
     def see(
@@ -232,10 +233,16 @@ def round_for(form: Form) -> Round:
         parts: tuple[Part, ...], action: Floats, index: int, place: int, step: float, lean: bool, values: Floats,
         layout: Ints, settings: Floats, memory: Floats, work: Floats,
     ) -> None:  # fmt: skip
-        """Take in the reward and the costs (1 + m,) of a candidate; `place`: where it lies among the followed ones."""
+        """Take in the reward and the costs (1 + m,) of a candidate; `place`: where it lies among the followed ones.
+
+        Where parts are `apart`, a signal that is NaN is not there yet, and its part stays as it is.
+        """
         at_safe = same(action, safe_action(layout, settings).features)
         for part in parts:
             seen = values[part.first : part.first + part.signals]
+            if apart:  # noqa: SIM102 - by itself it is not compiled where nothing is apart
+                if math.isnan(seen[0]):
+                    continue
             if ridge and part.kind == RIDGE:
                 learn_ridge(part, action, place, step, lean, seen, settings, memory, work)
                 if sharp:

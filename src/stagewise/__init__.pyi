@@ -19,7 +19,9 @@ from stagewise.policies.opnlb import OPNLB as OPNLB
 from stagewise.policies.policy import Policy as Policy
 from stagewise.policies.policy import State as State
 from stagewise.policies.problem import Problem as Problem
+from stagewise.policies.replica import Replica as Replica
 from stagewise.policies.safe_lts import SafeLTS as SafeLTS
+from stagewise.policies.snapshot import Snapshot as Snapshot
 from stagewise.policies.ucb import UCB as UCB
 from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import Finite as Finite
@@ -40,6 +42,7 @@ from stagewise.problem.polytope import Polytope as Polytope
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.thresholds import AtLeast as AtLeast
 from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe
+from stagewise.problem.window import Window as Window
 from stagewise.records.decision import Decision as Decision
 from stagewise.records.draw import Draw as Draw
 from stagewise.records.outcome import Outcome as Outcome

@@ -98,12 +98,12 @@ LACKS, REFUSED = "lacks something or holds it in another form", "holds settings 
 NO_FIT = "holds a memory that does not fit its policy"
 
 SPOILED: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {
-    "newer version": (put("version", 4), ["version 4", "reads version 3"]),
-    "older version": (put("version", 2), ["version 2", "reads version 3", "learn_log"]),
-    "no version": (without("version"), ["version None", "reads version 3"]),
-    "version as text": (put("version", "1"), ["version '1'", "reads version 3"]),
-    "version as a truth": (put("version", True), ["version True", "reads version 3"]),
-    "version in a list": (put("version", [1]), ["version [1]", "reads version 3"]),
+    "newer version": (put("version", 5), ["version 5", "reads versions 3 and 4"]),
+    "older version": (put("version", 2), ["version 2", "reads versions 3 and 4", "learn_log"]),
+    "no version": (without("version"), ["version None", "reads versions 3 and 4"]),
+    "version as text": (put("version", "1"), ["version '1'", "reads versions 3 and 4"]),
+    "version as a truth": (put("version", True), ["version True", "reads versions 3 and 4"]),
+    "version in a list": (put("version", [1]), ["version [1]", "reads versions 3 and 4"]),
     "other format": (put("format", "pickle"), ["not a saved agent", "stagewise-agent"]),
     "no format": (without("format"), ["not a saved agent", "stagewise-agent"]),
     "a list": (lambda content: [content], ["not a saved agent"]),

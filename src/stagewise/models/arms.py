@@ -10,7 +10,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import ARMS
 from stagewise.kernels.signals.arms import ANYTIME, BERNSTEIN, KL, UNION, UNION_ANYTIME, unit_radius
-from stagewise.models.part import Modelled
+from stagewise.models.part import Modelled, regressions
 
 RANGED = ("kl", "bernstein")  # radii for outcomes in [0, 1]
 ArmRadius = Literal["hoeffding", "kl", "bernstein", "paper"]
@@ -30,14 +30,13 @@ class ArmsModel:
     blind: float  # what the radius of an arm never pulled must reach
     reward: float | None  # at the safe arm; None: unknown
     costs: Floats | None  # (m,) at the safe arm; None: unknown
+    apart: bool = False  # whether every signal has a part of its own
 
     def parts(self) -> Iterator[Modelled]:
         """Yield the parts: the reward, and the costs where one of them is known at the safe arm and the other not."""
-        if self.signals > 1 and (self.reward is None) != (self.costs is None):
-            yield self.part(0, 1, self.reward is not None)
-            yield self.part(1, self.signals, self.costs is not None)
-        else:
-            yield self.part(0, self.signals, self.reward is not None)
+        known = self.reward is not None, self.costs is not None
+        for first, last, anchored in regressions(self.signals, *known, self.apart):
+            yield self.part(first, last, anchored)
 
     def part(self, first: int, last: int, known: bool) -> Modelled:
         """Return the intervals of signals `first` to `last`."""

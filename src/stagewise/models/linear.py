@@ -29,11 +29,13 @@ class LinearModel:
     radius: str
     sharp: int = 0  # whether candidates that come back have sets of their own, and which (`kernels.layout`)
     own: Floats | None = None  # (3, 1 + m) what they are made of (`signals.own`)
+    apart: bool = False  # whether every signal has a regression of its own
 
     def parts(self) -> Iterator[Modelled]:
         """Yield the regressions."""
-        for first, last, known in regressions(len(self.names), self.reward is not None, self.costs is not None):
-            yield self.part(first, last, known)
+        known = self.reward is not None, self.costs is not None
+        for first, last, anchored in regressions(len(self.names), *known, self.apart):
+            yield self.part(first, last, anchored)
 
     def part(self, first: int, last: int, known: bool) -> Modelled:
         """Return the regression of signals `first` to `last`."""

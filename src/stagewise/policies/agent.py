@@ -1,6 +1,7 @@
 """An agent: a policy with its memory and its seed, for use by hand."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
 from pathlib import Path
 from threading import Lock
@@ -9,21 +10,31 @@ from typing import Any
 import numpy as np
 
 from stagewise.files.paths import content_of, path_of
-from stagewise.kernels.draw import signed
+from stagewise.policies.adopted import Adopted, sent
+from stagewise.policies.deadlines import Deadlines, spans_of
 from stagewise.policies.learning import Learning
+from stagewise.policies.ledger import Ledger
+from stagewise.policies.names import mark_of, name_of, stream_of
+from stagewise.policies.outcomes import ABSENT, names_of, values_of
 from stagewise.policies.ownership import Ownership
+from stagewise.policies.pending import pending_in
 from stagewise.policies.policy import Played, Policy, State, check_verbs
-from stagewise.policies.saved import ORDERS, Order, check_kind, check_same, entry_of, held_entry, read, written
+from stagewise.policies.saved import ORDERS, Order, check_kind, check_same, read, written
+from stagewise.policies.saved_waits import Waits, waits_content
+from stagewise.policies.snapshot import Snapshot
 from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.tables import named
+from stagewise.problem.window import Window, moment, windows_of
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
+from stagewise.records.identity import id_of, parts_of
 from stagewise.records.outcome import Outcome
+from stagewise.records.pending import Pending
 
 WHOLE = (int, np.integer)  # a union would be built again in every round
 NO_ROUND = (bool, np.timedelta64)
-PREPARED = ("_ours", "_choose", "_take", "_values", "_alone", "_saving")
+PREPARED = ("_ours", "_choose", "_take", "_values", "_costly", "_alone", "_saving")
 
 
 class Agent:
@@ -31,30 +42,53 @@ class Agent:
 
     Outcomes may come late, in any order or never, where that does not depend on what they are: the confidence sets hold
     for all rounds at once, so deciding on older knowledge is only more cautious. They are learned in the order of the
-    decisions: an outcome is held until every earlier decision is answered or forgotten. `order="arrival"` learns each
+    decisions: an outcome is held until every earlier decision is answered or given up. `order="arrival"` learns each
     at once, which is valid only under one more promise: nothing that is offered depends on outcomes that exist but were
-    not learned yet (docs/guide.md). An outcome belongs to one decision and can be given once. Threads may share an
-    agent: one call at a time has its memory, the others wait.
+    not learned yet (docs/guide.md). A signal of a decision can be given once, all signals together or each when it
+    comes; where the policy keeps them `apart`, each is learned by itself. `windows` say after which time a missing
+    signal counts as what; `clock` tells the time where a call does not. Threads may share an agent: one call at a time
+    has its memory, the others wait.
+
+    Ids and random numbers follow from `seed` and `name`: two agents that share both share them.
 
     >>> import stagewise as sw
     >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5), seed=1)
     >>> decision = agent.decide(sw.Arms(2))
-    >>> agent.learn(decision, reward=0.7, cost=0.1)
+    >>> agent.learn(decision.id, reward=0.7)
+    >>> agent.round, agent.waiting, agent.held
+    (1, 1, 1)
+    >>> agent.learn(decision.id, cost=0.1)
     >>> agent.round, agent.waiting, agent.held
     (1, 0, 0)
     """
 
-    def __init__(self, policy: Policy, seed: int | np.random.Generator = 0, order: Order = "decision") -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        seed: int | np.random.Generator = 0,
+        order: Order = "decision",
+        *,
+        name: str = "",
+        windows: Mapping[str, Window] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         check_verbs(policy)
         self.policy = policy
         self.order = one_of(order, ORDERS, "order")
         self.seed = seed_of(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
+        self.name, self.clock = name_of(name, "name"), clock
         self.round = 0
-        self._key = signed(self.seed)
+        self._key, self._run = stream_of(self.seed, self.name)
+        self._mark = mark_of(self.seed, self.name)
+        self._former: dict[str, int] = {}  # marks of earlier lives, and the round at which each ended
         self._state: Any = policy.start()
-        self._open: dict[int, Any] = {}  # by round: what was played, or the decision where only three verbs are known
-        self._held: dict[int, tuple[Any, Any]] = {}  # by round: the same, and its outcome as it is learned from
-        self._oldest = 0  # every decision before it is answered or forgotten
+        self._learned = 0  # how often the memory was changed
+        ours = policy if isinstance(policy, Learning) else None
+        names = ("outcome",) if ours is None else names_of(ours)
+        self._ledger = Ledger(names, ours is not None and ours.apart, self.order == "arrival")
+        self._deadlines = None if windows is None else deadlines_for(ours, windows)
+        self._adopted = Adopted()
+        self._plainly = self._deadlines is None  # no decision has a date, and none was made elsewhere
         self._files = Ownership()
         self._prepare()
 
@@ -66,15 +100,16 @@ class Agent:
         self._choose: Callable[..., Decision] = getattr(policy, "choose" if own else "decide")
         self._take: Callable[..., Any] = policy.learn if ours is None else ours.take  # trusts what was kept here
         self._values: Callable[[Any, Any], Any] = own_outcome if ours is None else ours.values
+        self._costly = ours is not None and len(ours.thresholds.names) > 0  # an outcome is not whole without costs
 
     def __getstate__(self) -> dict[str, Any]:
         """Return a moment of the agent that nobody shares, for a copy or a pickle, whatever other threads do."""
         with self._alone:
             kept = {name: value for name, value in vars(self).items() if name not in PREPARED}
-            kept |= {name: dict(value) for name, value in kept.items() if isinstance(value, dict)}
             kept["policy"] = copy(self.policy)  # it works out some of its numbers when they are first asked for
             kept["_state"] = deepcopy(self._state)
-            kept["_files"] = self._files.copied()
+            kept["_former"] = dict(self._former)
+            kept |= {name: part.copied() for name, part in kept.items() if hasattr(part, "copied")}
             return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
@@ -89,74 +124,224 @@ class Agent:
 
     @property
     def waiting(self) -> int:
-        """How many decisions have no outcome yet."""
-        return len(self._open)
+        """How many decisions lack a signal of their outcome; `pending` tells which."""
+        return len(self._ledger.open) + self._ledger.lacking
 
     @property
     def held(self) -> int:
-        """How many outcomes are held back until earlier decisions are answered or forgotten."""
-        return len(self._held)
+        """How many decisions have outcomes that are known and not learned yet; `pending` tells why."""
+        return self._ledger.holding
 
-    def decide(self, actions: Any) -> Decision:
-        """Choose among the actions: an action set, or a table of features."""
+    def pending(self) -> Pending:
+        """Say for each signal how many outcomes are missing and held back, since which decision, and why."""
         with self._alone:
-            round_ = self.round
-            decision = self._choose(self._state, actions, Draw(self._key, 0, round_))
-            self._open[round_] = decision if self._ours is None else Played.by(decision)
+            return pending_in(self._ledger, self._deadlines, self._id_at)
+
+    def decide(self, actions: Any, now: Any = None) -> Decision:
+        """Choose among the actions: an action set, or a table of features; `now` as `time.time` tells it."""
+        with self._alone:
+            deadlines, round_ = self._deadlines, self.round
+            if deadlines is not None or now is not None:
+                now = self._pass(now)
+            decision = self._choose(self._state, actions, Draw(self._key, self._run, round_))
+            decision._by = self._mark
+            self._ledger.open[round_] = decision if self._ours is None else Played.by(decision)
             if decision._unfollowed and self._ours is not None:
                 self._state = self._ours.follow(self._state, decision)
+                self._learned += 1
+            if deadlines is not None:
+                deadlines.date(round_, now)
             self.round = round_ + 1
             return decision
 
-    def learn(self, decision: Decision | int, reward: Any, cost: Any = None) -> None:
-        """Take in the outcome of a decision, given as itself or by its round; a bad one is refused at once."""
+    def learn(
+        self,
+        decision: Decision | int | str,
+        reward: Any = ABSENT,
+        cost: Any = ABSENT,
+        *,
+        now: Any = None,
+        **signals: Any,
+    ) -> None:
+        """Take in an outcome of a decision, given as itself, by its id or by its round; a bad one is refused at once.
+
+        The outcome is `reward` and `cost`, or any of the signals by name, the others later; each counts once.
+        """
         with self._alone:
-            round_ = decision.round if isinstance(decision, Decision) else decision
-            counted = type(round_) is int or (isinstance(round_, WHOLE) and not isinstance(round_, NO_ROUND))
-            waiting = self._open.get(round_) if counted else None
-            if waiting is None:
-                known = counted and 0 <= round_ < self.round
-                why = (
-                    "its outcome was given already, and once is all it counts, or it was forgotten"
-                    if known
-                    else "this agent did not make it"
-                )
-                raise InvalidOutcome(f"the outcome is for round {shown(round_)}; {why}")
+            ledger, made = self._ledger, isinstance(decision, Decision)
+            mine = made and decision._by == self._mark  # type: ignore[union-attr]
+            round_: int = decision.round if mine else self._place_of(decision)  # type: ignore[union-attr]
+            played = ledger.open.get(round_)
             if (
-                isinstance(decision, Decision)
-                and decision.action is not waiting.action
-                and not np.array_equal(decision.action, waiting.action)
+                played is None
+                or signals
+                or reward is ABSENT
+                or (cost is ABSENT and self._costly)
+                or now is not None
+                or not self._plainly
             ):
-                raise InvalidOutcome(
-                    f"the decision of round {round_} is not the one this agent made; it played another action"
-                )
-            values = self._values(reward, cost)
-            if round_ == self._oldest or self._is_due(round_):
-                self._state = self._take(self._state, waiting, values)
-                self._oldest = round_ + 1
+                self._learn_parts(decision, round_, reward, cost, now, signals)
+                return
+            if made and decision.action is not played.action:  # type: ignore[union-attr]
+                check_action(decision, played)
+            values = self._values(reward, None if cost is ABSENT else cost)
+            if round_ == ledger.oldest or ledger.at_once:
+                self._state = self._take(self._state, played, values)
+                self._learned += 1
+                ledger.oldest = round_ + 1
+                del ledger.open[round_]
             else:
-                if self._ours is None:
-                    self._take(self._state, waiting, values)  # a rehearsal: what is refused is refused now
-                self._held[int(round_)] = waiting, values
-            del self._open[round_]
-            if self._held:
-                self._release()
+                self._hold(round_, played, values)
+            if ledger.rows:
+                self._learn_due()
 
-    def _is_due(self, round_: int) -> bool:
-        """Say whether an outcome may be learned now."""
-        if self.order == "arrival":
-            return True
-        while self._oldest < round_ and self._oldest not in self._open:
-            self._oldest += 1
-        return self._oldest == round_
+    def _learn_parts(self, decision: Any, round_: int, reward: Any, cost: Any, now: Any, signals: Any) -> None:
+        """Take in an outcome that may be a part, or late, or of a decision that was made elsewhere."""
+        ledger, deadlines, policy = self._ledger, self._deadlines, self._ours
+        self._made(round_, decision)
+        if policy is None and (signals or reward is ABSENT):
+            raise InvalidOutcome(
+                "this policy has only start, decide and learn, so its outcomes have no names; give reward= and cost="
+            )
+        values = None if policy is None else values_of(policy, reward, cost, signals)
+        if deadlines is not None or now is not None:
+            self._pass(now)
+        given = [0] if values is None else np.flatnonzero(values == values).tolist()
+        late = [] if deadlines is None else [k for k in given if deadlines.is_late(round_, k)]
+        if late and deadlines is not None:
+            deadlines.refuse(late, round_, ledger.names)
+        played = ledger.played(round_)
+        again = [ledger.names[k] for k in given if not ledger.missing(round_, k)]
+        if played is None or len(again) == len(ledger.names):
+            raise InvalidOutcome(
+                f"the outcome is for round {round_}; its outcome was given already, and once is all it counts, or "
+                "it was forgotten"
+            )
+        if isinstance(decision, Decision):
+            check_action(decision, played)
+        if again:
+            raise InvalidOutcome(
+                f"the outcome is for round {round_}; its {again[0]!r} was given already or given up, and once is all "
+                "it counts"
+            )
+        if values is None:
+            self._hold(round_, played, own_outcome(reward, None if cost is ABSENT else cost))
+        else:
+            ledger.put(round_, values)
+        self._learn_due()
 
-    def _release(self) -> None:
-        """Learn what is held behind no open decision any more, in the order of the decisions."""
-        while self._held and self._oldest not in self._open:
-            if self._oldest in self._held:
-                self._state = self._take(self._state, *self._held[self._oldest])
-                del self._held[self._oldest]
-            self._oldest += 1
+    def _hold(self, round_: int, played: Any, values: Any) -> None:
+        """Write down a whole outcome."""
+        if self._ours is None:
+            self._take(self._state, played, values)  # a rehearsal: what is refused is refused now
+            self._ledger.put_whole(round_, values)
+        else:
+            self._ledger.put(round_, values)
+
+    def _learn_due(self) -> None:
+        """Learn what is held behind nothing any more, in the order of the decisions."""
+        for played, values in self._ledger.due(self.round):
+            self._state = self._take(self._state, played, values)
+            self._learned += 1
+        self._adopted.tidy(self._ledger.played, self.waiting + self.held)
+
+    def _place_of(self, decision: Any) -> int:
+        """Return the round of a decision of this agent's, or one that it adopted."""
+        if type(decision) is int or (isinstance(decision, WHOLE) and not isinstance(decision, NO_ROUND)):
+            place = int(decision)
+        elif isinstance(decision, Decision) and not decision._by:
+            place = decision.round
+        elif isinstance(decision, Decision | str):
+            place = self._place_by(decision.id if isinstance(decision, Decision) else decision)
+        else:
+            place = -1
+        return self._made(place, decision)
+
+    def _made(self, place: int, decision: Any) -> int:
+        """Return a round that was, or refuse it."""
+        if not 0 <= place < self.round:
+            what = decision.round if isinstance(decision, Decision) else decision
+            raise InvalidOutcome(f"the outcome is for round {shown(what)}; this agent did not make it")
+        return place
+
+    def _place_by(self, id_: str) -> int:
+        """Return the round of an id; −1: it is none of this agent's."""
+        told = parts_of(id_)
+        if told is None:
+            return -1
+        if id_ in self._adopted.places:
+            return self._adopted.places[id_]
+        mark, round_ = told
+        if mark == self._mark_at(round_):
+            return round_
+        why = (
+            "its outcome was given already, and once is all it counts, or it was forgotten"
+            if self._adopted.knows(id_)
+            else "this agent did not make it, and has not adopted it; decisions are adopted before they are answered"
+        )
+        raise InvalidOutcome(f"the outcome is for {shown(id_)}; {why}")
+
+    def _mark_at(self, round_: int) -> str:
+        """Return the mark under which a round was decided."""
+        return next((mark for mark, end in self._former.items() if round_ < end), self._mark)
+
+    def _id_at(self, round_: int) -> str:
+        """Return the id of a round that waits."""
+        return self._adopted.id_at(round_) or id_of(self._mark_at(round_), round_)
+
+    def _pass(self, now: Any) -> float:
+        """Let time pass, and close the windows that end; return what the clock says."""
+        told = moment(self.clock() if now is None else now)
+        if self._deadlines is not None:
+            for round_, span in self._deadlines.closing(told, self.round):
+                self._ledger.close(round_, span.signal, span.value)
+            self._learn_due()
+        return told
+
+    def expire(self, now: Any = None) -> int:
+        """Close the windows that have ended by now, and return how many decisions are answered by that.
+
+        Every call that tells the time does so; this one is for times when there is none.
+        """
+        with self._alone:
+            before = self.waiting
+            self._pass(now)
+            return before - self.waiting
+
+    def adopt(self, decision: Decision | Mapping[str, Any], now: Any = None) -> int:
+        """Take in a decision of a `Replica`, itself or as its `plain` wrote it; return its round in this agent's order.
+
+        Outcomes then come by its id. Adopt a decision before its outcome exists, as by logging it before it is acted
+        on: decisions count in the order in which they are adopted (docs/theory/order.md).
+        """
+        made, policy = sent(decision), self._ours
+        if policy is None:
+            raise InvalidProblem("this policy has only start, decide and learn; replicas are for policies of stagewise")
+        with self._alone:
+            mark = made._by.partition(".")[0]
+            if "." not in made._by or (mark != self._mark and mark not in self._former):
+                raise InvalidOutcome(f"the decision is {made.id!r}; no replica of this agent made it")
+            if self._adopted.knows(made.id):
+                raise InvalidOutcome(f"the decision is {made.id!r}; it was adopted already, and once is all it counts")
+            played = policy.made(Played.by(made))
+            if made._unfollowed:
+                policy.follow(self._state, made)  # a rehearsal: what is refused changes nothing
+            told = self._pass(now) if self._deadlines is not None or now is not None else 0.0
+            if made._unfollowed:
+                self._state, self._learned = policy.follow(self._state, made), self._learned + 1
+            place, self._plainly = self.round, False
+            self._adopted.add(made.id, place)
+            self._ledger.open[place] = played
+            if self._deadlines is not None:
+                self._deadlines.date(place, told)
+            self.round = place + 1
+            return place
+
+    def snapshot(self) -> Snapshot:
+        """Return what is known now as a value that does not change, for a `Replica`."""
+        check_kind(self.policy)
+        with self._alone:
+            return Snapshot(copy(self.policy), self._state.memory.tobytes(), self._learned, self.seed, self.name)
 
     def forget(self, before: int) -> int:
         """Give up waiting for the outcomes of all rounds below `before`, and return how many there were.
@@ -169,11 +354,9 @@ class Agent:
                 f"before is {shown(before)}; it must be a round from 0 to {self.round}, which is the next"
             )
         with self._alone:
-            given_up = [round_ for round_ in self._open if round_ < before]
-            for round_ in given_up:
-                del self._open[round_]
-            self._release()
-        return len(given_up)
+            given_up = self._ledger.give_up(int(before))
+            self._learn_due()
+        return given_up
 
     def learn_log(self, features: Any, rewards: Any, costs: Any = None) -> None:
         """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
@@ -205,7 +388,7 @@ class Agent:
             self._state = policy.absorb_log(self._state, actions, values)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write policy, memory, seed and open decisions to a JSON file, all or nothing; others decide meanwhile.
+        """Write policy, memory, seed and all that waits to a JSON file, all or nothing; others decide meanwhile.
 
         The path must be new, or hold what this agent loaded or saved there last: then nobody else went on from it.
         `overwrite` replaces any plain file.
@@ -215,39 +398,78 @@ class Agent:
         policy: Any = self._ours
         with self._saving:
             with self._alone:
-                memory, round_ = self._state.memory.copy(), self.round
-                waiting, held = dict(self._open), dict(self._held)
+                memory, round_, learned = self._state.memory.copy(), self.round, self._learned
+                deadlines = None if self._deadlines is None else self._deadlines.copied()
+                waits = Waits(self._ledger.copied(), deadlines, self._adopted.copied())
             content = {
                 **self._files.stamp(),
                 "seed": self.seed,
+                "name": self.name,
+                "former": self._former,
                 "round": round_,
+                "learned": learned,
                 "memory": memory.tolist(),
-                "waiting": {str(r): entry_of(played) for r, played in waiting.items()},
                 "order": self.order,
-                "held": {str(r): held_entry(policy, *entry) for r, entry in held.items()},
+                **waits_content(policy, waits),
             }
             self._files.write(place, written(policy, content), round_, replaces)
 
     @classmethod
-    def load(cls, path: str | Path, policy: Policy | None = None) -> "Agent":
+    def load(
+        cls,
+        path: str | Path,
+        policy: Policy | None = None,
+        *,
+        name: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> "Agent":
         """Return the saved agent; it goes on as if it had never stopped, to the bit.
 
         It has the policy of the file. With `policy` a file of another policy, or of other settings, is refused.
-        Of several that load one file the first to save keeps it, and the others are refused.
+        Of several that load one file the first to save keeps it, and the others are refused. After a crash decisions
+        may have been made that the file does not know: under a new `name` none of their ids and random numbers come
+        again, and what waits keeps its ids.
         """
         place = path_of(path)
         content = content_of(place)
         saved = read(place, content)
         if policy is not None:
             check_same(place, saved.policy, policy)
-        agent = cls(saved.policy, saved.seed, saved.order)
-        agent.round = saved.round
+        agent = cls(saved.policy, saved.seed, saved.order, name=saved.name, clock=clock)
+        agent.round, agent._learned, agent._former = saved.round, saved.learned, saved.former
         agent._state = State(saved.memory)
-        agent._open, agent._held = saved.waiting, saved.held
-        agent._oldest = min(agent._open, default=agent.round)
+        agent._ledger, agent._deadlines, agent._adopted = saved.waits
+        agent._plainly = agent._deadlines is None and not agent._adopted.met
         agent._files = Ownership(saved.generation)
         agent._files.learn(place, content, saved.round)
+        if name is not None and name_of(name, "name") != agent.name:
+            agent._rename(name)
         return agent
+
+    def _rename(self, name: str) -> None:
+        """Go on under another name, with other ids and random numbers."""
+        mark = mark_of(self.seed, name)
+        if mark in self._former:
+            raise InvalidProblem(f"name is {shown(name)}; this agent had it before, so its ids would come again")
+        self._former[self._mark] = self.round
+        self.name, self._mark = name, mark
+        self._key, self._run = stream_of(self.seed, name)
+
+
+def deadlines_for(policy: Learning | None, windows: Any) -> Deadlines | None:
+    """Return the windows of a policy's signals; without any, nothing has a date."""
+    if policy is None:
+        raise InvalidProblem("this policy has only start, decide and learn; windows are for policies of stagewise")
+    told = windows_of(windows, names_of(policy))
+    return Deadlines(told, spans_of(policy, told)) if told else None
+
+
+def check_action(decision: Any, played: Any) -> None:
+    """Refuse a decision that is not what was played."""
+    if decision.action is not played.action and not np.array_equal(decision.action, played.action):
+        raise InvalidOutcome(
+            f"the decision of round {decision.round} is not the one this agent made; it played another action"
+        )
 
 
 def own_outcome(reward: Any, cost: Any) -> Outcome:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import part_of
+from stagewise.kernels.layout import PARTS, part_of
 from stagewise.kernels.loop.round import Form
 from stagewise.kernels.signals.arms import pulled
 from stagewise.models.arms import RADII, RANGED, ArmRadius, ArmsModel, confidence_of, lows_of, union_kind
@@ -25,9 +25,9 @@ NO_FEATURES = np.empty(0)
 
 
 def most_pulls(layout: Ints, memory: Floats) -> float:
-    """Return how often the arm was pulled that was pulled most."""
-    part = PART_OF(layout, memory, 0)
-    return float(PULLED(part, memory).table[: part.size].max())
+    """Return how often the arm was pulled that was pulled most, as far as any signal of it was learned."""
+    parts = [PART_OF(layout, memory, which) for which in range(layout[PARTS])]
+    return max(float(PULLED(part, memory).table[: part.size].max()) for part in parts)
 
 
 def eligible_arms(actions: Any, arms: int) -> Flags:

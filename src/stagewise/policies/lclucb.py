@@ -9,6 +9,7 @@ from stagewise.policies.policy import State
 from stagewise.policies.settings import Optimism
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import switch, whole_at_least
+from stagewise.problem.errors import InvalidActions
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
@@ -47,6 +48,11 @@ class LCLUCB(LinearPolicy):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or of a convex set."""
         if isinstance(actions, ActionSet) and not actions.listed:
+            if self.apart and self.thresholds.values.size > 1:
+                raise InvalidActions(
+                    f"the actions are {type(actions).__name__}, with apart=True and several limits; the search in a "
+                    "convex set has one matrix for all costs, so leave apart out, or list the actions"
+                )
             return decision_in_convex(self, actions, self.starts, self.bound_gap, state, draw)
         return super().choose(state, actions, draw)
 

@@ -45,6 +45,8 @@ class LinearPolicy(SafePolicy):
     """λ of the regressions; None: d R²/S², the largest of the signals'."""
     radius: Radius = "joint"
     """How far the truth may lie from an estimate (docs/theory/joint-radius.md)."""
+    apart: bool = False
+    """Each signal has a regression of its own, so that it is learned when it comes, without waiting for the others."""
 
     dimension: int = field(init=False, repr=False)  # d
     model: LinearModel = field(init=False, repr=False)
@@ -66,6 +68,8 @@ class LinearPolicy(SafePolicy):
 
     def __post_init__(self) -> None:
         keep(self)
+        if switch(self.apart, "apart"):
+            settle(self, form=self.form._replace(apart=1))
         safe = featured(self.safe_action)
         safe = vanishing(safe) if safe.is_origin else safe
         thresholds = resolved(self.threshold, self.safe_action)
@@ -108,6 +112,7 @@ class LinearPolicy(SafePolicy):
             ridge=natural(safe.features.size, noise, bound) if self.ridge is None else positive(self.ridge, "ridge"),
             confidence=np.full(len(names), math.log(1.0 / share)),
             radius=radius,
+            apart=self.apart,
         )
 
     def form_for(self, actions: Any) -> Form | None:

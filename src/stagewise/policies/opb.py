@@ -1,6 +1,6 @@
 """OPB: optimistic in the reward, pessimistic in the costs, one safe mixture over arms."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +39,9 @@ class OPB(ArmsPolicy, SafePolicy):
     array([0.8, 0.2, 0. , 0. ])
     """
 
+    apart: bool = False
+    """Each signal has means of its own, so that it is learned when it comes, without waiting for the others."""
+
     model: ArmsModel = field(init=False, repr=False)
 
     form: ClassVar[Form] = Form(arms=1, rule=MIXTURE)
@@ -48,6 +51,8 @@ class OPB(ArmsPolicy, SafePolicy):
 
     def __post_init__(self) -> None:
         keep(self)
+        if switch(self.apart, "apart"):
+            settle(self, form=self.form._replace(apart=1))
         safe = armed(self.safe_action, size_of(self.arms, "arms"))
         thresholds = resolved(self.threshold, safe)
         ceilings = ceilings_of(thresholds, self.cost_bound, 0.0 if self.bounded else None)
@@ -59,7 +64,7 @@ class OPB(ArmsPolicy, SafePolicy):
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
         signals = 1 + len(thresholds.names) if switch(self.share_delta, "share_delta") else self.undivided
         costs = None if thresholds.safe is None else thresholds.signs * thresholds.safe
-        model = self.assumed(thresholds, signals, max(1.0, *bounds), safe.reward, costs)
+        model = replace(self.assumed(thresholds, signals, max(1.0, *bounds), safe.reward, costs), apart=self.apart)
         layout, settings = assembled((self.switches, 0, int(safe.arm or 0)), promise, np.empty(0), tuple(model.parts()))
         settle(self, thresholds=thresholds, model=model, layout=layout)
         settle(self, settings=np.append(settings, self.last_numbers()))

@@ -58,6 +58,12 @@ class OPLB(LinearPolicy):
                 "and those of a mean action leave no convex set to choose from, so only method 'lp' plays them"
             )
 
+        if self.apart and self.method != "lp" and self.thresholds.values.size > 1:
+            raise InvalidProblem(
+                f"method is {self.method!r} with apart=True and {self.thresholds.values.size} limits; its cone program "
+                "has one matrix for all costs, so leave apart out, or use method 'lp'"
+            )
+
     def form_for(self, actions: Any) -> Form | None:
         """Return mixtures; the methods that call a solver are not compiled."""
         return self.form if self.method == "lp" else None

@@ -12,17 +12,17 @@ from stagewise import _exported
 from stagewise.files.paths import brief, named
 from stagewise.files.whole import fingerprint
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.learning import Learning
-from stagewise.policies.policy import Played
-from stagewise.problem.checks import number, one_of, seed_of, shown, whole
+from stagewise.policies.names import name_of
+from stagewise.policies.saved_waits import Waits, count, waits_from
+from stagewise.problem.checks import one_of, seed_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.functions import FunctionClass
 from stagewise.problem.renamed import today
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
-FORMAT, VERSION = "stagewise-agent", 3
+FORMAT, VERSION, LAST = "stagewise-agent", 4, 3
 Order = Literal["decision", "arrival"]
 ORDERS = get_args(Order)
 WITHIN = (SafeAction, AtLeast, RelativeToSafe, FunctionClass)  # what settings may hold, besides models
@@ -35,10 +35,12 @@ class Saved(NamedTuple):
     memory: Floats
     seed: int
     round: int
-    waiting: dict[int, Played]  # by round
     order: Any  # Order
-    held: dict[int, tuple[Played, Floats]]  # by round
+    waits: Waits
     generation: int  # how often it was saved
+    name: str
+    former: dict[str, int]  # marks of earlier lives, and the round at which each ended
+    learned: int  # how often the memory was changed
 
 
 def policies() -> dict[str, Any]:
@@ -141,9 +143,9 @@ def check_whole(path: Path, content: Any) -> None:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidFile(f"{named(path)} is not a saved agent; its format is not {FORMAT!r}")
     version = content.get("version")
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or version not in (LAST, VERSION):
         raise InvalidFile(
-            f"{named(path)} has version {shown(version)}; this stagewise reads version {VERSION}, "
+            f"{named(path)} has version {shown(version)}; this stagewise reads versions {LAST} and {VERSION}, "
             "so use the one that wrote it, or start a new agent and give it the log (learn_log)"
         )
     if "digest" not in content:
@@ -160,16 +162,13 @@ def taken(content: dict[str, Any]) -> Saved:
     if not isinstance(policy, Learning):
         raise InvalidProblem("the policy in it is none")
     end = count(content["round"], "round")
-    waiting = {count(int(r), "round", end): played(policy, *entry) for r, entry in content["waiting"].items()}
-    held = {
-        count(int(r), "round", end): (played(policy, *entry[:3]), policy.values(*entry[3:]))
-        for r, entry in content["held"].items()
-    }
-    if any(r in waiting or r < min(waiting, default=end) for r in held):
-        raise InvalidProblem("an outcome in it is held that waits for nothing")
     memory, order = numbers(content["memory"]), one_of(content["order"], ORDERS, "order")
-    generation = count(content["generation"], "generation")
-    return Saved(policy, memory, seed_of(content["seed"]), end, waiting, order, held, generation)
+    generation, seed = count(content["generation"], "generation"), seed_of(content["seed"])
+    waits, last = waits_from(policy, content, order, end), content["version"] == LAST
+    name = "" if last else name_of(content["name"], "name")
+    former = {} if last else {str(mark): count(r, "round", end + 1) for mark, r in content["former"].items()}
+    learned = end if last else count(content["learned"], "learned")
+    return Saved(policy, memory, seed, end, order, waits, generation, name, former, learned)
 
 
 def numbers(value: Any) -> Floats:
@@ -181,28 +180,6 @@ def numbers(value: Any) -> Floats:
     if given.dtype.kind not in "fiu":
         raise InvalidProblem("the memory must be a list of numbers that a double can hold, and holds something else")
     return given.astype(np.float64)
-
-
-def count(value: Any, name: str, end: int = 2**62) -> int:
-    """Return a whole number from 0 to below the end."""
-    return whole(value, name, f"from 0 to {end - 1}", 0, end - 1)
-
-
-def played(policy: Learning, action: Any, index: Any, step: Any) -> Played:
-    """Return an action that this policy can have played."""
-    row = policy.logged([action])[0]
-    place = count(index - ELSEWHERE, "index") + ELSEWHERE
-    return Played(row if isinstance(action, list) else int(row), place, number(step, "step"))
-
-
-def entry_of(played: Played) -> list[Any]:
-    """Return what was played as `played` reads it."""
-    return [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]
-
-
-def held_entry(policy: Learning, played: Played, values: Floats) -> list[Any]:
-    """Return what was played and its outcome in the user's own direction, so that reading can check it again."""
-    return [*entry_of(played), float(values[0]), policy.thresholds.in_units(values[1:]).tolist()]
 
 
 def check_same(path: Path, kept: Learning, given: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stagewise.records.explanation import Table, explained
+from stagewise.records.identity import id_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,6 +50,13 @@ class Decision(Made):
     _table: Callable[[], Table] | None = None  # what `explain` shows
     _offered: Floats | None = None  # (M, d) the candidates that a memory may follow
     _unfollowed: bool = False  # the memory that decided did not follow them
+    _by: str = ""  # whose it is
+    _told: Floats | None = None  # candidates that its learner has to be told of
+
+    @property
+    def id(self) -> str:
+        """Who made it and in which round: the same after a restart, and another for every agent and replica."""
+        return id_of(self._by, self.round)
 
     def _with(
         self, table: Callable[[], Table] | None, offered: Floats | None = None, unfollowed: bool = False
@@ -59,7 +67,13 @@ class Decision(Made):
 
     def _replace(self, **changes: Any) -> "Decision":
         """Return a changed copy; what only the policy needs stays with it."""
-        return type(self)(**{**self._asdict(), **changes})._with(self._table, self._offered, self._unfollowed)
+        other = type(self)(**{**self._asdict(), **changes})._with(self._table, self._offered, self._unfollowed)
+        return other._made_by(self._by, self._told)
+
+    def _made_by(self, mark: str, told: Floats | None = None) -> "Decision":
+        """Return this decision with the mark of who made it."""
+        self._by, self._told = mark, told
+        return self
 
     def plain(self) -> dict[str, Any]:
         """Return the decision as values that JSON can hold, for a log; None where a number is not finite.
@@ -68,7 +82,8 @@ class Decision(Made):
         >>> decision.plain()["action"], decision.plain()["round"]
         ([0.5], 3)
         """
-        return {name: plain(getattr(self, name)) for name in self._fields}
+        offered = {} if self._told is None else {"offered": plain(self._told)}
+        return {"id": self.id, **{name: plain(getattr(self, name)) for name in self._fields}, **offered}
 
     def explanation(self) -> str:
         """Return what `explain` prints."""

@@ -61,9 +61,9 @@ class Form(NamedTuple):
     cells: int = 0  # or rates by action and segment
     rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
     sampled: int = 0  # REWARD: the reward is sampled; EVERY: every signal, under a certificate
-    apart: int = 0  # 1: a signal may be missing from an outcome (NaN), and is then not learned from
     several: int = 0  # 1: a mixture has more than one limit
     parts: int = 1  # how many models there are
+    apart: int = 0  # 1: every signal has a part of its own, and may be missing (NaN) in what is learned
 
     @property
     def models(self) -> tuple[int, ...]:
@@ -141,9 +141,9 @@ def round_for(form: Form) -> Round:
     ridge, arms, space, sharp, sampled, several = (
         form.ridge, form.arms, form.space, form.sharp, form.sampled, form.several,
     )  # fmt: skip
-    apiece, cells, apart, context = form.apiece, form.cells, form.apart, int(form.apiece or form.cells)
+    apiece, cells, context = form.apiece, form.cells, int(form.apiece or form.cells)
     parts_of, certified = parts_for(form.parts), int(form.sampled == EVERY)
-    mixes, rays = int(form.rule == MIXTURE), int(form.rule == RAYS)
+    mixes, rays, apart = int(form.rule == MIXTURE), int(form.rule == RAYS), form.apart
 
     @kernel
     def see(
@@ -253,12 +253,16 @@ def round_for(form: Form) -> Round:
         parts: tuple[Part, ...], action: Floats, index: int, place: int, step: float, lean: bool, values: Floats,
         layout: Ints, settings: Floats, memory: Floats, work: Floats,
     ) -> None:  # fmt: skip
-        """Take in the reward and the costs (1 + m,) of a candidate; `place`: where it lies among the followed ones."""
+        """Take in the reward and the costs (1 + m,) of a candidate; `place`: where it lies among the followed ones.
+
+        Where parts are `apart`, a signal that is NaN is not there yet, and its part stays as it is.
+        """
         at_safe = same(action, safe_action(layout, settings).features)
         for part in parts:
             seen = values[part.first : part.first + part.signals]
-            if apart and math.isnan(seen[0]):
-                continue
+            if apart:  # noqa: SIM102 - by itself it is not compiled where nothing is apart
+                if math.isnan(seen[0]):
+                    continue
             if ridge and part.kind == RIDGE:
                 learn_ridge(part, action, place, step, lean, seen, settings, memory, work)
                 if sharp:

@@ -1,0 +1,73 @@
+"""A decider without a learner: it decides by a snapshot, and its decisions go back to the one that learns."""
+
+from threading import Lock
+from typing import Any
+
+from stagewise.policies.names import mark_of, name_of, stream_of
+from stagewise.policies.saved import encoded
+from stagewise.policies.snapshot import Snapshot
+from stagewise.problem.checks import shown, whole_at_least
+from stagewise.problem.errors import InvalidProblem
+from stagewise.records.decision import Decision
+from stagewise.records.draw import Draw
+
+
+class Replica:
+    """Decide by a learner's snapshot, in any process, with random numbers of one's own.
+
+    The confidence sets of the one learner hold for all rounds at once, so that any number of replicas may decide by
+    any of its snapshots: there is one δ for all. Send each decision to the learner (`Agent.adopt`) before it is acted
+    on, and its outcomes by its id whenever they come. Replicas of other names never share random numbers; a process
+    that starts anew takes a new name, or gives the `round` to go on from.
+
+    >>> import stagewise as sw
+    >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
+    >>> agent = sw.Agent(policy, seed=1)
+    >>> replica = sw.Replica(agent.snapshot(), name="pod-3")
+    >>> decision = replica.decide(sw.Arms(2))
+    >>> agent.adopt(decision.plain())
+    0
+    >>> agent.learn(decision.id, reward=1.0, cost=0.0)
+    >>> replica.update(agent.snapshot()), replica.version
+    (True, 1)
+    """
+
+    def __init__(self, snapshot: Snapshot, name: str, round: int = 0) -> None:
+        check_snapshot(snapshot)
+        self.name = name_of(name, "name")
+        if not self.name:
+            raise InvalidProblem("name is ''; a replica needs one, since its ids and random numbers follow from it")
+        self.round = whole_at_least(round, "round", 0)
+        self._mark = mark_of(snapshot.seed, snapshot.name, self.name)
+        self._key, self._run = stream_of(snapshot.seed, snapshot.name, self.name)
+        self._snapshot, self._state, self._alone = snapshot, snapshot.state, Lock()
+
+    @property
+    def version(self) -> int:
+        """How much its snapshot knows."""
+        return self._snapshot.version
+
+    def decide(self, actions: Any) -> Decision:
+        """Choose among the actions, as `Agent.decide` does."""
+        with self._alone:
+            decision = self._snapshot.policy.choose(self._state, actions, Draw(self._key, self._run, self.round))
+            self.round += 1
+            return decision._made_by(self._mark, decision._offered if decision._unfollowed else None)
+
+    def update(self, snapshot: Snapshot) -> bool:
+        """Decide by this snapshot from now on, unless it knows less; say whether it is so."""
+        check_snapshot(snapshot)
+        with self._alone:
+            ours = self._snapshot
+            if snapshot.seed != ours.seed or encoded(snapshot.policy) != encoded(ours.policy):
+                raise InvalidProblem("the snapshot is of another learner; a replica has one, so make another replica")
+            if snapshot.version < ours.version:
+                return False
+            self._snapshot, self._state = snapshot, snapshot.state
+            return True
+
+
+def check_snapshot(value: Any) -> None:
+    """Refuse what is no snapshot."""
+    if not isinstance(value, Snapshot):
+        raise InvalidProblem(f"the snapshot is {shown(value)}; it must be what Agent.snapshot returned")

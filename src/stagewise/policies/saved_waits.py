@@ -1,0 +1,144 @@
+"""All that waits, as a file holds it: open decisions, held outcomes, dates, and what was adopted."""
+
+import math
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.signals.ridge import ELSEWHERE
+from stagewise.policies.adopted import Adopted, Stretches
+from stagewise.policies.deadlines import Deadlines, spans_of
+from stagewise.policies.learning import Learning
+from stagewise.policies.ledger import DONE, HELD, SEVERAL, Ledger, Row
+from stagewise.policies.outcomes import ABSENT, names_of, values_of
+from stagewise.policies.policy import Played
+from stagewise.problem.checks import number, whole
+from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.window import Window, windows_of
+
+
+class Waits(NamedTuple):
+    """All that waits."""
+
+    ledger: Ledger
+    deadlines: Deadlines | None
+    adopted: Adopted
+
+
+def waits_content(policy: Learning, waits: Waits) -> dict[str, Any]:
+    """Return it as plain values."""
+    ledger, adopted = waits.ledger, waits.adopted
+    return {
+        "waiting": {str(r): entry_of(played) for r, played in ledger.open.items()},
+        "held": {str(r): row_entry(policy, row) for r, row in ledger.rows.items()},
+        "deadlines": None if waits.deadlines is None else deadlines_content(waits.deadlines, ledger.names),
+        "adopted": {"places": adopted.places, "met": {mark: met.pairs for mark, met in adopted.met.items()}},
+    }
+
+
+def deadlines_content(deadlines: Deadlines, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return windows and dates as plain values."""
+    lengths = {name: (window.length, window.missing) for name, window in deadlines.windows.items()}
+    return {
+        "windows": {n: [x.total_seconds() if isinstance(x, timedelta) else x, y] for n, (x, y) in lengths.items()},
+        "latest": deadlines.latest if deadlines.latest > -math.inf else None,
+        "dates": {str(r): date for r, date in deadlines.dates.items()},
+        "undated": deadlines.undated,
+        "closed": {names[signal]: r for signal, r in deadlines.closed.items()},
+        "late": {names[signal]: count_ for signal, count_ in deadlines.late.items()},
+    }
+
+
+def waits_from(policy: Learning, content: dict[str, Any], order: str, end: int) -> Waits:
+    """Return what `waits_content` was given, checked; a file of the last version has whole outcomes only."""
+    ledger = Ledger(names_of(policy), policy.apart, order == "arrival")
+    ledger.open = {count(int(r), "round", end): played(policy, *entry) for r, entry in content["waiting"].items()}
+    ledger.rows = {count(int(r), "round", end): row_from(policy, *entry) for r, entry in content["held"].items()}
+    for row in ledger.rows.values():
+        ledger.count(row, +1)
+    heads = [first_open(ledger, signals, end) for signals in ledger.queues]
+    ledger.heads, ledger.oldest = heads, heads[0] if min(heads) == max(heads) else SEVERAL
+    check_rows(ledger)
+    if content["version"] < 4:
+        return Waits(ledger, None, Adopted())
+    told, adopted = content["deadlines"], Adopted()
+    adopted.places = {str(id_): count(place, "place", end) for id_, place in content["adopted"]["places"].items()}
+    adopted.met = {str(mark): Stretches(pairs) for mark, pairs in content["adopted"]["met"].items()}
+    return Waits(ledger, None if told is None else deadlines_from(policy, told, end), adopted)
+
+
+def deadlines_from(policy: Learning, told: dict[str, Any], end: int) -> Deadlines:
+    """Return windows and dates, checked."""
+    windows = {name: Window(*entry) for name, entry in told["windows"].items()}
+    names = names_of(policy)
+    deadlines = Deadlines(windows_of(windows, names), spans_of(policy, windows))
+    deadlines.latest = -math.inf if told["latest"] is None else number(told["latest"], "latest")
+    deadlines.dates = {count(int(r), "round", end): number(date, "a date") for r, date in told["dates"].items()}
+    deadlines.undated = [count(r, "round", end) for r in told["undated"]]
+    deadlines.closed = {
+        span.signal: count(told["closed"][names[span.signal]], "round", end + 1) for span in deadlines.spans
+    }
+    deadlines.late = {span.signal: count(told["late"][names[span.signal]], "late") for span in deadlines.spans}
+    return deadlines
+
+
+def first_open(ledger: Ledger, signals: tuple[int, ...], end: int) -> int:
+    """Return where a queue stands: at its first row that is not past."""
+    rows = [r for r, row in ledger.rows.items() if any(row.standing[k] != DONE for k in signals)]
+    return min([*ledger.open, *rows], default=end)
+
+
+def check_rows(ledger: Ledger) -> None:
+    """Refuse rows that would have been learned, or whose signals stand where they cannot."""
+    for round_, row in ledger.rows.items():
+        past = [[row.standing[k] == DONE for k in signals] for signals in ledger.queues]
+        if all(map(all, past)) or any(any(queue) and not all(queue) for queue in past):
+            raise InvalidProblem("an outcome in it is held of which a part is past that cannot be")
+        stuck = [ledger.at_once or head == round_ for head in ledger.heads]
+        free = [row.ready(signals) and not all(done) for signals, done in zip(ledger.queues, past, strict=True)]
+        if round_ in ledger.open or any(map(all, zip(stuck, free, strict=True))):
+            raise InvalidProblem("an outcome in it is held that waits for nothing")
+
+
+def count(value: Any, name: str, end: int = 2**62) -> int:
+    """Return a whole number from 0 to below the end."""
+    return whole(value, name, f"from 0 to {end - 1}", 0, end - 1)
+
+
+def played(policy: Learning, action: Any, index: Any, step: Any) -> Played:
+    """Return an action that this policy can have played."""
+    row = policy.logged([action])[0]
+    place = count(index - ELSEWHERE, "index") + ELSEWHERE
+    return Played(row if isinstance(action, list) else int(row), place, number(step, "step"))
+
+
+def entry_of(played: Played) -> list[Any]:
+    """Return what was played as `played` reads it."""
+    return [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]
+
+
+def row_entry(policy: Learning, row: Row) -> list[Any]:
+    """Return what was played and seen, in the user's own direction, so that reading can check it again."""
+    units = [row.values[0], *policy.thresholds.in_units(row.values[1:])]
+    told = [float(value) if standing == HELD else None for value, standing in zip(units, row.standing, strict=True)]
+    return [*entry_of(row.played), told[0], told[1:], list(row.standing)]
+
+
+def row_from(
+    policy: Learning, action: Any, index: Any, step: Any, reward: Any, costs: Any, standing: Any = None
+) -> Row:
+    """Return a row, checked."""
+    names, where = names_of(policy), played(policy, action, index, step)
+    if standing is None:
+        return Row(where, policy.values(reward, costs), bytearray([HELD] * len(names)))
+    stands = bytearray(count(entry, "standing", DONE + 1) for entry in standing)
+    given = dict(zip(names, [reward, *costs], strict=True))
+    held = {name: given[name] for name, entry in zip(names, stands, strict=True) if entry == HELD}
+    return Row(where, seen(policy, held), stands)
+
+
+def seen(policy: Learning, held: dict[str, Any]) -> Floats:
+    """Return the values of what is held."""
+    return values_of(policy, ABSENT, ABSENT, held) if held else np.full(len(names_of(policy)), np.nan)

@@ -19,11 +19,12 @@ from stagewise.policies.outcomes import ABSENT, names_of, values_of
 from stagewise.policies.ownership import Ownership
 from stagewise.policies.pending import pending_in
 from stagewise.policies.policy import Played, Policy, State, check_verbs
+from stagewise.policies.problem import Problem
 from stagewise.policies.saved import ORDERS, Order, check_kind, check_same, read, written
 from stagewise.policies.saved_waits import Waits, waits_content
 from stagewise.policies.snapshot import Snapshot
 from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
-from stagewise.problem.errors import InvalidOutcome, InvalidProblem
+from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.tables import named
 from stagewise.problem.window import Window, moment, windows_of
 from stagewise.records.decision import Decision
@@ -64,7 +65,7 @@ class Agent:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Policy | Problem,
         seed: int | np.random.Generator = 0,
         order: Order = "decision",
         *,
@@ -72,8 +73,11 @@ class Agent:
         windows: Mapping[str, Window] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if isinstance(policy, Problem):
+            windows = policy.windows if windows is None else windows
+            policy = policy.policy()
         check_verbs(policy)
-        self.policy = policy
+        self.policy: Policy = policy
         self.order = one_of(order, ORDERS, "order")
         self.seed = seed_of(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
         self.name, self.clock = name_of(name, "name"), clock
@@ -137,8 +141,13 @@ class Agent:
         with self._alone:
             return pending_in(self._ledger, self._deadlines, self._id_at)
 
-    def decide(self, actions: Any, now: Any = None) -> Decision:
-        """Choose among the actions: an action set, or a table of features; `now` as `time.time` tells it."""
+    def decide(self, actions: Any = None, *, only: Any = None, now: Any = None) -> Decision:
+        """Choose among the actions: an action set, a table of features, or for a problem the context of a user.
+
+        `only` names the actions that are on offer in this call; `now` is as `time.time` tells it.
+        """
+        if only is not None:
+            actions = self._only(actions, only)
         with self._alone:
             deadlines, round_ = self._deadlines, self.round
             if deadlines is not None or now is not None:
@@ -153,6 +162,15 @@ class Agent:
                 deadlines.date(round_, now)
             self.round = round_ + 1
             return decision
+
+    def _only(self, actions: Any, only: Any) -> Any:
+        """Return what is offered where not all of it is."""
+        policy: Any = self._ours
+        if hasattr(policy, "offered"):
+            return policy.offered(actions, only)
+        if not hasattr(actions, "only"):
+            raise InvalidActions(f"only is {shown(only)}, and the actions are no set; give sw.Finite(...).only(...)")
+        return actions.only(only)
 
     def learn(
         self,

@@ -126,6 +126,15 @@ class Learning:
             values[1:] = self.thresholds.signs * self.thresholds.costs(cost)
         return values
 
+    def given(self, values: Floats) -> list[float]:
+        """Return values as somebody gave them: what `values` takes for them."""
+        return [float(values[0]), *self.thresholds.in_units(values[1:]).tolist()]
+
+    @property
+    def blank(self) -> list[float]:
+        """Values (1 + m,) that the signals can have, for those that were not given."""
+        return [0.0] * (1 + self.thresholds.signs.size)
+
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's."""
         return memory.shape == self.start().memory.shape

@@ -61,9 +61,19 @@ class NamedCAPS(ContextCAPS):
         return self.problem.reward.name
 
     @property
-    def absent(self) -> list[float]:
-        """A value (1 + m,) that each signal can have, for what was not given."""
+    def blank(self) -> list[float]:
+        """Values (1 + m,) that the signals can have, for those that were not given."""
         return [float(low) for low in self.problem.spans[0]]
+
+    def given(self, values: Floats) -> list[float]:
+        """Return values as somebody gave them."""
+        lows, lengths = self.problem.spans
+        unsigned = np.concatenate([values[:1], self.thresholds.in_units(values[1:])])
+        return [float(value) for value in lows + lengths * unsigned]
+
+    def offered(self, context: Any, only: Any) -> Context:
+        """Return what is offered to a user: only some of the actions, by name."""
+        return self.problem.offered(context, only)
 
     @property
     def names(self) -> Sequence[str]:

@@ -46,9 +46,9 @@ def values_of(policy: Learning, reward: Any, cost: Any, signals: Mapping[str, An
     ]
     if not any(there):
         raise InvalidOutcome(f"no outcome is given; give at least one of {', '.join(names)}")
-    # what is not there is checked as 0, which every signal can be
-    whole = signals.get(names[0], 0.0) if reward is ABSENT else reward
-    values = policy.values(whole, [signals.get(name, 0.0) for name in names[1:]] if cost is ABSENT else cost)
+    blank = policy.blank  # what is not there is checked as something that it can be
+    told = [signals.get(name, usual) for name, usual in zip(names, blank, strict=True)]
+    values = policy.values(told[0] if reward is ABSENT else reward, told[1:] if cost is ABSENT else cost)
     return np.where(there, values, np.nan)
 
 

@@ -13,9 +13,12 @@ from stagewise.files.paths import brief, named
 from stagewise.files.whole import fingerprint
 from stagewise.kernels.compile import Floats
 from stagewise.policies.learning import Learning
+from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.names import name_of
+from stagewise.policies.problem import Problem
 from stagewise.policies.saved_waits import Waits, count, waits_from
 from stagewise.problem.checks import one_of, seed_of, shown
+from stagewise.problem.declared import Limit, Reward
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.functions import FunctionClass
 from stagewise.problem.renamed import today
@@ -25,7 +28,7 @@ from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 FORMAT, VERSION, LAST = "stagewise-agent", 4, 3
 Order = Literal["decision", "arrival"]
 ORDERS = get_args(Order)
-WITHIN = (SafeAction, AtLeast, RelativeToSafe, FunctionClass)  # what settings may hold, besides models
+WITHIN = (SafeAction, AtLeast, RelativeToSafe, FunctionClass, Problem, Reward, Limit)  # what settings may hold
 
 
 class Saved(NamedTuple):
@@ -50,7 +53,7 @@ def policies() -> dict[str, Any]:
 
 def kinds() -> dict[str, Any]:
     """Return all that a file can name."""
-    return {**policies(), **{kind.__name__: kind for kind in WITHIN}, **_exported("models")}
+    return {**policies(), "NamedCAPS": NamedCAPS, **{kind.__name__: kind for kind in WITHIN}, **_exported("models")}
 
 
 def check_kind(value: Any) -> None:
@@ -68,7 +71,8 @@ def encoded(value: Any) -> Any:
         )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         check_kind(value)
-        settings = {f.name: encoded(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
+        names = getattr(value, "SAVED", None) or [f.name for f in dataclasses.fields(value) if f.init]
+        settings = {name: encoded(getattr(value, name)) for name in names}
         return {"kind": type(value).__name__, "settings": settings}
     if isinstance(value, Mapping):
         return {"mapping": {name: encoded(entry) for name, entry in value.items()}}

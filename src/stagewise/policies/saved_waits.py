@@ -121,7 +121,7 @@ def entry_of(played: Played) -> list[Any]:
 
 def row_entry(policy: Learning, row: Row) -> list[Any]:
     """Return what was played and seen, in the user's own direction, so that reading can check it again."""
-    units = [row.values[0], *policy.thresholds.in_units(row.values[1:])]
+    units = policy.given(row.values)
     told = [float(value) if standing == HELD else None for value, standing in zip(units, row.standing, strict=True)]
     return [*entry_of(row.played), told[0], told[1:], list(row.standing)]
 

@@ -54,6 +54,11 @@ class Decision(Made):
     _told: Floats | None = None  # candidates that its learner has to be told of
 
     @property
+    def name(self) -> str:
+        """What is done, in words: its number where it has no name of its own."""
+        return "safe action" if self.index < 0 else f"action {self.index}"
+
+    @property
     def id(self) -> str:
         """Who made it and in which round: the same after a restart, and another for every agent and replica."""
         return id_of(self._by, self.round)

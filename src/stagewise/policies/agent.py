@@ -359,7 +359,8 @@ class Agent:
         """Return what is known now as a value that does not change, for a `Replica`."""
         check_kind(self.policy)
         with self._alone:
-            return Snapshot(copy(self.policy), self._state.memory.tobytes(), self._learned, self.seed, self.name)
+            policy: Any = copy(self.policy)
+            return Snapshot(policy, self._state.memory.tobytes(), self._learned, self.seed, self.name)
 
     def forget(self, before: int) -> int:
         """Give up waiting for the outcomes of all rounds below `before`, and return how many there were.

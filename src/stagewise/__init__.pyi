@@ -53,6 +53,7 @@ from stagewise.simulation.simulate import simulate as simulate
 from stagewise.simulation.sweep import sweep as sweep
 from stagewise.simulation.verify import verify as verify
 from stagewise.worlds.arms import ArmsWorld as ArmsWorld
+from stagewise.worlds.context import ContextWorld as ContextWorld
 from stagewise.worlds.family import ArmsFamily as ArmsFamily
 from stagewise.worlds.family import SphereFamily as SphereFamily
 from stagewise.worlds.fresh import RandomFinite as RandomFinite

@@ -39,11 +39,12 @@ def test_an_arm_that_is_no_number_of_one_is_refused(arm: Any) -> None:
         SafeAction(arm=arm)
 
 
-def test_it_is_either_a_vector_or_an_arm() -> None:
-    with refused(InvalidProblem, "either features", "or an arm", "exactly one"):
+def test_it_is_a_vector_or_an_arm_or_one_of_the_round() -> None:
+    with refused(InvalidProblem, "either features", "or an arm", "or neither"):
         SafeAction(features=[0.0], arm=0)
-    with refused(InvalidProblem, "either features", "or an arm", "exactly one"):
-        SafeAction(reward=0.5, cost=0.1)
+    assert SafeAction(reward=0.5, cost=0.1).of_the_round
+    assert not SafeAction(features=[0.0]).of_the_round
+    assert not SafeAction(arm=0).of_the_round
 
 
 @pytest.mark.parametrize(

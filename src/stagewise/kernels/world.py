@@ -3,7 +3,7 @@
 import math
 
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.draw import ACTIONS, OUTCOME, fill_normal, normal_pair, uniform_pair
+from stagewise.kernels.draw import ACTIONS, OUTCOME, fill_normal, normal, normal_pair, uniform_pair
 
 GAUSSIAN, UNIFORM, RADEMACHER, BERNOULLI, CLIPPED = 0, 1, 2, 3, 4
 
@@ -73,3 +73,15 @@ def fill_directions(features: Floats, seed: int, run: int, round_: int) -> None:
         size = 1.0 / math.sqrt(size)
         for i in range(features.shape[1]):
             features[row, i] *= size
+
+
+@kernel
+def fill_start(safe: Floats, before: int, length: float, seed: int, run: int, round_: int) -> None:
+    """Write a round's own safe action: of this length, in a uniform direction; `before` positions are the set's."""
+    size = 0.0
+    for i in range(safe.size):
+        safe[i] = normal(seed, run, round_, ACTIONS, before + i)
+        size += safe[i] * safe[i]
+    size = length / math.sqrt(size)
+    for i in range(safe.size):
+        safe[i] *= size

@@ -7,7 +7,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.loop.round import Form
-from stagewise.policies.baseline import baseline_of
+from stagewise.policies.baseline import baseline_of, named_start
 from stagewise.policies.compiled import assembled
 from stagewise.policies.learning import NOTHING, Learning
 from stagewise.policies.policy import Played, State
@@ -59,9 +59,13 @@ class AlwaysSafe(Learning):
         """Play the safe action."""
         safe, values = self.safe_action, self.thresholds.values
         costs = self.thresholds.safe
+        features, index = safe.features, -1
+        if safe.of_the_round:
+            start = named_start(actions, type(self).__name__)
+            features, index = start.features, start.place
         return Decision(
-            safe.features.copy() if safe.arm is None else safe.arm,
-            -1 if safe.arm is None else safe.arm,
+            features.copy() if safe.arm is None else safe.arm,
+            index if safe.arm is None else safe.arm,
             0.0 if safe.arm is None else 1.0,
             None,
             1.0 if safe.reward is None else safe.reward,

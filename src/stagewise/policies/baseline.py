@@ -3,8 +3,9 @@
 from typing import Any
 
 from stagewise.problem.checks import shown
-from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.start import Start
 
 
 def baseline_of(value: Any) -> SafeAction:
@@ -18,7 +19,8 @@ def featured(value: Any) -> SafeAction:
     """Return a safe action with features."""
     safe = baseline_of(value)
     if safe.features is None:
-        raise InvalidProblem("the safe action is an arm; this policy needs SafeAction(features=...)")
+        what = "has no features" if safe.of_the_round else "is an arm"
+        raise InvalidProblem(f"the safe action {what}; this policy needs SafeAction(features=...)")
     return safe
 
 
@@ -36,7 +38,19 @@ def armed(value: Any, arms: int) -> SafeAction:
     """Return a safe action that is one of the arms."""
     safe = baseline_of(value)
     if safe.arm is None:
-        raise InvalidProblem("the safe action has features; a policy over arms needs SafeAction(arm=...)")
+        what = "is no arm" if safe.of_the_round else "has features"
+        raise InvalidProblem(f"the safe action {what}; a policy over arms needs SafeAction(arm=...)")
     if safe.arm >= arms:
         raise InvalidProblem(f"the safe arm is {safe.arm!r}; it must be one of the arms 0 to {arms - 1}")
     return safe
+
+
+def named_start(actions: Any, kind: str) -> Start:
+    """Return the safe action that a set names, for a policy whose own has no features."""
+    start: Start | None = getattr(actions, "start", None)
+    if start is None:
+        raise InvalidActions(
+            f"the actions name no safe action, and this {kind}'s SafeAction has no features; give "
+            "Finite(features, safe=0), Rays(targets, safe=x0), or features that are the same in every round"
+        )
+    return start

@@ -10,6 +10,7 @@ from stagewise.problem.errors import InvalidActions
 
 if TYPE_CHECKING:
     from stagewise.problem.actions import Listed
+    from stagewise.problem.start import Start
 
 Flags = npt.NDArray[np.bool_]
 
@@ -29,6 +30,13 @@ class ActionSet:
     listed: ClassVar[bool] = True  # one chooses from a list; False: from all points of a convex set
     between: bool = False  # every point between the safe action and a member can be played too
     eligible: Flags = ALL  # which of the list are on offer; empty: all
+    fresh: ClassVar[bool] = False  # it is drawn anew in every round
+    start: "Start | None" = None  # the safe action of this round, where the set names it
+
+    @property
+    def names_safe(self) -> bool:
+        """Whether the set of every round names the round's own safe action."""
+        return self.start is not None
 
     @property
     def dimension(self) -> int | None:
@@ -47,6 +55,10 @@ class ActionSet:
     def most(self, directions: Floats) -> Floats:
         """Return the largest <x, v> over the set, for each direction v (M, d)."""
         raise NotImplementedError
+
+    def most_at_start(self, directions: Floats) -> Floats:
+        """Return the largest <x₀, v> over the safe actions that rounds may name, for each direction v (M, d)."""
+        return np.asarray(directions @ self.start.features) if self.start else np.zeros(len(directions))
 
     def as_rays(self) -> "Listed":
         """Return the rays to choose a step on, or refuse a set that has none to list."""

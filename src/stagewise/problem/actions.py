@@ -10,6 +10,7 @@ from stagewise.problem.action_set import ActionSet
 from stagewise.problem.action_set import Flags as Flags
 from stagewise.problem.checks import Floats, as_array, frozen, size_of, table_of
 from stagewise.problem.errors import InvalidActions
+from stagewise.problem.start import Start, start_of
 
 
 def mask_of(chosen: Any, count: int) -> Flags:
@@ -50,23 +51,27 @@ def checked(features: Any) -> tuple[Floats, float]:
 class Listed(ActionSet):
     """Actions given by their features, one row each; unchangeable, so that a decision can refer to it later."""
 
-    __slots__ = ("eligible", "features", "largest", "longest")
+    __slots__ = ("eligible", "features", "largest", "longest", "start")
 
     features: Floats
     eligible: Flags
     largest: float  # the size of the largest feature
     longest: float | None  # the largest norm of a row, once somebody has asked for it
+    start: Start | None  # the safe action of this round; None: the policy knows one for all rounds
 
-    def __init__(self, features: ArrayLike) -> None:
+    def __init__(
+        self, features: ArrayLike, *, safe: Any = None, safe_cost: Any = None, safe_reward: Any = None
+    ) -> None:
         given, self.largest = table_of(features, "the actions", InvalidActions)
         self.features, self.eligible, self.longest = frozen(given), ALL, None
+        self.start = start_of(safe, self.features, not self.between, safe_cost, safe_reward)
 
     @classmethod
-    def borrowed(cls, features: Any) -> Self:
+    def borrowed(cls, features: Any, start: Start | None = None) -> Self:
         """Take an array as it is, without a copy: for one decision only."""
         listed = cls.__new__(cls)
         given, listed.largest = table_of(features, "the actions", InvalidActions)
-        listed.features, listed.eligible, listed.longest = given.view(), ALL, None
+        listed.features, listed.eligible, listed.longest, listed.start = given.view(), ALL, None, start
         listed.features.flags.writeable = False  # kernels are compiled once, for arrays that nobody writes to
         return listed
 
@@ -74,7 +79,7 @@ class Listed(ActionSet):
         """Return the same actions, of which only these (indices or a mask) are eligible in this call."""
         listed = self.__class__.__new__(self.__class__)
         listed.features, listed.largest, listed.longest = self.features, self.largest, self.longest
-        listed.eligible = mask_of(chosen, len(self))
+        listed.eligible, listed.start = mask_of(chosen, len(self)), self.start
         return listed
 
     @property
@@ -103,11 +108,16 @@ class Listed(ActionSet):
 
     def __repr__(self) -> str:
         count = "" if self.eligible.size == 0 else f", {int(self.eligible.sum())} eligible"
+        if self.start is not None:
+            count += ", a safe point" if self.start.place < 0 else f", {self.start.place} safe"
         return f"{type(self).__name__}({len(self)} actions, {self.features.shape[1]} features{count})"
 
 
 class Rays(Listed):
     """Every point on the segments from the safe action to the targets (M, d).
+
+    `safe`: the point x₀ (d,) that they begin at in this round, for a policy whose SafeAction has no features;
+    `safe_cost`, `safe_reward`: what it costs at most, and is worth at least, in this round.
 
     >>> len(Rays([[1.0, 0.0], [0.0, 1.0]]).only([0]))
     2
@@ -116,8 +126,10 @@ class Rays(Listed):
     __slots__ = ()
     between = True
 
-    def __init__(self, targets: ArrayLike) -> None:
-        super().__init__(targets)
+    def __init__(
+        self, targets: ArrayLike, *, safe: ArrayLike | None = None, safe_cost: Any = None, safe_reward: Any = None
+    ) -> None:
+        super().__init__(targets, safe=safe, safe_cost=safe_cost, safe_reward=safe_reward)
 
     @property
     def targets(self) -> Floats:
@@ -131,8 +143,13 @@ class Rays(Listed):
 class Finite(Listed):
     """The rows of a table (K, d): no point between them can be played, but mixtures of them can.
 
+    `safe`: which row is the safe action of this round, or the features (d,) of one beside the list, for a policy whose
+    SafeAction has no features; `safe_cost`, `safe_reward`: what it costs at most, and is worth at least, in this round.
+
     >>> Finite([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]).only([0, 2])
     Finite(3 actions, 2 features, 2 eligible)
+    >>> Finite([[0.0, 1.0], [1.0, 0.0]], safe=0, safe_cost=0.01)
+    Finite(2 actions, 2 features, 0 safe)
     """
 
     __slots__ = ()

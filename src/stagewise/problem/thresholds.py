@@ -95,7 +95,10 @@ def resolved(threshold: Any, safe_action: SafeAction) -> Thresholds:
     signs = np.array([-1.0 if isinstance(entry, AtLeast) else 1.0 for entry in given])
     bare = [entry.value if isinstance(entry, AtLeast) else entry for entry in given]
     values = np.array(
-        [one_value(entry, name, costs, i) for i, (entry, name) in enumerate(zip(bare, names, strict=True))]
+        [
+            one_value(entry, name, costs, i, safe_action.of_the_round)
+            for i, (entry, name) in enumerate(zip(bare, names, strict=True))
+        ]
     )
     thresholds = Thresholds(names, frozen(signs), frozen(values), None if safe is None else frozen(safe))
     for name, sign, cost, value, limit in zip(names, signs, costs, values, thresholds.limits, strict=True):
@@ -148,7 +151,7 @@ def safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats:
     return costs
 
 
-def one_value(entry: Any, name: str, costs: Floats, index: int) -> float:
+def one_value(entry: Any, name: str, costs: Floats, index: int, moving: bool) -> float:
     """Return one threshold as a number."""
     if not isinstance(entry, RelativeToSafe):
         return number(entry, f"the threshold of {name!r}")
@@ -156,5 +159,10 @@ def one_value(entry: Any, name: str, costs: Floats, index: int) -> float:
     if np.isnan(costs[index]):
         raise InvalidProblem(
             f"the threshold of {name!r} is relative to the safe action, whose cost is unknown; give that cost"
+        )
+    if moving:
+        raise InvalidProblem(
+            f"the threshold of {name!r} is relative to the safe action, which is another one in every round and of "
+            "which only a bound is known; give a number"
         )
     return number(factor * float(costs[index]), f"the threshold of {name!r}, {factor:g} times the safe action's,")

@@ -11,17 +11,19 @@ from stagewise.policies.learning import NOTHING
 from stagewise.problem.checks import one_per
 from stagewise.problem.errors import StagewiseError
 from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.context import ContextWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 
 SLIGHT = 1e-9
+OURS = (LinearWorld, ArmsWorld, TableWorld, ContextWorld)
 
 
 def assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
     """Return each assumption in words, what was declared, what is so in this world, and whether it is kept."""
     if getattr(policy, "learns", "") == NOTHING or getattr(policy, "thresholds", None) is None:
         return []
-    ours = type(world) in (LinearWorld, ArmsWorld, TableWorld)  # of others nothing but the safe action is known
+    ours = type(world) in OURS  # of others nothing but the safe action is known
     names = ("reward", *policy.thresholds.names)  # what the policy learns
     rows = [*noise_rows(policy, world, names), *size_rows(policy, world, names)] if ours else []
     if getattr(policy, "safe_action", None) is not None:
@@ -60,9 +62,10 @@ def noise_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str
 def size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return what is said of the size of parameters and of means."""
     rows, largest = [], largest_means(world)[: len(names)]
-    if isinstance(world, LinearWorld) and hasattr(policy, "norm_bound") and not hasattr(policy, "kernel"):
-        told, real = one_per(policy.norm_bound, names, "norm_bound"), world.parameters[: len(names)]
-        rows.append(at_most("the unknown parameter vectors are at most this long", told, np.linalg.norm(real, axis=1)))
+    linear = isinstance(world, LinearWorld | ContextWorld)
+    if linear and hasattr(policy, "norm_bound") and not hasattr(policy, "kernel"):
+        told, lengths = one_per(policy.norm_bound, names, "norm_bound"), lengths_of(world)[: len(names)]
+        rows.append(at_most("the unknown parameter vectors are at most this long", told, lengths))
     most = float(getattr(policy, "reward_bound", 1.0))
     rows.append(at_most(f"mean rewards are at most {most:g}", most, largest[0]))
     bounds = bounds_of(getattr(policy, "cost_bound", None), names[1:])
@@ -72,9 +75,15 @@ def size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str,
     return rows
 
 
+def lengths_of(world: Any) -> Floats:
+    """Return how long the parameters of every signal are."""
+    lengths: Floats = world.norms if isinstance(world, ContextWorld) else np.linalg.norm(world.parameters, axis=1)
+    return lengths
+
+
 def largest_means(world: Any) -> Floats:
     """Return the largest mean of every signal that can be offered."""
-    if not isinstance(world, LinearWorld):
+    if not isinstance(world, LinearWorld | ContextWorld):
         table: Floats = world.table.max(axis=1)
         return table
     most: Floats = world.actions.most(world.parameters)
@@ -84,6 +93,8 @@ def largest_means(world: Any) -> Floats:
 def safe_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
     """Return what is said of the safe action."""
     safe, limits = policy.safe_action, policy.thresholds
+    if safe.of_the_round:
+        return round_rows(policy, world)
     try:
         real = world.means(safe.features if safe.arm is None else safe.arm)
     except StagewiseError:
@@ -97,3 +108,23 @@ def safe_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
         kept = np.allclose(limits.safe, costs, atol=SLIGHT)
         rows.append(row("the safe action's costs are known", limits.safe, costs, kept))
     return rows
+
+
+def round_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
+    """Return what is said of the safe actions of all rounds; of a world of someone's own nothing is known."""
+    limits, m = policy.thresholds, policy.thresholds.values.size
+    if type(world) not in (LinearWorld, ContextWorld) or not world.actions.names_safe or limits.safe is None:
+        return []
+    least = float(policy.safe_action.reward or 0.0)
+    worth = -float(world.actions.most_at_start(-world.parameters[:1])[0])
+    most = limits.signs * world.actions.most_at_start(limits.signs[:, None] * world.parameters[1 : 1 + m])
+    kept = np.all(limits.signs * most <= limits.signs * limits.safe + SLIGHT)
+    return [
+        row("every round's safe action is worth at least this", least, worth, worth >= least - SLIGHT),
+        row(
+            "every round's safe action costs at most this (at least, where limits are from below)",
+            limits.safe,
+            most,
+            kept,
+        ),
+    ]

@@ -10,7 +10,6 @@ from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.opb import OPB
 from stagewise.reports.assumptions import largest_means
 from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.fresh import Fresh
 from stagewise.worlds.linear import LinearWorld
 
 MOST = 10**7  # pulls of an arm that are summed up
@@ -108,4 +107,4 @@ def intervals_fail(policy: Any) -> float:
 
 def longest(world: LinearWorld) -> float:
     """Return L, the largest norm of an action."""
-    return 1.0 if isinstance(world.actions, Fresh) else float(np.linalg.norm(world.actions.features, axis=1).max())
+    return 1.0 if world.actions.fresh else float(np.linalg.norm(world.actions.features, axis=1).max())

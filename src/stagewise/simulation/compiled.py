@@ -8,14 +8,14 @@ from stagewise.kernels.answer import answer_size
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import LIMITS, PARTS, ROOM
-from stagewise.kernels.loop.play import LoopForm, World, judging_size, play_for
+from stagewise.kernels.loop.play import CROSSED, DIRECTIONS, PLAIN, LoopForm, World, judging_size, play_for
 from stagewise.kernels.loop.round import RAYS, REWARD, STAY, Form, scratch_size
 from stagewise.kernels.trace import Trace
 from stagewise.policies.compiled import aligned, sized
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.simulation.judge import OURS, Judge
-from stagewise.worlds.fresh import Fresh
+from stagewise.worlds.context import ContextWorld
 from stagewise.worlds.linear import LinearWorld
 
 ANSWER_SIZE, SCRATCH_SIZE, JUDGING_SIZE = named(answer_size), named(scratch_size), named(judging_size)
@@ -28,7 +28,8 @@ def form_of(policy: Any, world: Any) -> Form | None:
         return None
     form: Form | None = policy.form_for(world.actions)
     points = form is not None and form.rule == RAYS and form.arms == 0
-    return None if points and type(world) is not LinearWorld else form
+    linear = type(world) is LinearWorld or draws_of(world) == CROSSED  # means are known of any features
+    return None if points and not linear else form
 
 
 def plays(policy: Any, world: Any) -> bool:
@@ -62,7 +63,7 @@ def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
             "backend='python' plays anything with start, decide and learn"
         )
     told: Any = world
-    fresh, count, d = isinstance(told.actions, Fresh), int(told.actions.count), int(told.actions.dimension or 0)
+    fresh, count, d = told.actions.fresh, int(told.actions.count), int(told.actions.dimension or 0)
     features = np.zeros((count, d))
     if not fresh and d:
         features[:] = told.actions.features
@@ -71,26 +72,43 @@ def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
     check_outcomes(policy, told)
     m, limits, size = world.costs, int(layout[LIMITS]), max(d, int(memory[ROOM]) if form.space else 0)
     points = int(form.rule == RAYS and form.arms == 0)
-    parameters = told.parameters * judge.signs[:, None] if isinstance(world, LinearWorld) else np.zeros((1 + m, d))
+    linear = isinstance(world, LinearWorld | ContextWorld)
+    parameters = told.parameters * judge.signs[:, None] if linear else np.zeros((1 + m, d))
     truths = np.zeros((1 + m, count + 1))
-    truths[:, count] = judge.safe_means
+    truths[:, count] = judge.safe_means_in(told.actions)
     if not fresh:
         truths[:, :count] = judge.truths(told.actions)
     best = 0.0 if fresh else judge.best(told.actions)
-    truth = World(parameters, truths, told.noise.copy(), judge.signs.copy(), judge.limits.copy(), told.kind, best)
+    judged = (audited, judge.mixes, points, judge.limits.size > 1, fresh and told.actions.names_safe)
+    known = (told.noise.copy(), judge.signs.copy(), judge.limits.copy(), told.kind)
+    truth = World(parameters, truths, *known, best, *drawn_in(told))
     return LoopInputs(
         sized(form, limits, int(layout[PARTS])),
-        LoopForm(int(fresh), int(audited), int(judge.mixes), points, int(judge.limits.size > 1)),
+        LoopForm(draws_of(told), *(int(each) for each in judged)),
         features,
         np.array(told.actions.eligible),
         layout,
-        settings,
+        settings.copy() if told.actions.names_safe else settings,  # a round's own safe action is written there
         memory,
         truth,
         ANSWER_SIZE(limits, d),
         SCRATCH_SIZE(limits, count, size, not fresh),
         JUDGING_SIZE(m, count),
     )
+
+
+def draws_of(world: Any) -> int:
+    """Return what the loop draws in every round (see `kernels.loop.play`)."""
+    if isinstance(world, ContextWorld):
+        return CROSSED if world.actions.crossed else PLAIN
+    return DIRECTIONS if world.actions.fresh else 0
+
+
+def drawn_in(world: Any) -> tuple[int, Floats]:
+    """Return which listed action is safe in every round, and what the rest of the draw needs."""
+    if isinstance(world, ContextWorld):
+        return world.actions.safe, world.actions.ends.copy()
+    return -1, np.array([getattr(world.actions, "safe", None) or 0.0])
 
 
 def check_outcomes(policy: Any, world: Any) -> None:

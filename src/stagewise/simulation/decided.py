@@ -9,6 +9,7 @@ from stagewise.problem.checks import number, shown, whole
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.simulation.judge import Judge
+from stagewise.worlds.context import ContextWorld
 
 SLIGHT = 1e-9  # relative; differences below it are arithmetic
 
@@ -29,10 +30,11 @@ def expected(decision: Any, actions: Any, judge: Judge, round_: int) -> Floats:
     except (ValueError, TypeError) as error:  # a StagewiseError is a ValueError, and so is a ragged array
         raise InvalidProblem(f"the policy's decision in round {round_} cannot be judged: {error}") from None
     if decision.probabilities is None:
-        return judge.means(decision.action)
+        at = decision.index if isinstance(judge.world, ContextWorld) else None
+        return judge.means(decision.action) if at is None else judge.means_at(at, actions)
     total, chances = np.zeros(judge.signs.size), np.asarray(decision.probabilities)
     for index in np.flatnonzero(chances):
-        total += chances[index] * judge.means(place_of(int(index), actions, judge))
+        total += chances[index] * judge.means_at(int(index), actions)
     return total
 
 
@@ -41,10 +43,11 @@ def place_of(index: int, actions: Any, judge: Judge) -> Any:
 
     Refused is what was not eligible. The safe action always is.
     """
-    place, eligible = judge.safe if index in (-1, actions.count) else actions.at(index), actions.eligible
+    safe, eligible = judge.safe_in(actions), actions.eligible
+    place = safe if index in (-1, actions.count) else actions.at(index)
     if place is None:
         raise InvalidProblem("it speaks of a safe action beside the list, and there is none")
-    if 0 <= index < eligible.size and not eligible[index] and not equal(place, judge.safe):
+    if 0 <= index < eligible.size and not eligible[index] and not equal(place, safe):
         raise InvalidProblem(f"it gives action {index} a chance, which is not eligible in this round")
     return place
 
@@ -91,7 +94,8 @@ def check_played(decision: Decision, actions: Any, judge: Judge) -> None:
         step = number(decision.step, "its step")
         if not 0.0 <= step <= 1.0:
             raise InvalidProblem(f"its step is {step}; along a ray it lies between 0 and 1")
-        start = np.zeros_like(place) if judge.safe is None else judge.safe
+        safe = judge.safe_in(actions)
+        start = np.zeros_like(place) if safe is None else safe
         place = start + step * (place - start)
     check_equal(decision.action, place, index)
 

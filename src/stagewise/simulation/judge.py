@@ -16,12 +16,13 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolved
 from stagewise.rules.optimum import best_point
 from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.context import ContextWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 from stagewise.worlds.world import World
 
 BEST_ON_RAYS = named(best_on_rays)
-OURS = (LinearWorld, ArmsWorld, TableWorld)
+OURS = (LinearWorld, ArmsWorld, TableWorld, ContextWorld)
 ASKED = ("costs", "actions_in", "means", "outcome", "description")  # of a world of someone's own
 
 
@@ -33,7 +34,7 @@ class Judge:
     thresholds: Thresholds
     signs: Floats  # (1 + m,) −1 for a cost whose threshold is from below
     limits: Floats  # (m,) signed thresholds; empty where there are none
-    safe: Any  # features or arm; None: there is no safe action
+    safe: Any  # features or arm; None: there is no safe action, or every round's set names its own
     safe_means: Floats  # (1 + m,) signed
     mixes: bool  # regret is measured against the best mixture
 
@@ -41,13 +42,28 @@ class Judge:
         """Return the true means of an action or arm, in the user's own direction."""
         return true_means(self.world, place)
 
+    def means_at(self, index: int, actions: Any) -> Floats:
+        """Return the same of what is listed under an index; of the safe action under −1 and at the end of the list."""
+        if isinstance(self.world, ContextWorld):
+            place = index if 0 <= index < actions.count else actions.start.place
+            return self.world.means_of(place, actions.at(place))
+        return self.means(self.safe_in(actions) if index in (-1, actions.count) else actions.at(index))
+
+    def safe_in(self, actions: Any) -> Any:
+        """Return the safe action of a round: features or arm; None: there is none."""
+        return self.safe if actions.start is None else actions.start.features
+
+    def safe_means_in(self, actions: Any) -> Floats:
+        """Return its true means (1 + m,), signed."""
+        return self.safe_means if actions.start is None else self.means_at(-1, actions) * self.signs
+
     def best(self, actions: Any) -> float:
         """Return the largest expected reward that this round's actions allowed under the thresholds."""
         if isinstance(self.world, LinearWorld) and not actions.listed:
             parameters = self.world.parameters * self.signs[:, None]
             return best_point(actions, parameters[0], parameters[1 : 1 + self.limits.size], self.limits)
         offered = actions.eligible if actions.eligible.size else slice(None)
-        truths = np.column_stack([self.truths(actions)[:, offered], self.safe_means])
+        truths = np.column_stack([self.truths(actions)[:, offered], self.safe_means_in(actions)])
         return best_blend(truths, self.limits) if self.mixes else BEST_ON_RAYS(truths, self.limits)
 
     def truths(self, actions: Any) -> Floats:
@@ -59,7 +75,7 @@ class Judge:
                 f"the world's actions are {type(actions).__name__}; a world of one's own lists them as Arms, Finite or "
                 "Rays, since regret is measured against the best mixture of what is listed"
             )
-        means = np.column_stack([self.means(actions.at(int(i))) for i in range(actions.count)])
+        means = np.column_stack([self.means_at(i, actions) for i in range(actions.count)])
         return means * self.signs[:, None]
 
 
@@ -84,10 +100,13 @@ def judge(policy: Any, world: World) -> Judge:
     signs = np.ones(1 + world.costs)
     signs[1 : 1 + m] = thresholds.signs
     action = getattr(policy, "safe_action", None)
-    safe = safe_place(action, world)
+    moving = type(world) in OURS and world.actions.names_safe  # type: ignore[attr-defined]
+    safe = None if moving else safe_place(action, world)
     safe_means = np.zeros(1 + world.costs) if safe is None else true_means(world, safe) * signs
     limits = thresholds.signs * thresholds.values
-    if safe is not None and m and not np.all(safe_means[1:] <= limits):
+    if moving:
+        safe_means[:] = world.actions.most_at_start(world.parameters * signs[:, None])  # type: ignore[attr-defined]
+    if (moving or safe is not None) and m and not np.all(safe_means[1:] <= limits):
         raise InvalidProblem(
             f"the safe action really costs {(safe_means[1:] * signs[1:]).tolist()} in this world, above a threshold "
             f"of {thresholds.values.tolist()}; no policy can be safe there"

@@ -9,6 +9,7 @@ from stagewise.policies.settings import FALLBACKS
 from stagewise.records.draw import Draw
 from stagewise.simulation.decided import expected
 from stagewise.simulation.judge import OURS, Judge
+from stagewise.worlds.context import ContextWorld
 
 
 class Hand:
@@ -37,7 +38,13 @@ class Hand:
             means = judge.signs * expected(decision, actions, judge, round_)
             note(self.trace, round_, self.best, means, judge.limits)
             if self.trace.audit.size:
-                watch(self.trace.audit, round_, self.best, float(judge.safe_means[0]), means, judge.limits)
+                safe = float(judge.safe_means_in(actions)[0])
+                watch(self.trace.audit, round_, self.best, safe, means, judge.limits)
                 if decision.fallback != FALLBACKS[WARMING]:
                     weigh_hope(self.trace.audit, self.best, decision.hoped + decision.gap)
-            self.state = self.policy.learn(self.state, decision, world.outcome(decision.action, draw))
+            if isinstance(world, ContextWorld):
+                place = decision.index if decision.index >= 0 else world.actions.safe
+                outcome = world.outcome_of(place, actions.at(place), draw)
+            else:
+                outcome = world.outcome(decision.action, draw)
+            self.state = self.policy.learn(self.state, decision, outcome)

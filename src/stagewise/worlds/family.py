@@ -13,6 +13,7 @@ from stagewise.problem.checks import number, seed_of, shown, whole
 from stagewise.problem.errors import InvalidFile, InvalidProblem
 from stagewise.problem.renamed import today
 from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.context import ContextWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 from stagewise.worlds.world import run_of
@@ -126,6 +127,8 @@ def rebuilt(description: dict[str, Any]) -> Any:
         return ArmsWorld(**told, actions=some(Arms(len(told["reward"])), eligible))
     if kind == "TableWorld":
         return TableWorld(**{**told, "features": some(Finite(told["features"]), eligible)})
+    if kind == "ContextWorld":
+        return ContextWorld(**told)
     if kind != "LinearWorld":
         raise InvalidFile(f"the world is of kind {shown(kind)}, which cannot be built again")
     name, features, kinds = told.pop("actions"), told.pop("features"), action_sets()

@@ -8,7 +8,8 @@ from stagewise.kernels.answer import HOPE, STEP, written_in
 from stagewise.kernels.audit import count_misses, watch, weigh_hope
 from stagewise.kernels.bounds import COSTS, HOPED, per_limit_size, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS
+from stagewise.kernels.context import fill_crossed, fill_plain, fill_user_means
+from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, safe_action
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
 from stagewise.kernels.loop.round import MIXTURE, STAY, Form, parts_for, round_for
 from stagewise.kernels.loop.worth import fill_mixed
@@ -17,7 +18,9 @@ from stagewise.kernels.rules.promise import WARMING, has
 from stagewise.kernels.signals.arms import pulled
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.kernels.trace import Trace, note
-from stagewise.kernels.world import fill_directions, fill_means, fill_signed_outcome
+from stagewise.kernels.world import fill_directions, fill_means, fill_signed_outcome, fill_start
+
+DIRECTIONS, CROSSED, PLAIN = 1, 2, 3  # what is drawn in every round: actions, or a user in one of two forms
 
 
 class World(NamedTuple):
@@ -30,16 +33,19 @@ class World(NamedTuple):
     thresholds: Floats  # (m,); none: nothing limits the optimum
     outcomes: int  # how they are drawn (see `world.noisy`)
     best: float  # the optimum, where the actions are always the same
+    start: int  # which of the listed actions is safe, where every round has its own; −1: another point
+    drawn: Floats  # how far that point lies from 0, or (G,) the shares of segments, added up
 
 
 class LoopForm(NamedTuple):
     """What a loop is compiled for, besides the form of its rounds."""
 
-    fresh: int  # 1: every round has its own actions; else they are followed
+    fresh: int  # every round has its own actions: DIRECTIONS, CROSSED or PLAIN; 0: they are followed
     audited: int  # 1: the trace has an audit
     blended: int  # 1: regret is measured against the best mixture
     points: int  # 1: points between the candidates are played, so their means are looked up by features
     limited: int  # 1: more than one threshold limits the optimum
+    moving: int = 0  # 1: every round has its own safe action
 
 
 @kernel
@@ -55,7 +61,9 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
     parts_of = parts_for(form.parts)
     mixes, stays = int(form.rule == MIXTURE), int(form.rule == STAY)
     sampled, several, arms = form.sampled, form.several, form.arms
-    fresh, audited, blended, points, limited = loop
+    fresh, audited, blended, points, limited, moving = loop
+    directed, crossed, plain = int(fresh == DIRECTIONS), int(fresh == CROSSED), int(fresh == PLAIN)
+    fresh, moving = int(fresh > 0), int(moving > 0 and fresh > 0)
     blended, limited = blended and fresh, limited and blended and fresh  # else the optimum is given
 
     @kernel
@@ -73,6 +81,38 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
         return best_on_rays(world.truths, world.thresholds)
 
     @kernel
+    def draw(features: Floats, safe: Floats, world: World, means: Floats, seed: int, run: int, t: int) -> None:
+        """Write what is offered in a round, the safe action if it is the round's own, and the means of all."""
+        count, segment = features.shape[0], 0
+        if directed:
+            fill_directions(features, seed, run, t)
+        if crossed:
+            segment = fill_crossed(features, world.drawn, seed, run, t)
+        if plain:
+            segment = fill_plain(features, world.drawn, seed, run, t)
+        for candidate in range(count):
+            if directed:
+                fill_means(world.parameters, features[candidate], means)
+            else:
+                width = world.parameters.shape[1] // count
+                fill_user_means(
+                    world.parameters, candidate, width, world.drawn.size, features[0], segment, means
+                )  # fmt: skip
+            for signal in range(means.size):
+                world.truths[signal, candidate] = means[signal]
+        if moving:
+            if directed:
+                fill_start(safe, features.size, world.drawn[0], seed, run, t)
+                fill_means(world.parameters, safe, means)
+                for signal in range(means.size):
+                    world.truths[signal, count] = means[signal]
+            else:
+                for i in range(safe.size):
+                    safe[i] = features[world.start, i]
+                for signal in range(means.size):
+                    world.truths[signal, count] = world.truths[signal, world.start]
+
+    @kernel
     def play(
         features: Floats, eligible: Flags, layout: Ints, settings: Floats, memory: Floats, answer: Floats,
         scratch: Floats, judging: Floats, mixture: Ints, means: Floats, values: Floats, world: World, trace: Trace,
@@ -83,17 +123,13 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
         bounds, rule, per_limit, work = area.bounds, area.rule, area.per_limit, area.work
         written = written_in(layout, answer)
         action, shares, places = written.action, written.shares, written.places
-        home = layout[HOME] if layout[HOME] >= 0 else count
+        home, safe = layout[HOME] if layout[HOME] >= 0 else count, safe_action(layout, settings).features
         code = -1
         if not stays:
             parts = parts_of(layout, memory)
         for t in range(first, last):
             if fresh:
-                fill_directions(features, seed, run, t)
-                for candidate in range(count):
-                    fill_means(world.parameters, features[candidate], means)
-                    for signal in range(means.size):
-                        world.truths[signal, candidate] = means[signal]
+                draw(features, safe, world, means, seed, run, t)
                 best = optimum(world, judging, mixture)
             if not stays:
                 doubt = see(features, not fresh, parts, layout, settings, memory, bounds, work)

@@ -50,6 +50,10 @@ def play(policy: Any, judge: Judge, rounds: int, points: int, seed: int, runs: I
         name = f"{type(policy).__name__} in a {type(judge.world).__name__} like this"
         raise InvalidProblem(f"backend is 'cuda', which cannot play {name}; use backend='python'")
     inputs = inputs_for(policy, judge, audited)
+    if inputs.loop.moving:
+        raise InvalidProblem(
+            f"backend is 'cuda', whose runs share their safe action, and here rounds have their own; {INSTEAD}"
+        )
     launch = launcher(policy, judge, inputs)
     ends, m = recorded(rounds, points), judge.world.costs
     batch = max(THREADS, KEPT // (ends.size * (3 + m)))

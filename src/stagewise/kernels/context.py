@@ -1,0 +1,77 @@
+"""Users drawn afresh in every round, and what the actions come to with them.
+
+A user is a constant 1, then numbers uniform on (0, 1), and where there are segments one of them, drawn by its share. Of
+K actions the means are
+
+    mean_k(a, u) = <θ_ka, u> + offset_k(a, segment)
+
+θ and the offsets of an action stand side by side, w = d + G numbers of each: `parameters` is (1 + m, K w). Crossed, row
+a of the features is e_a ⊗ (u, 1{segment}), of which all means are linear. Plain, every row is u, then the segment's
+number where there are any: which action it is, only its place tells.
+"""
+
+from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.draw import ACTIONS, uniform
+
+
+@kernel
+def fill_user(user: Floats, seed: int, run: int, round_: int) -> None:
+    """Write the numbers of a round's user."""
+    user[0] = 1.0
+    for i in range(1, user.size):
+        user[i] = uniform(seed, run, round_, ACTIONS, i)
+
+
+@kernel
+def segment_of(ends: Floats, numbers: int, seed: int, run: int, round_: int) -> int:
+    """Return the segment of a round's user; `ends` (G,) are the shares, added up."""
+    chance, segment = uniform(seed, run, round_, ACTIONS, numbers), 0
+    while segment < ends.size - 1 and chance >= ends[segment]:
+        segment += 1
+    return segment
+
+
+@kernel
+def fill_crossed(features: Floats, ends: Floats, seed: int, run: int, round_: int) -> int:
+    """Write e_a ⊗ (u, 1{segment}) for every action; return the segment."""
+    count = features.shape[0]
+    width = features.shape[1] // count
+    numbers, segment = width - ends.size, 0
+    features[:] = 0.0
+    fill_user(features[0, :numbers], seed, run, round_)
+    if ends.size > 0:
+        segment = segment_of(ends, numbers, seed, run, round_)
+        features[0, numbers + segment] = 1.0
+    for action in range(1, count):
+        for i in range(width):
+            features[action, action * width + i] = features[0, i]
+    return segment
+
+
+@kernel
+def fill_plain(features: Floats, ends: Floats, seed: int, run: int, round_: int) -> int:
+    """Write u, and the segment's number where there are segments, for every action; return the segment."""
+    numbers, segment = features.shape[1] - (1 if ends.size > 0 else 0), 0
+    fill_user(features[0, :numbers], seed, run, round_)
+    if ends.size > 0:
+        segment = segment_of(ends, numbers, seed, run, round_)
+        features[0, numbers] = float(segment)
+    for action in range(1, features.shape[0]):
+        for i in range(features.shape[1]):
+            features[action, i] = features[0, i]
+    return segment
+
+
+@kernel
+def fill_user_means(
+    parameters: Floats, action: int, width: int, segments: int, user: Floats, segment: int, means: Floats
+) -> None:
+    """Write <θ_ka, u> + offset_k(a, segment) of one action; `width` is w, and `user` holds the numbers first."""
+    numbers, first = width - segments, action * width
+    for signal in range(means.size):
+        total = 0.0
+        for i in range(numbers):
+            total += parameters[signal, first + i] * user[i]
+        if segments > 0:
+            total += parameters[signal, first + numbers + segment]
+        means[signal] = total

@@ -1,0 +1,166 @@
+"""A world of users: another one in every round, for whom one of the same actions is chosen."""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stagewise.kernels.context import fill_user_means
+from stagewise.kernels.world import fill_means, fill_outcome
+from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, one_per, vector_of, whole
+from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.records.draw import Draw
+from stagewise.records.outcome import Outcome
+from stagewise.worlds.linear import NOISES
+from stagewise.worlds.users import Users
+from stagewise.worlds.world import NoisyWorld, checked_draw, signals
+
+Form = Literal["crossed", "plain"]
+SLIGHT = 1e-9
+
+
+class ContextWorld(NoisyWorld):
+    """In every round another user u, and K actions with mean reward and costs <θ_a, u>, seen with noise.
+
+    A user is a constant 1 and then d − 1 numbers uniform on (0, 1). Every round's set is a `Finite` that names one of
+    the actions as the round's safe one: what that costs depends on the user too.
+
+    Args:
+        reward: θ of every action (K, d).
+        cost: The same for every cost, (K, d) or (m, K, d).
+        noise: Standard deviation of the noise, for all signals or for each.
+        outcomes: "bernoulli" (1 with the mean as probability, for which `noise` is not read), "gaussian", "uniform" or
+            "rademacher".
+        safe: Which action is the safe one.
+        features: "crossed": action a has the features e_a ⊗ u (K d), of which all means are linear; "plain": u itself,
+            for policies with a model of every action.
+        segments: The shares (G,) of segments, one of which every user belongs to.
+        offsets: What a segment adds to the mean of every signal and action, (1 + m, K, G). Crossed features then hold
+            a 1 for the user's segment behind u, plain ones its number.
+
+    >>> world = ContextWorld(reward=[[0.1, 0.0], [0.1, 0.4]], cost=[[0.0, 0.01], [0.0, 0.05]])
+    >>> offered = world.actions_in(Draw(seed=1))
+    >>> offered, world.means(offered.features[0]).round(3)
+    (Finite(2 actions, 4 features, 0 safe), array([0.1  , 0.002]))
+    """
+
+    actions: Users
+
+    def __init__(
+        self,
+        *,
+        reward: ArrayLike,
+        cost: ArrayLike,
+        noise: PerSignal = 0.1,
+        outcomes: Literal["bernoulli", "gaussian", "uniform", "rademacher"] = "bernoulli",
+        safe: int = 0,
+        features: Form = "crossed",
+        segments: ArrayLike | None = None,
+        offsets: ArrayLike | None = None,
+    ) -> None:
+        rewards, costs = array(reward, "reward"), array(cost, "cost")
+        costs = costs[np.newaxis] if costs.ndim == 2 else costs
+        if rewards.ndim != 2 or rewards.size == 0 or costs.ndim != 3 or costs.shape[1:] != rewards.shape:
+            raise InvalidProblem(
+                f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (K, d) and (m, K, d)"
+            )
+        table = np.concatenate([rewards[np.newaxis], costs])
+        shares, added = segmented(segments, offsets, table.shape[:2])
+        count, d = rewards.shape
+        self.parameters = frozen(np.concatenate([table, added], axis=2).reshape(len(table), -1))  # (1 + m, K (d + G))
+        last = f"from 0 to {count - 1}, being one of the actions"
+        crossed = one_of(features, ("crossed", "plain"), "features") == "crossed"
+        self.actions = Users(count, d, np.cumsum(shares), crossed, whole(safe, "safe", last, 0, count - 1))
+        self.shares = shares
+        self.outcomes: Any = one_of(outcomes, tuple(NOISES), "outcomes")
+        self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))
+        low, high = -float(self.actions.most(-self.parameters).max()), float(self.actions.most(self.parameters).max())
+        if self.outcomes == "bernoulli" and not (low >= -SLIGHT and high <= 1.0 + SLIGHT):
+            raise InvalidProblem(f"the means of all users lie in [{low:g}, {high:g}]; bernoulli needs them in [0, 1]")
+
+    @property
+    def kind(self) -> int:
+        """The number by which kernels know the outcomes."""
+        return NOISES[self.outcomes]
+
+    @property
+    def norms(self) -> Floats:
+        """How long the parameters (1 + m,) of every signal are: all of them, or of the longest action by itself."""
+        each = np.linalg.norm(self.parameters.reshape(len(self.parameters), self.actions.count, -1), axis=2)
+        return np.asarray(np.linalg.norm(each, axis=1) if self.actions.crossed else each.max(axis=1))
+
+    def means(self, action: Any) -> Floats:
+        """Return the expected reward and costs (1 + m,) of crossed features."""
+        if not self.actions.crossed:
+            raise InvalidActions("plain features do not say which action they are of; ask means_of(index, features)")
+        place, means = array(action, "the action", InvalidActions), np.empty(len(self.parameters))
+        if place.shape != self.parameters[0].shape:
+            raise InvalidActions(
+                f"the action has shape {place.shape}; it must be one vector of {self.parameters.shape[1]} features"
+            )
+        fill_means(self.parameters, place, means)
+        return means
+
+    def means_of(self, index: int, features: Any) -> Floats:
+        """Return the expected reward and costs (1 + m,) of a listed action, given its features."""
+        users, last = self.actions, self.actions.count - 1
+        action = whole(index, "the index", f"from 0 to {last}", 0, last, InvalidActions)
+        if users.crossed:
+            return self.means(features)
+        row, means = vector_of(features, "the action", InvalidActions), np.empty(len(self.parameters))
+        if row.size != users.dimension:
+            raise InvalidActions(f"the action has {row.size} features; plain users have {users.dimension}")
+        segment = 0
+        if users.ends.size:
+            highest = users.ends.size - 1
+            segment = whole(
+                number_of(float(row[-1])), "the segment", f"from 0 to {highest}", 0, highest, InvalidActions
+            )
+        fill_user_means(self.parameters, action, users.width, users.ends.size, row, segment, means)
+        return means
+
+    def outcome_of(self, index: int, features: Any, draw: Draw) -> Outcome:
+        """Return what is seen when a listed action is played in this round."""
+        means, seen = self.means_of(index, features), np.empty(len(self.parameters))
+        fill_outcome(self.kind, means, self.noise, *checked_draw(draw), seen)
+        return Outcome(float(seen[0]), seen[1:])
+
+    def description(self) -> dict[str, Any]:
+        """Return the world as plain values, enough to build it again."""
+        users = self.actions
+        blocks = self.parameters.reshape(len(self.parameters), users.count, users.width)
+        table, added = blocks[:, :, : users.numbers], blocks[:, :, users.numbers :]
+        told: dict[str, Any] = (
+            {} if not users.ends.size else {"segments": self.shares.tolist(), "offsets": added.tolist()}
+        )
+        return {
+            "kind": type(self).__name__,
+            "reward": table[0].tolist(),
+            "cost": table[1:].tolist(),
+            "noise": self.noise.tolist(),
+            "outcomes": self.outcomes,
+            "safe": users.safe,
+            "features": "crossed" if users.crossed else "plain",
+            **told,
+        }
+
+
+def number_of(value: float) -> Any:
+    """Return a float as the whole number that it is, or as it is."""
+    return int(value) if value.is_integer() else value
+
+
+def segmented(segments: Any, offsets: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Return the shares (G,) of the segments, and what they add (1 + m, K, G)."""
+    if segments is None or offsets is None:
+        if segments is not offsets:
+            raise InvalidProblem("segments and offsets belong together: the shares of segments, and what each adds")
+        return np.empty(0), np.empty((*shape, 0))
+    shares, added = vector_of(segments, "segments", InvalidProblem), array(offsets, "offsets")
+    if not (np.all(shares > 0.0) and abs(float(shares.sum()) - 1.0) <= SLIGHT):
+        raise InvalidProblem(f"segments is {shares.tolist()}; they must be shares above 0 that add up to 1")
+    if added.shape != (*shape, shares.size):
+        raise InvalidProblem(
+            f"offsets has shape {added.shape}; it must be {(*shape, shares.size)}: signals, actions and segments"
+        )
+    return shares, added

@@ -1,0 +1,70 @@
+"""What a round offers where users come: the same actions for another user every time."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stagewise.kernels.context import fill_crossed, fill_plain
+from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import Finite
+from stagewise.problem.checks import Floats
+from stagewise.problem.start import Start
+from stagewise.records.draw import Draw
+from stagewise.worlds.world import checked_draw
+
+
+class Users(ActionSet):
+    """K actions for a user drawn afresh in every round, one of which is the safe action (see `kernels.context`)."""
+
+    __slots__ = ("count", "crossed", "ends", "numbers", "safe")
+
+    count: int  # K
+    numbers: int  # d: a constant, and d − 1 numbers of a user
+    ends: Floats  # (G,) the shares of the segments, added up; empty: there are none
+    crossed: bool  # row a is e_a ⊗ (u, 1{segment}); else (u, segment) in every row
+    safe: int
+    fresh: ClassVar[bool] = True
+
+    def __init__(self, count: int, numbers: int, ends: Floats, crossed: bool, safe: int) -> None:
+        self.count, self.numbers, self.ends, self.crossed, self.safe = count, numbers, ends, crossed, safe
+
+    @property
+    def width(self) -> int:
+        """The parameters of one action."""
+        return self.numbers + self.ends.size
+
+    @property
+    def dimension(self) -> int:
+        """The number of features."""
+        return self.count * self.width if self.crossed else self.numbers + int(self.ends.size > 0)
+
+    @property
+    def names_safe(self) -> bool:
+        return True
+
+    def draw(self, draw: Draw) -> Finite:
+        """Return the set of one round."""
+        features = np.empty((self.count, self.dimension))
+        (fill_crossed if self.crossed else fill_plain)(features, self.ends, *checked_draw(draw))
+        return Finite.borrowed(features, Start(self.safe, features[self.safe]))
+
+    def each(self, directions: Floats) -> Floats:
+        """Return the largest mean (M, K) of each action over all users, for parameters (M, K w) such as the world's."""
+        blocks = directions.reshape(len(directions), self.count, self.width)
+        numbers, offsets = blocks[:, :, : self.numbers], blocks[:, :, self.numbers :]
+        most = numbers[:, :, 0] + np.maximum(numbers[:, :, 1:], 0.0).sum(axis=2)
+        return np.asarray(most + (offsets.max(axis=2) if self.ends.size else 0.0))
+
+    def most(self, directions: Floats) -> Floats:
+        return np.asarray(self.each(directions).max(axis=1))
+
+    def most_at_start(self, directions: Floats) -> Floats:
+        return self.each(directions)[:, self.safe]
+
+    def description(self) -> Any:
+        """Return what the world does not say itself: nothing."""
+        return None
+
+    def __repr__(self) -> str:
+        form = "crossed" if self.crossed else "plain"
+        return f"Users({self.count} actions, {self.numbers} numbers, {self.ends.size} segments, {form})"

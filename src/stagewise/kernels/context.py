@@ -6,8 +6,8 @@ K actions the means are
     mean_k(a, u) = <θ_ka, u> + offset_k(a, segment)
 
 θ and the offsets of an action stand side by side, w = d + G numbers of each: `parameters` is (1 + m, K w). Crossed, row
-a of the features is e_a ⊗ (u, 1{segment}), of which all means are linear. Plain, every row is u, then the segment's
-number where there are any: which action it is, only its place tells.
+a of the features is e_a ⊗ (u, 1{segment}), of which all means are linear. Plain, a row is the
+action's number, then u, then the segment's number where there are any.
 """
 
 from stagewise.kernels.compile import Floats, kernel
@@ -50,14 +50,16 @@ def fill_crossed(features: Floats, ends: Floats, seed: int, run: int, round_: in
 
 @kernel
 def fill_plain(features: Floats, ends: Floats, seed: int, run: int, round_: int) -> int:
-    """Write u, and the segment's number where there are segments, for every action; return the segment."""
-    numbers, segment = features.shape[1] - (1 if ends.size > 0 else 0), 0
-    fill_user(features[0, :numbers], seed, run, round_)
+    """Write a, u, and the segment's number where there are segments, for every action a; return the segment."""
+    numbers, segment = features.shape[1] - (2 if ends.size > 0 else 1), 0
+    fill_user(features[0, 1 : 1 + numbers], seed, run, round_)
+    features[0, 0] = 0.0
     if ends.size > 0:
         segment = segment_of(ends, numbers, seed, run, round_)
-        features[0, numbers] = float(segment)
+        features[0, 1 + numbers] = float(segment)
     for action in range(1, features.shape[0]):
-        for i in range(features.shape[1]):
+        features[action, 0] = float(action)
+        for i in range(1, features.shape[1]):
             features[action, i] = features[0, i]
     return segment
 

@@ -27,6 +27,8 @@ from stagewise.policies.opb import check_safe_range
 from stagewise.policies.policy import State
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import Optimism, keep, probability, promise_numbers, settle
+from stagewise.problem.action_set import ALL, Flags
+from stagewise.problem.actions import Finite
 from stagewise.problem.checks import MOST, array, one_of, positive, shown, size_of, whole
 from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import InvalidActions, InvalidProblem
@@ -200,26 +202,50 @@ class ContextCAPS(SafePolicy):
         rows[:, 2 + self.context :] = context.segments
         return rows
 
+    def form_for(self, actions: Any) -> Form | None:
+        """Return how compiled loops play it: where every round has a user, in plain features."""
+        return self.form if getattr(actions, "crossed", None) is False else None
+
+    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
+        """Return an empty memory: nothing is followed."""
+        self.logged(offered.features)  # refuse here what play by hand refuses
+        return self.start().memory
+
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from a safe mixture for this user."""
-        if not isinstance(actions, Context):
-            if actions is not None:
-                raise InvalidActions(f"the actions are {shown(actions)}; this policy is given a Context")
-            actions = Context()
-        rows = self.rows_for(actions)
-        seen = self.chosen(self.form, state, rows, actions.eligible_of(self.actions), draw)
+        rows, eligible = self.offer_of(actions)
+        seen = self.chosen(self.form, state, rows, eligible, draw)
         played = rows[seen.code if seen.code >= 0 else int(self.layout[HOME])].copy()
         played.setflags(write=False)
         decision = decision_from(seen, played, self.presented, draw.round, why=PROPOSED, names=self.names)
         return self.explained(seen, state, decision)
 
+    def offer_of(self, actions: Any) -> tuple[Floats, Flags]:
+        """Return the rows of all actions for this user, and which of them are on offer."""
+        if isinstance(actions, Context):
+            return self.rows_for(actions), actions.eligible_of(self.actions)
+        if actions is None:
+            return self.rows_for(Context()), ALL
+        if not isinstance(actions, Finite):
+            raise InvalidActions(f"the actions are {shown(actions)}; this policy is given a Context")
+        rows = self.logged(actions.features)
+        if len(rows) != self.actions or not np.array_equal(rows[:, 0], self._template[:, 0]):
+            raise InvalidActions(f"the rows are {shown(actions)}; there must be one for each of {self.actions} actions")
+        if not np.array_equal(rows[:, 1:], np.broadcast_to(rows[0, 1:], rows[:, 1:].shape)):
+            raise InvalidActions("the rows tell of several users; a round is for one of them")
+        return rows, actions.eligible
+
     def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
         """Return the memory, with twice the room where more than half of it is taken: slots are then found at once."""
         room = int(memory.item(ROOM))
-        if room == 0 or 2 * most_met(layout, memory) < room:
+        return memory if room == 0 or 2 * most_met(layout, memory) < room else self.with_room(memory, room)
+
+    def with_room(self, memory: Floats, segments: int) -> Floats:
+        """Return the memory with room for so many segments, and as many more, so that slots are found at once."""
+        if 2 * segments <= memory.item(ROOM):
             return memory
-        changed = aligned(MEMORY_SIZE(layout, int(NEVER), 2 * room))
-        memory_kernels_for(*self.form.models).widen(layout, memory, 2 * room, changed)
+        changed = aligned(MEMORY_SIZE(self.layout, int(NEVER), 2 * segments))
+        memory_kernels_for(*self.form.models).widen(self.layout, memory, 2 * segments, changed)
         return changed
 
     def logged(self, actions: Any) -> Floats:

@@ -69,6 +69,8 @@ def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
         features[:] = told.actions.features
     layout, settings = policy.arrays(d)
     memory = policy.played_from(told.actions.draw(Draw()), features, fresh) if form.rule != STAY else np.zeros(0)
+    if form.cells and isinstance(world, ContextWorld):
+        memory = policy.with_room(memory, world.actions.ends.size)
     check_outcomes(policy, told)
     m, limits, size = world.costs, int(layout[LIMITS]), max(d, int(memory[ROOM]) if form.space else 0)
     points = int(form.rule == RAYS and form.arms == 0)

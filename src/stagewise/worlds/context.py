@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from stagewise.kernels.context import fill_user_means
 from stagewise.kernels.world import fill_means, fill_outcome
-from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, one_per, vector_of, whole
+from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, one_per, shown, vector_of, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
@@ -32,8 +32,8 @@ class ContextWorld(NoisyWorld):
         outcomes: "bernoulli" (1 with the mean as probability, for which `noise` is not read), "gaussian", "uniform" or
             "rademacher".
         safe: Which action is the safe one.
-        features: "crossed": action a has the features e_a ⊗ u (K d), of which all means are linear; "plain": u itself,
-            for policies with a model of every action.
+        features: "crossed": action a has the features e_a ⊗ u (K d), of which all means are linear; "plain": its
+            number and then u, for policies with a model of every action.
         segments: The shares (G,) of segments, one of which every user belongs to.
         offsets: What a segment adds to the mean of every signal and action, (1 + m, K, G). Crossed features then hold
             a 1 for the user's segment behind u, plain ones its number.
@@ -108,15 +108,17 @@ class ContextWorld(NoisyWorld):
         if users.crossed:
             return self.means(features)
         row, means = vector_of(features, "the action", InvalidActions), np.empty(len(self.parameters))
-        if row.size != users.dimension:
-            raise InvalidActions(f"the action has {row.size} features; plain users have {users.dimension}")
+        if row.size != users.dimension or row[0] != action:
+            raise InvalidActions(
+                f"the action is {shown(row.tolist())}; it must be {action} and then a user of {users.dimension - 1}"
+            )
         segment = 0
         if users.ends.size:
             highest = users.ends.size - 1
             segment = whole(
                 number_of(float(row[-1])), "the segment", f"from 0 to {highest}", 0, highest, InvalidActions
             )
-        fill_user_means(self.parameters, action, users.width, users.ends.size, row, segment, means)
+        fill_user_means(self.parameters, action, users.width, users.ends.size, row[1:], segment, means)
         return means
 
     def outcome_of(self, index: int, features: Any, draw: Draw) -> Outcome:

@@ -21,7 +21,7 @@ class Users(ActionSet):
     count: int  # K
     numbers: int  # d: a constant, and d − 1 numbers of a user
     ends: Floats  # (G,) the shares of the segments, added up; empty: there are none
-    crossed: bool  # row a is e_a ⊗ (u, 1{segment}); else (u, segment) in every row
+    crossed: bool  # row a is e_a ⊗ (u, 1{segment}); else (a, u, segment)
     safe: int
     fresh: ClassVar[bool] = True
 
@@ -36,7 +36,7 @@ class Users(ActionSet):
     @property
     def dimension(self) -> int:
         """The number of features."""
-        return self.count * self.width if self.crossed else self.numbers + int(self.ends.size > 0)
+        return self.count * self.width if self.crossed else 1 + self.numbers + int(self.ends.size > 0)
 
     @property
     def names_safe(self) -> bool:

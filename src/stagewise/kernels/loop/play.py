@@ -95,9 +95,8 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                 fill_means(world.parameters, features[candidate], means)
             else:
                 width = world.parameters.shape[1] // count
-                fill_user_means(
-                    world.parameters, candidate, width, world.drawn.size, features[0], segment, means
-                )  # fmt: skip
+                user = features[0, 1:] if plain else features[0]
+                fill_user_means(world.parameters, candidate, width, world.drawn.size, user, segment, means)
             for signal in range(means.size):
                 world.truths[signal, candidate] = means[signal]
         if moving:

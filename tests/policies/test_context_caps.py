@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import betaln, xlog1py, xlogy
 from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.layout import ROOM
-from stagewise.kernels.signals.interval import kl_interval
-from stagewise.models.context import action_shares
+from stagewise.models.context import action_shares, tilt
 from stagewise.policies.context_caps import COST_SHARE, REWARD_SHARE, ContextCAPS
 from stagewise.policies.policy import Played, State
 
@@ -29,6 +29,24 @@ def bounds_of(made: ContextCAPS, state: State, context: sw.Context) -> np.ndarra
     seen = made.chosen(made.form, state, rows, context.eligible_of(made.actions), sw.Draw())
     table = seen.workspace.bounds
     return np.array([table[:, CENTRE] - table[:, HALF], table[:, CENTRE] + table[:, HALF]])
+
+
+def interval(pulls: int, mean: float, limit: float, share: float) -> tuple[float, float]:
+    """Return all p at which coins drawn from a Beta are not 1/δ times as likely as the coin p, found by bisection."""
+    (a, b), ones = tilt(limit), pulls * mean
+    mixture = betaln(ones + a, pulls - ones + b) - betaln(a, b)
+
+    def inside(p: float) -> bool:
+        return bool(mixture - (xlogy(ones, p) + xlog1py(pulls - ones, -p)) <= math.log(1.0 / share))
+
+    ends = []
+    for outer in (0.0, 1.0):
+        within, beyond = mean, outer
+        for _ in range(100):
+            middle = 0.5 * (within + beyond)
+            within, beyond = (middle, beyond) if inside(middle) else (within, middle)
+        ends.append(within)
+    return ends[0], ends[1]
 
 
 def played(made: ContextCAPS, action: int, context: sw.Context) -> Played:
@@ -62,9 +80,9 @@ def test_a_rate_is_the_interval_of_its_own_plays() -> None:
         state = made.take(state, played(made, i % 3, sw.Context([0.1, 0.2])), np.array([0.0, *costs]))
     low, high = bounds_of(made, state, sw.Context([-0.5, 0.9]))
     for signal in (0, 1):
-        confidence = math.log(1.0 / (0.05 * COST_SHARE / 2 * 0.9 / 3))
         for action in range(3):
-            ends = kl_interval(40.0, float(seen[action::3, signal].mean()), confidence)
+            limit = list(LIMITS.values())[signal]
+            ends = interval(40, float(seen[action::3, signal].mean()), limit, 0.05 * COST_SHARE / 2 * 0.9 / 3)
             assert (low[1 + signal, action], high[1 + signal, action]) == pytest.approx(ends, abs=1e-12)
 
 
@@ -76,8 +94,7 @@ def test_segments_have_rates_of_their_own_and_the_later_ones_less_of_delta() -> 
         for _ in range(50):
             state = made.take(state, played(made, 1, context), np.zeros(3))
     highs = [bounds_of(made, state, sw.Context([0.0, 0.0], segments=[9, s]))[1, 1, 1] for s in (7, 2**52 - 1, 8)]
-    confidence = math.log(1.0 / (0.05 * COST_SHARE / 2 * 0.9 / 3))
-    expected = [kl_interval(50.0, 0.0, confidence + math.log(i * (i + 1))).high for i in (1, 2)]
+    expected = [interval(50, 0.0, 0.02, 0.05 * COST_SHARE / 2 * 0.9 / 3 / (i * (i + 1)))[1] for i in (1, 2)]
     assert highs == pytest.approx([*expected, 1.0], abs=1e-12)
     assert bounds_of(made, state, sw.Context([0.0, 0.0], segments=[9, 8]))[1, 2, 1] < 0.2  # spend is by action alone
 
@@ -93,9 +110,9 @@ def test_room_for_segments_grows_and_nothing_is_lost() -> None:
     assert state.memory[ROOM] >= 200
     assert made.fits(state.memory)
     for order, (segment, count) in enumerate(seen.items(), start=1):
-        confidence = math.log(1.0 / (0.05 * COST_SHARE / 2 * 0.9 / 3)) + math.log(order * (order + 1))
         high = bounds_of(made, state, sw.Context(segments=[segment]))[1, 1, 2]
-        assert high == pytest.approx(kl_interval(float(count), 0.0, confidence).high, abs=1e-12)
+        share = 0.05 * COST_SHARE / 2 * 0.9 / 3 / (order * (order + 1))
+        assert high == pytest.approx(interval(count, 0.0, 0.02, share)[1], abs=1e-12)
 
 
 def test_a_signal_that_is_not_known_yet_is_not_learned_from() -> None:

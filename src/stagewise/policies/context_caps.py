@@ -157,8 +157,9 @@ class ContextCAPS(SafePolicy):
         deltas = probability(self.delta, "delta") * np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
         costs = np.full(m, np.inf) if thresholds.safe is None else thresholds.signs * thresholds.safe
         declared, lows, parts = [-np.inf if safe.reward is None else safe.reward, *costs], lows_of(thresholds.signs), []
+        limits = [None, *(thresholds.signs * thresholds.values).tolist()]
         for place, (name, kind) in enumerate(self.models.items()):
-            signal = Signal(place, float(lows[place]), -math.log(deltas[place]), float(declared[place]))
+            signal = Signal(place, float(lows[place]), -math.log(deltas[place]), float(declared[place]), limits[place])
             if kind == "linear":
                 parts.append(signal.linear(size, self.shares, ridge, bound))
             else:

@@ -3,12 +3,13 @@
     memory:   how many segments were met | for each slot: the segment + 1, or 0 | which it was, counted from 1 |
               for each action a cell: pulls | mean | lowest plausible mean, both from low on | how far the highest is
               from the other end, so that all of a cell is 0 until something is seen of it
-    settings: log 1/δ', low, what was declared of the safe action's mean | log 1/share of every action (K,)
+    settings: log 1/δ', low, what was declared of the safe action's mean, a, b | log 1/share of every action (K,)
 
 A segment gets a slot when something is first learned in it, near the slot that its number points to. The i-th takes
 δ'/i(i+1) of δ', so that nobody has to know how many there will be; without segments the only one takes all of it. The
-intervals are by likelihood ratio, sharp where outcomes are rare (docs/theory/arms.md). The limit holds in every segment
-by itself. Rows of features are as in `signals.apiece`.
+intervals are by likelihood ratio against coins drawn from Beta(a, b), whose mean is the limit: sharp where outcomes are
+as rare as that (docs/theory/context-models.md). The limit holds in every segment by itself. Rows of features are as in
+`signals.apiece`.
 """
 
 import math
@@ -20,11 +21,11 @@ from stagewise.kernels.draw import POSTERIOR, normal
 from stagewise.kernels.layout import CELL, CELLS, HOME, PARTS, ROOM, SLOT, Part, part_of, slot_size
 from stagewise.kernels.rules.promise import limit_of
 from stagewise.kernels.signals.apiece import declare
-from stagewise.kernels.signals.interval import kl_interval
+from stagewise.kernels.signals.interval import kl_interval, log_mixture
 from stagewise.kernels.signals.posterior import drawn_share, hold
 
 PULLS, MEAN, LOW, BELOW = 0, 1, 2, 3  # in a cell
-TOLD = 3
+TOLD = 5
 
 
 @kernel
@@ -55,6 +56,13 @@ def found(part: Part, memory: Floats, row: Floats) -> int:
 
 
 @kernel
+def log_tilted(ones: float, zeros: float, a: float, b: float) -> float:
+    """Return log ∫ q^S (1−q)^(n−S) dBeta(a, b)(q) = log B(S+a, n−S+b)/B(a, b)."""
+    seen = math.lgamma(ones + a) + math.lgamma(zeros + b) - math.lgamma(ones + zeros + a + b)
+    return seen - (math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b))
+
+
+@kernel
 def learn_cells(part: Part, row: Floats, value: float, settings: Floats, memory: Floats) -> None:
     """Take in what was seen of an action in its context; there must be a slot left."""
     at, action, slot = part.settings, int(row[0]), found(part, memory, row)
@@ -69,7 +77,10 @@ def learn_cells(part: Part, row: Floats, value: float, settings: Floats, memory:
         confidence += math.log(memory[slot + 1] * (memory[slot + 1] + 1.0))
     cell[PULLS] += 1.0
     cell[MEAN] += (value - settings[at + 1] - cell[MEAN]) / cell[PULLS]
-    ends = kl_interval(cell[PULLS], cell[MEAN], confidence)
+    mean = min(max(cell[MEAN], 0.0), 1.0)
+    ones, zeros = cell[PULLS] * mean, cell[PULLS] * (1.0 - mean)
+    spent = log_mixture(ones, zeros) - log_tilted(ones, zeros, settings[at + 3], settings[at + 4])
+    ends = kl_interval(cell[PULLS], mean, confidence + spent)
     cell[LOW], cell[BELOW] = ends.low, 1.0 - ends.high
 
 

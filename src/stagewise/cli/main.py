@@ -156,6 +156,15 @@ def show(folder: Annotated[Path, typer.Argument(help="A folder that `simulate` w
     typer.echo(tabled({result.manifest["policy"]["kind"]: result}))
 
 
+@app.command()
+def problem(spec: Annotated[Path, typer.Argument(help="A TOML file that declares a problem.")]) -> None:
+    """Print a problem as it was understood: which model each signal gets, and why."""
+    from stagewise.policies.problem import Problem
+
+    with in_a_sentence():
+        typer.echo(str(Problem.load(spec)))
+
+
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def reproduce(context: typer.Context) -> None:
     """Run the paper's experiments, where the package that holds them is installed."""

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from stagewise import _exported
+from stagewise.policies.problem import Problem
 from stagewise.policies.saved import policies
 from stagewise.problem.actions import Rays
 from stagewise.problem.checks import shown
@@ -20,13 +21,14 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.simulation.sweep import checked
 from stagewise.worlds.arms import ArmsWorld
+from stagewise.worlds.context import ContextWorld
 from stagewise.worlds.family import action_sets
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 from stagewise.worlds.world import World
 
 Kinds = dict[str, Callable[..., Any]]
-WORLDS: Kinds = {"linear": LinearWorld, "arms": ArmsWorld, "table": TableWorld}
+WORLDS: Kinds = {"linear": LinearWorld, "arms": ArmsWorld, "table": TableWorld, "context": ContextWorld}
 HIDDEN: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that no file has
 
 
@@ -67,6 +69,7 @@ class File(Strict):
     simulation: Simulation
     world: dict[str, Any] | None = None
     worlds: dict[str, dict[str, Any]] | None = None
+    problem: dict[str, Any] | None = None
     policy: dict[str, Any] | None = None
     policies: dict[str, dict[str, Any]] | None = None
     sweep: Sweep = Sweep()
@@ -109,10 +112,14 @@ def read(path: Path) -> Spec:
         raise InvalidFile(f"{path} holds lists or tables in each other, deeper than any setting is") from None
     try:
         file = File.model_validate(content)
-        given = named(file.policy, file.policies, "policy", "policies")
+        given = {} if file.problem else named(file.policy, file.policies, "policy", "policies")
+        if file.problem and (file.policy or file.policies):
+            raise InvalidFile("the file holds a [problem] and a policy; a problem chooses its policy by itself")
         places = named(file.world, file.worlds, "world", "worlds")
         worlds = {name: built(table, name, WORLDS) for name, table in places.items()}
         chosen = {name: built(table, name, policies()) for name, table in given.items()}
+        if file.problem:
+            chosen["problem"] = Problem.from_plain(file.problem).numbered()
         return Spec(file.simulation, worlds, chosen, file.sweep, file.certify)
     except ValidationError as error:
         raise InvalidFile(f"{path}: {complaint(error)}") from None

@@ -11,6 +11,7 @@ import numpy as np
 
 from stagewise.files.paths import content_of, named, path_of
 from stagewise.kernels.compile import Floats
+from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.settings import probability
 from stagewise.problem.checks import TRUTHS, number, shown
@@ -124,6 +125,10 @@ class Problem:
     def policy(self) -> NamedCAPS:
         """Return the policy that plays this problem."""
         return NamedCAPS(problem=self)
+
+    def numbered(self) -> ContextCAPS:
+        """Return the same policy over numbered actions and scaled outcomes, for simulations."""
+        return ContextCAPS(**self.told())
 
     def told(self) -> dict[str, Any]:
         """Return what a policy over numbered actions is told of this problem, all outcomes scaled to [0, 1]."""

@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stagewise.policies.problem import Problem
 from stagewise.problem.checks import missing, shown
 from stagewise.problem.errors import InvalidProblem, StagewiseError
 from stagewise.worlds.world import World
@@ -15,7 +16,7 @@ class Pairs:
     """The policy and the world of every run, in a form that can be sent to a worker."""
 
     def __init__(self, policy: Any, world: Any, drawn: dict[int, tuple[Any, Any]] | None = None) -> None:
-        self.policy, self.world = policy, world
+        self.policy, self.world = policy.numbered() if isinstance(policy, Problem) else policy, world
         self.drawn = drawn  # beforehand, for functions that cannot be sent
         draws = callable(world) and (isinstance(world, type) or bool(missing(world, ["means"])))
         self.fixed = drawn is None and not draws  # all runs have the same policy and world

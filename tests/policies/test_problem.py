@@ -1,0 +1,208 @@
+"""A problem, said once: in names and the user's units from the first call to the last."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+import stagewise as sw
+
+REWARD, LIMITS = sw.Reward("click"), {"opt_out": sw.Limit(0.02, safe=0.001)}
+USER = {"age": 30.0, "tenure": 0.1, "country": "NZ"}
+
+
+def problem(**changes: Any) -> sw.Problem:
+    given: dict[str, Any] = {
+        "actions": ["nothing", "digest", "offer"],
+        "safe": "nothing",
+        "context": {"age": (18, 98), "tenure": (-1, 1)},
+        "reward": sw.Reward("spend", low=-10.0, high=30.0, safe=0.0),
+        "limits": {
+            "opt_out": sw.Limit(0.02, safe=0.001, by="country"),
+            "minutes": sw.Limit(sw.AtLeast(20.0), low=0.0, high=60.0, safe=30.0),
+        },
+    }
+    return sw.Problem(**given | changes)
+
+
+def test_what_is_chosen_is_told_and_why() -> None:
+    text = str(problem())
+    assert "'nothing' is safe" in text
+    assert "spend" in text
+    assert "linear in the context, action by action: there is a context" in text
+    assert "one rate for each action in every country: the limit holds in every country" in text
+    assert "at least 20" in text
+    without = str(sw.Problem(actions=["a", "b"], safe="a", reward=REWARD, limits=LIMITS))
+    assert "linear" not in without
+
+
+def test_every_choice_can_be_overruled() -> None:
+    said = problem(reward=sw.Reward("spend", model="rates"), limits={"opt_out": sw.Limit(0.02, model="linear")})
+    assert said.policy().models == {"reward": "rates", "opt_out": "linear"}
+    assert problem(settings={"spread": 0.0}).policy().spread == 0.0
+
+
+def test_numbers_are_scaled_by_their_ranges_and_segments_by_name() -> None:
+    said = problem()
+    row = said.policy().rows_for(said.offered(USER))[2]
+    assert row[:4] == pytest.approx([2.0, 1.0, 2.0 * 12.0 / 80.0 - 1.0, 0.1])
+    other = said.policy().rows_for(said.offered(USER | {"country": "AU"}))[2]
+    assert row[4] != other[4]
+    assert said.offered(USER, ["offer"]).eligible_of(3).tolist() == [False, False, True]
+
+
+def test_decisions_speak_in_names_and_the_users_units() -> None:
+    agent = sw.Agent(problem(), seed=1)
+    decision: Any = agent.decide(USER)
+    assert decision.name == "nothing"
+    assert decision.probabilities == {"nothing": 1.0, "digest": 0.0, "offer": 0.0}
+    assert decision.limits["minutes"].threshold == pytest.approx(20.0)
+    assert decision.limits["minutes"].dearest == pytest.approx(30.0)
+    assert decision.limits["opt_out"].dearest == pytest.approx(0.001)
+    assert "nothing (safe)" in decision.explanation()
+    assert "minutes ≥ 20" in decision.explanation()
+    told = decision.plain()
+    assert (told["name"], told["limits"]["opt_out"]["threshold"]) == ("nothing", 0.02)
+
+
+def test_outcomes_are_learned_scaled_and_in_the_limits_direction() -> None:
+    policy = problem().policy()
+    assert policy.values(10.0, {"opt_out": 1, "minutes": 15.0}) == pytest.approx([0.5, 1.0, -0.25])
+    assert policy.given(policy.values(10.0, [0.0, 15.0])) == pytest.approx([10.0, 0.0, 15.0])
+
+
+def test_signals_come_apart_by_name_and_windows_close() -> None:
+    said = problem(
+        reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.02, safe=0.001, window="7d", missing=0.0)}, context=()
+    )
+    agent = sw.Agent(said, seed=1)
+    first, second = agent.decide(now=0.0), agent.decide(now=10.0)
+    agent.learn(second.id, click=True, now=20.0)
+    agent.learn(first.id, click=False, now=30.0)
+    assert (agent.waiting, agent.held) == (2, 0)
+    assert agent.expire(now=7 * 86400.0 + 5.0) == 1
+    assert agent.expire(now=7 * 86400.0 + 10.0) == 1
+    assert agent.waiting == 0
+
+
+def test_an_agent_of_a_problem_is_saved_and_goes_on_to_the_bit(tmp_path: Path) -> None:
+    agents, chance, told = [sw.Agent(problem(), seed=3)], np.random.default_rng(0), [[], []]
+    for round_ in range(40):
+        if round_ == 20:
+            agents[0].save(tmp_path / "agent.json")
+            agents.append(sw.Agent.load(tmp_path / "agent.json"))
+        user = {
+            "age": float(chance.uniform(18, 98)),
+            "tenure": float(chance.uniform(-1, 1)),
+            "country": str(round_ % 7),
+        }
+        outcome = chance.random(3)
+        for agent, log in zip(agents, told, strict=False):
+            decision = agent.decide(user)
+            log.append(decision.plain())
+            agent.learn(decision.id, spend=30.0 * outcome[0], minutes=60.0 * outcome[1])
+            agent.learn(decision.id, opt_out=outcome[2] < 0.1)
+    assert told[0][20:] == told[1]
+
+
+def test_plain_values_and_toml_tell_the_same_problem(tmp_path: Path) -> None:
+    said = problem()
+    again = sw.Problem.from_plain(said.plain())
+    assert again.plain() == said.plain()
+    assert str(again) == str(said)
+    loaded = sw.Problem.load(Path(__file__).parents[2] / "examples" / "templates.toml")
+    assert loaded.safe == "today"
+    assert loaded.windows["complaint"].seconds == 7 * 86400.0
+
+
+def test_an_action_more_leaves_what_was_learned() -> None:
+    said = problem()
+    more = said.with_action("sale")
+    assert more.policy().launched == 3
+    assert np.array_equal(more.policy().shares[:3], said.policy().shares)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"safe": "nothin"}, ["nothin", "'digest'"]),
+        ({"actions": ["nothing"]}, ["only action"]),
+        ({"actions": ["nothing", "nothing"]}, ["twice"]),
+        ({"actions": "nothing"}, ["list of names"]),
+        ({"reward": 0.5}, ["Reward(name"]),
+        ({"limits": {}}, ["mapping"]),
+        ({"limits": {"opt_out": 0.02}}, ["Limit(0.02"]),
+        ({"limits": {"opt_out": sw.Limit(2.0)}}, ["two percent are 0.02"]),
+        ({"limits": {"opt_out": sw.Limit(0.02, safe=0.03)}}, ["slack"]),
+        ({"limits": {"opt_out": sw.Limit(sw.RelativeToSafe(1.1))}}, ["give safe"]),
+        ({"context": {"age": (3, 3)}}, ["low must be below high"]),
+        ({"context": ["age", "spend"]}, ["'spend' names two things"]),
+        ({"settings": {"delta": 0.1}}, ["settings"]),
+        ({"delta": 5.0}, ["delta"]),
+        ({"context": (), "reward": sw.Reward("spend", model="linear")}, ["no context"]),
+    ],
+)
+def test_problems_that_cannot_be_meant_are_refused(changes: dict[str, Any], words: list[str]) -> None:
+    refused(lambda: problem(**changes), sw.InvalidProblem, *words)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: sw.Limit(0.1, low=1.0, high=0.0), ["low must be below high"]),
+        (lambda: sw.Limit(0.1, safe=2.0), ["outside [0, 1]"]),
+        (lambda: sw.Limit(0.1, window="7 fortnights"), ["7d"]),
+        (lambda: sw.Limit(0.1, missing=0.0), ["no window"]),
+        (lambda: sw.Limit(0.1, by="country", model="linear"), ["only rates"]),
+        (lambda: sw.Reward(""), ["a name"]),
+        (lambda: sw.Problem.from_plain({"actions": ["a", "b"]}), ["lacks"]),
+        (lambda: sw.Problem.from_plain({"actoins": ["a", "b"]}), ["did you mean 'actions'"]),
+        (
+            lambda: sw.Problem.from_plain(
+                {"actions": ["a", "b"], "safe": "a", "reward": {"name": "r"}, "limits": {"x": {"at_mots": 0.1}}}
+            ),
+            ["at_most"],
+        ),
+    ],
+)
+def test_declarations_that_cannot_be_meant_are_refused(make: Any, words: list[str]) -> None:
+    refused(make, sw.InvalidProblem, *words)
+
+
+@pytest.mark.parametrize(
+    ("user", "only", "words"),
+    [
+        ({"age": 30.0, "tenure": 0.1}, None, ["lacks 'country'"]),
+        (USER | {"agee": 1.0}, None, ["'agee'", "did you mean 'age'"]),
+        (USER | {"age": 200.0}, None, ["200", "[18, 98]"]),
+        (USER | {"age": float("nan")}, None, ["age"]),
+        (USER | {"age": "old"}, None, ["age", "number"]),
+        (USER | {"country": 1.5}, None, ["country"]),
+        ([30.0, 0.1, 4.0], None, ["mapping"]),
+        (USER, ["digset"], ["did you mean 'digest'"]),
+        (USER, "digest", ["list of actions"]),
+        (USER, [], ["no action is eligible"]),
+    ],
+)
+def test_contexts_are_checked_by_name_in_every_call_and_nothing_changes(user: Any, only: Any, words: list[str]) -> None:
+    agent = sw.Agent(problem(), seed=1)
+    refused(lambda: agent.decide(user, only=only), sw.InvalidActions, *words)
+    assert agent.round == 0
+
+
+@pytest.mark.parametrize(
+    ("signals", "words"),
+    [
+        ({"clik": True}, ["clik", "spend"]),
+        ({"spend": 31.0}, ["31", "[-10, 30]"]),
+        ({"opt_out": 2.0}, ["percentage"]),
+        ({}, ["no outcome"]),
+    ],
+)
+def test_outcomes_are_checked_by_name_and_nothing_changes(signals: dict[str, Any], words: list[str]) -> None:
+    agent = sw.Agent(problem(), seed=1)
+    decision = agent.decide(USER)
+    refused(lambda: agent.learn(decision.id, **signals), sw.InvalidOutcome, *words)
+    assert (agent.waiting, agent.held) == (1, 0)

@@ -87,7 +87,7 @@ class ContextCAPS(SafePolicy):
     cost_scale: float = field(init=False, default=1.0)
     share_delta: bool = field(init=False, default=True)
 
-    form: ClassVar[Form] = Form(rule=MIXTURE, sampled=EVERY, apart=1)
+    form: ClassVar[Form] = Form(apiece=1, cells=1, rule=MIXTURE, sampled=EVERY, apart=1)  # one for all models
     mixes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -105,9 +105,7 @@ class ContextCAPS(SafePolicy):
         rows = np.empty(2 + self.context + self.segments)
         switches = OFFERS_SAFE | RETURNS | CERTIFIED | DECLARED
         layout, settings = assembled((switches, 0, int(safe.arm or 0)), promise, np.zeros(rows.size), parts)
-        kinds = self.models.values()
-        form = self.form._replace(apiece=int("linear" in kinds), cells=int("rates" in kinds))
-        settle(self, layout=layout, settings=np.append(settings, last), form=form)
+        settle(self, layout=layout, settings=np.append(settings, last))
 
     @property
     def presented(self) -> Thresholds:

@@ -1,0 +1,72 @@
+"""Safety over users that change, per-signal models, segments, and outcomes that come apart and late."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.agreement.test_context_caps import COSTS, OFFSETS, SHARES, policy, users
+from tests.chance import allowed
+
+import stagewise as sw
+
+pytestmark = pytest.mark.compiled
+
+DELTA = 0.1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"segments": 1, "by": {"complaint": 0}}, {"cost_model": {"opt_out": "linear"}, "norm_bound": 0.5}],
+    ids=["segments", "linear costs"],
+)
+def test_a_limit_is_broken_in_no_more_runs_than_delta_allows(settings: dict[str, Any]) -> None:
+    made, world = policy(delta=DELTA, **settings), users("by" in settings)
+    result = sw.simulate(made, world, rounds=600, runs=2_000, seed=5, audit=True, record=2, progress=False)
+    assert (result.violations > 0).sum() <= allowed(2_000, DELTA)
+    assert result.regret[:, -1].mean() < 0.9 * sw_safe_regret(world, made)  # it dares something
+
+
+def sw_safe_regret(world: Any, made: Any) -> float:
+    """Return the regret of always doing what is safe."""
+    safe = sw.AlwaysSafe(safe_action=sw.SafeAction(cost=[0.06, 0.04]), threshold=made.threshold)
+    return float(sw.simulate(safe, world, rounds=600, runs=20, seed=5, record=2, progress=False).regret[:, -1].mean())
+
+
+def test_rates_that_ignore_what_a_cost_depends_on_break_it() -> None:
+    """The negative control: complaints differ by segment, and are counted as if they did not."""
+    offsets = OFFSETS.copy()
+    offsets[2, 1:, 2] = 0.5
+    world = sw.ContextWorld(
+        reward=users(True).parameters[0].reshape(4, -1)[:, :3], cost=COSTS, features="plain", segments=SHARES,
+        offsets=offsets,
+    )  # fmt: skip
+    result = sw.simulate(
+        policy(delta=DELTA, segments=1), world, rounds=6_000, runs=50, seed=5, record=2, progress=False
+    )
+    assert (result.violations > 0).sum() > allowed(50, DELTA)
+
+
+def one_run(run: int, rounds: int, order: Any) -> bool:
+    """Play a run whose outcomes come apart and late, in any order; say whether it broke its limit."""
+    chance = np.random.default_rng([7, run])
+    clicks, costs = np.array([0.1, 0.5]), np.array([0.05, 0.3])
+    told = {"threshold": {"opt_out": 0.2, "none": 0.5}, "delta": DELTA, "reward_model": "rates"}
+    made = sw.ContextCAPS(actions=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=[0.06, 0.1]), **told)
+    agent, waits, broken = sw.Agent(made, seed=run, order=order), [], False
+    for _ in range(rounds):
+        decision = agent.decide(sw.Context())
+        broken |= bool(decision.probabilities[:2] @ costs > 0.2 + 1e-12)
+        seen = chance.random(2) < [clicks[decision.index], costs[decision.index]]
+        waits.append((decision.round, *seen))
+        chance.shuffle(waits)
+        while len(waits) > 5:
+            round_, click, left = waits.pop()
+            agent.learn(round_, reward=click)
+            agent.learn(round_, opt_out=left)
+            agent.learn(round_, none=0.0)
+    return broken
+
+
+def test_outcomes_that_come_apart_and_late_break_nothing() -> None:
+    broken = sum(one_run(run, 120, "decision") for run in range(120))
+    assert broken <= allowed(120, DELTA)

@@ -34,6 +34,7 @@ from stagewise.records.outcome import Outcome
 from stagewise.records.pending import Pending
 
 WHOLE = (int, np.integer)  # a union would be built again in every round
+NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
 NO_ROUND = (bool, np.timedelta64)
 PREPARED = ("_ours", "_choose", "_take", "_values", "_costly", "_alone", "_saving")
 
@@ -152,12 +153,17 @@ class Agent:
             deadlines, round_ = self._deadlines, self.round
             if deadlines is not None or now is not None:
                 now = self._pass(now)
-            decision = self._choose(self._state, actions, Draw(self._key, self._run, round_))
+            draw = NEW(Draw, (self._key, self._run, round_))
+            decision = self._choose(self._state, actions, draw)
             decision._by = self._mark
-            self._ledger.open[round_] = decision if self._ours is None else Played.by(decision)
-            if decision._unfollowed and self._ours is not None:
+            if self._ours is None:
+                self._ledger.open[round_] = decision
+            elif decision._unfollowed:
+                self._ledger.open[round_] = Played.by(decision)
                 self._state = self._ours.follow(self._state, decision)
                 self._learned += 1
+            else:
+                self._ledger.open[round_] = NEW(Played, decision[:3])  # action, index and step, as `Played.by`
             if deadlines is not None:
                 deadlines.date(round_, now)
             self.round = round_ + 1

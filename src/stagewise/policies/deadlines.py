@@ -2,6 +2,7 @@
 
 A clock may be set back. What was closed stays closed, and nothing closes until the clock is past its latest moment
 again; a decision that is made meanwhile is dated when it is. So a window may close late, never early, and never twice.
+A clock that is set forward closes windows early by as much: nobody can tell that from time that passes.
 """
 
 import math

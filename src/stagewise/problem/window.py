@@ -99,6 +99,6 @@ def moment(value: Any) -> float:
     """
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise InvalidOutcome(f"now is {shown(value)}; a datetime needs a time zone, or an hour may come twice")
+            raise InvalidOutcome(f"now is {value.isoformat()}; a datetime needs a time zone, or an hour may come twice")
         return value.timestamp()
     return number(value, "now", InvalidOutcome)

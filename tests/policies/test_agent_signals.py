@@ -1,0 +1,327 @@
+"""Outcomes signal by signal: named, in parts, each once, each in the order of the decisions."""
+
+import copy
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.policies.agents import NAMED, NAN, ONE, ORIGIN, TWO, WITHOUT_COST, choices, remembered
+from tests.policies.test_agent import ThreeVerbs
+from tests.problem.refusal import refused
+
+from stagewise import CAPS, LCLUCB, OPB, OPLB, Agent, Arms, ArmsCAPS, InvalidOutcome, InvalidProblem, SafeAction, SafeLTS
+
+SAFE_ARM = SafeAction(arm=0, reward=0.1, cost={"spend": 0.0, "wait": 0.1})
+TOLD: dict[str, Any] = {"safe_action": ORIGIN, "threshold": NAMED, "noise": 0.1}
+APART = {
+    "LCLUCB": LCLUCB(**TOLD, apart=True),
+    "SafeLTS": SafeLTS(**TOLD, apart=True),
+    "OPLB": OPLB(**TOLD, apart=True),
+    "CAPS": CAPS(**TOLD, apart=True),
+    "CAPS of mixtures": CAPS(**TOLD, apart=True, mixtures=True, unit_outcomes=True),
+    "OPB": OPB(arms=3, safe_action=SAFE_ARM, threshold=NAMED, apart=True),
+    "ArmsCAPS": ArmsCAPS(arms=3, safe_action=SAFE_ARM, threshold=NAMED, apart=True),
+}
+TOGETHER = {
+    "OPLB": TWO,
+    "CAPS": CAPS(**TOLD),
+    "OPB": OPB(arms=3, safe_action=SAFE_ARM, threshold=NAMED, radius="kl"),
+}
+apart = pytest.mark.parametrize("policy", APART.values(), ids=APART)
+together = pytest.mark.parametrize("policy", TOGETHER.values(), ids=TOGETHER)
+every = pytest.mark.parametrize("policy", [*APART.values(), *TOGETHER.values()], ids=[*APART, *(f"{n} together" for n in TOGETHER)])  # fmt: skip
+
+COUNT, SIGNALS = 5, ("reward", "spend", "wait")
+
+
+def value_of(round_: int, signal: str) -> float:
+    return 0.1 + 0.07 * round_ + 0.01 * SIGNALS.index(signal)
+
+
+def started(policy: Any, **settings: Any) -> tuple[Agent, list[Any]]:
+    agent = Agent(policy, seed=5, **settings)
+    actions = Arms(3) if hasattr(policy, "arms") else np.eye(2)
+    return agent, [agent.decide(actions) for _ in range(COUNT)]
+
+
+def tell(agent: Agent, decision: Any, *signals: str) -> None:
+    agent.learn(decision, **{signal: value_of(decision.round, signal) for signal in signals})
+
+
+def whole(policy: Any) -> bytes:
+    """Return the memory after whole outcomes in the order of the decisions."""
+    agent, decisions = started(policy)
+    for decision in decisions:
+        costs = [value_of(decision.round, signal) for signal in SIGNALS[1:]]
+        agent.learn(decision, reward=value_of(decision.round, "reward"), cost=costs)
+    return agent.state.memory.tobytes()
+
+
+ORDERS = {
+    "forwards": list(itertools.product(range(COUNT), SIGNALS)),
+    "backwards": list(itertools.product(range(COUNT - 1, -1, -1), SIGNALS)),
+    "signal by signal": [(r, s) for s in ("wait", "reward", "spend") for r in (3, 1, 4, 0, 2)],
+    "mixed": [tuple(p) for p in np.random.default_rng(4).permutation(list(itertools.product(range(COUNT), SIGNALS)))],
+}
+
+
+@every
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_in_parts_and_in_any_order_the_same_is_learned_to_the_bit(policy: Any, order: Any) -> None:
+    agent, decisions = started(policy)
+    for round_, signal in order:
+        tell(agent, decisions[int(round_)], str(signal))
+    assert (agent.waiting, agent.held) == (0, 0)
+    assert agent.state.memory.tobytes() == whole(policy)
+
+
+@every
+def test_two_signals_now_and_the_third_later(policy: Any) -> None:
+    agent, decisions = started(policy)
+    for decision in decisions:
+        tell(agent, decision, "wait", "reward")
+    assert (agent.waiting, agent.held) == (COUNT, 0 if policy.apart else COUNT)
+    for decision in decisions[::-1]:
+        agent.learn(decision.id, spend=value_of(decision.round, "spend"))
+    assert (agent.waiting, agent.held) == (0, 0)
+    assert agent.state.memory.tobytes() == whole(policy)
+
+
+@together
+def test_where_signals_share_a_matrix_a_row_waits_for_all_of_them(policy: Any) -> None:
+    agent, decisions = started(policy)
+    before = agent.state.memory.tobytes()
+    tell(agent, decisions[0], "reward", "spend")
+    assert agent.state.memory.tobytes() == before
+    tell(agent, decisions[0], "wait")
+    assert agent.state.memory.tobytes() != before
+
+
+@apart
+def test_apart_a_signal_is_learned_when_its_own_turn_has_come(policy: Any) -> None:
+    agent, decisions = started(policy)
+    before = agent.state.memory.tobytes()
+    tell(agent, decisions[1], "reward")
+    assert (agent.state.memory.tobytes(), agent.held) == (before, 1)
+    tell(agent, decisions[0], "reward")
+    after = agent.state.memory.tobytes()
+    assert (after != before, agent.held, agent.waiting) == (True, 0, COUNT)
+    tell(agent, decisions[1], "wait")
+    assert (agent.state.memory.tobytes(), agent.held) == (after, 1)
+
+
+@pytest.mark.parametrize("policy", [APART["LCLUCB"], APART["OPLB"], APART["OPB"]], ids=["LCLUCB", "OPLB", "OPB"])
+def test_apart_a_decision_knows_the_rewards_that_came_before_the_costs(policy: Any) -> None:
+    agent, decisions = started(policy)
+    actions = Arms(3) if hasattr(policy, "arms") else np.eye(2)
+    before = agent.decide(actions).hoped
+    for decision in decisions:
+        tell(agent, decision, "reward")
+    assert agent.decide(actions).hoped != before
+
+
+def test_apart_with_whole_outcomes_decides_as_together_to_the_bit() -> None:
+    chance = np.random.default_rng(8)
+    for kind in (LCLUCB, OPLB, SafeLTS):
+        agents = [Agent(kind(**TOLD, apart=switch), seed=3) for switch in (False, True)]
+        for _ in range(20):
+            made = [agent.decide(np.eye(2)) for agent in agents]
+            assert made[0].plain() == made[1].plain()
+            outcome = chance.normal(0.2, 0.1, 3)
+            for agent, decision in zip(agents, made, strict=True):
+                agent.learn(decision, reward=outcome[0], cost=outcome[1:])
+
+
+@apart
+def test_by_arrival_every_signal_is_learned_at_once(policy: Any) -> None:
+    agent, decisions = started(policy, order="arrival")
+    memory = agent.state.memory.tobytes()
+    for round_, signal in ((3, "wait"), (1, "reward"), (3, "spend"), (0, "wait")):
+        tell(agent, decisions[round_], signal)
+        assert (agent.state.memory.tobytes() != memory, agent.held) == (True, 0)
+        memory = agent.state.memory.tobytes()
+
+
+def test_by_arrival_a_shared_row_waits_for_its_own_signals_only() -> None:
+    agent, decisions = started(TWO, order="arrival")
+    tell(agent, decisions[3], "reward", "wait")
+    assert (agent.held, agent.waiting) == (1, COUNT)
+    tell(agent, decisions[3], "spend")
+    assert (agent.held, agent.waiting) == (0, COUNT - 1)
+    by_hand, same = started(TWO, order="arrival")
+    by_hand.learn(same[3], value_of(3, "reward"), [value_of(3, "spend"), value_of(3, "wait")])
+    assert agent.state.memory.tobytes() == by_hand.state.memory.tobytes()
+
+
+@every
+def test_giving_up_lets_the_rest_be_learned(policy: Any) -> None:
+    agent, decisions = started(policy)
+    for decision in decisions[1:]:
+        tell(agent, decision, *SIGNALS)
+    tell(agent, decisions[0], "reward", "spend")
+    assert (agent.waiting, agent.held) == (1, COUNT if not policy.apart else COUNT - 1)
+    assert agent.forget(before=1) == 1
+    assert (agent.waiting, agent.held) == (0, 0)
+    with refused(InvalidOutcome, "round 0", "forgotten"):
+        tell(agent, decisions[0], "wait")
+
+
+# What is refused, and changes nothing.
+
+
+def test_names_are_those_of_the_policy_and_truths_are_welcome() -> None:
+    class Clicks(OPB):
+        reward_name = "click"
+
+    policy = Clicks(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold={"opt_out": 0.2})
+    agent, by_hand = Agent(policy), Agent(policy)
+    first, second = agent.decide(Arms(3)), by_hand.decide(Arms(3))
+    agent.learn(first.id, click=True)
+    agent.learn(first.id, opt_out=np.False_)
+    by_hand.learn(second, reward=1.0, cost=0.0)
+    assert agent.state.memory.tobytes() == by_hand.state.memory.tobytes()
+    with refused(InvalidOutcome, "'clik'", "the signals are click, opt_out", "did you mean 'click'?"):
+        agent.learn(agent.decide(Arms(3)), clik=True)
+
+
+WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "a name that is near": ({"wiat": 0.1}, ["'wiat'", "did you mean 'wait'?"]),
+    "a name that is far": ({"zzz": 0.1}, ["'zzz'", "the signals are reward, spend, wait"]),
+    "one of two unknown": ({"spend": 0.1, "x": 0.1}, ["'x'"]),
+    "no number": ({"spend": "much"}, ["the 'spend' is 'much'", "a number"]),
+    "nothing": ({"spend": None}, ["the 'spend' is None"]),
+    "not finite": ({"wait": NAN}, ["the 'wait' is nan", "finite"]),
+    "no outcome": ({}, ["no outcome is given", "reward, spend, wait"]),
+    "twice": ({"cost": [0.1, 0.2], "wait": 0.2}, ["'wait' is given twice"]),
+    "a part of the costs as cost": ({"cost": {"spend": 0.1}}, ["['spend']", "['spend', 'wait']"]),
+    "a missing reward": ({"reward": None, "spend": 0.1}, ["the reward is None"]),
+}
+
+
+@pytest.mark.parametrize(("outcome", "parts"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("policy", [TWO, APART["LCLUCB"]], ids=["together", "apart"])
+def test_a_part_that_is_wrong_changes_nothing(policy: Any, outcome: dict[str, Any], parts: list[str]) -> None:
+    agent, decisions = started(policy)
+    tell(agent, decisions[0], "reward")
+    before = remembered(agent), agent.held
+    with refused(InvalidOutcome, *parts):
+        agent.learn(decisions[1], **outcome)
+    assert (remembered(agent), agent.held) == before
+
+
+@every
+def test_a_signal_counts_once(policy: Any) -> None:
+    agent, decisions = started(policy)
+    for round_ in (0, 2):
+        tell(agent, decisions[round_], "reward", "wait")
+        before = remembered(agent), agent.held
+        for again in (value_of(round_, "reward"), 0.9):
+            for outcome in ({"reward": again}, {"reward": again, "spend": 0.1}):
+                with refused(InvalidOutcome, f"round {round_}", "'reward' was given already", "once"):
+                    agent.learn(decisions[round_], **outcome)
+        assert (remembered(agent), agent.held) == before
+    tell(agent, decisions[0], "spend")
+    with refused(InvalidOutcome, "round 0", "given already"):
+        tell(agent, decisions[0], "spend")
+
+
+def test_outside_its_range_a_part_is_refused_as_the_whole_is() -> None:
+    agent, decisions = started(APART["OPB"])
+    with refused(InvalidOutcome, "'wait' is 1.5", "[0, 1]"):
+        agent.learn(decisions[0], wait=1.5)
+    agent.learn(decisions[0], wait=1.0)
+
+
+def test_a_policy_of_three_verbs_has_no_names() -> None:
+    agent = Agent(ThreeVerbs())
+    decision = agent.decide(None)
+    for outcome in ({"click": 1.0}, {"cost": 1.0}, {}):
+        with refused(InvalidOutcome, "only start, decide and learn"):
+            agent.learn(decision, **outcome)
+    agent.learn(decision.id, reward=1.0)
+    assert agent.state.memory.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("policy", WITHOUT_COST.values(), ids=WITHOUT_COST)
+def test_without_costs_a_reward_is_the_whole(policy: Any) -> None:
+    agent = Agent(policy)
+    agent.learn(agent.decide(choices(policy)), reward=0.5)
+    assert agent.waiting == 0
+
+
+# What waits, told.
+
+
+def test_what_waits_is_told_by_signal() -> None:
+    agent, decisions = started(APART["LCLUCB"])
+    for decision in decisions[1:]:
+        tell(agent, decision, "reward")
+    tell(agent, decisions[0], "spend")
+    told = agent.pending()
+    assert (told["reward"].missing, told["reward"].held, told["reward"].oldest) == (1, COUNT - 1, decisions[0].id)
+    assert (told["spend"].missing, told["spend"].held, told["spend"].oldest) == (COUNT - 1, 0, decisions[1].id)
+    assert told["reward"].why == f"held behind {decisions[0].id}, which lacks reward"
+    assert told["wait"].why == "waits for wait"
+    assert [line["signal"] for line in told.plain()] == list(SIGNALS)
+    assert str(told).splitlines()[0].split() == ["signal", "missing", "oldest", "held", "late", "why"]
+    with pytest.raises(KeyError):
+        told["clicks"]
+
+
+def test_where_signals_are_together_the_missing_one_is_named() -> None:
+    agent, decisions = started(TWO)
+    tell(agent, decisions[0], "reward", "wait")
+    tell(agent, decisions[1], *SIGNALS)
+    for signal in ("reward", "wait"):
+        line = agent.pending()[signal]
+        assert (line.held, line.missing) == (2, COUNT - 2)
+        assert line.why == f"held behind {decisions[0].id}, which lacks spend"
+    for decision in decisions:
+        for signal in SIGNALS:
+            if decision.round > 1 or (decision.round == 0 and signal == "spend"):
+                tell(agent, decision, signal)
+    assert all(line[1:] == (0, None, 0, 0, "") for line in agent.pending())
+
+
+# Copies and files.
+
+
+@every
+def test_what_is_partly_known_survives_copies_and_files(policy: Any, tmp_path: Path) -> None:
+    agent, decisions = started(policy)
+    for round_, signal in ((0, "reward"), (2, "reward"), (2, "spend"), (1, "wait"), (3, "reward"), (3, "wait")):
+        tell(agent, decisions[round_], signal)
+    tell(agent, decisions[3], "spend")
+    agent.save(tmp_path / "agent.json")
+    others = [Agent.load(tmp_path / "agent.json"), copy.deepcopy(agent)]
+    for other in others:
+        assert (remembered(other), other.held) == (remembered(agent), agent.held)
+        assert other.pending().plain() == agent.pending().plain()
+        with refused(InvalidOutcome, "'reward' was given already"):
+            other.learn(decisions[0].id, reward=0.3)
+    rest = [(r, s) for r, s in itertools.product(range(COUNT), SIGNALS) if r == 4 or (r, s) in {(0, "spend"), (0, "wait"), (1, "reward"), (1, "spend"), (2, "wait")}]  # fmt: skip
+    for other in (agent, *others):
+        for round_, signal in reversed(rest):
+            tell(other, decisions[round_], signal)
+        assert (other.waiting, other.held) == (0, 0)
+        assert other.state.memory.tobytes() == whole(policy)
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None, [True]], ids=repr)
+def test_apart_is_true_or_false(value: Any) -> None:
+    for make in (lambda: LCLUCB(**TOLD, apart=value), lambda: OPB(arms=3, safe_action=SAFE_ARM, threshold=NAMED, apart=value)):  # fmt: skip
+        with refused(InvalidProblem, "apart is", "True or False"):
+            make()
+
+
+def test_one_matrix_for_all_costs_is_refused_where_they_are_apart() -> None:
+    from stagewise import Ball, InvalidActions
+
+    with refused(InvalidProblem, "method is 'socp'", "apart"):
+        OPLB(**TOLD, apart=True, method="socp")
+    with refused(InvalidActions, "Ball", "apart"):
+        Agent(APART["LCLUCB"]).decide(Ball(0.5))
+    one = LCLUCB(safe_action=ORIGIN, threshold=0.5, noise=0.1, apart=True)
+    assert np.array_equal(Agent(one).decide(Ball(0.5)).action, Agent(ONE).decide(Ball(0.5)).action)

@@ -47,6 +47,7 @@ class LCLUCB(LinearPolicy):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or of a convex set."""
         if isinstance(actions, ActionSet) and not actions.listed:
+            self.started(actions)
             return decision_in_convex(self, actions, self.starts, self.bound_gap, state, draw)
         return super().choose(state, actions, draw)
 

@@ -20,6 +20,7 @@ from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.functions import FunctionClass
 from stagewise.problem.renamed import today
 from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.start import Start
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
 FORMAT, VERSION = "stagewise-agent", 3
@@ -162,7 +163,7 @@ def taken(content: dict[str, Any]) -> Saved:
     end = count(content["round"], "round")
     waiting = {count(int(r), "round", end): played(policy, *entry) for r, entry in content["waiting"].items()}
     held = {
-        count(int(r), "round", end): (played(policy, *entry[:3]), policy.values(*entry[3:]))
+        count(int(r), "round", end): (played(policy, *entry[:-2]), policy.values(*entry[-2:]))
         for r, entry in content["held"].items()
     }
     if any(r in waiting or r < min(waiting, default=end) for r in held):
@@ -188,16 +189,22 @@ def count(value: Any, name: str, end: int = 2**62) -> int:
     return whole(value, name, f"from 0 to {end - 1}", 0, end - 1)
 
 
-def played(policy: Learning, action: Any, index: Any, step: Any) -> Played:
-    """Return an action that this policy can have played."""
+def played(policy: Learning, action: Any, index: Any, step: Any, start: Any = None) -> Played:
+    """Return an action that this policy can have played, in a round with this safe action of its own."""
     row = policy.logged([action])[0]
     place = count(index - ELSEWHERE, "index") + ELSEWHERE
-    return Played(row if isinstance(action, list) else int(row), place, number(step, "step"))
+    if start is not None:
+        at, features, costs, reward = start
+        start = Start(count(at + 1, "place") - 1, numbers(features), numbers(costs), number(reward, "reward"))
+    return Played(row if isinstance(action, list) else int(row), place, number(step, "step"), policy.begun_at(start))
 
 
 def entry_of(played: Played) -> list[Any]:
-    """Return what was played as `played` reads it."""
-    return [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]
+    """Return what was played as `played` reads it; a safe action of the round by its place, features, c₀ and r₀."""
+    entry, start = [np.asarray(played.action).tolist(), int(played.ray), float(played.step)], played.start
+    if start is None:
+        return entry
+    return [*entry, [int(start.place), start.features.tolist(), start.cost.tolist(), float(start.reward)]]
 
 
 def held_entry(policy: Learning, played: Played, values: Floats) -> list[Any]:

@@ -11,7 +11,19 @@ from tests.policies.agents import NAMED, NAN, ONE, ORIGIN, TWO, WITHOUT_COST, ch
 from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
-from stagewise import CAPS, LCLUCB, OPB, OPLB, Agent, Arms, ArmsCAPS, InvalidOutcome, InvalidProblem, SafeAction, SafeLTS
+from stagewise import (
+    CAPS,
+    LCLUCB,
+    OPB,
+    OPLB,
+    Agent,
+    Arms,
+    ArmsCAPS,
+    InvalidOutcome,
+    InvalidProblem,
+    SafeAction,
+    SafeLTS,
+)
 
 SAFE_ARM = SafeAction(arm=0, reward=0.1, cost={"spend": 0.0, "wait": 0.1})
 TOLD: dict[str, Any] = {"safe_action": ORIGIN, "threshold": NAMED, "noise": 0.1}

@@ -49,6 +49,7 @@ OTHER: dict[str, Any] = {
     "cost_class": [[0.1, 0.2, 0.6], [0.1, 0.3, 0.2]],
     "cost_scale": 1.5,
     "delta": 0.01,
+    "dimension": 3,
     "horizon": 3,
     "inflation": "none",
     "mixtures": True,

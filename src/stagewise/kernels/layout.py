@@ -3,7 +3,7 @@
 A policy crosses into compiled code as three arrays (docs/decisions/0004-one-array-crosses-into-a-kernel.md):
 
     layout    limits m, parts P, switches, d, sampling, home | the whole numbers of every part
-    settings  α_r, α_c, log 1/a | thresholds | limits | ceilings | x₀ | the numbers of every part
+    settings  α_r, α_c, log 1/a | thresholds | limits | ceilings | x₀ | r₀, c₀ if ROVING | the numbers of every part
     memory    candidates followed, room, where each part begins | every part's own | the features that are followed
 
 A part is a model of the signals `first` to `first + count`; signals that can share a matrix share a part.
@@ -15,7 +15,8 @@ from stagewise.kernels.compile import Floats, Ints, kernel
 
 RIDGE, ARMS, SPACE = 0, 1, 2  # kinds of parts: linear, arm by arm, and in a reproducing-kernel space;
 APIECE, CELLS = 3, 4  # linear in the context with a regression for each action, rates by action and segment
-DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS, CERTIFIED, DECLARED = 1, 2, 4, 8, 16, 32  # switches (see `promise`)
+DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS, CERTIFIED = 1, 2, 4, 8, 16  # switches (see `promise`)
+ROVING, DECLARED = 32, 64  # of the safe action
 LIMITS, PARTS, SWITCHES, FEATURES, SAMPLING, HOME = 0, 1, 2, 3, 4, 5  # in the layout, and then the parts:
 FIRST_PART, FIELDS = 6, 10
 FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
@@ -166,6 +167,22 @@ def safe_action(layout: Ints, settings: Floats) -> Safe:
     """Return the safe action."""
     at = FIRST_TERM + 3 * layout[LIMITS]
     return Safe(settings[at : at + layout[FEATURES]])
+
+
+class Roving(NamedTuple):
+    """The safe action of a round, and what is declared of it."""
+
+    features: Floats  # (d,) x₀; NaN: none is known
+    reward: Floats  # (1,) r₀, what it is worth at least
+    costs: Floats  # (m,) c₀, what it costs at most
+
+
+@kernel
+def roving_action(layout: Ints, settings: Floats) -> Roving:
+    """Return the safe action of a round: a policy that is ROVING has its settings for each."""
+    at = FIRST_TERM + 3 * layout[LIMITS]
+    end = at + layout[FEATURES]
+    return Roving(settings[at:end], settings[end : end + 1], settings[end + 1 : end + 1 + layout[LIMITS]])
 
 
 @kernel

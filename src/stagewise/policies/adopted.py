@@ -8,6 +8,7 @@ import numpy as np
 
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidOutcome
+from stagewise.problem.start import start_from
 from stagewise.records.decision import Decision
 from stagewise.records.identity import parts_of
 
@@ -102,4 +103,5 @@ def sent(decision: Any) -> Decision:
         raise InvalidOutcome(f"the id is {shown(decision['id'])}; it must be one that a Decision had")
     played, nothing = (decision["action"], decision["index"], decision["step"]), np.empty(0)
     made = Decision(*played, None, 0.0, nothing, nothing, None, told[1])._made_by(told[0])
+    made._start = start_from(decision.get("start"))
     return made if "offered" not in decision else made._with(None, decision["offered"], True)

@@ -13,6 +13,7 @@ from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.kernels.signals.own import edge, narrow, own_of
 from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
+from stagewise.policies.baseline import baseline_of
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import PROPOSED, decision_from
@@ -70,7 +71,11 @@ class CAPS(LinearPolicy):
 
     def __post_init__(self) -> None:
         switch(self.mixtures, "mixtures")
-        switch(self.unit_outcomes, "unit_outcomes")
+        if switch(self.unit_outcomes, "unit_outcomes") and baseline_of(self.safe_action).of_the_round:
+            raise InvalidProblem(
+                "unit_outcomes is True and every round's set names its own safe action; it sharpens what is kept of "
+                "candidates that come back, and then none are followed, so leave it out"
+            )
         certificate_numbers(self.spread, self.patience, self.reward_bound)
         settle(self, mixes=self.mixtures, form=self.form._replace(rule=MIXTURE if self.mixtures else RAYS))
         super().__post_init__()
@@ -82,11 +87,14 @@ class CAPS(LinearPolicy):
 
     def last_numbers(self, model: LinearModel) -> list[float]:
         """Return ν, C and the largest mean reward."""
-        return certificate_numbers(self.spread, self.patience, self.reward_bound, model.reward)
+        reward = self.safe_action.reward if model.reward is None else model.reward
+        return certificate_numbers(self.spread, self.patience, self.reward_bound, reward)
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
         model, m = super().assumed(safe, thresholds), thresholds.values.size
+        if self.safe_action.of_the_round:  # nothing is followed, so the ellipsoids have all of δ
+            return model
         ellipsoids = np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
         other = np.full(1 + m, OTHER_SHARE / (m + 2))
         upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
@@ -101,6 +109,8 @@ class CAPS(LinearPolicy):
     def interval_shares(self) -> tuple[float, ...]:
         """How much of δ the intervals of each signal take: the reward's, then every cost's."""
         m, delta = self.thresholds.values.size, float(self.delta)
+        if self.form.roving:
+            return (delta / (1 + m),) * (1 + m)
         cost = (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
         return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * cost] * m))
 
@@ -139,11 +149,14 @@ class CAPS(LinearPolicy):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture."""
         listed = self.fitting(listed_of(actions) if self.mixtures else rays_of(actions))
-        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw)
+        start = self.started(listed)
+        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw, start)
         if not self.mixtures:
-            return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
-        action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
-        return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED))
+            return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), start)
+        safe = self.safe_action.features if start is None else start.features
+        action = own(listed.features[seen.code] if seen.code >= 0 else safe)
+        decision = decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED)
+        return self.explained(seen, state, decision, start)
 
 
 def certificate_numbers(

@@ -29,11 +29,13 @@ from stagewise.models.part import Modelled
 from stagewise.policies.contradictions import explained
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
+from stagewise.problem.start import Start
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 WORKSPACE_IN, KNOWN_IN = named(workspace_in), named(known_actions)
+NOTHING: Floats = np.empty(0)
 MEMORY_SIZE, IS_SET_OUT = named(memory_size), named(is_set_out)
 ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE = named(answer_size), named(scratch_size), named(work_size)
 
@@ -63,11 +65,16 @@ def aligned(size: int) -> Floats:
     return room[first : first + size]
 
 
-def assembled(head: Sequence[int], promise: Floats, safe: Floats, parts: Sequence[Modelled]) -> tuple[Ints, Floats]:
-    """Return the layout and the settings of a policy: `head` is switches, sampling and home (see `kernels.layout`)."""
+def assembled(
+    head: Sequence[int], promise: Floats, safe: Floats, parts: Sequence[Modelled], declared: Floats = NOTHING
+) -> tuple[Ints, Floats]:
+    """Return the layout and the settings of a policy: `head` is switches, sampling and home (see `kernels.layout`).
+
+    `declared` are r₀ and c₀ of a safe action that is another one in every round.
+    """
     switches, sampling, home = head
-    limits, place = (promise.size - 3) // 3, promise.size + safe.size
-    whole, numbers = [limits, len(parts), switches, safe.size, sampling, home], [promise, safe]
+    limits, place = (promise.size - 3) // 3, promise.size + safe.size + declared.size
+    whole, numbers = [limits, len(parts), switches, safe.size, sampling, home], [promise, safe, declared]
     for part in parts:
         whole += [*part.whole, place]
         numbers.append(part.numbers)
@@ -127,7 +134,7 @@ class CompiledPolicy(Learning):
 
     def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
         """Return the memory that a compiled run begins with: it follows actions that are always the same."""
-        self.fitting(offered)  # refuse here what play by hand refuses
+        self.started(self.fitting(offered))  # refuse here what play by hand refuses
         state = self.start()
         if not fresh:
             state = self.following(state, features)
@@ -150,6 +157,8 @@ class CompiledPolicy(Learning):
         """Return an empty memory."""
         memory = aligned(MEMORY_SIZE(layout, 0, self.first_room))
         starting(self.form)(layout, settings, self.first_room, memory, np.empty(0))
+        if self.form.roving:
+            memory[FOLLOWED] = NEVER
         return memory
 
     @cached_property
@@ -165,10 +174,28 @@ class CompiledPolicy(Learning):
         """Return layout, settings and the state's memory."""
         return self.layout, self.settings, state.memory
 
-    def chosen(self, form: Form, state: State, features: Floats, eligible: Flags, draw: Draw) -> Chosen:
-        """Play a round on these candidates (K, d)."""
+    def started(self, listed: Any) -> Start | None:
+        """Return the safe action that a set names, with what is declared of it; None: it is always the same."""
+        return None
+
+    def at_start(self, start: Start) -> tuple[Ints, Floats]:
+        """Return layout and settings of a round with a safe action of its own."""
+        raise NotImplementedError
+
+    def chosen(
+        self,
+        form: Form,
+        state: State,
+        features: Floats,
+        eligible: Flags,
+        draw: Draw,
+        start: Start | None = None,
+    ) -> Chosen:
+        """Play a round on these candidates (K, d), from a safe action of its own if it has one."""
         count, d = features.shape
         layout, settings, memory = self.remembered(state, d)
+        if start is not None:
+            layout, settings = self.at_start(start)
         needs = needed(form, *self.counted, d, count, self.coordinates(d, memory))
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
@@ -200,6 +227,8 @@ class CompiledPolicy(Learning):
         features, index = self.located(played)
         d = features.size
         layout, settings, memory = self.remembered(state, d)
+        if played.start is not None:
+            layout, settings = self.at_start(played.start)
         memory = self.roomy(layout, settings, memory)
         needs = needed(self.form, *self.counted, d, int(memory.item(FOLLOWED)), self.coordinates(d, memory))
         needs.learn(features, index, played.step, values, layout, settings, memory, np.empty(needs.work))
@@ -217,8 +246,9 @@ class CompiledPolicy(Learning):
         """Say whether a memory can be this policy's."""
         return fitting_memory(memory, self.layout, 0)
 
-    def explained(self, seen: Chosen, state: State, decision: Decision) -> Decision:
+    def explained(self, seen: Chosen, state: State, decision: Decision, start: Start | None = None) -> Decision:
         """Return the decision; where its code disputes what was declared, with the fallback in words."""
+        decision._start = start
         if seen.code > -DISPUTED:
             return decision
         return decision._replace(

@@ -3,8 +3,20 @@
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, PARTS, RIDGE, SPACE, Part, part_of
-from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of
+from stagewise.kernels.layout import (
+    APIECE,
+    ARMS,
+    CELLS,
+    HOME,
+    PARTS,
+    RIDGE,
+    ROVING,
+    SPACE,
+    Part,
+    part_of,
+    roving_action,
+)
+from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of, has
 from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import shown_at, stated_of_arms
 from stagewise.kernels.signals.cells import tally_of
@@ -14,6 +26,7 @@ from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.problem.thresholds import Thresholds
 
 PART_OF, STATED = named(part_of), named(stated)
+HAS, START = named(has), named(roving_action)
 SHOWN, STATED_OF_ARMS = named(shown_at), named(stated_of_arms)
 NEGLECTED, FRAME, PIECE, TALLY = named(neglected_in), named(frame_of), named(piece_of), named(tally_of)
 
@@ -75,7 +88,20 @@ def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats,
             seen = regressed(part, settings, memory, signal)
         if 0 <= signal < part.signals and part.kind in (APIECE, CELLS):
             seen = seen_of_safe(part, layout, settings, memory)
+    if HAS(layout, ROVING) and subject(code)[0] == BASELINE:
+        return words_for_start(constraint, thresholds, float(START(layout, settings).costs[constraint]), seen)
     return words_for(code, thresholds, ceiling_of(layout, settings, constraint), seen)
+
+
+def words_for_start(constraint: int, thresholds: Thresholds, most: float, seen: Evidence) -> str:
+    """Return the sentence for a safe action of the round; what it costs at most is signed."""
+    name, sign = thresholds.names[constraint], float(thresholds.signs[constraint])
+    side, bound = ("at most", "above") if sign > 0.0 else ("at least", "below")
+    return (
+        f"a round's safe action is declared to have a mean {name!r} of {side} {sign * most:g}, and what was seen in "
+        f"{seen.outcomes:.0f} outcomes, {seen.safe_count:.0f} of them at safe actions, puts one {bound} what was "
+        "declared; no bound can be trusted, so the safe action is played"
+    )
 
 
 def words_for(code: int, thresholds: Thresholds, ceiling: float, evidence: Evidence) -> str:

@@ -40,13 +40,15 @@ class DOSLB(LCLUCB):
 
     def form_for(self, actions: Any) -> Form | None:
         """Return rays, or mixtures of a finite set."""
-        return self.form if actions.between else MIXED
+        return self.form if actions.between else MIXED._replace(roving=self.form.roving)
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture of a finite set."""
         if isinstance(actions, ActionSet) and not actions.between:
             listed = self.fitting(actions.as_list())
-            seen = self.chosen(MIXED, state, listed.features, listed.eligible, draw)
+            start, form = self.started(listed), MIXED._replace(roving=self.form.roving)
+            seen = self.chosen(form, state, listed.features, listed.eligible, draw, start)
             action = own(WRITTEN_IN(seen.layout, seen.answer).action)
-            return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round, why=DARING))
+            decision = decision_from(seen, action, self.thresholds, draw.round, why=DARING)
+            return self.explained(seen, state, decision, start)
         return super().choose(state, actions, draw)

@@ -48,6 +48,7 @@ class LCLUCB(LinearPolicy):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or of a convex set."""
         if isinstance(actions, ActionSet) and not actions.listed:
+            self.started(actions)
             if self.apart and self.thresholds.values.size > 1:
                 raise InvalidActions(
                     f"the actions are {type(actions).__name__}, with apart=True and several limits; the search in a "

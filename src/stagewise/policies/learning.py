@@ -12,6 +12,7 @@ from stagewise.policies.policy import Played, State
 from stagewise.problem.checks import LARGEST, number, observed, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.renamed import refuse_old
+from stagewise.problem.start import Start
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
@@ -111,7 +112,13 @@ class Learning:
             kind = type(self).__name__
             raise InvalidOutcome(f"{shown(action)} was played, which is no action of this {kind}: {error}") from None
         ray = whole_at_least(played.ray, "the index", ELSEWHERE, InvalidOutcome)
-        return Played(row, min(ray, 2**62), number(played.step, "the step", InvalidOutcome))
+        return Played(
+            row, min(ray, 2**62), number(played.step, "the step", InvalidOutcome), self.begun_at(played.start)
+        )
+
+    def begun_at(self, start: Start | None) -> Start | None:
+        """Return the safe action of a round that this policy has played; None: its safe action is always the same."""
+        return None
 
     def values(self, reward: Any, cost: Any) -> Floats:
         """Return the reward and the costs (1 + m,) as they are learned from: finite, signed so that less is better."""

@@ -7,20 +7,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import OFFERS_SAFE, RETURNS
+from stagewise.kernels.layout import OFFERS_SAFE, RETURNS, ROVING
 from stagewise.kernels.loop.round import RAYS, Form
 from stagewise.kernels.signals.radius import RADII, Radius
 from stagewise.kernels.signals.sampling import THEORY
 from stagewise.models.linear import LinearModel
-from stagewise.policies.baseline import featured, vanishing
+from stagewise.policies.baseline import baseline_of, featured, vanishing
 from stagewise.policies.ceilings import beyond, ceilings_of, longest, span_of
-from stagewise.policies.compiled import assembled
+from stagewise.policies.compiled import NOTHING, assembled
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
+from stagewise.policies.roving import RovingPolicy, dimension_of
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import hope_switch, keep, probability, promise_numbers, settle
 from stagewise.problem.actions import Finite, Listed
-from stagewise.problem.checks import PerSignal, one_of, one_per, positive, switch
+from stagewise.problem.checks import PerSignal, one_of, one_per, positive, shown, switch
 from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseError
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
@@ -32,7 +33,7 @@ LARGEST_SHARE = 1e6  # an action's largest feature in units of √λ (docs/decis
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinearPolicy(SafePolicy):
+class LinearPolicy(RovingPolicy, SafePolicy):
     """Settings of a policy whose rewards and costs are linear in an action's features."""
 
     noise: PerSignal
@@ -47,8 +48,9 @@ class LinearPolicy(SafePolicy):
     """How far the truth may lie from an estimate (docs/theory/joint-radius.md)."""
     apart: bool = False
     """Each signal has a regression of its own, so that it is learned when it comes, without waiting for the others."""
+    dimension: int | None = None
+    """d, where every round's set names its own safe action; else the safe action's features say it."""
 
-    dimension: int = field(init=False, repr=False)  # d
     model: LinearModel = field(init=False, repr=False)
     span: float = field(init=False, repr=False)  # the longest action that the default of cost_bound allows
 
@@ -70,8 +72,8 @@ class LinearPolicy(SafePolicy):
         keep(self)
         if switch(self.apart, "apart"):
             settle(self, form=self.form._replace(apart=1))
-        safe = featured(self.safe_action)
-        safe = vanishing(safe) if safe.is_origin else safe
+        roving = baseline_of(self.safe_action).of_the_round
+        safe = self.placed(roving)
         thresholds = resolved(self.threshold, self.safe_action)
         model = self.assumed(safe, thresholds)
         check_scale(np.abs(safe.features).max(), model.ridge, "the safe action", InvalidProblem)
@@ -80,9 +82,22 @@ class LinearPolicy(SafePolicy):
         span, size = span_of(self.cost_bound, ceilings, model.norm_bound[1:]), longest(safe.features[np.newaxis])
         if thresholds.safe is None and size > span:
             raise InvalidProblem(beyond("the safe action", size, span))
-        layout, settings = assembled((self.switches, self.sampling, -1), promise, safe.features, tuple(model.parts()))
+        head, start, declared = (self.switches, self.sampling, -1), safe.features, NOTHING
+        if roving:
+            head, start, declared = (head[0] | ROVING, *head[1:]), *unknown(safe.dimension, thresholds.values.size)
+            settle(self, form=self.form._replace(roving=1))
+        layout, settings = assembled(head, promise, start, tuple(model.parts()), declared)
         settle(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
         settle(self, layout=layout, settings=np.append(settings, self.last_numbers(model)))
+
+    def placed(self, roving: bool) -> SafeAction:
+        """Return the safe action with features; for one of the round, one that nothing is known of stands in."""
+        if roving:
+            check_roving(self)
+            return SafeAction(features=np.zeros(dimension_of(self.dimension, self.safe_action)))
+        safe = featured(self.safe_action)
+        dimension_of(self.dimension, safe)
+        return vanishing(safe) if safe.is_origin else safe
 
     def last_numbers(self, model: LinearModel) -> list[float]:
         """Return what only a sampled reward reads: 2LS."""
@@ -90,7 +105,7 @@ class LinearPolicy(SafePolicy):
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals."""
-        names = ("reward", *thresholds.names)
+        names, roving = ("reward", *thresholds.names), self.safe_action.of_the_round
         radius = one_of(self.radius, RADII, "radius")
         check_bound_read(self.action_bound, radius == "paper" or self.sampling == THEORY)
         share = probability(self.delta, "delta") / (len(names) if switch(self.share_delta, "share_delta") else 1)
@@ -105,7 +120,7 @@ class LinearPolicy(SafePolicy):
             safe=safe.features,
             names=names,
             reward=safe.reward,
-            costs=None if thresholds.safe is None else thresholds.signs * thresholds.safe,
+            costs=None if thresholds.safe is None or roving else thresholds.signs * thresholds.safe,
             noise=noise,
             norm_bound=bound,
             action_bound=positive(self.action_bound, "action_bound"),
@@ -122,8 +137,9 @@ class LinearPolicy(SafePolicy):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays."""
         rays = self.fitting(rays_of(actions))
-        seen = self.chosen(self.form, state, rays.features, rays.eligible, draw)
-        return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
+        start = self.started(rays)
+        seen = self.chosen(self.form, state, rays.features, rays.eligible, draw, start)
+        return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), start)
 
     def logged(self, actions: Any) -> Floats:
         """Return logged actions (n, d)."""
@@ -132,10 +148,24 @@ class LinearPolicy(SafePolicy):
     def fitting(self, listed: Listed) -> Listed:
         """Return the action set if this policy can choose from it."""
         check_features(
-            listed, self.dimension, self.model.ridge, self.action_bound if self.radius == "paper" else math.inf
+            listed, self.dimension or 0, self.model.ridge, self.action_bound if self.radius == "paper" else math.inf
         )
         check_span(listed, self.span)
         return listed
+
+
+def unknown(d: int, m: int) -> tuple[Floats, Floats]:
+    """Return a safe action of which nothing is known, and what is declared of it, as settings hold them."""
+    return np.full(d, np.nan), np.full(1 + m, np.nan)
+
+
+def check_roving(policy: Any) -> None:
+    """Refuse what is only for a safe action that is the same in every round."""
+    if policy.cost_scale != 1.0:
+        raise InvalidProblem(
+            f"cost_scale is {shown(policy.cost_scale)}; leave it out where every round's set names its safe action, "
+            "whose declared cost is a bound already"
+        )
 
 
 def check_bound_read(action_bound: float, read: bool) -> None:

@@ -52,6 +52,11 @@ class OPLB(LinearPolicy):
     def __post_init__(self) -> None:
         check_method(self.method, self.methods, "ExactOPLB")
         super().__post_init__()
+        if self.method != "lp" and self.form.roving:
+            raise InvalidProblem(
+                f"method is {self.method!r} and every round's set names its own safe action; its declared cost cuts "
+                "bounds that only method 'lp' reads, so leave method out"
+            )
         if self.optimism == "directional" and self.method != "lp":
             raise InvalidProblem(
                 f"method is {self.method!r} with optimism 'directional'; directional mixtures obey optimistic costs, "
@@ -71,13 +76,15 @@ class OPLB(LinearPolicy):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from the best safe mixture."""
         listed = self.fitting(listed_of(actions))
-        seen, blend = self.chosen(self.form, state, listed.features, listed.eligible, draw), None
+        start = self.started(listed)
+        seen, blend = self.chosen(self.form, state, listed.features, listed.eligible, draw, start), None
         if self.method != "lp" and -seen.code not in (WARMING, NOTHING_SAFE, NOT_FINITE) and seen.code > -DISPUTED:
             blend = self.graded(seen, state.memory)
             seen = seen._replace(code=drawn(blend.probabilities, uniform(draw.seed, draw.run, draw.round, POLICY, 0)))
-        action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
+        safe = self.safe_action.features if start is None else start.features
+        action = own(listed.features[seen.code] if seen.code >= 0 else safe)
         decision = decision_from(seen, action, self.thresholds, draw.round, blend=blend)
-        return self.explained(seen, state, decision)
+        return self.explained(seen, state, decision, start)
 
     def graded(self, seen: Chosen, memory: Floats) -> Blend:
         """Return a better mixture than the linear program's, where a solver finds one."""

@@ -16,6 +16,7 @@ from stagewise.policies.outcomes import ABSENT, names_of, values_of
 from stagewise.policies.policy import Played
 from stagewise.problem.checks import number, whole
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.start import start_entry, start_from
 from stagewise.problem.window import Window, windows_of
 
 
@@ -107,36 +108,36 @@ def count(value: Any, name: str, end: int = 2**62) -> int:
     return whole(value, name, f"from 0 to {end - 1}", 0, end - 1)
 
 
-def played(policy: Learning, action: Any, index: Any, step: Any) -> Played:
-    """Return an action that this policy can have played."""
+def played(policy: Learning, action: Any, index: Any, step: Any, start: Any = None) -> Played:
+    """Return an action that this policy can have played, in a round with this safe action of its own."""
     row = policy.logged([action])[0]
-    place = count(index - ELSEWHERE, "index") + ELSEWHERE
-    return Played(row if isinstance(action, list) else int(row), place, number(step, "step"))
+    place, began = count(index - ELSEWHERE, "index") + ELSEWHERE, policy.begun_at(start_from(start))
+    return Played(row if isinstance(action, list) else int(row), place, number(step, "step"), began)
 
 
 def entry_of(played: Played) -> list[Any]:
     """Return what was played as `played` reads it."""
-    return [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]
+    entry = [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]
+    return entry if played.start is None else [*entry, start_entry(played.start)]
 
 
 def row_entry(policy: Learning, row: Row) -> list[Any]:
     """Return what was played and seen, in the user's own direction, so that reading can check it again."""
     units = policy.given(row.values)
     told = [float(value) if standing == HELD else None for value, standing in zip(units, row.standing, strict=True)]
-    return [*entry_of(row.played), told[0], told[1:], list(row.standing)]
+    return [entry_of(row.played), told[0], told[1:], list(row.standing)]
 
 
-def row_from(
-    policy: Learning, action: Any, index: Any, step: Any, reward: Any, costs: Any, standing: Any = None
-) -> Row:
-    """Return a row, checked."""
-    names, where = names_of(policy), played(policy, action, index, step)
-    if standing is None:
-        return Row(where, policy.values(reward, costs), bytearray([HELD] * len(names)))
-    stands = bytearray(count(entry, "standing", DONE + 1) for entry in standing)
+def row_from(policy: Learning, *entry: Any) -> Row:
+    """Return a row, checked; a file of the last version holds whole outcomes, behind what was played."""
+    names = names_of(policy)
+    if len(entry) == 5:
+        return Row(played(policy, *entry[:-2]), policy.values(*entry[-2:]), bytearray([HELD] * len(names)))
+    where, reward, costs, standing = entry
+    stands = bytearray(count(stand, "standing", DONE + 1) for stand in standing)
     given = dict(zip(names, [reward, *costs], strict=True))
-    held = {name: given[name] for name, entry in zip(names, stands, strict=True) if entry == HELD}
-    return Row(where, seen(policy, held), stands)
+    held = {name: given[name] for name, stand in zip(names, stands, strict=True) if stand == HELD}
+    return Row(played(policy, *where), seen(policy, held), stands)
 
 
 def seen(policy: Learning, held: dict[str, Any]) -> Floats:

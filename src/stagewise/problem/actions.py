@@ -100,8 +100,20 @@ class Listed(ActionSet):
         return self
 
     def description(self) -> Any:
-        """Return the features."""
-        return self.features.tolist()
+        """Return the features, and what is said of the safe action where the set names one."""
+        features, start = self.features.tolist(), self.start
+        if start is None:
+            return features
+        safe = start.features.tolist() if start.place < 0 else start.place
+        told = {"features": features, "safe": safe, "safe_cost": start.cost, "safe_reward": start.reward}
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in told.items()}
+
+    @classmethod
+    def rebuilt(cls, description: Any) -> Self:
+        if not isinstance(description, dict):
+            return cls(description)
+        told = dict(description)
+        return cls(told.pop("features"), **told)
 
     def __len__(self) -> int:
         return len(self.features)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.problem.checks import Floats, alone, frozen, kept, shown, vector_of, whole
+from stagewise.problem.checks import Floats, alone, array, frozen, kept, number, shown, vector_of, whole
 from stagewise.problem.errors import InvalidActions
 
 
@@ -36,3 +36,17 @@ def start_of(safe: Any, features: Floats, member: bool, cost: Any, reward: Any) 
     if point.size != d:
         raise InvalidActions(f"safe has {point.size} features; the actions have {d}, and they must agree")
     return Start(-1, point, kept(cost), reward)
+
+
+def start_entry(start: Start) -> list[Any]:
+    """Return a safe action as plain values: its place, features, c₀ and r₀."""
+    return [int(start.place), start.features.tolist(), np.asarray(start.cost).tolist(), float(start.reward or 0.0)]
+
+
+def start_from(entry: Any) -> Start | None:
+    """Return the safe action that `start_entry` wrote; None: there was none."""
+    if entry is None:
+        return None
+    place, features, costs, reward = entry
+    row, told = array(features, "the safe action"), array(costs, "its costs")
+    return Start(whole(place, "its place", "from -1", -1, 2**62), row, told, number(reward, "its reward"))

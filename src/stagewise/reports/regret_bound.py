@@ -32,6 +32,8 @@ def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
         return "the theorem's regret is then that of the linear program plus the gaps of all rounds"
     if isinstance(world, LinearWorld) and not world.actions.listed:
         return "on a convex set the theorem's regret also holds the gaps of all rounds"
+    if policy.safe_action.of_the_round:
+        return "the theorems with explicit constants are for a safe action that is the same in every round"
     if (policy.safe_action.reward is None and not policy.safe_action.is_origin) or policy.thresholds.safe is None:
         return "the theorems with explicit constants are for a safe action whose reward and costs are known"
     slack = float(np.min(policy.thresholds.signs * (policy.thresholds.values - policy.thresholds.safe)))
@@ -75,7 +77,7 @@ def linear_bound(policy: LinearPolicy, world: LinearWorld, lift: float, rounds: 
 
     Σ_t ‖x_t‖ ≤ √(2T max{1, L²/λ} d log(1 + TL²/dλ)),    β_T with log det = d log(1 + TL²/dλ)
     """
-    d, reach, ridge = policy.dimension, longest(world), float(policy.model.ridge)
+    d, reach, ridge = int(policy.dimension or 0), longest(world), float(policy.model.ridge)
     values = np.empty(rounds.size)
     for place, count in enumerate(rounds.tolist()):
         log_det = d * math.log1p(count * reach**2 / (d * ridge))

@@ -68,6 +68,8 @@ def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
     if not fresh and d:
         features[:] = told.actions.features
     layout, settings = policy.arrays(d)
+    if form.roving:
+        layout, settings = policy.at_start(policy.started(told.actions.draw(Draw())))
     memory = policy.played_from(told.actions.draw(Draw()), features, fresh) if form.rule != STAY else np.zeros(0)
     if form.cells and isinstance(world, ContextWorld):
         memory = policy.with_room(memory, world.actions.ends.size)
@@ -94,7 +96,7 @@ def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
         memory,
         truth,
         ANSWER_SIZE(limits, d),
-        SCRATCH_SIZE(limits, count, size, not fresh),
+        SCRATCH_SIZE(limits, count, size, not (fresh or form.roving)),
         JUDGING_SIZE(m, count),
     )
 

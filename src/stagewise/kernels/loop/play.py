@@ -60,10 +60,11 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
     see, choose, absorb = round_for(form).see, round_for(form).choose, round_for(form).absorb
     parts_of = parts_for(form.parts)
     mixes, stays = int(form.rule == MIXTURE), int(form.rule == STAY)
-    sampled, several, arms = form.sampled, form.several, form.arms
+    sampled, several, arms, roving = form.sampled, form.several, form.arms, form.roving
     fresh, audited, blended, points, limited, moving = loop
     directed, crossed, plain = int(fresh == DIRECTIONS), int(fresh == CROSSED), int(fresh == PLAIN)
     fresh, moving = int(fresh > 0), int(moving > 0 and fresh > 0)
+    anew = int(fresh > 0 or roving > 0)  # what is offered is not followed
     blended, limited = blended and fresh, limited and blended and fresh  # else the optimum is given
 
     @kernel
@@ -131,9 +132,9 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                 draw(features, safe, world, means, seed, run, t)
                 best = optimum(world, judging, mixture)
             if not stays:
-                doubt = see(features, not fresh, parts, layout, settings, memory, bounds, work)
+                doubt = see(features, not anew, parts, layout, settings, memory, bounds, work)
                 code = choose(
-                    features, not fresh, eligible, doubt, parts, layout, settings, memory, bounds, rule, per_limit,
+                    features, not anew, eligible, doubt, parts, layout, settings, memory, bounds, rule, per_limit,
                     work, answer, seed, run, t,
                 )  # fmt: skip
             index = code if code >= 0 else home
@@ -162,7 +163,7 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                             hope = mean_of(rule[HOPED], shares, places)
                         weigh_hope(trace.audit, best, hope)
                     if sampled:  # which wrote its sample over what it believes
-                        see(features, not fresh, parts, layout, settings, memory, bounds, work)
+                        see(features, not anew, parts, layout, settings, memory, bounds, work)
                     if arms:
                         pulls = pulled(parts[0], memory).table[:count]
                         count_misses(trace.audit, bounds, world.truths, pulls)
@@ -170,7 +171,7 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                         count_misses(trace.audit, bounds, world.truths, per_limit[:0])
             if not stays:
                 fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
-                place = ELSEWHERE if fresh or t == 0 else max(code, -1)  # what is offered first is not followed yet
-                absorb(parts, action, code, place, answer[STEP], not fresh, values, layout, settings, memory, work)
+                place = ELSEWHERE if anew or t == 0 else max(code, -1)  # what is offered first is not followed yet
+                absorb(parts, action, code, place, answer[STEP], not anew, values, layout, settings, memory, work)
 
     return play

@@ -37,6 +37,7 @@ from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.apiece import draw_apiece, learn_apiece, look_apiece
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
 from stagewise.kernels.signals.cells import draw_cells, learn_cells, look_cells
+from stagewise.kernels.signals.declared import declare, mistold_start, note_start
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.own import learn_own, look_own, narrow
 from stagewise.kernels.signals.posterior import draw_arms, draw_ridge
@@ -64,6 +65,7 @@ class Form(NamedTuple):
     several: int = 0  # 1: a mixture has more than one limit
     parts: int = 1  # how many models there are
     apart: int = 0  # 1: every signal has a part of its own, and may be missing (NaN) in what is learned
+    roving: int = 0  # 1: the safe action is another one in every round, and nothing is followed
 
     @property
     def models(self) -> tuple[int, ...]:
@@ -141,7 +143,7 @@ def round_for(form: Form) -> Round:
     ridge, arms, space, sharp, sampled, several = (
         form.ridge, form.arms, form.space, form.sharp, form.sampled, form.several,
     )  # fmt: skip
-    apiece, cells, context = form.apiece, form.cells, int(form.apiece or form.cells)
+    apiece, cells, context, roving = form.apiece, form.cells, int(form.apiece or form.cells), form.roving
     parts_of, certified = parts_for(form.parts), int(form.sampled == EVERY)
     mixes, rays, apart = int(form.rule == MIXTURE), int(form.rule == RAYS), form.apart
 
@@ -156,13 +158,17 @@ def round_for(form: Form) -> Round:
             found = 0
             if ridge and part.kind == RIDGE:
                 if sharp:
-                    straight = bool(mixes) or part.anchored == 1  # along a ray whose start is learned, bounds bend
+                    # along a ray whose start is learned, bounds bend; of the round's own start a bound is declared
+                    straight = bool(mixes) or bool(roving) or part.anchored == 1
                     look_own(part, features, safe, known, straight, settings, memory, bounds, work)
                 elif known:
                     recall_ridge(part, settings, memory, bounds, work)
                 else:
                     look_ridge(part, features, safe, settings, memory, bounds, work)
                 found = mistold_regression(part, settings, memory, 0.0)
+                if roving:
+                    begun = mistold_start(part, settings)
+                    found = begun if found == 0 else found
             if arms and part.kind == ARMS:
                 look_arms(layout, part, settings, memory, bounds)
                 found = mistold_arms(layout, part, settings, memory)
@@ -181,6 +187,10 @@ def round_for(form: Form) -> Round:
             doubt = found if doubt == 0 else doubt
         if doubt == 0 and settings[ALARM] < math.inf:
             doubt = overrun(layout, settings, bounds)
+        if roving:
+            begun = declare(layout, settings, bounds, sampled != REWARD)
+            if doubt == 0 and settings[ALARM] < math.inf:
+                doubt = begun
         return doubt
 
     @kernel
@@ -276,7 +286,10 @@ def round_for(form: Form) -> Round:
                 learn_cells(part, action, seen[0], settings, memory)
             if space and part.kind == SPACE:
                 learn_space(layout, part, action, lean, seen, settings, memory, work)
-            if (ridge or space) and at_safe and (part.kind == RIDGE or part.kind == SPACE):
+            if roving:
+                if part.kind == RIDGE:
+                    note_start(layout, part, at_safe, settings, seen, work)
+            elif (ridge or space) and at_safe and (part.kind == RIDGE or part.kind == SPACE):
                 note_safe(part, settings, memory, seen)
 
     @kernel

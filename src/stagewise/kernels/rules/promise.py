@@ -8,13 +8,14 @@ Costs are signed so that less is better. The switches of a layout:
     CERTIFIED     play what a draw proposes if its regret is certified (see `certified`)
     RETURNS       where directional: come back to what is safe; without it, limits are broken (DOSLB)
     DECLARED      the safe action's costs are below what was declared, in every round: there is nothing to wait for
+    ROVING        the safe action is another one in every round, and bounds are cut at what is declared of it
 """
 
 from typing import NamedTuple
 
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.layout import DECLARED, FIRST_TERM, INFLATED, LIMITS, RETURNS, SWITCHES
+from stagewise.kernels.layout import DECLARED, FIRST_TERM, INFLATED, LIMITS, RETURNS, ROVING, SWITCHES
 
 # Why the safe action is played; `Decision.fallback` puts all but DRAWN into words. From DISPUTED on the reason is what
 # the data contradict, and of which cost (see `disputed`).
@@ -82,7 +83,7 @@ def weigh(layout: Ints, settings: Floats, bounds: Floats, factors: Floats) -> bo
         factor_j = (1 + α_c) (1 − r₀)/(τ_j − c₀_j),    certain enough when (1 + α_c) h₀_j ≤ τ_j − c₀_j
 
     with the largest plausible 1 − r₀ and c₀ where they are unknown (docs/theory/unknown-baseline.md). The largest
-    factor_j h_j over the costs is the bonus of a candidate.
+    factor_j h_j over the costs is the bonus of a candidate. A declared c₀ < τ_j is certain enough at once (`declared`).
     """
     safe, scale, certain = bounds.shape[2] - 1, settings[COST_SCALE], True
     shortfall = 1.0 - bounds[0, CENTRE, safe]
@@ -93,7 +94,8 @@ def weigh(layout: Ints, settings: Floats, bounds: Floats, factors: Floats) -> bo
         dearest = min(bounds[1 + j, CENTRE, safe] + scale * doubt, ceiling_of(layout, settings, j))
         slack = limit_of(layout, settings, j) - dearest
         factors[j] = 0.0
-        if not (slack > 0.0 and (has(layout, DECLARED) or (1.0 + scale) * doubt <= slack)):
+        declared = has(layout, ROVING) or has(layout, DECLARED)
+        if not (slack > 0.0 and (declared or (1.0 + scale) * doubt <= slack)):
             certain = False
         elif has(layout, INFLATED):
             theorem = (1.0 + scale) * shortfall / slack

@@ -1,0 +1,123 @@
+"""A safe action of the round: what a policy makes of a set that names one, and of what is declared of it."""
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints, named
+from stagewise.kernels.layout import HOME, roving_action
+from stagewise.policies.baseline import named_start
+from stagewise.policies.compiled import CompiledPolicy
+from stagewise.problem.checks import number, shown, size_of
+from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.start import Start
+from stagewise.problem.thresholds import Thresholds
+
+ROVING = named(roving_action)
+LOWEST = 0.0  # what a mean reward is at least where nothing is said: rewards lie in [0, 1]
+
+
+class RovingPolicy(CompiledPolicy):
+    """A policy whose safe action may be another one in every round: then its settings are made for each."""
+
+    safe_action: SafeAction
+    dimension: Any
+
+    @cached_property
+    def homes(self) -> dict[int, Ints]:
+        """The layouts by where the safe action stands in the list."""
+        return {}
+
+    def started(self, listed: Any) -> Start | None:
+        """Return the safe action that a set names, with signed costs; None: it is always the same."""
+        kind = type(self).__name__
+        if not self.form.roving:
+            if listed.start is None:
+                return None
+            raise InvalidActions(
+                f"the actions name a safe action of the round, and this {kind} has one with features for all rounds; "
+                "leave safe= out, or give the policy SafeAction(cost=...) without features"
+            )
+        start = named_start(listed, kind)
+        reward = self.safe_action.reward
+        least = LOWEST if reward is None else float(reward)
+        if start.reward is not None:
+            least = max(least, number(start.reward, "safe_reward", InvalidActions))
+        if start.place < 0:
+            self.fitting(type(listed).borrowed(start.features[np.newaxis]))
+        return Start(start.place, start.features.copy(), declared_costs(start.cost, self.thresholds), least)
+
+    def at_start(self, start: Start) -> tuple[Ints, Floats]:
+        """Return layout and settings of a round with this safe action."""
+        settings = self.settings.copy()
+        told = ROVING(self.layout, settings)
+        told.features[:], told.reward[:], told.costs[:] = start.features, start.reward, start.cost
+        if start.place not in self.homes:
+            layout = self.layout.copy()
+            layout[HOME] = start.place
+            self.homes[start.place] = layout
+        return self.homes[start.place], settings
+
+    def begun_at(self, start: Start | None) -> Start | None:
+        """Return the safe action of a round that this policy has played; None: nothing is known of it."""
+        if start is None or not self.form.roving:
+            return None
+        sizes = (self.dimension, self.thresholds.values.size)
+        try:
+            fits = (start.features.size, start.cost.size) == sizes and -1 <= start.place < 2**62
+            fits = fits and math.isfinite(start.features.sum() + start.cost.sum() + start.reward)
+        except (AttributeError, TypeError, ValueError):
+            fits = False
+        if not fits:
+            raise InvalidOutcome(
+                f"the decision's safe action is {shown(start)}, which is none of this {type(self).__name__}'s rounds"
+            )
+        return start
+
+
+def declared_costs(given: Any, thresholds: Thresholds) -> Floats:
+    """Return what a round's safe action costs at most (m,), signed: what the policy or the set declares."""
+    signs, known = thresholds.signs, thresholds.safe
+    if given is None:
+        if known is None:
+            raise InvalidActions(
+                "nothing bounds the cost of the round's safe action; give the policy SafeAction(cost=...), or the set "
+                "safe_cost="
+            )
+        return np.asarray(signs * known)
+    costs = signs * thresholds.costs(given, InvalidActions, "safe_cost")
+    for name, sign, cost, limit, value in zip(
+        thresholds.names, signs, costs, thresholds.limits, thresholds.values, strict=True
+    ):
+        if not cost < limit:
+            side = "below" if sign > 0 else "above"
+            raise InvalidActions(
+                f"safe_cost of {name!r} is {sign * cost:g}, which leaves no slack against its threshold {value:g}; the "
+                f"round's safe action must be strictly {side} it"
+            )
+    if known is not None and np.any(costs > signs * known):
+        raise InvalidActions(
+            f"safe_cost is {shown((signs * costs).tolist())}, and SafeAction declares {shown(known.tolist())} for all "
+            "rounds; this round's can only be tighter, so declare the larger one for all, or none"
+        )
+    return np.asarray(costs)
+
+
+def dimension_of(given: Any, safe: SafeAction) -> int:
+    """Return the number of features: the safe action's own, or the setting where it has none."""
+    if not safe.of_the_round:
+        if given is not None and given != safe.dimension:
+            raise InvalidProblem(
+                f"dimension is {shown(given)} and the safe action has {safe.dimension} features; leave it out, since "
+                "the features say it"
+            )
+        return safe.dimension
+    if given is None:
+        raise InvalidProblem(
+            "the safe action has no features, so every round's set names its own; then give dimension, the number of "
+            "features that actions have"
+        )
+    return size_of(given, "dimension")

@@ -163,7 +163,7 @@ class Agent:
                 self._state = self._ours.follow(self._state, decision)
                 self._learned += 1
             else:
-                self._ledger.open[round_] = NEW(Played, decision[:3])  # action, index and step, as `Played.by`
+                self._ledger.open[round_] = NEW(Played, (*decision[:3], decision._start))  # as `Played.by`
             if deadlines is not None:
                 deadlines.date(round_, now)
             self.round = round_ + 1

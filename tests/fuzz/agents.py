@@ -59,5 +59,14 @@ def verbs(agent: sw.Agent, waiting: int = 1) -> dict[str, Call]:
         "learn_log": Call(
             agent.learn_log, {"features": logged, "rewards": [0.5, 0.2], "costs": {"spend": [0.1, 0.2], "wait": [0, 1]}}
         ),
+        "learn_frame": Call(
+            agent.learn_frame,
+            {
+                "frame": {"x": [0, 1], "y": [1.0, 0.0], "click": [True, False], "s": [0.1, 0.2], "w": [0, 1]},
+                "reward": "click",
+                "costs": {"spend": "s", "wait": "w"} if agent.policy.thresholds.names else None,
+                **({"action": "x"} if arms or isinstance(agent.policy, sw.AlwaysSafe) else {"context": ["x", "y"]}),
+            },
+        ),
         "forget": Call(agent.forget, {"before": 1}),
     }

@@ -12,6 +12,7 @@ import numpy as np
 from stagewise.files.paths import content_of, path_of
 from stagewise.policies.adopted import Adopted, sent
 from stagewise.policies.deadlines import Deadlines, spans_of
+from stagewise.policies.frames import Asked, rows_in
 from stagewise.policies.learning import Learning
 from stagewise.policies.ledger import Ledger
 from stagewise.policies.names import mark_of, name_of, stream_of
@@ -411,6 +412,43 @@ class Agent:
                 raise InvalidOutcome(f"row {i} of the log: {error}") from None
         with self._alone:
             self._state = policy.absorb_log(self._state, actions, values)
+
+    def learn_frame(
+        self,
+        frame: Any,
+        *,
+        reward: Any = None,
+        action: Any = None,
+        costs: Any = None,
+        context: Any = None,
+        names: Any = None,
+    ) -> None:
+        """Take in logged data from a frame of pandas, polars or Arrow, or a mapping of columns: all of it, or nothing.
+
+        Columns are taken by their names, wherever they stand. `action` names the column of the arms, counted from 0 or,
+        with `names` in their order, by name; for actions with features `context` lists the columns of the features of
+        what was played. `costs` maps each limit to its column; left out, the columns have the limits' names. True and
+        False count as 1 and 0. For a problem all columns have its names where nothing else is said, the action "action",
+        and `costs` and `context` map its names to others. What `learn_log` says of a log holds here.
+
+        >>> import stagewise as sw
+        >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold={"opt_out": 0.02})
+        >>> agent = sw.Agent(policy)
+        >>> sent = {"opted": [False, True], "template": ["nothing", "offer"], "click": [False, True]}
+        >>> told = {"names": ["nothing", "offer"], "costs": {"opt_out": "opted"}}
+        >>> agent.learn_frame(sent, action="template", reward="click", **told)
+        >>> agent.learn_frame(sent, action="templte", reward="click", **told)
+        Traceback (most recent call last):
+        stagewise.problem.errors.InvalidActions: action names 'templte', which is no column of the frame (did you mean
+        'template'?); its columns are ['opted', 'template', 'click']
+        """
+        policy = self._ours
+        if policy is None:
+            raise InvalidProblem("this policy has only start, decide and learn; a log is for policies of stagewise")
+        rows = rows_in(policy, frame, Asked(reward, action, costs, context, names))
+        if rows is not None:
+            with self._alone:
+                self._state = policy.absorb_log(self._state, rows.actions, rows.values)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write policy, memory, seed and all that waits to a JSON file, all or nothing; others decide meanwhile.

@@ -116,6 +116,10 @@ class ArmsPolicy(CompiledPolicy):
         """Return no features, and the arm."""
         return NO_FEATURES, int(played.action)
 
+    def located_rows(self, actions: Any) -> tuple[Floats, Ints]:
+        """Return no features, and the arms (n,)."""
+        return np.empty((len(actions), 0)), actions
+
     def logged(self, actions: Any) -> Ints:
         """Return logged arms (n,)."""
         return logged_arms(actions, self.arms)

@@ -114,7 +114,7 @@ class CAPS(LinearPolicy):
         cost = (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
         return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * cost] * m))
 
-    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats]) -> State:
+    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
         """Take in a log as one batch: all its rows together narrow what is kept of candidates, not each on its way.
 
         The rows may stand in any order, so that what is seen before the last of them is no belief of any time.

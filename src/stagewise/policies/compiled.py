@@ -22,13 +22,16 @@ from stagewise.kernels.layout import (
     known_actions,
     memory_size,
 )
+from stagewise.kernels.loop.log import log_for
 from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import MIXTURE, Form, round_for, scratch_size, work_size
 from stagewise.kernels.rules.promise import DISPUTED
+from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.models.part import Modelled
 from stagewise.policies.contradictions import explained
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
+from stagewise.problem.checks import MANY
 from stagewise.problem.start import Start
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
@@ -237,6 +240,29 @@ class CompiledPolicy(Learning):
     def located(self, played: Played) -> tuple[Floats, int]:
         """Return the features of what was played, and its index."""
         return played.action, played.ray
+
+    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
+        """Take in a log as one batch: the same as row by row, to the bit, in compiled code."""
+        features, indices = self.located_rows(actions)
+        seen, d, done = np.array(values), features.shape[1], 0
+        while done < len(seen):
+            layout, settings, memory = self.remembered(state, d)
+            memory = self.roomy(layout, settings, memory)
+            end = min(done + self.spare(layout, memory), len(seen))
+            needs = needed(self.form, *self.counted, d, int(memory.item(FOLLOWED)), self.coordinates(d, memory))
+            absorb_rows = log_for(sized(self.form, *self.counted))
+            rows = slice(done, end)
+            absorb_rows(features[rows], indices[rows], seen[rows], layout, settings, memory, np.empty(needs.work))
+            state, done = State(memory), end
+        return state
+
+    def located_rows(self, actions: Any) -> tuple[Floats, Ints]:
+        """Return the features (n, d) of logged actions, and for each where it lies: nobody has said."""
+        return actions, np.full(len(actions), ELSEWHERE)
+
+    def spare(self, layout: Ints, memory: Floats) -> int:
+        """Return how many observations a memory surely has room for."""
+        return MANY
 
     def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
         """Return the memory, with more room where the next observation may need it."""

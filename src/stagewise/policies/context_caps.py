@@ -12,7 +12,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import CERTIFIED, DECLARED, FOLLOWED, HOME, NEVER, OFFERS_SAFE, RETURNS, ROOM
 from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
-from stagewise.kernels.signals.cells import most_met
+from stagewise.kernels.signals.cells import meet, most_met
 from stagewise.models.arms import lows_of
 from stagewise.models.context import NOISE, Signal, SignalModel, action_shares
 from stagewise.models.part import Modelled
@@ -238,6 +238,15 @@ class ContextCAPS(SafePolicy):
         """Return the memory, with twice the room where more than half of it is taken: slots are then found at once."""
         room = int(memory.item(ROOM))
         return memory if room == 0 or 2 * most_met(layout, memory) < room else self.with_room(memory, room)
+
+    def absorb_log(self, state: State, actions: Any, values: Any) -> State:
+        """Take in a log as one batch; its segments count in the order of their numbers, as rows stand in any order."""
+        memory, first = state.memory, 2 + self.context
+        met = [np.unique(actions[:, first + division]) for division in range(self.segments)]
+        memory = self.with_room(memory, most_met(self.layout, memory) + max((keys.size for keys in met), default=0))
+        for division, keys in enumerate(met):
+            meet(self.layout, memory, first + division, keys)
+        return super().absorb_log(State(memory), actions, values)
 
     def with_room(self, memory: Floats, segments: int) -> Floats:
         """Return the memory with room for so many segments, and as many more, so that slots are found at once."""

@@ -22,7 +22,7 @@ from stagewise.policies.rays import listed_of, own
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import hope_switch, keep, probability, promise_numbers, settle
 from stagewise.problem.actions import Finite, Listed, Rays
-from stagewise.problem.checks import PerSignal, number, one_per, positive, shown, switch, whole_at_least
+from stagewise.problem.checks import MANY, PerSignal, number, one_per, positive, shown, switch, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
@@ -162,6 +162,11 @@ class KernelOPLB(SafePolicy):
         changed = np.empty(MEMORY_SIZE(layout, followed, more))
         memory_kernels_for(*self.form.models).widen(layout, memory, more, changed)
         return changed
+
+    def spare(self, layout: Ints, memory: Floats) -> int:
+        """Return how many observations a memory surely has room for: at its capacity, for any number."""
+        room = int(memory[ROOM])
+        return MANY if room == self.capacity else room - fullest(layout, memory)
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's."""

@@ -81,7 +81,7 @@ class Learning:
         played, values = self.made(Played.by(decision)), self.values(outcome.reward, outcome.cost)
         return self.take(self.follow(before, decision), played, values)
 
-    def absorb_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats]) -> State:
+    def absorb_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats] | Floats) -> State:
         """Take in a log as one batch: actions as `logged` returns them, and for each the values (1 + m,)."""
         for action, seen in zip(actions, values, strict=True):
             state = self.take(state, Played(action), seen)
@@ -121,7 +121,11 @@ class Learning:
         return None
 
     def values(self, reward: Any, cost: Any) -> Floats:
-        """Return the reward and the costs (1 + m,) as they are learned from: finite, signed so that less is better."""
+        """Return the reward and the costs (1 + m,) as they are learned from: finite, signed so that less is better.
+
+        A subclass may refuse what lies outside a range of each signal, and nothing else: of a frame with a million rows
+        only those with the least and the largest of each signal are shown to it.
+        """
         m = self.thresholds.signs.size
         if type(reward) is float and type(cost) is float and m == 1 and abs(reward) < LARGEST and abs(cost) < LARGEST:
             return np.array([reward, self.thresholds.signs.item(0) * cost])

@@ -152,7 +152,7 @@ class OPNLB(SafeLearning):
         self.model.judge(state.memory)
         return state
 
-    def absorb_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats]) -> State:
+    def absorb_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats] | Floats) -> State:
         """Take in a log: what is plausible is judged once, after its last row, so that their order does not matter."""
         for place, seen in zip(actions, values, strict=True):
             self.add(state.memory, place, seen)

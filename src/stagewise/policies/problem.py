@@ -165,7 +165,7 @@ class Problem:
         if len(given) != len(self.expected) or not all(name in given for name in self.expected):
             self._refuse_names(given)
         numbers = np.empty(len(self.context))
-        for i, (name, (low, high)) in enumerate(self._ranges):
+        for i, (name, (low, high)) in enumerate(self.ranges):
             value = given[name]
             if type(value) is not float:
                 value = 1.0 * value if isinstance(value, TRUTHS) else number(value, name, InvalidActions)
@@ -185,7 +185,8 @@ class Problem:
         return (*self.context, *self.divisions)
 
     @cached_property
-    def _ranges(self) -> tuple[tuple[str, tuple[float, float]], ...]:
+    def ranges(self) -> tuple[tuple[str, tuple[float, float]], ...]:
+        """The numbers of a context with their ranges."""
         return tuple(ranges_of(self.context).items())
 
     def _refuse_names(self, given: Mapping[Any, Any]) -> None:
@@ -276,7 +277,7 @@ class Problem:
         return {
             "actions": list(self.actions),
             "safe": self.safe,
-            "context": {name: list(ends) for name, ends in self._ranges},
+            "context": {name: list(ends) for name, ends in self.ranges},
             "delta": float(self.delta),
             "settings": dict(self.settings),
             "reward": plain_signal(self.reward),

@@ -41,11 +41,23 @@ def slot_at(part: Part, slot: int) -> int:
 
 
 @kernel
+def take_slot(part: Part, memory: Floats, slot: int, segment: float) -> None:
+    """Give a segment its slot, if it is new."""
+    if memory[slot] == 0.0:
+        memory[part.memory] += 1.0
+        memory[slot], memory[slot + 1] = segment + 1.0, memory[part.memory]
+
+
+@kernel
 def found(part: Part, memory: Floats, row: Floats) -> int:
     """Return where the slot of a row's segment begins, or the one it would get; −1: there is none left."""
-    if part.detail < 0:
-        return slot_at(part, 0)
-    slots, key = slots_of(part, memory), row[part.detail] + 1.0
+    return slot_at(part, 0) if part.detail < 0 else slot_for(part, memory, row[part.detail])
+
+
+@kernel
+def slot_for(part: Part, memory: Floats, segment: float) -> int:
+    """Return where the slot of a segment begins, or the one it would get; −1: there is none left."""
+    slots, key = slots_of(part, memory), segment + 1.0
     slot = int(key) % slots
     for _ in range(slots):
         at = slot_at(part, slot)
@@ -71,9 +83,7 @@ def learn_cells(part: Part, row: Floats, value: float, settings: Floats, memory:
     first, confidence = slot + SLOT + CELL * action, settings[at] + settings[at + TOLD + action]
     cell = memory[first : first + CELL]
     if part.detail >= 0:
-        if memory[slot] == 0.0:
-            memory[part.memory] += 1.0
-            memory[slot], memory[slot + 1] = row[part.detail] + 1.0, memory[part.memory]
+        take_slot(part, memory, slot, row[part.detail])
         confidence += math.log(memory[slot + 1] * (memory[slot + 1] + 1.0))
     cell[PULLS] += 1.0
     cell[MEAN] += (value - settings[at + 1] - cell[MEAN]) / cell[PULLS]
@@ -164,3 +174,15 @@ def most_met(layout: Ints, memory: Floats) -> int:
         if part.kind == CELLS:
             most = max(most, int(memory[part.memory]))
     return most
+
+
+@kernel
+def meet(layout: Ints, memory: Floats, column: int, segments: Floats) -> None:
+    """Give the segments of one division their slots, in this order; there must be room."""
+    for which in range(layout[PARTS]):
+        part = part_of(layout, memory, which)
+        if part.kind == CELLS and part.detail == column:
+            for i in range(segments.size):
+                slot = slot_for(part, memory, segments[i])
+                if slot >= 0:
+                    take_slot(part, memory, slot, segments[i])

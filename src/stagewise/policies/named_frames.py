@@ -1,0 +1,78 @@
+"""A data frame as the log of a problem: every column by the name that the problem has for it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.policies.named_caps import NamedCAPS
+from stagewise.problem.checks import mapping_of
+from stagewise.problem.columns import named_column, numbers_in
+from stagewise.problem.declared import Limit, Reward
+from stagewise.problem.errors import InvalidActions, InvalidOutcome
+from stagewise.problem.naming import number_of, segment_name
+from stagewise.problem.words import nearest, shown
+
+
+def columns_by_name(given: Any, names: Any, what: str) -> dict[str, Any]:
+    """Return the column of every name: its own, where nothing else is said."""
+    told = {} if given is None else mapping_of(given, what, InvalidOutcome) if isinstance(given, Mapping) else None
+    if told is None:
+        raise InvalidOutcome(
+            f"{what} is {shown(given)}; give a mapping from the problem's names to columns, or nothing"
+        )
+    for name in told:
+        if name not in names:
+            raise InvalidOutcome(
+                f"{what} names {shown(name)}; the problem has {shown(list(names))}{nearest(name, names)}"
+            )
+    return {name: told.get(name, name) for name in names}
+
+
+def named_values(policy: NamedCAPS, columns: Mapping[Any, Any], reward: Any, costs: Any) -> Floats:
+    """Return the values (n, 1 + m) of all rows, scaled and signed."""
+    problem, signs = policy.problem, np.concatenate([[1.0], policy.thresholds.signs])
+    places = {problem.reward.name: problem.reward.name if reward is None else reward}
+    places |= columns_by_name(costs, tuple(problem.limits), "costs")
+    rows = [
+        scaled_column(signal, name, numbers_in(columns, places[name], "an outcome"))
+        for name, signal in problem.signals.items()
+    ]
+    if len({row.size for row in rows}) > 1:
+        raise InvalidOutcome("the frame's columns have several lengths; every column needs a value a row")
+    return np.column_stack(rows) * signs
+
+
+def scaled_column(signal: Reward | Limit, name: str, values: Floats) -> Floats:
+    """Return outcomes in [0, 1], or say which row is out of range."""
+    outside = ~((values >= signal.low) & (values <= signal.high))
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise InvalidOutcome(
+            f"row {row} of the frame: the {name!r} is {values[row]:g}, outside [{signal.low:g}, {signal.high:g}], which "
+            "the problem declares for every single outcome"
+        )
+    return np.asarray((values - signal.low) / (signal.high - signal.low))
+
+
+def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, context: Any) -> Floats:
+    """Return the rows (n, 2 + numbers + segments) of what was done, for whom."""
+    problem = policy.problem
+    places = columns_by_name(context, problem.expected, "context")
+    done = named_column(columns, "action" if action is None else action, "action", InvalidActions).tolist()
+    numbered = {name: problem.place_of(name) for name in dict.fromkeys(done)}
+    rows = np.ones((len(done), 2 + len(places)))
+    rows[:, 0] = [numbered[name] for name in done]
+    for i, (name, (low, high)) in enumerate(problem.ranges, start=2):
+        values = numbers_in(columns, places[name], "context", InvalidActions)
+        outside = ~((values >= low) & (values <= high))
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise InvalidActions(f"row {row} of the frame: {name!r} is {values[row]:g}, outside [{low:g}, {high:g}]")
+        rows[:, i] = np.clip((2.0 * values - (low + high)) / (high - low), -1.0, 1.0)
+    for i, name in enumerate(problem.divisions, start=2 + len(problem.context)):
+        values = named_column(columns, places[name], "context", InvalidActions).tolist()
+        known = {value: float(number_of(segment_name(value, name))) for value in dict.fromkeys(values)}
+        rows[:, i] = [known[value] for value in values]
+    return rows

@@ -1,0 +1,83 @@
+"""A data frame as the log of a problem."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.policies.test_problem import USER, problem
+from tests.problem.refusal import refused
+
+import stagewise as sw
+
+COUNT = 60
+CHANCE = np.random.default_rng(3)
+FRAME: dict[str, Any] = {
+    "minutes": CHANCE.uniform(0.0, 60.0, COUNT),
+    "country": CHANCE.choice(["NZ", "AU", "FJ"], COUNT).tolist(),
+    "age": CHANCE.uniform(18.0, 98.0, COUNT),
+    "action": CHANCE.choice(["nothing", "digest", "offer"], COUNT).tolist(),
+    "opt_out": CHANCE.random(COUNT) < 0.1,
+    "tenure": CHANCE.uniform(-1.0, 1.0, COUNT),
+    "spend": CHANCE.uniform(-10.0, 30.0, COUNT),
+}
+
+
+def by_hand() -> sw.Agent:
+    """Return an agent that learned the rows one by one, its segments met in the order of their numbers."""
+    said = problem()
+    agent, policy = sw.Agent(said, seed=1), said.policy()
+    rows, values = [], []
+    for i in range(COUNT):
+        user = {name: FRAME[name][i] for name in said.expected}
+        rows.append(policy.rows_for(said.offered(user))[said.place_of(FRAME["action"][i])])
+        values.append(policy.values(FRAME["spend"][i], [float(FRAME["opt_out"][i]), FRAME["minutes"][i]]))
+    agent._state = policy.absorb_log(policy.start(), np.array(rows), np.array(values))
+    return agent
+
+
+def test_a_frame_is_learned_as_its_rows_are_whatever_the_order_of_its_columns() -> None:
+    agent, other = sw.Agent(problem(), seed=1), by_hand()
+    agent.learn_frame(FRAME)
+    assert agent.decide(USER).plain() == other.decide(USER).plain()
+    assert np.array_equal(agent.state.memory, other.state.memory)
+
+
+def test_columns_of_other_names_are_mapped() -> None:
+    renamed = {name.upper(): column for name, column in FRAME.items()}
+    agent, other = sw.Agent(problem(), seed=1), sw.Agent(problem(), seed=1)
+    agent.learn_frame(FRAME)
+    said = problem()
+    other.learn_frame(
+        renamed, action="ACTION", reward="SPEND", costs={name: name.upper() for name in said.limits},
+        context={name: name.upper() for name in said.expected},
+    )  # fmt: skip
+    assert np.array_equal(agent.state.memory, other.state.memory)
+
+
+def test_the_order_of_a_logs_rows_gives_no_segment_more_of_delta() -> None:
+    worst = np.argsort(FRAME["opt_out"])
+    sorted_ = {name: [column[i] for i in worst] for name, column in FRAME.items()}
+    agents = [sw.Agent(problem(), seed=1) for _ in range(2)]
+    for agent, frame in zip(agents, (FRAME, sorted_), strict=True):
+        agent.learn_frame(frame)
+    one, other = (agent.decide(USER).limits["opt_out"].dearest for agent in agents)  # type: ignore[attr-defined]
+    assert one == pytest.approx(other, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"action": ["nothing"] * (COUNT - 1) + ["offr"]}, ["offr", "did you mean 'offer'"]),
+        ({"spend": [31.0] * COUNT}, ["31", "row 0"]),
+        ({"age": [200.0] * COUNT}, ["200", "age"]),
+        ({"tenure": [None] * COUNT}, ["tenure"]),
+        ({"minutes": None}, ["minutes"]),
+        ({"country": [1.5] * COUNT}, ["country"]),
+    ],
+)
+def test_a_frame_that_cannot_be_meant_changes_nothing(changes: dict[str, Any], words: list[str]) -> None:
+    agent = sw.Agent(problem(), seed=1)
+    before = agent.state.memory
+    frame = {name: column for name, column in (FRAME | changes).items() if column is not None}
+    refused(lambda: agent.learn_frame(frame), sw.StagewiseError, *words)
+    assert np.array_equal(before, agent.state.memory)

@@ -428,8 +428,8 @@ class Agent:
         Columns are taken by their names, wherever they stand. `action` names the column of the arms, counted from 0 or,
         with `names` in their order, by name; for actions with features `context` lists the columns of the features of
         what was played. `costs` maps each limit to its column; left out, the columns have the limits' names. True and
-        False count as 1 and 0. For a problem all columns have its names where nothing else is said, the action "action",
-        and `costs` and `context` map its names to others. What `learn_log` says of a log holds here.
+        False count as 1 and 0. For a problem all columns have its names, and the action's is "action", where nothing
+        else is said; `costs` and `context` map its names to others. What `learn_log` says of a log holds here.
 
         >>> import stagewise as sw
         >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold={"opt_out": 0.02})

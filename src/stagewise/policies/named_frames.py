@@ -41,7 +41,7 @@ def named_values(policy: NamedCAPS, columns: Mapping[Any, Any], reward: Any, cos
     ]
     if len({row.size for row in rows}) > 1:
         raise InvalidOutcome("the frame's columns have several lengths; every column needs a value a row")
-    return np.column_stack(rows) * signs
+    return np.asarray(np.column_stack(rows) * signs)
 
 
 def scaled_column(signal: Reward | Limit, name: str, values: Floats) -> Floats:
@@ -50,8 +50,8 @@ def scaled_column(signal: Reward | Limit, name: str, values: Floats) -> Floats:
     if outside.any():
         row = int(np.argmax(outside))
         raise InvalidOutcome(
-            f"row {row} of the frame: the {name!r} is {values[row]:g}, outside [{signal.low:g}, {signal.high:g}], which "
-            "the problem declares for every single outcome"
+            f"row {row} of the frame: the {name!r} is {values[row]:g}, outside [{signal.low:g}, {signal.high:g}], as the "
+            "problem declares for every single outcome"
         )
     return np.asarray((values - signal.low) / (signal.high - signal.low))
 

@@ -50,8 +50,8 @@ def scaled_column(signal: Reward | Limit, name: str, values: Floats) -> Floats:
     if outside.any():
         row = int(np.argmax(outside))
         raise InvalidOutcome(
-            f"row {row} of the frame: the {name!r} is {values[row]:g}, outside [{signal.low:g}, {signal.high:g}], as the "
-            "problem declares for every single outcome"
+            f"row {row} of the frame: the {name!r} is {values[row]:g}, outside [{signal.low:g}, {signal.high:g}], the "
+            "range that the problem declares"
         )
     return np.asarray((values - signal.low) / (signal.high - signal.low))
 

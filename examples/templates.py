@@ -1,0 +1,158 @@
+"""Six templates, users with eight features, two limits: from a log to a month of late outcomes (docs/tutorial.md).
+
+python examples/templates.py              # a table, day by day
+python examples/templates.py picture      # the same, and docs/pictures/templates.png
+"""
+
+import heapq
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import stagewise as sw
+
+DAY = 86_400.0
+PROBLEM = sw.Problem.load(Path(__file__).with_suffix(".toml"))
+SIZES = dict(zip(PROBLEM.context, ([18, 99], [0, 20], [0, 7], [0, 30], [0, 1], [0, 1], [0, 1], [0, 1]), strict=True))
+
+
+class Truth(NamedTuple):
+    """What nobody knows: how templates and users come together."""
+
+    clicks: np.ndarray  # (6, 9) a constant and what each number of a user, scaled to [−1, 1], adds
+    costs: np.ndarray  # (2, 6) opt-outs and complaints by template
+
+    def best(self, users: np.ndarray) -> np.ndarray:
+        """Return the most clicks that every user allows under both limits: the best of two templates, by share."""
+        worth, (out, complain) = users @ self.clicks.T, self.costs
+        most = np.full(len(users), -np.inf)
+        for i in range(6):
+            for j in range(6):
+                share = 1.0  # of j, beside i
+                for cost, limit in ((out, 0.02), (complain, 0.005)):
+                    if cost[i] > limit:
+                        share = -1.0
+                    elif cost[j] > limit:
+                        share = min(share, (limit - cost[i]) / (cost[j] - cost[i]))
+                if share >= 0.0:
+                    most = np.maximum(most, (1.0 - share) * worth[:, i] + share * worth[:, j])
+        return most
+
+
+def truth() -> Truth:
+    """Return rates as they may be: clicks of 4 to 9 %, opt-outs around 2 %, complaints around .5 %."""
+    chance = np.random.default_rng(99)
+    clicks = np.column_stack([[0.045, 0.055, 0.06, 0.075, 0.085, 0.08], 0.005 * chance.normal(size=(6, 8))])
+    costs = np.array([[0.008, 0.010, 0.013, 0.028, 0.016, 0.035], [0.001, 0.0015, 0.002, 0.004, 0.003, 0.008]])
+    return Truth(clicks, costs)
+
+
+def users(count: int, chance: np.random.Generator) -> tuple[list[dict[str, float]], np.ndarray]:
+    """Return users as the problem names their numbers, and the same scaled, behind a constant."""
+    scaled = chance.uniform(-1.0, 1.0, (count, 8))
+    ends = np.array([SIZES[name] for name in PROBLEM.context], dtype=float).T
+    told = ends[0] + 0.5 * (scaled + 1.0) * (ends[1] - ends[0])
+    named = [dict(zip(SIZES, row, strict=True)) for row in np.clip(told, *ends).tolist()]
+    return named, np.column_stack([np.ones(count), scaled])
+
+
+def log(world: Truth, count: int, chance: np.random.Generator) -> dict[str, Any]:
+    """Return the log of last month's test, when every template went to a sixth of the users: a frame of columns."""
+    people, numbers = users(count, chance)
+    sent = chance.integers(0, 6, count)
+    frame: dict[str, Any] = {name: [person[name] for person in people] for name in SIZES}
+    frame["action"] = [PROBLEM.actions[template] for template in sent]
+    frame["click"] = chance.random(count) < np.einsum("ij,ij->i", world.clicks[sent], numbers)
+    frame["opt_out"], frame["complaint"] = chance.random((2, count)) < world.costs[:, sent]
+    return frame
+
+
+class Day(NamedTuple):
+    """What a day came to."""
+
+    clicks: float  # expected of what was done, for each user
+    possible: float
+    today: float  # of the template that is sent today
+    dearest: dict[str, float]  # the largest that the costs were feared to be
+    over: int  # users for whom a limit was truly broken
+
+
+def campaign(agent: sw.Agent, days: int, people: int, seed: int = 1) -> list[Day]:
+    """Play days of users: clicks come within hours, opt-outs within two days, complaints within a week, some never."""
+    world, chance, late, told = truth(), np.random.default_rng(seed), [], []
+    for day in range(days):
+        named, numbers = users(people, chance)
+        worth, total, over, dearest = numbers @ world.clicks.T, 0.0, 0, dict.fromkeys(PROBLEM.limits, 0.0)
+        for i, user in enumerate(named):
+            now = DAY * (day + i / people)
+            while late and late[0][0] <= now:
+                when, id_, signal = heapq.heappop(late)
+                agent.learn(id_, now=when, **signal)
+            decision: Any = agent.decide(user, now=now)
+            shares = np.array(list(decision.probabilities.values()))
+            total += float(shares @ worth[i])
+            over += bool(np.any(world.costs @ shares > [0.02 + 1e-12, 0.005 + 1e-12]))
+            dearest = {name: max(dearest[name], kept.dearest) for name, kept in decision.limits.items()}
+            place = PROBLEM.place_of(decision.name)
+            if chance.random() < worth[i, place]:
+                heapq.heappush(late, (now + 6 * 3600.0 * chance.random(), decision.id, {"click": True}))
+            for name, rate, window in (("opt_out", 0, 2), ("complaint", 1, 7)):
+                if chance.random() < world.costs[rate, place]:
+                    heapq.heappush(late, (now + window * DAY * chance.random(), decision.id, {name: True}))
+        possible = float(world.best(numbers).mean())
+        told.append(Day(total / people, possible, float(worth[:, 0].mean()), dearest, over))
+    return told
+
+
+def shown(told: list[Day]) -> None:
+    """Print every fifth day, and what all of it came to."""
+    for day, one in enumerate(told, start=1):
+        if day % 5 == 1 or day == len(told):
+            gained = (one.clicks - one.today) / (one.possible - one.today)
+            dearest = ", ".join(f"{name} at most {value:.4f}" for name, value in one.dearest.items())
+            print(f"day {day:2}: {one.clicks:.4f} clicks a user, {gained:4.0%} of the extra ones; {dearest}")
+    gained = sum(d.clicks - d.today for d in told) / sum(d.possible - d.today for d in told)
+    print(f"{gained:.0%} of the extra clicks there were, and {sum(d.over for d in told)} users over a limit")
+
+
+def drawn(told: list[Day], path: Path) -> None:
+    """Draw clicks above and limits below."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    days = range(1, len(told) + 1)
+    left.plot(
+        days, [100 * d.possible for d in told], color="#888888", linestyle="--", label="possible under both limits"
+    )
+    left.plot(days, [100 * d.clicks for d in told], color="#1f5fa8", linewidth=2, label="the agent")
+    left.plot(days, [100 * d.today for d in told], color="#b5651d", label="today's template")
+    left.set(xlabel="day", ylabel="expected clicks of 100 users", ylim=(0, None))
+    left.legend(frameon=False, loc="lower right")
+    for name, limit in PROBLEM.limits.items():
+        value = float(limit.value)  # type: ignore[arg-type]
+        right.plot(days, [100 * d.dearest[name] / value for d in told], linewidth=2, label=f"{name}, limit {value:.1%}")
+    right.axhline(100, color="#b00020", linewidth=1)
+    right.set(xlabel="day", ylabel="largest feared rate, % of its limit", ylim=(0, 110))
+    right.legend(frameon=False, loc="lower right")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+
+
+def main(days: int = 30, people: int = 5_000, rows: int = 50_000) -> list[Day]:
+    """Learn from the log, then play the campaign."""
+    print(PROBLEM)
+    agent = sw.Agent(PROBLEM, seed=7)
+    agent.learn_frame(log(truth(), rows, np.random.default_rng(0)))
+    told = campaign(agent, days, people)
+    shown(told)
+    return told
+
+
+if __name__ == "__main__":
+    days = main()
+    if "picture" in sys.argv:
+        drawn(days, Path(__file__).parents[1] / "docs" / "pictures" / "templates.png")

@@ -5,6 +5,7 @@ from typing import Any
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import Thresholds
 
 
 def baseline_of(value: Any) -> SafeAction:
@@ -40,3 +41,15 @@ def armed(value: Any, arms: int) -> SafeAction:
     if safe.arm >= arms:
         raise InvalidProblem(f"the safe arm is {safe.arm!r}; it must be one of the arms 0 to {arms - 1}")
     return safe
+
+
+def check_safe_range(safe: SafeAction, thresholds: Thresholds, way: str) -> None:
+    """Refuse a safe action whose known means lie outside the range that all outcomes are promised to lie in."""
+    known = {"reward": safe.reward}
+    if thresholds.safe is not None:
+        known |= dict(zip(thresholds.names, thresholds.safe.tolist(), strict=True))
+    for name, value in known.items():
+        if value is not None and not 0.0 <= value <= 1.0:
+            raise InvalidProblem(
+                f"the safe action's {name!r} is {value}, outside [0, 1], where all outcomes are taken to lie; {way}"
+            )

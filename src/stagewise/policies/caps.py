@@ -13,6 +13,7 @@ from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.kernels.signals.own import edge, narrow, own_of
 from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
+from stagewise.policies.baseline import check_safe_range
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import PROPOSED, decision_from
@@ -87,6 +88,8 @@ class CAPS(LinearPolicy):
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
         model, m = super().assumed(safe, thresholds), thresholds.values.size
+        if self.unit_outcomes:
+            check_safe_range(safe, thresholds, "rescale, or leave unit_outcomes out")
         ellipsoids = np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
         other = np.full(1 + m, OTHER_SHARE / (m + 2))
         upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])

@@ -132,19 +132,24 @@ COMPLAINTS = np.array([0.0005, 0.002, 0.001, 0.003, 0.004, 0.002])
 TEMPLATES = np.array([CLICKS, OPT_OUTS, COMPLAINTS])
 
 
-def campaign(policy: Any, offered: Any, today: float, run: int) -> float:
-    """Return clicks a user, expected given what is sent: 50,000 logged rows, `today` of them the safe template's."""
+def campaign(policy: Any, offered: Any, today: float, run: int) -> tuple[float, int]:
+    """Return clicks a user, expected given what is sent, and users for whom a limit was broken.
+
+    50,000 logged rows, of which `today` are the safe template's and the others anyone's.
+    """
     random, agent, rows, users = np.random.default_rng([SEED, run]), sw.Agent(policy, seed=run), 50_000, 150_000
     sent = np.where(random.uniform(size=rows) < today, 0, random.integers(0, 6, rows))
     seen = (random.uniform(size=(rows, 3)) < TEMPLATES[:, sent].T).astype(float)
     agent.learn_log(sent, seen[:, 0], seen[:, 1:])
-    clicks, luck = 0.0, random.uniform(size=(users, 3))
+    clicks, broken, luck = 0.0, 0, random.uniform(size=(users, 3))
     for user in range(users):
         decision = agent.decide(offered)
-        clicks += float(CLICKS @ decision.probabilities[:6])
+        shares = decision.probabilities[:6] + np.eye(6)[0] * decision.probabilities[6]
+        clicks += float(CLICKS @ shares)
+        broken += bool(np.any(TEMPLATES[1:] @ shares > decision.thresholds * (1.0 + 1e-12)))
         outcome = (luck[user] < TEMPLATES[:, decision.action]).astype(float)
         agent.learn(decision, reward=float(outcome[0]), cost=outcome[1:])
-    return clicks / users
+    return clicks / users, broken
 
 
 def on_templates(runs: int = 10) -> None:
@@ -161,8 +166,8 @@ def on_templates(runs: int = 10) -> None:
 
     def cell(name: str, today: float) -> str:
         policy, offered = players[name]
-        clicks = np.array([campaign(policy, offered, today, run) for run in range(runs)])
-        return f"{clicks.mean():.4f} ± {clicks.std(ddof=1) / np.sqrt(runs):.4f}"
+        clicks, broken = np.array([campaign(policy, offered, today, run) for run in range(runs)]).T
+        return f"{clicks.mean():.4f} ± {clicks.std(ddof=1) / np.sqrt(runs):.4f}, {int(broken.sum())} violating"
 
     rows = {name: [lambda n=name: cell(n, 0.0), lambda n=name: cell(n, 0.9)] for name in players}
     title = f"six templates, 50,000 logged rows, then 150,000 users: clicks a user, {runs} runs"

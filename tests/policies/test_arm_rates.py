@@ -12,7 +12,8 @@ import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import named
 from stagewise.kernels.layout import part_of
-from stagewise.kernels.signals.arms import RATES, kept_ends
+from stagewise.kernels.signals.arms import RATES, kept_ends, stated_of_arms
+from stagewise.kernels.signals.rates import rate_ends
 from stagewise.models.arms import UPPER_SHARE
 from stagewise.policies.policy import Played
 
@@ -88,6 +89,18 @@ def test_all_ends_together_take_what_is_promised(costs: int, share: bool, known:
         assert of_costs == pytest.approx(UPPER_SHARE * 0.08)
     else:
         assert of_costs == pytest.approx(costs * UPPER_SHARE * 0.08)
+
+
+def test_without_limits_all_of_delta_is_for_the_reward_of_every_arm() -> None:
+    state = (policy := sw.UCB(arms=5, radius="rates", delta=0.1)).start()
+    for _ in range(30):
+        state = policy.take(state, Played(1), np.array([0.5]))
+    part = named(part_of)(policy.layout, state.memory, 0)
+    stated = named(stated_of_arms)(part, policy.settings)
+    assert 5 * float(np.exp(-stated.lower[0]) + np.exp(-stated.upper[0])) == pytest.approx(0.1)
+    ends = named(rate_ends)(30.0, 0.5, 0.5, stated.lower[0], stated.upper[0])
+    centre, half = kept(policy, state)[:, 0, 1]
+    assert [centre - half, centre + half] == pytest.approx([ends.low, ends.high])
 
 
 def test_what_is_declared_of_the_safe_arm_has_no_width_where_it_is_listed_too() -> None:

@@ -54,12 +54,9 @@ class ArmsModel:
     def longest_halves(self, count: int) -> Floats:
         """Return the largest half-width that an interval can have after 0, 1, …, count − 1 pulls."""
         pulls = np.maximum(np.arange(count, dtype=np.float64), 1.0)
-        if self.kind in (
-            KL,
-            RATES,
-        ):  # Pinsker, and the redundancy of the mixture: ½ log n + log 2, of REST by RATES
-            least = self.confidence - LOG_REST if self.kind == RATES else self.confidence
-            halves = np.sqrt((least + 0.5 * np.log(pulls) + math.log(2.0)) / (2.0 * pulls))
+        if self.kind in (KL, RATES):  # Pinsker, and the redundancy of the mixture: ½ log n + log 2
+            budget = self.confidence - LOG_REST if self.kind == RATES else self.confidence
+            halves = np.sqrt((budget + 0.5 * np.log(pulls) + math.log(2.0)) / (2.0 * pulls))
             return np.minimum(halves, 0.5)
         if self.kind == BERNSTEIN:  # a variance is at most n/4(n − 1)
             spent, others = self.confidence + np.log(4.0 * pulls * (pulls + 1.0)), np.maximum(pulls - 1.0, 1e-300)

@@ -95,8 +95,9 @@ class ArmsPolicy(CompiledPolicy):
         kind, lows, delta = union_kind(radius, rounds), lows_of(thresholds.signs), probability(self.delta, "delta")
         confidence, ends = confidence_of(kind, delta, self.arms, signals, rounds), None
         if kind == RATES:
-            listed = self.arms - np.array([reward is not None, *np.full(len(names) - 1, costs is not None)])
-            ends = ends_of(delta, signals - 1, listed, np.array([0.5, *(thresholds.limits - lows[1:])]))
+            safe = signals > 1  # without limits there is no safe arm, of which something may be known
+            known = np.array([safe and reward is not None, *np.full(len(names) - 1, costs is not None)])
+            ends = ends_of(delta, signals - 1, self.arms - known, np.array([0.5, *(thresholds.limits - lows[1:])]))
             confidence = float(ends[1:].max())
         usual = 1.0 if radius == "paper" else 0.5  # numbers in [0, 1] are ½-sub-Gaussian
         return ArmsModel(

@@ -5,8 +5,8 @@
     settings: log 1/δ', blind | R | lowest value | known at the safe arm, all (k,);
               and for RATES: the rate that is expected | log 1/δ' of the lower end | of the upper end, all (k,)
 
-RATES keeps the tightest ends so far. Where they have passed each other, half is below 0: a declared fact, or luck that
-δ allows for; the larger end then stands above (see `look_arms`).
+RATES keeps the tightest ends so far. Where they have passed each other half is below 0: means have changed, or it is
+bad luck that δ allows for. The larger end then stands above (see `look_arms`).
 
 A new interval is a number here, a branch of `interval`, and a name in `models.arms`; a number without a branch is every
 value that is possible.

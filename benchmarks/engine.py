@@ -69,7 +69,9 @@ def arms(count: int) -> tuple[Play, Play]:
     rng = np.random.default_rng(count)
     reward = np.concatenate([[0.1], rng.uniform(size=count - 1)])
     cost = np.concatenate([[0.0], rng.uniform(size=count - 1)])
-    policy = sw.OPB(arms=count, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3)
+    policy = sw.OPB(
+        arms=count, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3, radius="hoeffding"
+    )
     world = sw.ArmsWorld(reward=reward, cost=cost, outcomes="bernoulli")
     confidence, blind = policy.model.confidence, policy.model.blind / 0.5
     return played(policy, world), lambda rounds: library().opb(reward, cost, count, 0.3, confidence, blind, rounds, 0)

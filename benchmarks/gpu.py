@@ -35,7 +35,7 @@ CASES: dict[str, tuple[Any, Any, int]] = {
     "LC-LUCB, 10 fixed rays": (sw.LCLUCB(**SETTINGS), WORLD, 100_000),
     "ROFUL, 10 fixed rays": (sw.ROFUL(**SETTINGS), WORLD, 100_000),
     "LinUCB, 10 fixed rays": (sw.LinUCB(**SETTINGS), WORLD, 100_000),
-    "OPB, K = 10": (sw.OPB(arms=10, safe_action=SAFE_ARM, threshold=0.3), ARMS, 100_000),
+    "OPB, K = 10": (sw.OPB(arms=10, safe_action=SAFE_ARM, threshold=0.3, radius="hoeffding"), ARMS, 100_000),
     "Safe-LTS, 10 fixed rays": (sw.SafeLTS(**SETTINGS), WORLD, 1_000),
     "OPLB, 10 fixed actions": (sw.OPLB(**SETTINGS), WORLD, 1_000),
     "CAPS, 10 fixed rays": (sw.CAPS(**SETTINGS), WORLD, 1_000),

@@ -49,7 +49,9 @@ def arms(count: int) -> tuple[Any, Any]:
     """Return OPB and its Bernoulli arms."""
     rng = np.random.default_rng(count)
     reward, cost = np.append(0.1, rng.uniform(size=count - 1)), np.append(0.0, rng.uniform(size=count - 1))
-    policy = sw.OPB(arms=count, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3)
+    policy = sw.OPB(
+        arms=count, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3, radius="hoeffding"
+    )
     return policy, sw.ArmsWorld(reward=reward, cost=cost, outcomes="bernoulli")
 
 

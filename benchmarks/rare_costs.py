@@ -14,6 +14,7 @@ from stagewise.policies.policy import Played
 COST, THRESHOLD, ROUNDS, RUNS = 0.01, 0.02, 400_000, 20
 SAFE = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
 SETTINGS = {
+    "rates": {"radius": "rates"},
     "kl": {"radius": "kl"},
     "bernstein": {"radius": "bernstein"},
     "hoeffding": {"radius": "hoeffding"},

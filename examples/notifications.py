@@ -21,7 +21,6 @@ POLICY = sw.OPB(
     arms=len(MESSAGES),
     safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0),  # sending nothing: nobody clicks, nobody leaves
     threshold={"opt_out": 0.02},
-    radius="kl",  # for outcomes that are rare
     delta=0.05,
 )
 

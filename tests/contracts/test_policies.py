@@ -213,7 +213,7 @@ class TestLinUCB(PolicyContract):
     "case",
     [
         Case("arms", partial(UCB, arms=4), UNLIMITED_ARMS),
-        Case("horizon", partial(UCB, arms=4, horizon=200), UNLIMITED_ARMS),
+        Case("horizon", partial(UCB, arms=4, horizon=200, radius="hoeffding"), UNLIMITED_ARMS),
     ],
     ids=str,
 )

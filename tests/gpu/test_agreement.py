@@ -59,11 +59,11 @@ CASES = {
     "CAPS, mixtures": (sw.CAPS(**SETTINGS, mixtures=True), WORLD),
     "LC-LUCB, fresh rays": (sw.LCLUCB(**SETTINGS), FRESH),
     "OPLB": (sw.OPLB(**SETTINGS), WORLD),
-    "OPB": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3), ARMS),
+    "OPB": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3, radius="hoeffding"), ARMS),
     "OPB, kl": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3, radius="kl"), ARMS),
     "LC-LUCB, some rays": (sw.LCLUCB(**SETTINGS), SOME),
     "OPLB, some rays": (sw.OPLB(**SETTINGS), SOME),
-    "OPB, some arms": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3), FEW),
+    "OPB, some arms": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3, radius="hoeffding"), FEW),
     "OPLB, two limits": (
         sw.OPLB(safe_action=sw.SafeAction(features=np.zeros(4)), threshold=[0.2, 0.2], noise=0.1),
         TWO,

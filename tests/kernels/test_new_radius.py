@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.grown import changed, copied, insert, ran
 
-from stagewise.kernels.signals.arms import BERNSTEIN, interval, unit_radius
+from stagewise.kernels.signals.arms import RATES, interval, unit_radius
 from stagewise.kernels.signals.radius import RADII, radius
 
 WIDER = 1.5  # times the first radius
@@ -95,5 +95,5 @@ def test_a_name_without_a_formula_leaves_nothing_but_the_safe_action(tmp_path: P
 
 def test_a_number_without_a_formula_is_no_bound_at_all() -> None:
     assert radius(len(RADII), 1.0, 1.0, 1.0, 3.0, 0.5, 2, 1.0) == math.inf
-    assert unit_radius(BERNSTEIN + 1, 10.0, 3.0) == math.inf
-    assert tuple(interval(BERNSTEIN + 1, 10.0, 0.5, 0.1, 0.0, 3.0)) == (0.0, 1.0)
+    assert unit_radius(RATES + 1, 10.0, 3.0) == math.inf
+    assert tuple(interval(RATES + 1, 10.0, 0.5, 0.1, 0.0, 3.0)) == (0.0, 1.0)

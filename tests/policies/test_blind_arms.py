@@ -20,14 +20,17 @@ def dearest_of(decision: Any) -> dict[str, tuple[float, ...]]:
 
 BOUNDS = {
     "as it comes": ({}, 1.0),
-    "horizon": ({"horizon": 10**6}, 1.0),
+    "horizon": ({"horizon": 10**6, "radius": "hoeffding"}, 1.0),
+    "hoeffding": ({"radius": "hoeffding"}, 1.0),
+    "rates": ({"radius": "rates"}, 1.0),
     "lax delta": ({"delta": 0.99, "share_delta": False}, 1.0),
     "paper": ({"radius": "paper"}, 1.0),
     "little noise": ({"noise": 1e-6}, 1.0),
     "little noise on the cost": ({"noise": [1.0, 1e-6]}, 1.0),
     "small bound": ({"noise": 0.1, "cost_bound": 0.6}, 0.6),
     "large bound": ({"noise": 1e-6, "cost_bound": 30.0}, 30.0),
-    "large bound, outcomes in [0, 1]": ({"cost_bound": 30.0}, 30.0),
+    "large bound, outcomes in [0, 1]": ({"cost_bound": 30.0}, 1.0),
+    "large bound, hoeffding": ({"cost_bound": 30.0, "radius": "hoeffding"}, 30.0),
     "scaled": ({"cost_scale": 3.0}, 1.0),
     "directional": ({"optimism": "directional", "noise": 1e-6}, 1.0),
 }
@@ -64,7 +67,7 @@ REWARDS, COSTS, THRESHOLD = np.array([0.0, 0.9, 1.0]), np.array([0.0, 0.2, 0.2])
 
 def pulls(clipped: bool, seed: int, rounds: int) -> np.ndarray:
     """Return how often each arm was pulled, by OPB or by a copy of its rule with the hoped rewards cut off at 1."""
-    policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=THRESHOLD)
+    policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=THRESHOLD, radius="hoeffding")
     random, state, count = np.random.default_rng(seed), policy.start(), np.zeros(3, dtype=int)
     for round_ in range(rounds):
         decision = policy.decide(state, Arms(3), Draw(seed, 0, round_))
@@ -96,7 +99,7 @@ def test_rewards_are_not_cut_off_at_one_or_the_best_arm_is_never_found(size: tup
 
 def test_the_copy_of_the_rule_is_the_rule_where_nothing_is_cut_off() -> None:
     """The clipped variant differs from OPB by the clip alone: without it both draw as often from the same arms."""
-    policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=THRESHOLD)
+    policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=THRESHOLD, radius="hoeffding")
     state = policy.start()
     for arm in (1, 2) * 100:
         state = policy.take(state, Played(arm), np.array([REWARDS[arm], COSTS[arm]]))

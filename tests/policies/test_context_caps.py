@@ -11,12 +11,15 @@ from tests.problem.refusal import refused
 import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.layout import ROOM
-from stagewise.models.context import action_shares, tilt
-from stagewise.policies.context_caps import COST_SHARE, REWARD_SHARE, ContextCAPS
+from stagewise.kernels.signals.rates import REST, SHAPE
+from stagewise.models.arms import end_shares
+from stagewise.models.context import action_shares
+from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import Played, State
 
 SAFE = sw.SafeAction(arm=0, reward=0.05, cost={"opt_out": 0.01, "spend": 0.1})
 LIMITS = {"opt_out": 0.02, "spend": 0.4}
+UPPER, OTHER = (0.05 * share for share in end_shares(2))  # of δ, for each cost's upper ends, and every other end
 
 
 def policy(**settings: Any) -> ContextCAPS:
@@ -31,20 +34,18 @@ def bounds_of(made: ContextCAPS, state: State, context: sw.Context) -> np.ndarra
     return np.array([table[:, CENTRE] - table[:, HALF], table[:, CENTRE] + table[:, HALF]])
 
 
-def interval(pulls: int, mean: float, limit: float, share: float) -> tuple[float, float]:
-    """Return all p at which coins drawn from a Beta are not 1/δ times as likely as the coin p, found by bisection."""
-    (a, b), ones = tilt(limit), pulls * mean
-    mixture = betaln(ones + a, pulls - ones + b) - betaln(a, b)
-
-    def inside(p: float) -> bool:
-        return bool(mixture - (xlogy(ones, p) + xlog1py(pulls - ones, -p)) <= math.log(1.0 / share))
-
-    ends = []
-    for outer in (0.0, 1.0):
+def interval(pulls: int, mean: float, limit: float, lower: float, upper: float) -> tuple[float, float]:
+    """Return the ends of p at which coins mostly near the limit are not 1/δ times as likely, found by bisection."""
+    ones, a, b = pulls * mean, SHAPE, SHAPE / limit - SHAPE
+    near = betaln(ones + a, pulls - ones + b) - betaln(a, b) + math.log(1.0 - REST)
+    rest = betaln(ones + 0.5, pulls - ones + 0.5) - betaln(0.5, 0.5) + math.log(REST)
+    mixture, ends = np.logaddexp(near, rest), []
+    for outer, share in ((0.0, lower), (1.0, upper)):
         within, beyond = mean, outer
         for _ in range(100):
             middle = 0.5 * (within + beyond)
-            within, beyond = (middle, beyond) if inside(middle) else (within, middle)
+            inside = mixture - (xlogy(ones, middle) + xlog1py(pulls - ones, -middle)) <= math.log(1.0 / share)
+            within, beyond = (middle, beyond) if inside else (within, middle)
         ends.append(within)
     return ends[0], ends[1]
 
@@ -66,7 +67,7 @@ def test_a_linear_signal_is_a_ridge_regression_of_every_action_by_itself() -> No
         matrix, u = 0.7 * np.eye(3) + z.T @ z, np.array([1.0, *here])
         fit = np.linalg.solve(matrix, z.T @ rewards[actions == action]) @ u
         log_det = np.linalg.slogdet(matrix / 0.7)[1]
-        confidence = math.log(1.0 / (0.05 * REWARD_SHARE * action_shares(3, 3)[action]))
+        confidence = math.log(1.0 / (2.0 * OTHER * action_shares(3, 3)[action]))
         beta = math.sqrt(0.25 * (log_det + 2.0 * confidence) + 0.7 * 0.8**2)
         width = beta * math.sqrt(u @ np.linalg.solve(matrix, u))
         assert low[0, action] == pytest.approx(max(fit - width, 0.0), abs=1e-12)
@@ -82,7 +83,7 @@ def test_a_rate_is_the_interval_of_its_own_plays() -> None:
     for signal in (0, 1):
         for action in range(3):
             limit = list(LIMITS.values())[signal]
-            ends = interval(40, float(seen[action::3, signal].mean()), limit, 0.05 * COST_SHARE / 2 * 0.9 / 3)
+            ends = interval(40, float(seen[action::3, signal].mean()), limit, 0.3 * OTHER, 0.3 * UPPER)
             assert (low[1 + signal, action], high[1 + signal, action]) == pytest.approx(ends, abs=1e-12)
 
 
@@ -94,7 +95,7 @@ def test_segments_have_rates_of_their_own_and_the_later_ones_less_of_delta() -> 
         for _ in range(50):
             state = made.take(state, played(made, 1, context), np.zeros(3))
     highs = [bounds_of(made, state, sw.Context([0.0, 0.0], segments=[9, s]))[1, 1, 1] for s in (7, 2**52 - 1, 8)]
-    expected = [interval(50, 0.0, 0.02, 0.05 * COST_SHARE / 2 * 0.9 / 3 / (i * (i + 1)))[1] for i in (1, 2)]
+    expected = [interval(50, 0.0, 0.02, 1.0, 0.3 * UPPER / (i * (i + 1)))[1] for i in (1, 2)]
     assert highs == pytest.approx([*expected, 1.0], abs=1e-12)
     assert bounds_of(made, state, sw.Context([0.0, 0.0], segments=[9, 8]))[1, 2, 1] < 0.2  # spend is by action alone
 
@@ -111,8 +112,8 @@ def test_room_for_segments_grows_and_nothing_is_lost() -> None:
     assert made.fits(state.memory)
     for order, (segment, count) in enumerate(seen.items(), start=1):
         high = bounds_of(made, state, sw.Context(segments=[segment]))[1, 1, 2]
-        share = 0.05 * COST_SHARE / 2 * 0.9 / 3 / (order * (order + 1))
-        assert high == pytest.approx(interval(count, 0.0, 0.02, share)[1], abs=1e-12)
+        share = 0.3 * UPPER / (order * (order + 1))
+        assert high == pytest.approx(interval(count, 0.0, 0.02, 1.0, share)[1], abs=1e-12)
 
 
 def test_a_signal_that_is_not_known_yet_is_not_learned_from() -> None:

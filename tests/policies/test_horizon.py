@@ -9,7 +9,7 @@ SAFE = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
 
 
 def test_opb_falls_back_once_an_arm_was_pulled_as_often_as_the_horizon() -> None:
-    agent = sw.Agent(sw.OPB(arms=2, safe_action=SAFE, threshold=0.5, horizon=4), seed=3)
+    agent = sw.Agent(sw.OPB(arms=2, safe_action=SAFE, threshold=0.5, horizon=4, radius="hoeffding"), seed=3)
     reasons = []
     for _ in range(12):
         decision = agent.decide(sw.Arms(2))
@@ -22,6 +22,6 @@ def test_opb_falls_back_once_an_arm_was_pulled_as_often_as_the_horizon() -> None
 
 
 def test_a_simulation_beyond_the_horizon_is_refused() -> None:
-    policy = sw.OPB(arms=2, safe_action=SAFE, threshold=0.5, horizon=100)
+    policy = sw.OPB(arms=2, safe_action=SAFE, threshold=0.5, horizon=100, radius="hoeffding")
     with pytest.raises(sw.InvalidProblem, match=r"rounds is 101 .* horizon 100"):
         sw.simulate(policy, sw.ArmsWorld(reward=[0.1, 0.5], cost=[0.0, 0.2]), rounds=101)

@@ -266,7 +266,9 @@ def test_every_round_of_a_run_over_bernoulli_arms_is_optimistic_on_the_event(
         truth[1:, 0] = 0.05
         safe = SafeAction(arm=0, reward=float(truth[0, 0]) if known else None, cost=truth[1:, 0] if known else None)
         limits = np.full(constraints, 0.75)
-        agent = Agent(OPB(arms=arms, safe_action=safe, threshold=limits, horizon=horizon, delta=0.2), seed=1)
+        agent = Agent(
+            OPB(arms=arms, safe_action=safe, threshold=limits, horizon=horizon, radius="hoeffding", delta=0.2), seed=1
+        )
         pulls, sums = np.zeros(arms), np.zeros((1 + constraints, arms))
         best = best_mixture(truth[0, 1:], truth[1:, 1:].copy(), truth[0, 0], truth[1:, 0], limits)
         for _ in range(rounds):

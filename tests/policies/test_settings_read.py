@@ -82,13 +82,14 @@ OTHER_OF: dict[tuple[str, str], Any] = {
     ("OPNLB", "safe_action"): sw.SafeAction(arm=0, reward=0.1),
     ("OPLB", "method"): "socp",
     ("OPNLB", "method"): "rows",
-    ("OPB", "radius"): "kl",
-    ("UCB", "radius"): "kl",
+    ("OPB", "radius"): "bernstein",
+    ("UCB", "radius"): "bernstein",
 }
 BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a setting to matter
     ("LinUCB", "safe_action"): {"threshold": sw.RelativeToSafe(1.5), "safe_action": OFF},
     ("UCB", "safe_action"): {"threshold": sw.RelativeToSafe(1.5), "safe_action": sw.SafeAction(arm=0, cost=0.2)},
     ("OPB", "share_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
+    ("OPB", "cost_bound"): {"radius": "hoeffding"},
     ("OPB", "watch"): {"noise": 0.01},
     ("DOSLB", "watch"): {"noise": 0.01},
     ("KernelOPLB", "novelty"): {"watch": False},
@@ -105,7 +106,8 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ArmsCAPS", "patience"): {"noise": 0.01, "radius": "hoeffding", "watch": False, "spread": 0.0},
     ("ArmsCAPS", "share_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
     ("ArmsCAPS", "watch"): {"noise": 0.01, "radius": "hoeffding"},
-    ("ArmsCAPS", "noise"): {"radius": "hoeffding"},
+    ("OPB", "horizon"): {"radius": "hoeffding"},
+    ("UCB", "horizon"): {"radius": "hoeffding"},
     ("ArmsCAPS", "horizon"): {"radius": "hoeffding"},
     ("ArmsCAPS", "cost_bound"): {"radius": "hoeffding"},
 }

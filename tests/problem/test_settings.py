@@ -73,6 +73,7 @@ NOT_A_NAME = {
     "a number": (1, ["1", "one of"]),
     "a list": (["joint"], ["['joint']", "one of"]),
 }
+NOT_A_RADIUS = {name: row for name, row in NOT_A_NAME.items() if name != "nothing"}  # None is the natural one
 NOT_A_HORIZON = {
     "zero": (0, ["0", "whole number"]),
     "negative": (-5, ["-5", "whole number"]),
@@ -117,7 +118,7 @@ def test_linear_policies_refuse_a_bad_setting(kind: Any, name: str, value: Any, 
         "delta": NOT_A_PROBABILITY,
         "reward_scale": NOT_A_SCALE,
         "cost_scale": NOT_A_SCALE | NOT_NOTHING,
-        "radius": NOT_A_NAME,
+        "radius": NOT_A_RADIUS,
         "optimism": NOT_A_NAME,
         "horizon": NOT_A_HORIZON,
     }
@@ -127,7 +128,7 @@ def test_opb_refuses_a_bad_setting(name: str, value: Any, parts: list[str]) -> N
         OPB(**ARM_SETTINGS | {name: value})
 
 
-@refusals({"noise": NOT_POSITIVE, "delta": NOT_A_PROBABILITY, "radius": NOT_A_NAME, "horizon": NOT_A_HORIZON})
+@refusals({"noise": NOT_POSITIVE, "delta": NOT_A_PROBABILITY, "radius": NOT_A_RADIUS, "horizon": NOT_A_HORIZON})
 def test_ucb_refuses_a_bad_setting(name: str, value: Any, parts: list[str]) -> None:
     with refused(InvalidProblem, name, *parts):
         UCB(**{"arms": 3, name: value})
@@ -281,6 +282,10 @@ def test_a_safe_arm_outside_the_range_of_all_outcomes_is_refused(known: dict[str
     """Without `noise` all outcomes are promised to lie in [0, 1]; a mean outside breaks that promise."""
     with refused(InvalidProblem, "[0, 1]"):
         OPB(arms=3, safe_action=SafeAction(arm=0, **known), threshold=0.5)
+    settings = {"safe_action": SafeAction(features=[0.5, 0.0], **known), "threshold": 0.5, "noise": 0.5}
+    with refused(InvalidProblem, "[0, 1]", "unit_outcomes"):
+        CAPS(**settings, unit_outcomes=True)
+    CAPS(**settings)
 
 
 @pytest.mark.parametrize("kind", ALL_LINEAR.values(), ids=ALL_LINEAR)

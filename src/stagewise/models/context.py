@@ -8,11 +8,11 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import APIECE, CELLS
 from stagewise.kernels.signals.radius import JOINT
+from stagewise.models.arms import SMALLEST_RATE
 from stagewise.models.part import Modelled
 
 SignalModel = Literal["linear", "rates"]
 NOISE = 0.5  # of numbers in a range of length 1
-LEAST = 1e-6  # a mean that is smaller makes no sharper a set
 RESERVED = 0.1  # of δ, for actions that come later
 
 
@@ -21,35 +21,23 @@ class Signal(NamedTuple):
 
     place: int  # 0: the reward
     low: float
-    confidence: float  # log 1/δ of all its actions together, and of all its segments
+    lower: float  # log 1/δ of the lower ends of all its actions together, and of all its segments
+    upper: float  # the same of the upper ends
     declared: float  # of the safe action: the most that a cost may be, the least that the reward is; ±∞: nothing
-    limit: float | None  # of a cost
-
-    @property
-    def prior(self) -> tuple[float, float]:
-        """A and b of the coins that rates are held against."""
-        return tilt(0.5 if self.limit is None else self.limit - self.low)
+    expected: float  # about how large its rates are, above `low`: a cost's as large as its limit
 
     def linear(self, size: int, shares: Floats, ridge: float, bound: float) -> Modelled:
         """Return regressions on n features, one for each action; `shares` are the actions' shares of δ."""
-        told = [[ridge, 1.0, 0.0, NOISE, bound, self.confidence - math.log(share), 0.0] for share in shares]
+        both = -math.log(math.exp(-self.lower) + math.exp(-self.upper))  # an ellipsoid has both ends
+        told = [[ridge, 1.0, 0.0, NOISE, bound, both - math.log(share), 0.0] for share in shares]
         numbers = np.concatenate([*told, [self.low, self.low + 1.0, self.declared]])
         return Modelled((APIECE, self.place, 1, size, JOINT, 0, 0, shares.size, 0), numbers)
 
     def rates(self, column: int, shares: Floats) -> Modelled:
         """Return rates, by the segment that stands in a column of the rows; −1: by action alone."""
-        numbers = np.concatenate([[self.confidence, self.low, self.declared, *self.prior], -np.log(shares)])
+        expected = min(max(self.expected, SMALLEST_RATE), 0.5)
+        numbers = np.concatenate([[self.low, self.declared, expected, self.lower, self.upper], -np.log(shares)])
         return Modelled((CELLS, self.place, 1, shares.size, 0, 0, 0, column, 0), numbers)
-
-
-def tilt(mean: float) -> tuple[float, float]:
-    """Return a and b of a Beta distribution with this mean, one of them ½.
-
-    >>> tilt(0.5), tilt(0.02)
-    ((0.5, 0.5), (0.5, 24.5))
-    """
-    share = min(max(mean, LEAST), 1.0 - LEAST)
-    return (0.5, 0.5 * (1.0 - share) / share) if share <= 0.5 else (0.5 * share / (1.0 - share), 0.5)
 
 
 def action_shares(actions: int, launched: int) -> Floats:

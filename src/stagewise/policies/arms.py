@@ -1,26 +1,29 @@
 """What the policies over arms share: their model, and the checks of what they are given."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import PARTS, part_of
 from stagewise.kernels.loop.round import Form
-from stagewise.kernels.signals.arms import pulled
-from stagewise.models.arms import RADII, RANGED, ArmRadius, ArmsModel, confidence_of, lows_of, union_kind
+from stagewise.kernels.signals.arms import RATES, kept_ends, narrow_arm, pulled
+from stagewise.models.arms import RADII, RANGED, ArmRadius, ArmsModel, confidence_of, ends_of, lows_of, union_kind
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.policies.learning import check_unit_range
-from stagewise.policies.policy import Played
-from stagewise.policies.settings import probability
+from stagewise.policies.policy import Played, State
+from stagewise.policies.settings import probability, settle
 from stagewise.problem.actions import ALL, Arms, Flags
 from stagewise.problem.checks import PerSignal, as_array, one_of, one_per, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
 PULLED, PART_OF = named(pulled), named(part_of)
+KEPT, NARROW_ARM = named(kept_ends), named(narrow_arm)
 NO_FEATURES = np.empty(0)
 
 
@@ -62,8 +65,16 @@ class ArmsPolicy(CompiledPolicy):
     """R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1]."""
     delta: float = 0.05
     """The whole statement holds with probability 1 − δ."""
-    radius: ArmRadius = "hoeffding"
-    """How wide the interval of an arm is (docs/theory/arms.md)."""
+    radius: ArmRadius | None = None
+    """How wide the interval of an arm is (docs/theory/arms.md). None becomes the one for outcomes in [0, 1], or
+    "hoeffding" with `noise`."""
+
+    natural: ClassVar[ArmRadius] = "kl"
+
+    def settle_radius(self) -> None:
+        """Keep which radius it is where none was named."""
+        if self.radius is None:
+            settle(self, radius=self.natural if self.noise is None else "hoeffding")
 
     def assumed(
         self, thresholds: Thresholds, signals: int, blind: float, reward: float | None, costs: Floats | None
@@ -78,20 +89,28 @@ class ArmsPolicy(CompiledPolicy):
             )
         if radius in RANGED and rounds is not None:
             raise InvalidProblem(
-                f"horizon is {rounds} and radius {radius!r}; it holds for all rounds, leave the horizon out"
+                f"horizon is {rounds} and radius {radius!r}; it holds for all rounds, so leave the horizon out or use "
+                "radius='hoeffding'"
             )
-        kind = union_kind(radius, rounds)
+        kind, lows, delta = union_kind(radius, rounds), lows_of(thresholds.signs), probability(self.delta, "delta")
+        confidence, ends = confidence_of(kind, delta, self.arms, signals, rounds), None
+        if kind == RATES:
+            safe = signals > 1  # without limits there is no safe arm, of which something may be known
+            known = np.array([safe and reward is not None, *np.full(len(names) - 1, costs is not None)])
+            ends = ends_of(delta, signals - 1, self.arms - known, np.array([0.5, *(thresholds.limits - lows[1:])]))
+            confidence = float(ends[1:].max())
         usual = 1.0 if radius == "paper" else 0.5  # numbers in [0, 1] are ½-sub-Gaussian
         return ArmsModel(
             arms=self.arms,
             signals=len(names),
             noise=one_per(usual if self.noise is None else self.noise, names, "noise"),
-            lows=lows_of(thresholds.signs),
+            lows=lows,
             kind=kind,
-            confidence=confidence_of(kind, probability(self.delta, "delta"), self.arms, signals, rounds),
+            confidence=confidence,
             blind=blind,
             reward=reward,
             costs=costs,
+            ends=ends,
         )
 
     @property
@@ -119,6 +138,20 @@ class ArmsPolicy(CompiledPolicy):
     def located_rows(self, actions: Any) -> tuple[Floats, Ints]:
         """Return no features, and the arms (n,)."""
         return np.empty((len(actions), 0)), actions
+
+    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
+        """Take in a log as one batch: by "rates" all its rows together narrow what is kept, not each on its way."""
+        if self.radius != "rates":
+            return super().absorb_log(state, actions, values)
+        parts = range(self.layout[PARTS])
+        kept = [KEPT(PART_OF(self.layout, state.memory, which), state.memory).rows.copy() for which in parts]
+        state = super().absorb_log(state, actions, values)
+        for which, before in enumerate(kept):
+            part = PART_OF(self.layout, state.memory, which)
+            KEPT(part, state.memory).rows[:] = before
+            for arm, signal in product(range(part.size), range(part.signals)):
+                NARROW_ARM(part, arm, signal, self.settings, state.memory)
+        return state
 
     def logged(self, actions: Any) -> Ints:
         """Return logged arms (n,)."""

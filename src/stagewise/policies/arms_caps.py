@@ -17,8 +17,9 @@ class ArmsCAPS(OPB):
 
     A draw of every arm's means proposes a safe mixture, which is played if the data certify that its regret is at most
     C times what is unknown of it; else the optimistic mixture, mixed back to what is safe, is (docs/theory/caps.md).
-    Outcomes are taken to lie in [0, 1], and their intervals are by likelihood ratio ("kl"), sharp where costs are rare;
-    with `noise` given, radius="hoeffding" takes any that are R-sub-Gaussian.
+    Outcomes are taken to lie in [0, 1], and their intervals are by likelihood ratio, sharp where costs are rare:
+    `radius="rates"`, which expects rates about as large as the limits, with most of δ for what costs may come to. With
+    `noise` given outcomes may be any that are R-sub-Gaussian ("hoeffding").
 
     >>> from stagewise.problem.actions import Arms
     >>> from stagewise.problem.safe_action import SafeAction
@@ -27,8 +28,6 @@ class ArmsCAPS(OPB):
     array([0.2])
     """
 
-    radius: ArmRadius = "kl"
-    """How far a mean may lie from what was seen (docs/theory/arms.md)."""
     spread: float = 0.7
     """ν: how wide the draws are, in posterior standard deviations; 0: greedy."""
     patience: float = 5.0
@@ -41,6 +40,7 @@ class ArmsCAPS(OPB):
 
     form: ClassVar[Form] = Form(arms=1, rule=MIXTURE, sampled=EVERY)
     theorem: ClassVar[str] = ""
+    natural: ClassVar[ArmRadius] = "rates"
 
     @property
     def switches(self) -> int:

@@ -6,6 +6,7 @@ from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.start import Start
+from stagewise.problem.thresholds import Thresholds
 
 
 def baseline_of(value: Any) -> SafeAction:
@@ -54,3 +55,15 @@ def named_start(actions: Any, kind: str) -> Start:
             "Finite(features, safe=0), Rays(targets, safe=x0), or features that are the same in every round"
         )
     return start
+
+
+def check_safe_range(safe: SafeAction, thresholds: Thresholds, way: str) -> None:
+    """Refuse a safe action whose known means lie outside the range that all outcomes are promised to lie in."""
+    known = {"reward": safe.reward}
+    if thresholds.safe is not None:
+        known |= dict(zip(thresholds.names, thresholds.safe.tolist(), strict=True))
+    for name, value in known.items():
+        if value is not None and not 0.0 <= value <= 1.0:
+            raise InvalidProblem(
+                f"the safe action's {name!r} is {value}, outside [0, 1], where all outcomes are taken to lie; {way}"
+            )

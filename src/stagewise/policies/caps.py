@@ -13,7 +13,7 @@ from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.kernels.signals.own import edge, narrow, own_of
 from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
-from stagewise.policies.baseline import baseline_of
+from stagewise.policies.baseline import baseline_of, check_safe_range
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import PROPOSED, decision_from
@@ -93,6 +93,8 @@ class CAPS(LinearPolicy):
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
         model, m = super().assumed(safe, thresholds), thresholds.values.size
+        if self.unit_outcomes:
+            check_safe_range(safe, thresholds, "rescale, or leave unit_outcomes out")
         if self.safe_action.of_the_round:  # nothing is followed, so the ellipsoids have all of δ
             return model
         ellipsoids = np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])

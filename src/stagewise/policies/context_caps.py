@@ -13,17 +13,16 @@ from stagewise.kernels.layout import CERTIFIED, DECLARED, FOLLOWED, HOME, NEVER,
 from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
 from stagewise.kernels.signals.cells import meet, most_met
-from stagewise.models.arms import lows_of
+from stagewise.models.arms import end_shares, lows_of
 from stagewise.models.context import NOISE, Signal, SignalModel, action_shares
 from stagewise.models.part import Modelled
-from stagewise.policies.baseline import armed
+from stagewise.policies.baseline import armed, check_safe_range
 from stagewise.policies.caps import certificate_numbers
 from stagewise.policies.ceilings import ceilings_of
 from stagewise.policies.compiled import MEMORY_SIZE, aligned, assembled, fitting_memory
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import natural
 from stagewise.policies.mixtures import PROPOSED, decision_from
-from stagewise.policies.opb import check_safe_range
 from stagewise.policies.policy import State
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import Optimism, keep, probability, promise_numbers, settle
@@ -37,7 +36,6 @@ from stagewise.problem.thresholds import Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-REWARD_SHARE, COST_SHARE = 0.2, 0.8  # of δ
 FIRST_ROOM = 8  # segments that a new memory has room for
 
 
@@ -96,7 +94,7 @@ class ContextCAPS(SafePolicy):
         whole(self.context, "context", f"from 0 to {MOST}", 0, MOST)
         whole(self.segments, "segments", "from 0 to 64", 0, 64)
         safe = armed(self.safe_action, actions)
-        check_safe_range(safe, thresholds)
+        check_safe_range(safe, thresholds, "rescale")
         ceilings = ceilings_of(thresholds, self.cost_bound, 0.0)
         promise = promise_numbers(thresholds, ceilings, None, 1.0, self.watch)
         settle(self, thresholds=thresholds)
@@ -152,12 +150,13 @@ class ContextCAPS(SafePolicy):
         size, bound, m = 1 + self.context, positive(self.norm_bound, "norm_bound"), thresholds.values.size
         noise = np.full(1, NOISE)
         ridge = natural(size, noise, np.full(1, bound)) if self.ridge is None else positive(self.ridge, "ridge")
-        deltas = probability(self.delta, "delta") * np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
+        delta, (high, other) = probability(self.delta, "delta"), end_shares(m)
         costs = np.full(m, np.inf) if thresholds.safe is None else thresholds.signs * thresholds.safe
         declared, lows, parts = [-np.inf if safe.reward is None else safe.reward, *costs], lows_of(thresholds.signs), []
-        limits = [None, *(thresholds.signs * thresholds.values).tolist()]
+        expected = [0.5, *(thresholds.signs * thresholds.values - lows[1:]).tolist()]
         for place, (name, kind) in enumerate(self.models.items()):
-            signal = Signal(place, float(lows[place]), -math.log(deltas[place]), float(declared[place]), limits[place])
+            lower, upper = -math.log(delta * other), -math.log(delta * (high if place else other))
+            signal = Signal(place, float(lows[place]), lower, upper, float(declared[place]), float(expected[place]))
             if kind == "linear":
                 parts.append(signal.linear(size, self.shares, ridge, bound))
             else:

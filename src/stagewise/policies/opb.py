@@ -7,9 +7,9 @@ import numpy as np
 
 from stagewise.kernels.layout import HOME, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import MIXTURE, Form
-from stagewise.models.arms import ArmsModel
+from stagewise.models.arms import ArmsModel, end_shares
 from stagewise.policies.arms import ArmsPolicy, eligible_arms, most_pulls
-from stagewise.policies.baseline import armed
+from stagewise.policies.baseline import armed, check_safe_range
 from stagewise.policies.ceilings import bounds_of, ceilings_of
 from stagewise.policies.compiled import assembled
 from stagewise.policies.mixtures import decision_from
@@ -18,8 +18,7 @@ from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import FALLBACKS, OVER, hope_switch, keep, promise_numbers, settle
 from stagewise.problem.checks import size_of, switch
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.problem.thresholds import resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
@@ -28,12 +27,13 @@ from stagewise.records.draw import Draw
 class OPB(ArmsPolicy, SafePolicy):
     """The paper's Algorithm 3: with probability 1 − δ the mixture of every round has its expected cost in check.
 
-    An arm never pulled may cost as much as any. `radius="hoeffding"`, "kl" and "bernstein" are for outcomes in [0, 1];
-    "kl" is the sharpest where costs are rare, as one opt-out in a hundred (docs/theory/arms.md). With `noise` given,
-    "hoeffding" takes any outcomes that are R-sub-Gaussian; "paper" takes them as 1-sub-Gaussian. Without a horizon the
-    intervals hold for all rounds at once.
+    An arm never pulled may cost as much as any. Outcomes are taken to lie in [0, 1], and intervals are by likelihood
+    ratio (`radius="kl"`), sharp where costs are rare, as one opt-out in a hundred (docs/theory/arms.md). With `noise`
+    given they may be any that are R-sub-Gaussian ("hoeffding"); "paper" takes them as 1-sub-Gaussian. Without a horizon
+    the intervals hold for all rounds at once.
 
     >>> from stagewise.problem.actions import Arms
+    >>> from stagewise.problem.safe_action import SafeAction
     >>> policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
     >>> policy.decide(policy.start(), Arms(3), Draw()).probabilities
     array([0.8, 0.2, 0. , 0. ])
@@ -53,6 +53,7 @@ class OPB(ArmsPolicy, SafePolicy):
         keep(self)
         if switch(self.apart, "apart"):
             settle(self, form=self.form._replace(apart=1))
+        self.settle_radius()
         safe = armed(self.safe_action, size_of(self.arms, "arms"))
         thresholds = resolved(self.threshold, safe)
         ceilings = ceilings_of(thresholds, self.cost_bound, 0.0 if self.bounded else None)
@@ -60,7 +61,7 @@ class OPB(ArmsPolicy, SafePolicy):
         if not np.isfinite(bounds).all():
             raise InvalidProblem("cost_bound is None; an arm never pulled could then cost anything, and never be tried")
         if self.bounded:
-            check_safe_range(safe, thresholds)
+            check_safe_range(safe, thresholds, "rescale, or give `noise`")
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
         signals = 1 + len(thresholds.names) if switch(self.share_delta, "share_delta") else self.undivided
         costs = None if thresholds.safe is None else thresholds.signs * thresholds.safe
@@ -73,6 +74,16 @@ class OPB(ArmsPolicy, SafePolicy):
     def switches(self) -> int:
         """The switches of its rule (see `kernels.rules.promise`)."""
         return OFFERS_SAFE | RETURNS | hope_switch(self)
+
+    @property
+    def interval_shares(self) -> tuple[float, ...]:
+        """How much of δ the intervals of each signal take: the reward's, then every cost's."""
+        m, delta = self.thresholds.values.size, float(self.delta)
+        signals = 1 + m if self.share_delta else self.undivided
+        if self.radius != "rates":
+            return (delta / signals,) * (1 + m)
+        upper, other = end_shares(signals - 1)
+        return (delta * 2.0 * other, *([delta * (upper + other)] * m))
 
     def last_numbers(self) -> list[float]:
         """Return what its rule reads at the end of the settings."""
@@ -95,16 +106,3 @@ def past_horizon(policy: OPB, draw: Draw) -> Decision:
     probabilities[home] = 1.0
     dearest = thresholds.values if thresholds.safe is None else thresholds.safe
     return Decision(home, home, 1.0, probabilities, 1.0, dearest, thresholds.values, FALLBACKS[OVER], draw.round)
-
-
-def check_safe_range(safe: SafeAction, thresholds: Thresholds) -> None:
-    """Refuse a safe arm whose known means lie outside the range that all outcomes are promised to lie in."""
-    known = {"reward": safe.reward}
-    if thresholds.safe is not None:
-        known |= dict(zip(thresholds.names, thresholds.safe.tolist(), strict=True))
-    for name, value in known.items():
-        if value is not None and not 0.0 <= value <= 1.0:
-            raise InvalidProblem(
-                f"the safe arm's {name!r} is {value}, outside [0, 1], where all outcomes are taken to lie; "
-                "rescale, or give `noise`"
-            )

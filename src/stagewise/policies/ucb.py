@@ -41,6 +41,7 @@ class UCB(ArmsPolicy, WatchedPolicy):
 
     def __post_init__(self) -> None:
         keep(self)
+        self.settle_radius()
         size_of(self.arms, "arms")
         model = self.assumed(NO_THRESHOLDS, 1, 1.0, 0.0, np.empty(0))
         promise = promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)

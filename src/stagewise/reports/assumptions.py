@@ -49,14 +49,16 @@ def listed(values: Any) -> list[float]:
 def noise_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return what is said of the noise, or of the range of outcomes."""
     declared, arms = getattr(policy, "noise", None), isinstance(world, ArmsWorld)
+    within = row("every outcome lies in [0, 1]", 1.0, 1.0, world.outcomes in ("bernoulli", "clipped-gaussian"))
     if declared is None and not arms:
         return []
     if declared is None and getattr(policy, "radius", "") != "paper":
-        return [row("every outcome lies in [0, 1]", 1.0, 1.0, world.outcomes != "gaussian")]
+        return [within]
     told = one_per(1.0 if declared is None else declared, names, "noise")
     coins = getattr(world, "outcomes", "") == "bernoulli"  # numbers in [0, 1] are ½-sub-Gaussian
     real = np.full(len(names), 0.5) if coins else world.noise[: len(names)]
-    return [at_most("the noise is sub-Gaussian with at most this scale", told, real)]
+    rows = [at_most("the noise is sub-Gaussian with at most this scale", told, real)]
+    return [*rows, within] if getattr(policy, "unit_outcomes", False) else rows
 
 
 def size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:

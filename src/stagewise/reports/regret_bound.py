@@ -104,7 +104,9 @@ def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
 def intervals_fail(policy: Any) -> float:
     """Return the probability that some interval may fail with: δ, or more where each signal has more than its share."""
     signals, delta = 1 + int(policy.thresholds.values.size), float(policy.delta)
-    return delta if policy.share_delta else delta * signals / policy.undivided
+    if policy.share_delta:
+        return delta
+    return float(sum(policy.interval_shares)) if policy.theorem == "arms" else delta * signals / policy.undivided
 
 
 def longest(world: LinearWorld) -> float:

@@ -47,7 +47,7 @@ UNROLLED = {
     "ROFUL off the origin": (sw.ROFUL(**{**SETTINGS, "safe_action": OFF}), RAYS),
     "LinUCB": (sw.LinUCB(noise=0.1), RAYS),
     "blind LC-LUCB": (sw.LCLUCB(**SETTINGS, watch=False), NOISY),
-    "OPB": (sw.OPB(**PULLED), ARMS),
+    "OPB": (sw.OPB(**PULLED, radius="hoeffding"), ARMS),
     "OPB, normal": (sw.OPB(**PULLED, noise=0.2, horizon=100), NORMAL),
 }
 GENERAL = {
@@ -220,7 +220,7 @@ def test_without_a_device_the_cpu_is_offered() -> None:
 
 
 def test_what_a_thread_has_no_room_for_is_refused_and_the_cpu_offered(processor: None) -> None:
-    policy = sw.OPB(arms=5000, safe_action=ARM, threshold=0.3)
+    policy = sw.OPB(arms=5000, safe_action=ARM, threshold=0.3, radius="hoeffding")
     world = sw.ArmsWorld(reward=np.linspace(0.1, 1.0, 5000), cost=np.linspace(0.0, 1.0, 5000))
     with pytest.raises(sw.InvalidProblem, match=r"has room for 48,000; backend='cpu' plays the same runs"):
         play.play(policy, judge(policy, world), 10, 4, 0, np.arange(8))

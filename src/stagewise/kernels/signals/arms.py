@@ -2,7 +2,11 @@
 
     memory:   a table of rows, K numbers each: pulls | centres | halves | means | summed squares, k rows each;
               then the pulls of all arms, and for each signal the summed squares of all deviations (1 + k,)
-    settings: log 1/δ', blind | R | lowest value | known at the safe arm, all (k,)
+    settings: log 1/δ', blind | R | lowest value | known at the safe arm, all (k,);
+              and for RATES: the rate that is expected | log 1/δ' of the lower end | of the upper end, all (k,)
+
+RATES keeps the tightest ends so far. Where they have passed each other half is below 0: means have changed, or it is
+bad luck that δ allows for. The larger end then stands above (see `look_arms`).
 
 A new interval is a number here, a branch of `interval`, and a name in `models.arms`; a number without a branch is every
 value that is possible.
@@ -22,9 +26,10 @@ from stagewise.kernels.signals.interval import (
     log_likelihood,
     log_mixture,
 )
+from stagewise.kernels.signals.rates import rate_ends
 from stagewise.kernels.signals.watch import farthest, loudest
 
-ANYTIME, UNION, UNION_ANYTIME, KL, BERNSTEIN = 0, 1, 2, 3, 4
+ANYTIME, UNION, UNION_ANYTIME, KL, BERNSTEIN, RATES = 0, 1, 2, 3, 4, 5
 
 
 @kernel
@@ -69,6 +74,9 @@ class StatedOfArms(NamedTuple):
     noise: Floats  # R
     low: Floats  # the lowest value, where a range is promised
     known: Floats  # at the safe arm
+    expected: Floats  # by RATES: the rate that is expected, above the lowest value,
+    lower: Floats  # and log 1/δ' of either end
+    upper: Floats
 
 
 @kernel
@@ -77,6 +85,18 @@ def pulled(part: Part, memory: Floats) -> Pulled:
     rows = 1 + 4 * part.signals
     at = part.memory + rows * part.size
     return Pulled(memory[part.memory : at], memory[at : at + 1 + part.signals])
+
+
+class KeptEnds(NamedTuple):
+    """The intervals that are kept."""
+
+    rows: Floats  # (2k, K) centres | halves
+
+
+@kernel
+def kept_ends(part: Part, memory: Floats) -> KeptEnds:
+    """Name the intervals that are kept."""
+    return KeptEnds(pulled(part, memory).table[part.size : (1 + 2 * part.signals) * part.size])
 
 
 class Shown(NamedTuple):
@@ -99,7 +119,16 @@ def shown_at(part: Part, memory: Floats, arm: int, signal: int) -> Shown:
 def stated_of_arms(part: Part, settings: Floats) -> StatedOfArms:
     """Name what was declared."""
     at, k = part.settings + 2, part.signals
-    return StatedOfArms(settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k])
+    ends = at + 3 * k
+    more = k if part.radius == RATES else 0
+    return StatedOfArms(
+        settings[at : at + k],
+        settings[at + k : at + 2 * k],
+        settings[at + 2 * k : ends],
+        settings[ends : ends + more],
+        settings[ends + more : ends + 2 * more],
+        settings[ends + 2 * more : ends + 3 * more],
+    )
 
 
 @kernel
@@ -136,6 +165,8 @@ def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: F
         if part.radius < KL:
             table[centre] = mean
             table[centre + block] = noise * unit_radius(part.radius, pulls, settings[part.settings])
+        elif part.radius == RATES:
+            narrow_arm(part, arm, signal, settings, memory)
         else:
             ends = interval(part.radius, pulls, mean, squares, low, settings[part.settings])
             table[centre] = 0.5 * (ends.low + ends.high)
@@ -143,8 +174,23 @@ def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: F
 
 
 @kernel
+def narrow_arm(part: Part, arm: int, signal: int, settings: Floats, memory: Floats) -> None:
+    """Keep the tighter ends of what is kept and of what the pulls of an arm show, by RATES."""
+    table, declared, block = pulled(part, memory).table, stated_of_arms(part, settings), part.signals * part.size
+    at, low = (1 + signal) * part.size + arm, declared.low[signal]
+    expected, lower, upper = declared.expected[signal], declared.lower[signal], declared.upper[signal]
+    ends = rate_ends(table[arm], table[at + 2 * block] - low, expected, lower, upper)
+    least = max(table[at] - table[at + block], low + ends.low)
+    most = min(table[at] + table[at + block], low + ends.high)
+    table[at], table[at + block] = 0.5 * (least + most), 0.5 * (most - least)
+
+
+@kernel
 def look_arms(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds: Floats) -> None:
-    """Write the bounds of every arm, and of the safe arm: what is known of it has no width."""
+    """Write the bounds of every arm, and of the safe arm: what is known of it has no width.
+
+    By RATES the safe arm is known where it is listed, too: its ends take no part of δ then.
+    """
     table, declared, k, last = pulled(part, memory).table, stated_of_arms(part, settings), part.signals, part.size
     for signal in range(k):
         centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
@@ -152,12 +198,14 @@ def look_arms(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds
         centres, halves = table[at : at + last], table[other : other + last]
         for arm in range(last):
             centre[arm] = centres[arm]
-            half[arm] = halves[arm]
+            half[arm] = abs(halves[arm])
         home = layout[HOME]
         if part.anchored == 1 or home < 0:
             centre[last], half[last] = declared.known[signal], 0.0
+            if part.radius == RATES and home >= 0:
+                centre[home], half[home] = centre[last], 0.0
         else:
-            centre[last], half[last] = centres[home], halves[home]
+            centre[last], half[last] = centre[home], half[home]
 
 
 @kernel

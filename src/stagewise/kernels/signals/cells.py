@@ -3,13 +3,13 @@
     memory:   how many segments were met | for each slot: the segment + 1, or 0 | which it was, counted from 1 |
               for each action a cell: pulls | mean | lowest plausible mean, both from low on | how far the highest is
               from the other end, so that all of a cell is 0 until something is seen of it
-    settings: log 1/δ', low, what was declared of the safe action's mean, a, b | log 1/share of every action (K,)
+    settings: low, what was declared of the safe action's mean, the rate that is expected, log 1/δ' of lower ends and of
+              upper ends | log 1/share of every action (K,)
 
 A segment gets a slot when something is first learned in it, near the slot that its number points to. The i-th takes
-δ'/i(i+1) of δ', so that nobody has to know how many there will be; without segments the only one takes all of it. The
-intervals are by likelihood ratio against coins drawn from Beta(a, b), whose mean is the limit: sharp where outcomes are
-as rare as that (docs/theory/context-models.md). The limit holds in every segment by itself. Rows of features are as in
-`signals.apiece`.
+δ'/i(i+1) of δ', so that nobody has to know how many there will be; without segments the only one takes all of it. Ends
+are by likelihood ratio, sharp where outcomes are as rare as the limit (see `signals.rates`). The limit holds in every
+segment by itself. Rows of features are as in `signals.apiece`.
 """
 
 import math
@@ -21,8 +21,8 @@ from stagewise.kernels.draw import POSTERIOR, normal
 from stagewise.kernels.layout import CELL, CELLS, HOME, PARTS, ROOM, SLOT, Part, part_of, slot_size
 from stagewise.kernels.rules.promise import limit_of
 from stagewise.kernels.signals.apiece import declare
-from stagewise.kernels.signals.interval import kl_interval, log_mixture
 from stagewise.kernels.signals.posterior import drawn_share, hold
+from stagewise.kernels.signals.rates import rate_ends
 
 PULLS, MEAN, LOW, BELOW = 0, 1, 2, 3  # in a cell
 TOLD = 5
@@ -68,29 +68,19 @@ def slot_for(part: Part, memory: Floats, segment: float) -> int:
 
 
 @kernel
-def log_tilted(ones: float, zeros: float, a: float, b: float) -> float:
-    """Return log ∫ q^S (1−q)^(n−S) dBeta(a, b)(q) = log B(S+a, n−S+b)/B(a, b)."""
-    seen = math.lgamma(ones + a) + math.lgamma(zeros + b) - math.lgamma(ones + zeros + a + b)
-    return seen - (math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b))
-
-
-@kernel
 def learn_cells(part: Part, row: Floats, value: float, settings: Floats, memory: Floats) -> None:
     """Take in what was seen of an action in its context; there must be a slot left."""
     at, action, slot = part.settings, int(row[0]), found(part, memory, row)
     if slot < 0:
         return
-    first, confidence = slot + SLOT + CELL * action, settings[at] + settings[at + TOLD + action]
+    first, spent = slot + SLOT + CELL * action, settings[at + TOLD + action]
     cell = memory[first : first + CELL]
     if part.detail >= 0:
         take_slot(part, memory, slot, row[part.detail])
-        confidence += math.log(memory[slot + 1] * (memory[slot + 1] + 1.0))
+        spent += math.log(memory[slot + 1] * (memory[slot + 1] + 1.0))
     cell[PULLS] += 1.0
-    cell[MEAN] += (value - settings[at + 1] - cell[MEAN]) / cell[PULLS]
-    mean = min(max(cell[MEAN], 0.0), 1.0)
-    ones, zeros = cell[PULLS] * mean, cell[PULLS] * (1.0 - mean)
-    spent = log_mixture(ones, zeros) - log_tilted(ones, zeros, settings[at + 3], settings[at + 4])
-    ends = kl_interval(cell[PULLS], mean, confidence + spent)
+    cell[MEAN] += (value - settings[at] - cell[MEAN]) / cell[PULLS]
+    ends = rate_ends(cell[PULLS], cell[MEAN], settings[at + 2], settings[at + 3] + spent, settings[at + 4] + spent)
     cell[LOW], cell[BELOW] = ends.low, 1.0 - ends.high
 
 
@@ -98,7 +88,7 @@ def learn_cells(part: Part, row: Floats, value: float, settings: Floats, memory:
 def look_cells(layout: Ints, part: Part, rows: Floats, settings: Floats, memory: Floats, bounds: Floats) -> int:
     """Write the bounds of every action in its context, and of the safe one; return what is contradicted, or 0."""
     at, signal = part.settings, part.first
-    centre, half, low = bounds[signal, CENTRE], bounds[signal, HALF], settings[at + 1]
+    centre, half, low = bounds[signal, CENTRE], bounds[signal, HALF], settings[at]
     slot = found(part, memory, rows[0])
     for action in range(part.size):
         least, most = 0.0, 1.0
@@ -106,7 +96,7 @@ def look_cells(layout: Ints, part: Part, rows: Floats, settings: Floats, memory:
             first = slot + SLOT + CELL * action
             least, most = memory[first + LOW], 1.0 - memory[first + BELOW]
         centre[action], half[action] = low + 0.5 * (least + most), 0.5 * (most - least)
-    return declare(layout, signal, settings[at + 2], bounds)
+    return declare(layout, signal, settings[at + 1], bounds)
 
 
 @kernel
@@ -133,7 +123,7 @@ def draw_cells(
 
     For a cost the prior mean is the limit: a cell that was hardly played is then neither hopeless nor free.
     """
-    at, drawn, low = part.first, bounds[part.first, SAMPLED], settings[part.settings + 1]
+    at, drawn, low = part.first, bounds[part.first, SAMPLED], settings[part.settings]
     prior = 0.5 if at == 0 else min(max(limit_of(layout, settings, at - 1) - low, 1e-6), 0.5)
     slot = found(part, memory, rows[0])
     for action in range(part.size):
@@ -162,7 +152,7 @@ def tally_of(part: Part, memory: Floats, action: int, settings: Floats) -> Tally
         first = slot_at(part, slot) + SLOT + CELL * action
         pulls += memory[first]
         total += memory[first] * memory[first + MEAN]
-    return Tally(pulls, settings[part.settings + 1] + total / max(pulls, 1.0))
+    return Tally(pulls, settings[part.settings] + total / max(pulls, 1.0))
 
 
 @kernel

@@ -36,15 +36,20 @@ def log_likelihood(p: float, ones: float, zeros: float) -> float:
 
 @kernel
 def kl_high(pulls: float, mean: float, confidence: float) -> float:
-    """Return the largest p with log mixture − log likelihood(p) ≤ log 1/δ'        (docs/theory/arms.md).
+    """Return the largest p with log mixture − log likelihood(p) ≤ log 1/δ'        (docs/theory/arms.md)."""
+    return end_above(pulls, mean, confidence - log_mixture(pulls * mean, pulls * (1.0 - mean)))
+
+
+@kernel
+def end_above(pulls: float, mean: float, budget: float) -> float:
+    """Return the largest p with −log likelihood(p) ≤ budget, which is log 1/δ' − log mixture.
 
     Newton's method on a convex function from a point beyond the root, so that it never passes it. Two such points:
-    Pinsker's p ≤ m + √(excess/2n), and p ≤ 1 − exp(−(log 1/δ' − log mixture)/(n − S)).
+    Pinsker's p ≤ m + √(excess/2n), and p ≤ 1 − exp(−budget/(n − S)).
     """
     ones, zeros = pulls * mean, pulls * (1.0 - mean)
     if not zeros > 0.0:
         return 1.0
-    budget = confidence - log_mixture(ones, zeros)
     excess = budget + log_likelihood(mean, ones, zeros)
     p = min(mean + math.sqrt(max(excess, 0.0) / (2.0 * pulls)), -math.expm1(-budget / zeros))
     for _ in range(STEPS):

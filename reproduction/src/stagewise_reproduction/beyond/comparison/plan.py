@@ -130,9 +130,9 @@ def on_classes(size: str) -> dict[str, Make]:
 
     return {
         **{name: partial(knowing, kind, more) for name, (kind, more) in settings.items()},
-        "OPB, hoeffding": partial(blind, OPB, {"arms": ARMS, "delta": DELTA}),
+        "OPB, hoeffding": partial(blind, OPB, {"arms": ARMS, "delta": DELTA, "radius": "hoeffding"}),
         "OPB, kl": partial(blind, OPB, {"arms": ARMS, "delta": DELTA, "radius": "kl"}),
-        "UCB": partial(blind, UCB, {"arms": ARMS, "delta": DELTA}),
+        "UCB": partial(blind, UCB, {"arms": ARMS, "delta": DELTA, "radius": "hoeffding"}),
         "always safe": partial(blind, AlwaysSafe, {}),
     }
 
@@ -197,11 +197,11 @@ def on_rare_costs(size: str) -> dict[str, Make]:
     rounds = FAMILIES["rare costs"].sizes[size][0]
     players: dict[str, Any] = {
         "OPB, paper's radius": OPB(**told, radius="paper", horizon=rounds),
-        "OPB, hoeffding": OPB(**told),
+        "OPB, hoeffding": OPB(**told, radius="hoeffding"),
         "OPB, bernstein": OPB(**told, radius="bernstein"),
         "OPB, kl": OPB(**told, radius="kl"),
         "OPB, kl, directional": OPB(**told, radius="kl", optimism="directional"),
-        "UCB": UCB(**told),
+        "UCB": UCB(**told, radius="hoeffding"),
         "always safe": AlwaysSafe(safe_action=told["safe_action"], threshold=0.02),
     }
     return {name: partial(beside, player, lambda _: world) for name, player in players.items()}

@@ -35,7 +35,9 @@ def cells(preset: str, size: str) -> list[Cell]:
 def cell(preset: str, size: str, count: int, threshold: float) -> Cell:
     """Return one curve."""
     rounds, runs = SIZES[size]
-    settings = OURS if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
+    settings = (
+        {**OURS, "radius": "hoeffding"} if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
+    )
 
     def made(run: int) -> tuple[Any, Any]:
         safe = SafeAction(arm=0, reward=0.0, cost=0.0)

@@ -26,7 +26,9 @@ def cell(preset: str, size: str, threshold: float) -> Cell:
     rounds, runs = SIZES[size]
     outcomes: Outcomes = "clipped-gaussian" if preset == "authors" else "bernoulli"
     world = ArmsWorld(reward=REWARDS, cost=COSTS, outcomes=outcomes)
-    settings = OURS if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
+    settings = (
+        {**OURS, "radius": "hoeffding"} if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
+    )
     policy = OPB(arms=4, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=threshold, **settings)
     theirs = published("OPB", lambda _: (policy, world), rounds)
     play = theirs if preset == "authors" else repeated(policy, world, rounds)

@@ -2,6 +2,7 @@
 
 python examples/templates.py              # a table, day by day
 python examples/templates.py picture      # the same, and docs/pictures/templates.png
+python examples/templates.py seeds        # eight logs and months: eight minutes
 """
 
 import heapq
@@ -79,9 +80,9 @@ class Day(NamedTuple):
     over: int  # users for whom a limit was truly broken
 
 
-def campaign(agent: sw.Agent, days: int, people: int, seed: int = 1) -> list[Day]:
+def campaign(agent: sw.Agent, days: int, people: int, seed: int = 0) -> list[Day]:
     """Play days of users: clicks come within hours, opt-outs within two days, complaints within a week, some never."""
-    world, chance, late, told = truth(), np.random.default_rng(seed), [], []
+    world, chance, late, told = truth(), np.random.default_rng([1, seed]), [], []
     for day in range(days):
         named, numbers = users(people, chance)
         worth, total, over, dearest = numbers @ world.clicks.T, 0.0, 0, dict.fromkeys(PROBLEM.limits, 0.0)
@@ -110,11 +111,14 @@ def shown(told: list[Day]) -> None:
     """Print every fifth day, and what all of it came to."""
     for day, one in enumerate(told, start=1):
         if day % 5 == 1 or day == len(told):
-            gained = (one.clicks - one.today) / (one.possible - one.today)
             dearest = ", ".join(f"{name} at most {value:.4f}" for name, value in one.dearest.items())
-            print(f"day {day:2}: {one.clicks:.4f} clicks a user, {gained:4.0%} of the extra ones; {dearest}")
-    gained = sum(d.clicks - d.today for d in told) / sum(d.possible - d.today for d in told)
-    print(f"{gained:.0%} of the extra clicks there were, and {sum(d.over for d in told)} users over a limit")
+            print(f"day {day:2}: {one.clicks:.4f} clicks a user, {gained([one]):4.0%} of the extra ones; {dearest}")
+    print(f"{gained(told):.0%} of the extra clicks there were, and {sum(d.over for d in told)} users over a limit")
+
+
+def gained(told: list[Day]) -> float:
+    """Return which share of the clicks that today's template does not get was got."""
+    return sum(d.clicks - d.today for d in told) / sum(d.possible - d.today for d in told)
 
 
 def drawn(told: list[Day], path: Path) -> None:
@@ -142,17 +146,28 @@ def drawn(told: list[Day], path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def main(days: int = 30, people: int = 5_000, rows: int = 50_000) -> list[Day]:
+def main(days: int = 30, people: int = 5_000, rows: int = 50_000, seed: int = 0) -> list[Day]:
     """Learn from the log, then play the campaign."""
-    print(PROBLEM)
-    agent = sw.Agent(PROBLEM, seed=7)
-    agent.learn_frame(log(truth(), rows, np.random.default_rng(0)))
-    told = campaign(agent, days, people)
-    shown(told)
-    return told
+    agent = sw.Agent(PROBLEM, seed=7 + seed)
+    agent.learn_frame(log(truth(), rows, np.random.default_rng(seed)))
+    return campaign(agent, days, people, seed)
+
+
+def several(count: int = 8) -> None:
+    """Play as many logs and months, and print what they came to."""
+    months = [main(seed=seed) for seed in range(count)]
+    shares, late = [gained(month) for month in months], [gained(month[-10:]) for month in months]
+    over = sum(day.over for month in months for day in month)
+    print(f"{np.mean(shares):.1%} of the extra clicks ({min(shares):.1%} to {max(shares):.1%}), ", end="")
+    print(f"{np.mean(late):.1%} in the last ten days, {over} users over a limit")
 
 
 if __name__ == "__main__":
-    days = main()
-    if "picture" in sys.argv:
-        drawn(days, Path(__file__).parents[1] / "docs" / "pictures" / "templates.png")
+    if "seeds" in sys.argv:
+        several()
+    else:
+        print(PROBLEM)
+        month = main()
+        shown(month)
+        if "picture" in sys.argv:
+            drawn(month, Path(__file__).parents[1] / "docs" / "pictures" / "templates.png")

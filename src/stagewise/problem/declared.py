@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from stagewise.problem.checks import number, one_of, shown
+from stagewise.problem.checks import number, observed, one_of, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.problem.window import DROP, Window
@@ -118,8 +118,8 @@ def window_of(signal: Reward | Limit) -> Window | None:
 
 def scaled(signal: Reward | Limit, name: str, value: Any) -> float:
     """Return an outcome in [0, 1]: how far it lies between low and high."""
-    seen = float(value) if isinstance(value, bool) else number(value, f"the {name!r}", InvalidOutcome)
-    if not signal.low <= seen <= signal.high:
+    seen = value if type(value) is float else observed(value, f"the {name!r}")
+    if not signal.low <= seen <= signal.high:  # false for NaN too
         percent = "; was it a percentage" if signal.high == 1.0 and seen <= 100.0 else ""
         raise InvalidOutcome(
             f"the {name!r} is {seen:g}, outside [{signal.low:g}, {signal.high:g}], which the problem declares for "

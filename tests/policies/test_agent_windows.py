@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,11 @@ def test_a_row_without_an_outcome_can_be_left_out() -> None:
 
 
 def test_every_signal_has_its_own_window() -> None:
-    windows = {"reward": Window("1h", missing=0.0), "spend": Window("1d", missing=0.5), "wait": Window("7d", missing=1.0)}
+    windows = {
+        "reward": Window("1h", missing=0.0),
+        "spend": Window("1d", missing=0.5),
+        "wait": Window("7d", missing=1.0),
+    }
     agent, _ = made(APART, *np.arange(10.0), windows=windows)
     counts = []
     for now in (3599.0, 3604.0, 3700.0, DAY + 4.0, DAY + 100.0, 7 * DAY, 8 * DAY):
@@ -213,7 +217,7 @@ def test_without_windows_no_clock_is_asked() -> None:
 
 
 def test_moments_may_be_datetimes() -> None:
-    start = datetime(2026, 11, 16, tzinfo=timezone.utc)
+    start = datetime(2026, 11, 16, tzinfo=UTC)
     agent = Agent(APART, windows=WEEK, clock=nobody_asks)
     agent.decide(np.eye(2), now=start)
     agent.expire(start + timedelta(days=7) - timedelta(seconds=1))

@@ -33,6 +33,7 @@ BASES: dict[str, dict[str, Any]] = {
 }
 OTHER: dict[str, Any] = {
     "action_bound": 2.0,
+    "apart": True,
     "arms": 4,
     "capacity": 1,
     "bound_gap": False,
@@ -119,6 +120,8 @@ def behaviour(name: str, **settings: Any) -> list[str]:
                 decision = agent.decide(actions)
                 told.append(str(decision.plain()))
                 agent.learn(decision, reward=chance.random(), cost=chance.random(len(policy.thresholds.names)))
+            agent.learn(agent.decide(actions), reward=chance.random())  # the cost comes later, if ever
+            told.append(str(agent.held) + str(agent.decide(actions).plain()))
         except sw.StagewiseError as error:
             told.append(str(error))
     return told

@@ -77,7 +77,7 @@ class Agent:
         self.policy = policy
         self.order = one_of(order, ORDERS, "order")
         self.seed = seed_of(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
-        self.name, self.clock = name_of(name, "name"), clock
+        self.name, self.clock = name_of(name, "name"), clock_of(clock)
         self.round = 0
         self._key, self._run = stream_of(self.seed, self.name)
         self._mark = mark_of(self.seed, self.name)
@@ -329,7 +329,7 @@ class Agent:
                 raise InvalidOutcome(f"the decision is {made.id!r}; no replica of this agent made it")
             if self._adopted.knows(made.id):
                 raise InvalidOutcome(f"the decision is {made.id!r}; it was adopted already, and once is all it counts")
-            played = policy.made(Played.by(made))
+            played = policy.made(Played(made.action, made.index, made.step))
             if made._unfollowed:
                 policy.follow(self._state, made)  # a rehearsal: what is refused changes nothing
             told = self._pass(now) if self._deadlines is not None or now is not None else 0.0
@@ -337,7 +337,7 @@ class Agent:
                 self._state, self._learned = policy.follow(self._state, made), self._learned + 1
             place, self._plainly = self.round, False
             self._adopted.add(made.id, place)
-            self._ledger.open[place] = played
+            self._ledger.open[place] = Played(played.action) if made._unfollowed else played
             if self._deadlines is not None:
                 self._deadlines.date(place, told)
             self.round = place + 1
@@ -346,8 +346,9 @@ class Agent:
     def snapshot(self) -> Snapshot:
         """Return what is known now as a value that does not change, for a `Replica`."""
         check_kind(self.policy)
+        policy: Any = self._ours
         with self._alone:
-            return Snapshot(copy(self.policy), self._state.memory.tobytes(), self._learned, self.seed, self.name)
+            return Snapshot(copy(policy), self._state.memory.tobytes(), self._learned, self.seed, self.name)
 
     def forget(self, before: int) -> int:
         """Give up waiting for the outcomes of all rounds below `before`, and return how many there were.
@@ -392,6 +393,7 @@ class Agent:
                 raise InvalidOutcome(f"row {i} of the log: {error}") from None
         with self._alone:
             self._state = policy.absorb_log(self._state, actions, values)
+            self._learned += 1
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write policy, memory, seed and all that waits to a JSON file, all or nothing; others decide meanwhile.
@@ -468,6 +470,14 @@ def deadlines_for(policy: Learning | None, windows: Any) -> Deadlines | None:
         raise InvalidProblem("this policy has only start, decide and learn; windows are for policies of stagewise")
     told = windows_of(windows, names_of(policy))
     return Deadlines(told, spans_of(policy, told)) if told else None
+
+
+def clock_of(value: Any) -> Callable[[], float]:
+    """Return what tells the time."""
+    if not callable(value):
+        raise InvalidProblem(f"clock is {shown(value)}; it must be a function that returns seconds, such as time.time")
+    clock: Callable[[], float] = value
+    return clock
 
 
 def check_action(decision: Any, played: Any) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from stagewise.problem.checks import mapping_of, number, observed, positive
+from stagewise.problem.checks import kept, mapping_of, number, observed, positive
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.words import nearest, shown
 
@@ -32,8 +32,10 @@ class Window:
     """What a missing outcome counts as from then on; "drop": the row is not learned."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "length", kept(self.length))
+        object.__setattr__(self, "missing", kept(self.missing))
         _ = self.seconds
-        if self.missing != DROP:
+        if not self.drops:
             object.__setattr__(self, "missing", observed(self.missing, "missing", InvalidProblem))
 
     @property
@@ -44,7 +46,7 @@ class Window:
     @property
     def drops(self) -> bool:
         """Whether a row without an outcome is left out."""
-        return self.missing == DROP
+        return isinstance(self.missing, str) and self.missing == DROP
 
 
 def seconds_of(length: Any) -> float:

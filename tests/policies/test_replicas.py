@@ -341,6 +341,20 @@ def test_the_learners_own_decisions_and_adopted_ones_are_in_one_order() -> None:
     assert (agent.held, agent.waiting) == (0, 0)
 
 
+def test_an_id_of_ones_own_that_a_crash_lost_does_not_answer_what_was_adopted_in_its_place(tmp_path: Path) -> None:
+    agent = Agent(ONE, seed=3)
+    agent.save(tmp_path / "agent.json")
+    lost = agent.decide(np.eye(2))
+    again = Agent.load(tmp_path / "agent.json")
+    again.adopt(Replica(again.snapshot(), name="a").decide(np.eye(2)))
+    again.save(tmp_path / "agent.json")
+    for one in (again, Agent.load(tmp_path / "agent.json")):
+        for given in (lost, lost.id):
+            with refused(InvalidOutcome, "did not make it"):
+                one.learn(given, reward=0.1, cost=0.1)
+        one.learn(0, reward=0.1, cost=0.1)
+
+
 def test_what_waits_is_told_by_the_replicas_ids() -> None:
     agent = Agent(ONE, seed=3)
     decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))

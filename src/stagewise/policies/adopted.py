@@ -59,12 +59,14 @@ class Adopted:
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
         self.met: dict[str, Stretches] = {}  # by mark
+        self.taken = Stretches()  # the places of all of them
 
     def copied(self) -> "Adopted":
         """Return what changes by itself."""
         other = Adopted()
         other.places = dict(self.places)
         other.met = {mark: Stretches(met.pairs) for mark, met in self.met.items()}
+        other.taken = Stretches(self.taken.pairs)
         return other
 
     def knows(self, id_: str) -> bool:
@@ -76,6 +78,7 @@ class Adopted:
         """Note the place of a decision that is new."""
         mark, round_ = parts_of(id_) or ("", 0)
         self.met.setdefault(mark, Stretches()).add(round_)
+        self.taken.add(place)
         self.places[id_] = place
 
     def id_at(self, place: int) -> str | None:

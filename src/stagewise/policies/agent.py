@@ -11,11 +11,11 @@ import numpy as np
 
 from stagewise.files.paths import content_of, path_of
 from stagewise.policies.adopted import Adopted, sent
-from stagewise.policies.deadlines import Deadlines, spans_of
+from stagewise.policies.deadlines import deadlines_for
+from stagewise.policies.identity import Identity
 from stagewise.policies.learning import Learning
 from stagewise.policies.ledger import Ledger
-from stagewise.policies.names import mark_of, name_of, stream_of
-from stagewise.policies.outcomes import ABSENT, names_of, values_of
+from stagewise.policies.outcomes import ABSENT, check_action, names_of, values_of
 from stagewise.policies.ownership import Ownership
 from stagewise.policies.pending import pending_in
 from stagewise.policies.policy import Played, Policy, State, check_verbs
@@ -25,16 +25,13 @@ from stagewise.policies.snapshot import Snapshot
 from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.tables import named
-from stagewise.problem.window import Window, moment, windows_of
+from stagewise.problem.window import Window, clock_of, moment
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
-from stagewise.records.identity import id_of, parts_of
 from stagewise.records.outcome import Outcome
 from stagewise.records.pending import Pending
 
-WHOLE = (int, np.integer)  # a union would be built again in every round
 NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-NO_ROUND = (bool, np.timedelta64)
 PREPARED = ("_ours", "_choose", "_take", "_values", "_costly", "_alone", "_saving")
 
 
@@ -77,17 +74,15 @@ class Agent:
         self.policy = policy
         self.order = one_of(order, ORDERS, "order")
         self.seed = seed_of(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
-        self.name, self.clock = name_of(name, "name"), clock_of(clock)
+        self.clock = clock_of(clock)
         self.round = 0
-        self._key, self._run = stream_of(self.seed, self.name)
-        self._mark = mark_of(self.seed, self.name)
-        self._former: dict[str, int] = {}  # marks of earlier lives, and the round at which each ended
+        self._who = Identity(self.seed, name)
         self._state: Any = policy.start()
         self._learned = 0  # how often the memory was changed
         ours = policy if isinstance(policy, Learning) else None
         names = ("outcome",) if ours is None else names_of(ours)
         self._ledger = Ledger(names, ours is not None and ours.apart, self.order == "arrival")
-        self._deadlines = None if windows is None else deadlines_for(ours, windows)
+        self._deadlines = deadlines_for(ours, windows)
         self._adopted = Adopted()
         self._plainly = self._deadlines is None  # no decision has a date, and none was made elsewhere
         self._files = Ownership()
@@ -109,13 +104,17 @@ class Agent:
             kept = {name: value for name, value in vars(self).items() if name not in PREPARED}
             kept["policy"] = copy(self.policy)  # it works out some of its numbers when they are first asked for
             kept["_state"] = deepcopy(self._state)
-            kept["_former"] = dict(self._former)
             kept |= {name: part.copied() for name, part in kept.items() if hasattr(part, "copied")}
             return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
         self._prepare()
+
+    @property
+    def name(self) -> str:
+        """What tells its ids and random numbers from those of other agents of its seed."""
+        return self._who.name
 
     @property
     def state(self) -> Any:
@@ -136,17 +135,17 @@ class Agent:
     def pending(self) -> Pending:
         """Say for each signal how many outcomes are missing and held back, since which decision, and why."""
         with self._alone:
-            return pending_in(self._ledger, self._deadlines, self._id_at)
+            return pending_in(self._ledger, self._deadlines, lambda r: self._who.id_at(r, self._adopted))
 
     def decide(self, actions: Any, now: Any = None) -> Decision:
         """Choose among the actions: an action set, or a table of features; `now` as `time.time` tells it."""
         with self._alone:
-            deadlines, round_ = self._deadlines, self.round
+            who, deadlines, round_ = self._who, self._deadlines, self.round
             if deadlines is not None or now is not None:
                 now = self._pass(now)
-            draw = NEW(Draw, (self._key, self._run, round_))
+            draw = NEW(Draw, (who.key, who.run, round_))
             decision = self._choose(self._state, actions, draw)
-            decision._by = self._mark
+            decision._by = who.mark
             if self._ours is None:
                 self._ledger.open[round_] = decision
             elif decision._unfollowed:
@@ -175,8 +174,10 @@ class Agent:
         """
         with self._alone:
             ledger, made = self._ledger, isinstance(decision, Decision)
-            mine = made and decision._by == self._mark  # type: ignore[union-attr]
-            round_: int = decision.round if mine else self._place_of(decision)  # type: ignore[union-attr]
+            if made and self._plainly and decision._by == self._who.mark:  # type: ignore[union-attr]
+                round_: int = decision.round  # type: ignore[union-attr]
+            else:
+                round_ = self._who.place_of(decision, self._adopted, self.round)
             played = ledger.open.get(round_)
             if (
                 played is None
@@ -204,7 +205,8 @@ class Agent:
     def _learn_parts(self, decision: Any, round_: int, reward: Any, cost: Any, now: Any, signals: Any) -> None:
         """Take in an outcome that may be a part, or late, or of a decision that was made elsewhere."""
         ledger, deadlines, policy = self._ledger, self._deadlines, self._ours
-        self._made(round_, decision)
+        if round_ >= self.round:
+            raise InvalidOutcome(f"the outcome is for round {round_}; this agent did not make it")
         if policy is None and (signals or reward is ABSENT):
             raise InvalidOutcome(
                 "this policy has only start, decide and learn, so its outcomes have no names; give reward= and cost="
@@ -251,50 +253,6 @@ class Agent:
             self._learned += 1
         self._adopted.tidy(self._ledger.played, self.waiting + self.held)
 
-    def _place_of(self, decision: Any) -> int:
-        """Return the round of a decision of this agent's, or one that it adopted."""
-        if type(decision) is int or (isinstance(decision, WHOLE) and not isinstance(decision, NO_ROUND)):
-            place = int(decision)
-        elif isinstance(decision, Decision) and not decision._by:
-            place = decision.round
-        elif isinstance(decision, Decision | str):
-            place = self._place_by(decision.id if isinstance(decision, Decision) else decision)
-        else:
-            place = -1
-        return self._made(place, decision)
-
-    def _made(self, place: int, decision: Any) -> int:
-        """Return a round that was, or refuse it."""
-        if not 0 <= place < self.round:
-            what = decision.round if isinstance(decision, Decision) else decision
-            raise InvalidOutcome(f"the outcome is for round {shown(what)}; this agent did not make it")
-        return place
-
-    def _place_by(self, id_: str) -> int:
-        """Return the round of an id; −1: it is none of this agent's."""
-        told = parts_of(id_)
-        if told is None:
-            return -1
-        if id_ in self._adopted.places:
-            return self._adopted.places[id_]
-        mark, round_ = told
-        if mark == self._mark_at(round_):
-            return round_
-        why = (
-            "its outcome was given already, and once is all it counts, or it was forgotten"
-            if self._adopted.knows(id_)
-            else "this agent did not make it, and has not adopted it; decisions are adopted before they are answered"
-        )
-        raise InvalidOutcome(f"the outcome is for {shown(id_)}; {why}")
-
-    def _mark_at(self, round_: int) -> str:
-        """Return the mark under which a round was decided."""
-        return next((mark for mark, end in self._former.items() if round_ < end), self._mark)
-
-    def _id_at(self, round_: int) -> str:
-        """Return the id of a round that waits."""
-        return self._adopted.id_at(round_) or id_of(self._mark_at(round_), round_)
-
     def _pass(self, now: Any) -> float:
         """Let time pass, and close the windows that end; return what the clock says."""
         told = moment(self.clock() if now is None else now)
@@ -324,8 +282,8 @@ class Agent:
         if policy is None:
             raise InvalidProblem("this policy has only start, decide and learn; replicas are for policies of stagewise")
         with self._alone:
-            mark = made._by.partition(".")[0]
-            if "." not in made._by or (mark != self._mark and mark not in self._former):
+            mark, _, replica = made._by.partition(".")
+            if not replica or not self._who.bears(mark):
                 raise InvalidOutcome(f"the decision is {made.id!r}; no replica of this agent made it")
             if self._adopted.knows(made.id):
                 raise InvalidOutcome(f"the decision is {made.id!r}; it was adopted already, and once is all it counts")
@@ -406,14 +364,14 @@ class Agent:
         policy: Any = self._ours
         with self._saving:
             with self._alone:
-                memory, round_, learned = self._state.memory.copy(), self.round, self._learned
+                memory, round_, learned, who = self._state.memory.copy(), self.round, self._learned, self._who
                 deadlines = None if self._deadlines is None else self._deadlines.copied()
                 waits = Waits(self._ledger.copied(), deadlines, self._adopted.copied())
             content = {
                 **self._files.stamp(),
                 "seed": self.seed,
                 "name": self.name,
-                "former": self._former,
+                "former": who.former,
                 "round": round_,
                 "learned": learned,
                 "memory": memory.tolist(),
@@ -444,48 +402,15 @@ class Agent:
         if policy is not None:
             check_same(place, saved.policy, policy)
         agent = cls(saved.policy, saved.seed, saved.order, name=saved.name, clock=clock)
-        agent.round, agent._learned, agent._former = saved.round, saved.learned, saved.former
+        agent.round, agent._learned = saved.round, saved.learned
+        agent._who = Identity(saved.seed, saved.name, saved.former)
+        agent._who = agent._who if name is None else agent._who.renamed(name, saved.round)
         agent._state = State(saved.memory)
         agent._ledger, agent._deadlines, agent._adopted = saved.waits
         agent._plainly = agent._deadlines is None and not agent._adopted.met
         agent._files = Ownership(saved.generation)
         agent._files.learn(place, content, saved.round)
-        if name is not None and name_of(name, "name") != agent.name:
-            agent._rename(name)
         return agent
-
-    def _rename(self, name: str) -> None:
-        """Go on under another name, with other ids and random numbers."""
-        mark = mark_of(self.seed, name)
-        if mark in self._former:
-            raise InvalidProblem(f"name is {shown(name)}; this agent had it before, so its ids would come again")
-        self._former[self._mark] = self.round
-        self.name, self._mark = name, mark
-        self._key, self._run = stream_of(self.seed, name)
-
-
-def deadlines_for(policy: Learning | None, windows: Any) -> Deadlines | None:
-    """Return the windows of a policy's signals; without any, nothing has a date."""
-    if policy is None:
-        raise InvalidProblem("this policy has only start, decide and learn; windows are for policies of stagewise")
-    told = windows_of(windows, names_of(policy))
-    return Deadlines(told, spans_of(policy, told)) if told else None
-
-
-def clock_of(value: Any) -> Callable[[], float]:
-    """Return what tells the time."""
-    if not callable(value):
-        raise InvalidProblem(f"clock is {shown(value)}; it must be a function that returns seconds, such as time.time")
-    clock: Callable[[], float] = value
-    return clock
-
-
-def check_action(decision: Any, played: Any) -> None:
-    """Refuse a decision that is not what was played."""
-    if decision.action is not played.action and not np.array_equal(decision.action, played.action):
-        raise InvalidOutcome(
-            f"the decision of round {decision.round} is not the one this agent made; it played another action"
-        )
 
 
 def own_outcome(reward: Any, cost: Any) -> Outcome:

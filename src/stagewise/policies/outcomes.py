@@ -55,3 +55,11 @@ def values_of(policy: Learning, reward: Any, cost: Any, signals: Mapping[str, An
 def given_as(name: str, names: tuple[str, ...]) -> str:
     """Return by which argument a signal is given besides its name."""
     return "reward" if name == names[0] else "cost"
+
+
+def check_action(decision: Any, played: Any) -> None:
+    """Refuse a decision that is not what was played."""
+    if decision.action is not played.action and not np.array_equal(decision.action, played.action):
+        raise InvalidOutcome(
+            f"the decision of round {decision.round} is not the one this agent made; it played another action"
+        )

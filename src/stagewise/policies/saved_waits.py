@@ -34,7 +34,11 @@ def waits_content(policy: Learning, waits: Waits) -> dict[str, Any]:
         "waiting": {str(r): entry_of(played) for r, played in ledger.open.items()},
         "held": {str(r): row_entry(policy, row) for r, row in ledger.rows.items()},
         "deadlines": None if waits.deadlines is None else deadlines_content(waits.deadlines, ledger.names),
-        "adopted": {"places": adopted.places, "met": {mark: met.pairs for mark, met in adopted.met.items()}},
+        "adopted": {
+            "places": adopted.places,
+            "met": {mark: met.pairs for mark, met in adopted.met.items()},
+            "taken": adopted.taken.pairs,
+        },
     }
 
 
@@ -66,6 +70,7 @@ def waits_from(policy: Learning, content: dict[str, Any], order: str, end: int) 
     told, adopted = content["deadlines"], Adopted()
     adopted.places = {str(id_): count(place, "place", end) for id_, place in content["adopted"]["places"].items()}
     adopted.met = {str(mark): Stretches(pairs) for mark, pairs in content["adopted"]["met"].items()}
+    adopted.taken = Stretches(content["adopted"]["taken"])
     return Waits(ledger, None if told is None else deadlines_from(policy, told, end), adopted)
 
 

@@ -1,7 +1,7 @@
 """How long an outcome is waited for, and what counts when it has not come by then; and moments in time."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -99,3 +99,11 @@ def moment(value: Any) -> float:
             raise InvalidOutcome(f"now is {value.isoformat()}; a datetime needs a time zone, or an hour may come twice")
         return value.timestamp()
     return number(value, "now", InvalidOutcome)
+
+
+def clock_of(value: Any) -> Callable[[], float]:
+    """Return what tells the time."""
+    if not callable(value):
+        raise InvalidProblem(f"clock is {shown(value)}; it must be a function that returns seconds, such as time.time")
+    clock: Callable[[], float] = value
+    return clock

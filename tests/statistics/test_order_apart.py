@@ -14,7 +14,9 @@ from stagewise import LCLUCB, OPB, Agent, Arms, Rays, Replica, SafeAction, Windo
 
 pytestmark = pytest.mark.compiled
 
-RUNS, ROUNDS = 25, 1000
+RUNS = 25
+SIZES = [pytest.param(RUNS, 1000, id="few"), pytest.param(200, 1500, id="many", marks=pytest.mark.slow)]
+sizes = pytest.mark.parametrize(("runs", "rounds"), SIZES)
 
 
 def lucky(telling: list[float], luck: dict[int, float]) -> bool:
@@ -22,11 +24,11 @@ def lucky(telling: list[float], luck: dict[int, float]) -> bool:
     return any(n < len(telling) and telling[-1] - telling[-1 - n] <= most for n, most in luck.items())
 
 
-def violating(trap: Trap, luck: dict[int, float], play: Any, run: int, **settings: Any) -> bool:
+def violating(trap: Trap, luck: dict[int, float], play: Any, run: int, rounds: int, **settings: Any) -> bool:
     """Say whether one run violates: T decisions, then all their costs, the last one first."""
     random, driver = np.random.default_rng([SEED, run]), play(trap.policy, run, **settings)
     costs, telling, quiet = [], [0.0], False
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         decision = driver.decide(trap.tiny if quiet else trap.offer)
         costs.append(trap.cost(random, decision))
         if not quiet and np.array_equal(decision.action, trap.played.action):
@@ -84,33 +86,36 @@ def apart_rays() -> Trap:
     return rays()._replace(policy=LCLUCB(safe_action=safe, threshold=LIMIT, noise=1.0, **told))
 
 
-def counted(trap: Trap, play: Any, runs: int = RUNS, **settings: Any) -> int:
+def counted(trap: Trap, play: Any, runs: int, rounds: int, **settings: Any) -> int:
     luck = {window: trap.luck(window) for window in WINDOWS}
-    return sum(violating(trap, luck, play, run, **settings) for run in range(runs))
+    count = sum(violating(trap, luck, play, run, rounds, **settings) for run in range(runs))
+    told = " ".join(map(str, settings.values()))
+    print(f"{play.__name__} {told}: {count} of {runs} runs violate, {allowed(runs, DELTA)} may")  # pytest -rP shows it
+    return count
 
 
-def test_rewards_that_are_learned_before_the_costs_leave_the_costs_in_order() -> None:
-    count = counted(apart_rays(), Apart)
-    print(f"apart, in order: {count} of {RUNS} runs violate, {allowed(RUNS, DELTA)} may")
-    assert count <= allowed(RUNS, DELTA)
+@sizes
+def test_rewards_that_are_learned_before_the_costs_leave_the_costs_in_order(runs: int, rounds: int) -> None:
+    count = counted(apart_rays(), Apart, runs, rounds)
+    assert count <= allowed(runs, DELTA)
 
 
-def test_costs_learned_apart_by_arrival_violate() -> None:
-    count = counted(apart_rays(), Apart, order="arrival")
-    print(f"apart, by arrival: {count} of {RUNS} runs violate, {allowed(RUNS, DELTA)} may")
-    assert count > allowed(RUNS, DELTA)
+@sizes
+def test_costs_learned_apart_by_arrival_violate(runs: int, rounds: int) -> None:
+    count = counted(apart_rays(), Apart, runs, rounds, order="arrival")
+    assert count > allowed(runs, DELTA)
 
 
-def test_replicas_whose_decisions_are_adopted_before_their_outcomes_exist_are_safe() -> None:
-    count = counted(rays(), Replicas)
-    print(f"replicas, adopted early: {count} of {RUNS} runs violate, {allowed(RUNS, DELTA)} may")
-    assert count <= allowed(RUNS, DELTA)
+@sizes
+def test_replicas_whose_decisions_are_adopted_before_their_outcomes_exist_are_safe(runs: int, rounds: int) -> None:
+    count = counted(rays(), Replicas, runs, rounds)
+    assert count <= allowed(runs, DELTA)
 
 
-def test_replicas_whose_decisions_are_adopted_once_their_outcomes_are_known_are_not() -> None:
-    count = counted(rays(), Replicas, early=False)
-    print(f"replicas, adopted late: {count} of {RUNS} runs violate, {allowed(RUNS, DELTA)} may")
-    assert count > allowed(RUNS, DELTA)
+@sizes
+def test_replicas_whose_decisions_are_adopted_once_their_outcomes_are_known_are_not(runs: int, rounds: int) -> None:
+    count = counted(rays(), Replicas, runs, rounds, early=False)
+    assert count > allowed(runs, DELTA)
 
 
 # Windows: what is told and what gets lost.

@@ -211,10 +211,9 @@ class Agent:
             raise InvalidOutcome(
                 "this policy has only start, decide and learn, so its outcomes have no names; give reward= and cost="
             )
-        values = None if policy is None else values_of(policy, reward, cost, signals)
+        values, given = (None, [0]) if policy is None else values_of(policy, ledger.names, reward, cost, signals)
         if deadlines is not None or now is not None:
             self._pass(now)
-        given = [0] if values is None else np.flatnonzero(values == values).tolist()
         late = [] if deadlines is None else [k for k in given if deadlines.is_late(round_, k)]
         if late and deadlines is not None:
             deadlines.refuse(late, round_, ledger.names)
@@ -235,7 +234,7 @@ class Agent:
         if values is None:
             self._hold(round_, played, own_outcome(reward, None if cost is ABSENT else cost))
         else:
-            ledger.put(round_, values)
+            ledger.put(round_, values, given)
         self._learn_due()
 
     def _hold(self, round_: int, played: Any, values: Any) -> None:
@@ -244,14 +243,15 @@ class Agent:
             self._take(self._state, played, values)  # a rehearsal: what is refused is refused now
             self._ledger.put_whole(round_, values)
         else:
-            self._ledger.put(round_, values)
+            self._ledger.put(round_, values.tolist(), range(len(values)))
 
     def _learn_due(self) -> None:
         """Learn what is held behind nothing any more, in the order of the decisions."""
         for played, values in self._ledger.due(self.round):
             self._state = self._take(self._state, played, values)
             self._learned += 1
-        self._adopted.tidy(self._ledger.played, self.waiting + self.held)
+        if self._adopted.places:
+            self._adopted.tidy(self._ledger.played, self.waiting + self.held)
 
     def _pass(self, now: Any) -> float:
         """Let time pass, and close the windows that end; return what the clock says."""

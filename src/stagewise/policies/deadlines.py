@@ -89,7 +89,7 @@ def spans_of(policy: Learning, windows: Mapping[str, Window]) -> list[Span]:
         value = math.nan
         if not window.drops:
             try:
-                value = float(values_of(policy, ABSENT, ABSENT, {name: window.missing})[names.index(name)])
+                value = values_of(policy, names, ABSENT, ABSENT, {name: window.missing})[0][names.index(name)]
             except InvalidOutcome as error:
                 raise InvalidProblem(f"the window of {name!r} has a missing value that is refused: {error}") from None
         spans.append(Span(names.index(name), window.seconds, value))

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.adopted import Adopted, Stretches
 from stagewise.policies.deadlines import Deadlines, spans_of
@@ -126,7 +125,7 @@ def entry_of(played: Played) -> list[Any]:
 
 def row_entry(policy: Learning, row: Row) -> list[Any]:
     """Return what was played and seen, in the user's own direction, so that reading can check it again."""
-    units = [row.values[0], *policy.thresholds.in_units(row.values[1:])]
+    units = [row.values[0], *policy.thresholds.in_units(np.array(row.values[1:]))]
     told = [float(value) if standing == HELD else None for value, standing in zip(units, row.standing, strict=True)]
     return [*entry_of(row.played), told[0], told[1:], list(row.standing)]
 
@@ -137,13 +136,14 @@ def row_from(
     """Return a row, checked."""
     names, where = names_of(policy), played(policy, action, index, step)
     if standing is None:
-        return Row(where, policy.values(reward, costs), bytearray([HELD] * len(names)))
+        return Row(where, policy.values(reward, costs).tolist(), bytearray([HELD] * len(names)))
     stands = bytearray(count(entry, "standing", DONE + 1) for entry in standing)
     given = dict(zip(names, [reward, *costs], strict=True))
     held = {name: given[name] for name, entry in zip(names, stands, strict=True) if entry == HELD}
     return Row(where, seen(policy, held), stands)
 
 
-def seen(policy: Learning, held: dict[str, Any]) -> Floats:
+def seen(policy: Learning, held: dict[str, Any]) -> list[float]:
     """Return the values of what is held."""
-    return values_of(policy, ABSENT, ABSENT, held) if held else np.full(len(names_of(policy)), np.nan)
+    names = names_of(policy)
+    return values_of(policy, names, ABSENT, ABSENT, held)[0] if held else [math.nan] * len(names)

@@ -46,7 +46,13 @@ def working(policy: Any, seed: int = 1) -> sw.Agent:
 
 def remembered(agent: sw.Agent) -> tuple[Any, ...]:
     """Return all that a refused call must leave as it was."""
-    return agent.state.memory.tobytes(), agent.round, agent.waiting, agent.seed
+    return agent.state.memory.tobytes(), agent.round, agent.waiting, agent.held, agent.seed
+
+
+def decided(agent: sw.Agent) -> Any:
+    """Return a decision of a replica, as it is sent."""
+    replica = sw.Replica(agent.snapshot(), name="pod", round=agent.round)
+    return replica.decide(sw.Arms(3) if pulls(agent.policy) else EYE).plain()
 
 
 def verbs(agent: sw.Agent, waiting: int = 1) -> dict[str, Call]:
@@ -69,4 +75,8 @@ def verbs(agent: sw.Agent, waiting: int = 1) -> dict[str, Call]:
             },
         ),
         "forget": Call(agent.forget, {"before": 1}),
+        "learn a part": Call(agent.learn, {"decision": waiting, "reward": 0.5, "now": 1.0}),
+        "learn another": Call(agent.learn, {"decision": waiting, "spend": 0.5}),
+        "expire": Call(agent.expire, {"now": 1.0}),
+        "adopt": Call(agent.adopt, {"decision": decided(agent), "now": 1.0}),
     }

@@ -27,6 +27,9 @@ TABLE = sw.TableWorld(features=EYE, reward=[0.2, 0.7], cost=[0.1, 0.3])
 PULLS = sw.OPB(arms=2, safe_action=SAFE_ARM, threshold=0.5)
 RAYS = sw.LCLUCB(safe_action=SAFE, threshold=0.5, noise=0.1)
 
+WINDOWS = {"cost": sw.Window("7d", missing=0.0)}
+SNAPSHOT = sw.Agent(PULLS).snapshot()
+
 SHARED = {
     "safe_action": SAFE,
     "threshold": 0.5,
@@ -174,7 +177,10 @@ CONSTRUCTORS: dict[str, Call] = {
         {"features": EYE, "reward": [0.1, 0.7], "cost": [0.0, 0.2], "noise": 0.1, "outcomes": "gaussian"},
     ),
     "UCB": Call(sw.UCB, {**PULLED, "safe_action": SAFE_ARM, "threshold": 0.5}),
-    "Agent": Call(sw.Agent, {"policy": PULLS, "seed": 0}),
+    "Agent": Call(sw.Agent, {"policy": PULLS, "seed": 0, "order": "decision", "name": "a", "windows": WINDOWS}),
+    "Agent with a clock": Call(sw.Agent, {"policy": PULLS, "clock": float}),
+    "Replica": Call(sw.Replica, {"snapshot": SNAPSHOT, "name": "pod-3", "round": 0}),
+    "Window": Call(sw.Window, {"length": "7d", "missing": 0.0}),
 }
 
 QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
@@ -192,6 +198,9 @@ QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
     "ArmsFamily()": Call(sw.ArmsFamily(ARMS), {"run": 1}),
     "Ball.contains": Call(sw.Ball(1.0, [0.0, 0.0]).contains, {"point": [0.5, 0.5]}),
     "Box.contains": Call(sw.Box([0.0, 0.0], [1.0, 1.0]).contains, {"point": [0.5, 0.5]}),
+    "Snapshot.from_plain": Call(sw.Snapshot.from_plain, {"content": SNAPSHOT.plain()}),
+    "Snapshot.from_bytes": Call(sw.Snapshot.from_bytes, {"content": bytes(SNAPSHOT)}),
+    "Replica.update": Call(sw.Replica(SNAPSHOT, "pod-3").update, {"snapshot": SNAPSHOT}),
     "FunctionClass.over": Call(sw.FunctionClass([twice]).over, {"features": np.eye(2)}),
 }
 
@@ -227,7 +236,7 @@ SIMULATIONS: dict[str, Call] = {
     ),
 }
 
-RECORDS = {"Decision", "Draw", "Outcome", "State", "Certificate", "Result"}  # they hold what they are given
+RECORDS = {"Decision", "Draw", "Outcome", "Snapshot", "State", "Certificate", "Result"}  # they hold what they are given
 PROTOCOLS = {"Policy", "World"}
 ERRORS = {"InvalidActions", "InvalidFile", "InvalidOutcome", "InvalidProblem", "StagewiseError"}
 FILES = {"verify"}  # and the verbs save and load, in test_files.py

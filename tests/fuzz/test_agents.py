@@ -10,8 +10,10 @@ from tests.fuzz.hostile import HOSTILE
 
 import stagewise as sw
 
+VERBS = ["decide", "learn", "learn_log", "learn_frame", "forget", "learn a part", "learn another", "expire", "adopt"]
 
-@pytest.mark.parametrize("verb", ["decide", "learn", "learn_log", "learn_frame", "forget"])
+
+@pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_hostile_calls_of_an_agent_leave_no_trace(policy: Any, verb: str) -> None:
     assert mistreated(policy, verb, 20, 1) == []
@@ -60,7 +62,7 @@ def session(policy: Any, steps: int, seed: int) -> None:
     """Play by chance, every second call a hostile one; a twin that gets only what was taken must be the same."""
     chance, agent, twin = Random(seed), working(policy, seed), working(policy, seed)
     for _ in range(steps):
-        verb = chance.choice(["decide", "decide", "learn", "learn", "learn_log", "learn_frame", "forget"])
+        verb = chance.choice(["decide", "learn", *VERBS])
         round_ = chance.randrange(max(agent.round - 5, 0), agent.round + 1)
         call, same = verbs(agent, round_)[verb], verbs(twin, round_)[verb]
         arguments = dict(call.arguments)

@@ -19,6 +19,8 @@ from stagewise import (
     Agent,
     Arms,
     ArmsCAPS,
+    Ball,
+    InvalidActions,
     InvalidOutcome,
     InvalidProblem,
     SafeAction,
@@ -43,7 +45,8 @@ TOGETHER = {
 }
 apart = pytest.mark.parametrize("policy", APART.values(), ids=APART)
 together = pytest.mark.parametrize("policy", TOGETHER.values(), ids=TOGETHER)
-every = pytest.mark.parametrize("policy", [*APART.values(), *TOGETHER.values()], ids=[*APART, *(f"{n} together" for n in TOGETHER)])  # fmt: skip
+EVERY = APART | {f"{name} together": policy for name, policy in TOGETHER.items()}
+every = pytest.mark.parametrize("policy", EVERY.values(), ids=EVERY)
 
 COUNT, SIGNALS = 5, ("reward", "spend", "wait")
 
@@ -313,7 +316,8 @@ def test_what_is_partly_known_survives_copies_and_files(policy: Any, tmp_path: P
         assert other.pending().plain() == agent.pending().plain()
         with refused(InvalidOutcome, "'reward' was given already"):
             other.learn(decisions[0].id, reward=0.3)
-    rest = [(r, s) for r, s in itertools.product(range(COUNT), SIGNALS) if r == 4 or (r, s) in {(0, "spend"), (0, "wait"), (1, "reward"), (1, "spend"), (2, "wait")}]  # fmt: skip
+    rest = [(4, signal) for signal in SIGNALS]
+    rest += [(0, "spend"), (0, "wait"), (1, "reward"), (1, "spend"), (2, "wait")]
     for other in (agent, *others):
         for round_, signal in reversed(rest):
             tell(other, decisions[round_], signal)
@@ -323,14 +327,12 @@ def test_what_is_partly_known_survives_copies_and_files(policy: Any, tmp_path: P
 
 @pytest.mark.parametrize("value", ["yes", 1, None, [True]], ids=repr)
 def test_apart_is_true_or_false(value: Any) -> None:
-    for make in (lambda: LCLUCB(**TOLD, apart=value), lambda: OPB(arms=3, safe_action=SAFE_ARM, threshold=NAMED, apart=value)):  # fmt: skip
+    for kind, settings in ((LCLUCB, TOLD), (OPB, {"arms": 3, "safe_action": SAFE_ARM, "threshold": NAMED})):
         with refused(InvalidProblem, "apart is", "True or False"):
-            make()
+            kind(**settings, apart=value)
 
 
 def test_one_matrix_for_all_costs_is_refused_where_they_are_apart() -> None:
-    from stagewise import Ball, InvalidActions
-
     with refused(InvalidProblem, "method is 'socp'", "apart"):
         OPLB(**TOLD, apart=True, method="socp")
     with refused(InvalidActions, "Ball", "apart"):

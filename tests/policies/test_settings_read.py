@@ -36,6 +36,7 @@ BASES: dict[str, dict[str, Any]] = {
 OTHER: dict[str, Any] = {
     "action_bound": 2.0,
     "actions": 4,
+    "apart": True,
     "arms": 4,
     "by": {"cost": 0},
     "capacity": 1,
@@ -140,6 +141,8 @@ def behaviour(name: str, **settings: Any) -> list[str]:
                 decision = agent.decide(actions)
                 told.append(str(decision.plain()))
                 agent.learn(decision, reward=chance.random(), cost=chance.random(len(policy.thresholds.names)))
+            agent.learn(agent.decide(actions), reward=chance.random())  # the cost comes later, if ever
+            told.append(str(agent.held) + str(agent.decide(actions).plain()))
         except sw.StagewiseError as error:
             told.append(str(error))
     return told

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import shown
+from stagewise.problem.checks import mapping_of, shown
 from stagewise.problem.errors import InvalidOutcome
 from stagewise.problem.start import start_from
 from stagewise.records.decision import Decision
@@ -60,12 +60,14 @@ class Adopted:
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
         self.met: dict[str, Stretches] = {}  # by mark
+        self.taken = Stretches()  # the places of all of them
 
     def copied(self) -> "Adopted":
         """Return what changes by itself."""
         other = Adopted()
         other.places = dict(self.places)
         other.met = {mark: Stretches(met.pairs) for mark, met in self.met.items()}
+        other.taken = Stretches(self.taken.pairs)
         return other
 
     def knows(self, id_: str) -> bool:
@@ -77,6 +79,7 @@ class Adopted:
         """Note the place of a decision that is new."""
         mark, round_ = parts_of(id_) or ("", 0)
         self.met.setdefault(mark, Stretches()).add(round_)
+        self.taken.add(place)
         self.places[id_] = place
 
     def id_at(self, place: int) -> str | None:
@@ -93,15 +96,18 @@ def sent(decision: Any) -> Decision:
     """Return a decision as it came from elsewhere: itself, or as `plain` wrote it down."""
     if isinstance(decision, Decision):
         return decision
-    if not isinstance(decision, Mapping) or not all(name in decision for name in NEEDED):
+    told = mapping_of(decision, "the decision", InvalidOutcome) if isinstance(decision, Mapping) else {}
+    if not all(name in told for name in NEEDED):
         raise InvalidOutcome(
             f"the decision is {shown(decision)}; give a Decision, or what its plain() returned, with "
             f"{', '.join(NEEDED)}"
         )
-    told = parts_of(decision["id"]) if isinstance(decision["id"], str) else None
-    if told is None:
-        raise InvalidOutcome(f"the id is {shown(decision['id'])}; it must be one that a Decision had")
-    played, nothing = (decision["action"], decision["index"], decision["step"]), np.empty(0)
-    made = Decision(*played, None, 0.0, nothing, nothing, None, told[1])._made_by(told[0])
-    made._start = start_from(decision.get("start"))
-    return made if "offered" not in decision else made._with(None, decision["offered"], True)
+    parts = parts_of(told["id"]) if isinstance(told["id"], str) else None
+    if parts is None:
+        raise InvalidOutcome(f"the id is {shown(told['id'])}; it must be one that a Decision had")
+    mark, round_ = parts
+    played, nothing = (told["action"], told["index"], told["step"]), np.empty(0)
+    made = Decision(*played, None, 0.0, nothing, nothing, None, round_)._made_by(mark)
+    made._start = start_from(told.get("start"))
+    offered = told.get("offered")
+    return made if offered is None else made._with(None, offered, True)

@@ -11,12 +11,12 @@ import numpy as np
 
 from stagewise.files.paths import content_of, path_of
 from stagewise.policies.adopted import Adopted, sent
-from stagewise.policies.deadlines import Deadlines, spans_of
+from stagewise.policies.deadlines import deadlines_for
 from stagewise.policies.frames import Asked, rows_in
+from stagewise.policies.identity import Identity
 from stagewise.policies.learning import Learning
 from stagewise.policies.ledger import Ledger
-from stagewise.policies.names import mark_of, name_of, stream_of
-from stagewise.policies.outcomes import ABSENT, names_of, values_of
+from stagewise.policies.outcomes import ABSENT, check_action, names_of, values_of
 from stagewise.policies.ownership import Ownership
 from stagewise.policies.pending import pending_in
 from stagewise.policies.policy import Played, Policy, State, check_verbs
@@ -27,16 +27,13 @@ from stagewise.policies.snapshot import Snapshot
 from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.tables import named
-from stagewise.problem.window import Window, moment, windows_of
+from stagewise.problem.window import Window, clock_of, moment
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
-from stagewise.records.identity import id_of, parts_of
 from stagewise.records.outcome import Outcome
 from stagewise.records.pending import Pending
 
-WHOLE = (int, np.integer)  # a union would be built again in every round
 NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-NO_ROUND = (bool, np.timedelta64)
 PREPARED = ("_ours", "_choose", "_take", "_values", "_costly", "_alone", "_saving")
 
 
@@ -82,17 +79,15 @@ class Agent:
         self.policy: Policy = policy
         self.order = one_of(order, ORDERS, "order")
         self.seed = seed_of(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
-        self.name, self.clock = name_of(name, "name"), clock
+        self.clock = clock_of(clock)
         self.round = 0
-        self._key, self._run = stream_of(self.seed, self.name)
-        self._mark = mark_of(self.seed, self.name)
-        self._former: dict[str, int] = {}  # marks of earlier lives, and the round at which each ended
+        self._who = Identity(self.seed, name)
         self._state: Any = policy.start()
         self._learned = 0  # how often the memory was changed
         ours = policy if isinstance(policy, Learning) else None
         names = ("outcome",) if ours is None else names_of(ours)
         self._ledger = Ledger(names, ours is not None and ours.apart, self.order == "arrival")
-        self._deadlines = None if windows is None else deadlines_for(ours, windows)
+        self._deadlines = deadlines_for(ours, windows)
         self._adopted = Adopted()
         self._plainly = self._deadlines is None  # no decision has a date, and none was made elsewhere
         self._files = Ownership()
@@ -114,13 +109,17 @@ class Agent:
             kept = {name: value for name, value in vars(self).items() if name not in PREPARED}
             kept["policy"] = copy(self.policy)  # it works out some of its numbers when they are first asked for
             kept["_state"] = deepcopy(self._state)
-            kept["_former"] = dict(self._former)
             kept |= {name: part.copied() for name, part in kept.items() if hasattr(part, "copied")}
             return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
         self._prepare()
+
+    @property
+    def name(self) -> str:
+        """What tells its ids and random numbers from those of other agents of its seed."""
+        return self._who.name
 
     @property
     def state(self) -> Any:
@@ -141,7 +140,7 @@ class Agent:
     def pending(self) -> Pending:
         """Say for each signal how many outcomes are missing and held back, since which decision, and why."""
         with self._alone:
-            return pending_in(self._ledger, self._deadlines, self._id_at)
+            return pending_in(self._ledger, self._deadlines, lambda r: self._who.id_at(r, self._adopted))
 
     def decide(self, actions: Any = None, *, only: Any = None, now: Any = None) -> Decision:
         """Choose among the actions: an action set, a table of features, or for a problem the context of a user.
@@ -151,12 +150,12 @@ class Agent:
         if only is not None:
             actions = self._only(actions, only)
         with self._alone:
-            deadlines, round_ = self._deadlines, self.round
+            who, deadlines, round_ = self._who, self._deadlines, self.round
             if deadlines is not None or now is not None:
                 now = self._pass(now)
-            draw = NEW(Draw, (self._key, self._run, round_))
+            draw = NEW(Draw, (who.key, who.run, round_))
             decision = self._choose(self._state, actions, draw)
-            decision._by = self._mark
+            decision._by = who.mark
             if self._ours is None:
                 self._ledger.open[round_] = decision
             elif decision._unfollowed:
@@ -194,8 +193,10 @@ class Agent:
         """
         with self._alone:
             ledger, made = self._ledger, isinstance(decision, Decision)
-            mine = made and decision._by == self._mark  # type: ignore[union-attr]
-            round_: int = decision.round if mine else self._place_of(decision)  # type: ignore[union-attr]
+            if made and self._plainly and decision._by == self._who.mark:  # type: ignore[union-attr]
+                round_: int = decision.round  # type: ignore[union-attr]
+            else:
+                round_ = self._who.place_of(decision, self._adopted, self.round)
             played = ledger.open.get(round_)
             if (
                 played is None
@@ -223,15 +224,15 @@ class Agent:
     def _learn_parts(self, decision: Any, round_: int, reward: Any, cost: Any, now: Any, signals: Any) -> None:
         """Take in an outcome that may be a part, or late, or of a decision that was made elsewhere."""
         ledger, deadlines, policy = self._ledger, self._deadlines, self._ours
-        self._made(round_, decision)
+        if round_ >= self.round:
+            raise InvalidOutcome(f"the outcome is for round {round_}; this agent did not make it")
         if policy is None and (signals or reward is ABSENT):
             raise InvalidOutcome(
                 "this policy has only start, decide and learn, so its outcomes have no names; give reward= and cost="
             )
-        values = None if policy is None else values_of(policy, reward, cost, signals)
+        values, given = (None, [0]) if policy is None else values_of(policy, ledger.names, reward, cost, signals)
         if deadlines is not None or now is not None:
             self._pass(now)
-        given = [0] if values is None else np.flatnonzero(values == values).tolist()
         late = [] if deadlines is None else [k for k in given if deadlines.is_late(round_, k)]
         if late and deadlines is not None:
             deadlines.refuse(late, round_, ledger.names)
@@ -252,7 +253,7 @@ class Agent:
         if values is None:
             self._hold(round_, played, own_outcome(reward, None if cost is ABSENT else cost))
         else:
-            ledger.put(round_, values)
+            ledger.put(round_, values, given)
         self._learn_due()
 
     def _hold(self, round_: int, played: Any, values: Any) -> None:
@@ -261,58 +262,15 @@ class Agent:
             self._take(self._state, played, values)  # a rehearsal: what is refused is refused now
             self._ledger.put_whole(round_, values)
         else:
-            self._ledger.put(round_, values)
+            self._ledger.put(round_, values.tolist(), range(len(values)))
 
     def _learn_due(self) -> None:
         """Learn what is held behind nothing any more, in the order of the decisions."""
         for played, values in self._ledger.due(self.round):
             self._state = self._take(self._state, played, values)
             self._learned += 1
-        self._adopted.tidy(self._ledger.played, self.waiting + self.held)
-
-    def _place_of(self, decision: Any) -> int:
-        """Return the round of a decision of this agent's, or one that it adopted."""
-        if type(decision) is int or (isinstance(decision, WHOLE) and not isinstance(decision, NO_ROUND)):
-            place = int(decision)
-        elif isinstance(decision, Decision) and not decision._by:
-            place = decision.round
-        elif isinstance(decision, Decision | str):
-            place = self._place_by(decision.id if isinstance(decision, Decision) else decision)
-        else:
-            place = -1
-        return self._made(place, decision)
-
-    def _made(self, place: int, decision: Any) -> int:
-        """Return a round that was, or refuse it."""
-        if not 0 <= place < self.round:
-            what = decision.round if isinstance(decision, Decision) else decision
-            raise InvalidOutcome(f"the outcome is for round {shown(what)}; this agent did not make it")
-        return place
-
-    def _place_by(self, id_: str) -> int:
-        """Return the round of an id; −1: it is none of this agent's."""
-        told = parts_of(id_)
-        if told is None:
-            return -1
-        if id_ in self._adopted.places:
-            return self._adopted.places[id_]
-        mark, round_ = told
-        if mark == self._mark_at(round_):
-            return round_
-        why = (
-            "its outcome was given already, and once is all it counts, or it was forgotten"
-            if self._adopted.knows(id_)
-            else "this agent did not make it, and has not adopted it; decisions are adopted before they are answered"
-        )
-        raise InvalidOutcome(f"the outcome is for {shown(id_)}; {why}")
-
-    def _mark_at(self, round_: int) -> str:
-        """Return the mark under which a round was decided."""
-        return next((mark for mark, end in self._former.items() if round_ < end), self._mark)
-
-    def _id_at(self, round_: int) -> str:
-        """Return the id of a round that waits."""
-        return self._adopted.id_at(round_) or id_of(self._mark_at(round_), round_)
+        if self._adopted.places:
+            self._adopted.tidy(self._ledger.played, self.waiting + self.held)
 
     def _pass(self, now: Any) -> float:
         """Let time pass, and close the windows that end; return what the clock says."""
@@ -343,12 +301,12 @@ class Agent:
         if policy is None:
             raise InvalidProblem("this policy has only start, decide and learn; replicas are for policies of stagewise")
         with self._alone:
-            mark = made._by.partition(".")[0]
-            if "." not in made._by or (mark != self._mark and mark not in self._former):
+            mark, _, replica = made._by.partition(".")
+            if not replica or not self._who.bears(mark):
                 raise InvalidOutcome(f"the decision is {made.id!r}; no replica of this agent made it")
             if self._adopted.knows(made.id):
                 raise InvalidOutcome(f"the decision is {made.id!r}; it was adopted already, and once is all it counts")
-            played = policy.made(Played.by(made))
+            played = policy.made(Played(made.action, made.index, made.step))
             if made._unfollowed:
                 policy.follow(self._state, made)  # a rehearsal: what is refused changes nothing
             told = self._pass(now) if self._deadlines is not None or now is not None else 0.0
@@ -356,7 +314,7 @@ class Agent:
                 self._state, self._learned = policy.follow(self._state, made), self._learned + 1
             place, self._plainly = self.round, False
             self._adopted.add(made.id, place)
-            self._ledger.open[place] = played
+            self._ledger.open[place] = Played(played.action) if made._unfollowed else played
             if self._deadlines is not None:
                 self._deadlines.date(place, told)
             self.round = place + 1
@@ -365,9 +323,9 @@ class Agent:
     def snapshot(self) -> Snapshot:
         """Return what is known now as a value that does not change, for a `Replica`."""
         check_kind(self.policy)
+        policy: Any = self._ours
         with self._alone:
-            policy: Any = copy(self.policy)
-            return Snapshot(policy, self._state.memory.tobytes(), self._learned, self.seed, self.name)
+            return Snapshot(copy(policy), self._state.memory.tobytes(), self._learned, self.seed, self.name)
 
     def forget(self, before: int) -> int:
         """Give up waiting for the outcomes of all rounds below `before`, and return how many there were.
@@ -412,6 +370,7 @@ class Agent:
                 raise InvalidOutcome(f"row {i} of the log: {error}") from None
         with self._alone:
             self._state = policy.absorb_log(self._state, actions, values)
+            self._learned += 1
 
     def learn_frame(
         self,
@@ -449,6 +408,7 @@ class Agent:
         if rows is not None:
             with self._alone:
                 self._state = policy.absorb_log(self._state, rows.actions, rows.values)
+                self._learned += 1
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write policy, memory, seed and all that waits to a JSON file, all or nothing; others decide meanwhile.
@@ -461,14 +421,14 @@ class Agent:
         policy: Any = self._ours
         with self._saving:
             with self._alone:
-                memory, round_, learned = self._state.memory.copy(), self.round, self._learned
+                memory, round_, learned, who = self._state.memory.copy(), self.round, self._learned, self._who
                 deadlines = None if self._deadlines is None else self._deadlines.copied()
                 waits = Waits(self._ledger.copied(), deadlines, self._adopted.copied())
             content = {
                 **self._files.stamp(),
                 "seed": self.seed,
                 "name": self.name,
-                "former": self._former,
+                "former": who.former,
                 "round": round_,
                 "learned": learned,
                 "memory": memory.tolist(),
@@ -499,40 +459,15 @@ class Agent:
         if policy is not None:
             check_same(place, saved.policy, policy)
         agent = cls(saved.policy, saved.seed, saved.order, name=saved.name, clock=clock)
-        agent.round, agent._learned, agent._former = saved.round, saved.learned, saved.former
+        agent.round, agent._learned = saved.round, saved.learned
+        agent._who = Identity(saved.seed, saved.name, saved.former)
+        agent._who = agent._who if name is None else agent._who.renamed(name, saved.round)
         agent._state = State(saved.memory)
         agent._ledger, agent._deadlines, agent._adopted = saved.waits
         agent._plainly = agent._deadlines is None and not agent._adopted.met
         agent._files = Ownership(saved.generation)
         agent._files.learn(place, content, saved.round)
-        if name is not None and name_of(name, "name") != agent.name:
-            agent._rename(name)
         return agent
-
-    def _rename(self, name: str) -> None:
-        """Go on under another name, with other ids and random numbers."""
-        mark = mark_of(self.seed, name)
-        if mark in self._former:
-            raise InvalidProblem(f"name is {shown(name)}; this agent had it before, so its ids would come again")
-        self._former[self._mark] = self.round
-        self.name, self._mark = name, mark
-        self._key, self._run = stream_of(self.seed, name)
-
-
-def deadlines_for(policy: Learning | None, windows: Any) -> Deadlines | None:
-    """Return the windows of a policy's signals; without any, nothing has a date."""
-    if policy is None:
-        raise InvalidProblem("this policy has only start, decide and learn; windows are for policies of stagewise")
-    told = windows_of(windows, names_of(policy))
-    return Deadlines(told, spans_of(policy, told)) if told else None
-
-
-def check_action(decision: Any, played: Any) -> None:
-    """Refuse a decision that is not what was played."""
-    if decision.action is not played.action and not np.array_equal(decision.action, played.action):
-        raise InvalidOutcome(
-            f"the decision of round {decision.round} is not the one this agent made; it played another action"
-        )
 
 
 def own_outcome(reward: Any, cost: Any) -> Outcome:

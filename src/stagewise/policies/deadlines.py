@@ -7,12 +7,12 @@ A clock that is set forward closes windows early by as much: nobody can tell tha
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stagewise.policies.learning import Learning
 from stagewise.policies.outcomes import ABSENT, names_of, values_of
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
-from stagewise.problem.window import Window
+from stagewise.problem.window import Window, windows_of
 
 
 class Span(NamedTuple):
@@ -89,8 +89,18 @@ def spans_of(policy: Learning, windows: Mapping[str, Window]) -> list[Span]:
         value = math.nan
         if not window.drops:
             try:
-                value = float(values_of(policy, ABSENT, ABSENT, {name: window.missing})[names.index(name)])
+                value = values_of(policy, names, ABSENT, ABSENT, {name: window.missing})[0][names.index(name)]
             except InvalidOutcome as error:
                 raise InvalidProblem(f"the window of {name!r} has a missing value that is refused: {error}") from None
         spans.append(Span(names.index(name), window.seconds, value))
     return spans
+
+
+def deadlines_for(policy: Learning | None, windows: Any) -> Deadlines | None:
+    """Return the windows of a policy's signals; without any, nothing has a date."""
+    if windows is None:
+        return None
+    if policy is None:
+        raise InvalidProblem("this policy has only start, decide and learn; windows are for policies of stagewise")
+    told = windows_of(windows, names_of(policy))
+    return Deadlines(told, spans_of(policy, told)) if told else None

@@ -129,6 +129,10 @@ class Learning:
         m = self.thresholds.signs.size
         if type(reward) is float and type(cost) is float and m == 1 and abs(reward) < LARGEST and abs(cost) < LARGEST:
             return np.array([reward, self.thresholds.signs.item(0) * cost])
+        if type(reward) is float and type(cost) is list and len(cost) == m and all(map(plainly, (reward, *cost))):
+            values = np.array([reward, *cost])
+            values[1:] *= self.thresholds.signs
+            return values
         values = np.empty(1 + m)
         values[0] = observed(reward, "the reward")
         if m:
@@ -151,9 +155,14 @@ class Learning:
         return memory.shape == self.start().memory.shape
 
 
+def plainly(value: Any) -> bool:
+    """Say whether a value is a float that needs no further look."""
+    return type(value) is float and abs(value) < LARGEST
+
+
 def check_unit_range(values: Floats, thresholds: Thresholds, why: str) -> None:
     """Refuse signed outcomes (1 + m,) that lie outside [0, 1] in the user's own direction."""
-    costs = thresholds.in_units(values[1:])
-    for name, value in zip(("reward", *thresholds.names), (values[0], *costs), strict=True):
+    reward, *costs = values.tolist() if thresholds._all_at_most else (values[0], *thresholds.in_units(values[1:]))
+    for name, value in zip(("reward", *thresholds.names), (reward, *costs), strict=True):
         if not 0.0 <= value <= 1.0:
             raise InvalidOutcome(f"the {name!r} is {value}, outside [0, 1]; {why}")

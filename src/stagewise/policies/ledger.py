@@ -4,12 +4,11 @@ Signals that are learned together form a queue: one for all of them, or one each
 every queue rows are learned in the order of the decisions (docs/theory/order.md).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-
-from stagewise.kernels.compile import Floats
 
 MISSING, HELD, DROPPED, DONE = 0, 1, 2, 3  # a signal of a row: not in; in, and not learned; given up; past
 SEVERAL = -1  # in the place of the oldest: queues stand at different rounds
@@ -25,7 +24,7 @@ class Row:
 
     def copied(self) -> "Row":
         """Return a row that changes by itself."""
-        values = self.values.copy() if isinstance(self.values, np.ndarray) else self.values
+        values = list(self.values) if isinstance(self.values, list) else self.values
         return Row(self.played, values, bytearray(self.standing))
 
     def ready(self, signals: Sequence[int]) -> bool:
@@ -38,11 +37,11 @@ class Row:
 
     def only(self, signals: Sequence[int]) -> Any:
         """Return the values of these signals, NaN for the others."""
-        if len(signals) == len(self.standing):
+        if not isinstance(self.values, list):
             return self.values
-        values = np.full(self.values.size, np.nan)
-        values[list(signals)] = self.values[list(signals)]
-        return values
+        if len(signals) == len(self.values):
+            return np.array(self.values)
+        return np.array([value if k in signals else math.nan for k, value in enumerate(self.values)])
 
 
 class Ledger:
@@ -78,13 +77,12 @@ class Ledger:
         row = self.rows.get(round_)
         return round_ in self.open if row is None else row.standing[signal] == MISSING
 
-    def put(self, round_: int, values: Floats) -> None:
-        """Write down the values that are not NaN, of signals that are missing."""
+    def put(self, round_: int, values: Sequence[float], given: Sequence[int]) -> None:
+        """Write down the values of some signals that are missing."""
         row = self.row(round_)
         self.count(row, -1)
-        for k, value in enumerate(values):
-            if value == value:
-                row.values[k], row.standing[k] = value, HELD
+        for k in given:
+            row.values[k], row.standing[k] = values[k], HELD
         self.count(row, +1)
 
     def put_whole(self, round_: int, outcome: Any) -> None:
@@ -112,7 +110,7 @@ class Ledger:
         rows = [r for r, row in self.rows.items() if r < before and MISSING in row.standing]
         for round_ in rows:
             for signal in range(len(self.names)):
-                self.close(round_, signal, np.nan)
+                self.close(round_, signal, math.nan)
         return len(rounds) + len(rows)
 
     def due(self, end: int) -> Iterator[tuple[Any, Any]]:
@@ -153,17 +151,17 @@ class Ledger:
         self.count(row, -1)
         for k in signals:
             row.standing[k] = DONE
-        if any(standing != DONE for standing in row.standing):
+        if row.standing.count(DONE) < len(row.standing):
             self.count(row, +1)
         else:
-            self.rows.pop(round_, None)
+            del self.rows[round_]
 
     def row(self, round_: int) -> Row:
         """Return the row of a round that waits."""
         row = self.rows.get(round_)
         if row is None:
             size = len(self.names)
-            row = self.rows[round_] = Row(self.open.pop(round_), np.full(size, np.nan), bytearray(size))
+            row = self.rows[round_] = Row(self.open.pop(round_), [math.nan] * size, bytearray(size))
             self.lacking += 1
         self.touched.append(round_)
         return row

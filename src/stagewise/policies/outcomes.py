@@ -1,13 +1,13 @@
 """Outcomes in the user's words, whole or in parts: which signals are given, and as what they are learned."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
 from stagewise.policies.learning import Learning
-from stagewise.problem.checks import observed, shown
+from stagewise.problem.checks import LARGEST, observed, shown
 from stagewise.problem.errors import InvalidOutcome
 from stagewise.problem.words import nearest
 
@@ -27,31 +27,45 @@ def names_of(policy: Learning) -> tuple[str, ...]:
     return policy.reward_name, *policy.thresholds.names
 
 
-def values_of(policy: Learning, reward: Any, cost: Any, signals: Mapping[str, Any]) -> Floats:
-    """Return the values (1 + m,) as they are learned from, NaN for what was not given; a bad one is refused."""
-    names = names_of(policy)
+def values_of(
+    policy: Learning, names: Sequence[str], reward: Any, cost: Any, signals: Mapping[str, Any]
+) -> tuple[list[float], list[int]]:
+    """Return the values (1 + m) as they are learned from, NaN for what is not given, and which are; or refuse them."""
+    whole, given = policy.blank, []  # what is not there is checked as something that it can be
     for name, value in signals.items():
         if name not in names:
             raise InvalidOutcome(
                 f"the outcome names {shown(name)}; the signals are {', '.join(names)}{nearest(name, names)}"
             )
-        if (name == names[0] and reward is not ABSENT) or (name in names[1:] and cost is not ABSENT):
+        place = names.index(name)
+        if (cost if place else reward) is not ABSENT:
             raise InvalidOutcome(
-                f"the {name!r} is given twice, by its name and as {given_as(name, names)}; give it once"
+                f"the {name!r} is given twice, by its name and as {'cost' if place else 'reward'}; give it once"
             )
-        observed(value, f"the {name!r}")
-    there = [
-        reward is not ABSENT or names[0] in signals,
-        *(cost is not ABSENT or name in signals for name in names[1:]),
-    ]
-    if not any(there):
+        whole[place] = quickly(value, name)
+        given.append(place)
+    if reward is not ABSENT:
+        whole[0] = observed(reward, "the reward")
+        given.append(0)
+    if cost is not ABSENT:
+        given.extend(range(1, len(names)))
+    if not given:
         raise InvalidOutcome(f"no outcome is given; give at least one of {', '.join(names)}")
-    blank = policy.blank  # what is not there is checked as something that it can be
-    told = [signals.get(name, usual) for name, usual in zip(names, blank, strict=True)]
-    values = policy.values(told[0] if reward is ABSENT else reward, told[1:] if cost is ABSENT else cost)
-    return np.where(there, values, np.nan)
+    seen = policy.values(whole[0], whole[1:] if cost is ABSENT else cost).tolist()
+    values = [math.nan] * len(names)
+    for place in given:
+        values[place] = seen[place]
+    return values, given
 
 
-def given_as(name: str, names: tuple[str, ...]) -> str:
-    """Return by which argument a signal is given besides its name."""
-    return "reward" if name == names[0] else "cost"
+def quickly(value: Any, name: str) -> float:
+    """Return an outcome that was seen, by the shortest way for what most often comes."""
+    return value if type(value) is float and abs(value) < LARGEST else observed(value, f"the {name!r}")
+
+
+def check_action(decision: Any, played: Any) -> None:
+    """Refuse a decision that is not what was played."""
+    if decision.action is not played.action and not np.array_equal(decision.action, played.action):
+        raise InvalidOutcome(
+            f"the decision of round {decision.round} is not the one this agent made; it played another action"
+        )

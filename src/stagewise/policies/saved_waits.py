@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.adopted import Adopted, Stretches
 from stagewise.policies.deadlines import Deadlines, spans_of
@@ -35,7 +34,11 @@ def waits_content(policy: Learning, waits: Waits) -> dict[str, Any]:
         "waiting": {str(r): entry_of(played) for r, played in ledger.open.items()},
         "held": {str(r): row_entry(policy, row) for r, row in ledger.rows.items()},
         "deadlines": None if waits.deadlines is None else deadlines_content(waits.deadlines, ledger.names),
-        "adopted": {"places": adopted.places, "met": {mark: met.pairs for mark, met in adopted.met.items()}},
+        "adopted": {
+            "places": adopted.places,
+            "met": {mark: met.pairs for mark, met in adopted.met.items()},
+            "taken": adopted.taken.pairs,
+        },
     }
 
 
@@ -67,6 +70,7 @@ def waits_from(policy: Learning, content: dict[str, Any], order: str, end: int) 
     told, adopted = content["deadlines"], Adopted()
     adopted.places = {str(id_): count(place, "place", end) for id_, place in content["adopted"]["places"].items()}
     adopted.met = {str(mark): Stretches(pairs) for mark, pairs in content["adopted"]["met"].items()}
+    adopted.taken = Stretches(content["adopted"]["taken"])
     return Waits(ledger, None if told is None else deadlines_from(policy, told, end), adopted)
 
 
@@ -123,7 +127,7 @@ def entry_of(played: Played) -> list[Any]:
 
 def row_entry(policy: Learning, row: Row) -> list[Any]:
     """Return what was played and seen, in the user's own direction, so that reading can check it again."""
-    units = policy.given(row.values)
+    units = policy.given(np.array(row.values))
     told = [float(value) if standing == HELD else None for value, standing in zip(units, row.standing, strict=True)]
     return [entry_of(row.played), told[0], told[1:], list(row.standing)]
 
@@ -132,7 +136,7 @@ def row_from(policy: Learning, *entry: Any) -> Row:
     """Return a row, checked; a file of the last version holds whole outcomes, behind what was played."""
     names = names_of(policy)
     if len(entry) == 5:
-        return Row(played(policy, *entry[:-2]), policy.values(*entry[-2:]), bytearray([HELD] * len(names)))
+        return Row(played(policy, *entry[:-2]), policy.values(*entry[-2:]).tolist(), bytearray([HELD] * len(names)))
     where, reward, costs, standing = entry
     stands = bytearray(count(stand, "standing", DONE + 1) for stand in standing)
     given = dict(zip(names, [reward, *costs], strict=True))
@@ -140,6 +144,7 @@ def row_from(policy: Learning, *entry: Any) -> Row:
     return Row(played(policy, *where), seen(policy, held), stands)
 
 
-def seen(policy: Learning, held: dict[str, Any]) -> Floats:
+def seen(policy: Learning, held: dict[str, Any]) -> list[float]:
     """Return the values of what is held."""
-    return values_of(policy, ABSENT, ABSENT, held) if held else np.full(len(names_of(policy)), np.nan)
+    names = names_of(policy)
+    return values_of(policy, names, ABSENT, ABSENT, held)[0] if held else [math.nan] * len(names)

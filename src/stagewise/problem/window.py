@@ -1,12 +1,12 @@
 """How long an outcome is waited for, and what counts when it has not come by then; and moments in time."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from stagewise.problem.checks import mapping_of, number, observed, positive
+from stagewise.problem.checks import kept, mapping_of, number, observed, positive
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.words import nearest, shown
 
@@ -32,8 +32,10 @@ class Window:
     """What a missing outcome counts as from then on; "drop": the row is not learned."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "length", kept(self.length))
+        object.__setattr__(self, "missing", kept(self.missing))
         _ = self.seconds
-        if self.missing != DROP:
+        if not self.drops:
             object.__setattr__(self, "missing", observed(self.missing, "missing", InvalidProblem))
 
     @property
@@ -49,7 +51,7 @@ class Window:
     @property
     def drops(self) -> bool:
         """Whether a row without an outcome is left out."""
-        return self.missing == DROP
+        return isinstance(self.missing, str) and self.missing == DROP
 
 
 def seconds_of(length: Any) -> float:
@@ -102,3 +104,11 @@ def moment(value: Any) -> float:
             raise InvalidOutcome(f"now is {value.isoformat()}; a datetime needs a time zone, or an hour may come twice")
         return value.timestamp()
     return number(value, "now", InvalidOutcome)
+
+
+def clock_of(value: Any) -> Callable[[], float]:
+    """Return what tells the time."""
+    if not callable(value):
+        raise InvalidProblem(f"clock is {shown(value)}; it must be a function that returns seconds, such as time.time")
+    clock: Callable[[], float] = value
+    return clock

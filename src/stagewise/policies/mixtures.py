@@ -88,7 +88,7 @@ def table(seen: Chosen, probabilities: Floats, thresholds: Thresholds, why: str)
     first = leading(hoped[:-1], seen.eligible, code)
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]
     shown = [*mixed, *(i for i in first if i not in mixed and hoped[i] > -np.inf)][: max(5, len(mixed))]
-    word = "action" if home < 0 else "arm"
+    word = "action" if home < 0 or seen.features.shape[1] else "arm"
     rows = [Row(f"{word} {i}", hoped[i], tuple(signs * dearest[:, i]), probabilities[i], i == code) for i in shown]
     safe = tuple(signs * dearest[:, -1])
     rows.append(Row("safe action", float(hoped[-1]), safe, float(probabilities[home]), code < 0))

@@ -72,7 +72,8 @@ def points(kind: Any, actions: Any) -> tuple[Any, sw.LinearWorld]:
 
 @pytest.mark.parametrize("name", STEPPING)
 def test_rays_from_every_rounds_own_point(name: str) -> None:
-    for actions in (sw.RandomRays(count=5, dimension=3, safe=0.2), sw.Rays(np.eye(3), safe=[0.1, 0.1, 0.0])):
+    fixed = [sw.Rays(np.eye(3), safe=[0.1, 0.1, 0.0])] if name in ("LC-LUCB", "ROFUL") else []
+    for actions in (sw.RandomRays(count=5, dimension=3, safe=0.2), *fixed):
         policy, world = points(STEPPING[name], actions)
         runs = [sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")]
         assert same(*runs), actions

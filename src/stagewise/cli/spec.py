@@ -182,7 +182,7 @@ def built_safe(table: Any, name: str) -> SafeAction:
     """Return the safe action."""
     if not isinstance(table, dict) or set(table) - {"features", "arm", "reward", "cost"}:
         raise InvalidFile(
-            f"{name} is {shown(table)}; it must be a table with features or arm or neither, and reward and cost if known"
+            f"{name} is {shown(table)}; it must be a table with features, arm or neither, and reward and cost if known"
         )
     return SafeAction(**table)
 

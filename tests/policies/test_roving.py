@@ -191,6 +191,21 @@ def test_sets_and_policies_must_agree_on_whose_safe_action_it_is(kind: Any, sett
         fixed.decide(fixed.start(), named)
 
 
+def test_policies_that_have_no_safe_action_of_the_round_refuse_sets_that_name_one() -> None:
+    actions = offered(sw.OPLB, True, 0)
+    told: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(D), reward=0.0, cost=0.0), "threshold": 0.5}
+    with refused(sw.InvalidActions, "leave safe= out", "KernelOPLB"):
+        kernel = sw.KernelOPLB(**told, noise=0.1, kernel=sw.RBF(lengthscale=1.0), norm_bound=1.0)
+        kernel.decide(kernel.start(), actions)
+    roving = sw.AlwaysSafe(safe_action=sw.SafeAction(cost=0.1), threshold=0.5)
+    assert np.array_equal(roving.decide(roving.start(), actions).action, actions.features[2])
+    for nothing in (None, range(3), actions.features):
+        with refused(sw.InvalidActions, "name no safe action"):
+            roving.decide(roving.start(), nothing)
+    free = sw.LinUCB(noise=0.1)  # it has no safe action that could be another one
+    assert free.decide(free.start(), actions).index >= 0
+
+
 def test_what_cannot_be_is_refused() -> None:
     features = offered(sw.OPLB, True, 0).features
     for cost, parts in {

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import HOME, roving_action
-from stagewise.policies.baseline import named_start
+from stagewise.policies.baseline import named_start, refuse_start
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.problem.checks import number, shown, size_of
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
@@ -35,12 +35,8 @@ class RovingPolicy(CompiledPolicy):
         """Return the safe action that a set names, with signed costs; None: it is always the same."""
         kind = type(self).__name__
         if not self.form.roving:
-            if listed.start is None:
-                return None
-            raise InvalidActions(
-                f"the actions name a safe action of the round, and this {kind} has one with features for all rounds; "
-                "leave safe= out, or give the policy SafeAction(cost=...) without features"
-            )
+            refuse_start(listed, kind)
+            return None
         start = named_start(listed, kind)
         reward = self.safe_action.reward
         least = LOWEST if reward is None else float(reward)
@@ -109,7 +105,7 @@ def declared_costs(given: Any, thresholds: Thresholds) -> Floats:
 def dimension_of(given: Any, safe: SafeAction) -> int:
     """Return the number of features: the safe action's own, or the setting where it has none."""
     if not safe.of_the_round:
-        if given is not None and given != safe.dimension:
+        if given is not None and size_of(given, "dimension") != safe.dimension:
             raise InvalidProblem(
                 f"dimension is {shown(given)} and the safe action has {safe.dimension} features; leave it out, since "
                 "the features say it"

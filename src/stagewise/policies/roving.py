@@ -31,6 +31,13 @@ class RovingPolicy(CompiledPolicy):
         """The layouts by where the safe action stands in the list."""
         return {}
 
+    @cached_property
+    def slots(self) -> tuple[int, int, int]:
+        """Where x₀ begins in the settings, where r₀ stands behind it, and where c₀ ends."""
+        places = ROVING(self.layout, np.arange(self.settings.size, dtype=np.float64))
+        last = int(places.reward[0])
+        return int(places.features[0]), last, last + 1 + places.costs.size
+
     def started(self, listed: Any) -> Start | None:
         """Return the safe action that a set names, with signed costs; None: it is always the same."""
         kind = type(self).__name__
@@ -48,9 +55,8 @@ class RovingPolicy(CompiledPolicy):
 
     def at_start(self, start: Start) -> tuple[Ints, Floats]:
         """Return layout and settings of a round with this safe action."""
-        settings = self.settings.copy()
-        told = ROVING(self.layout, settings)
-        told.features[:], told.reward[:], told.costs[:] = start.features, start.reward, start.cost
+        settings, (first, last, end) = self.settings.copy(), self.slots
+        settings[first:last], settings[last], settings[last + 1 : end] = start.features, start.reward, start.cost
         if start.place not in self.homes:
             layout = self.layout.copy()
             layout[HOME] = start.place

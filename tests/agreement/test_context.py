@@ -1,4 +1,4 @@
-"""Users drawn afresh: by hand, in Python and compiled, every run is the same to the bit."""
+"""Users drawn afresh and safe actions of the round: by hand, in Python and compiled, runs are the same to the bit."""
 
 from typing import Any
 
@@ -16,7 +16,9 @@ THETA = RNG.uniform(0.0, 0.15, size=(1 + M, K, D))
 THETA[1:, 0] *= 0.2
 SEGMENTS = {"segments": [0.3, 0.7], "offsets": RNG.uniform(0.0, 0.1, size=(1 + M, K, 2))}
 SAFE = sw.SafeAction(cost=[0.3, 0.3])
+LIMITS = [0.35, 0.35]
 ROUNDS = 60
+PLAN: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11, "audit": True}
 
 
 def users(features: Any, segmented: bool, **settings: Any) -> sw.ContextWorld:
@@ -28,10 +30,72 @@ def users(features: Any, segmented: bool, **settings: Any) -> sw.ContextWorld:
 @pytest.mark.parametrize("segmented", [True, False])
 def test_users_are_the_same_by_hand_and_compiled(features: str, segmented: bool) -> None:
     world = users(features, segmented, outcomes="gaussian")
-    policies: list[Any] = [sw.AlwaysSafe(safe_action=SAFE, threshold=[0.35, 0.35])]
+    policies: list[Any] = [sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS)]
     if features == "crossed":
-        policies.append(sw.LinUCB(noise=0.5, norm_bound=1.0, threshold=[0.35, 0.35]))
+        policies.append(sw.LinUCB(noise=0.5, norm_bound=1.0, threshold=LIMITS))
     for policy in policies:
-        plan: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11, "audit": True}
-        runs = [sw.simulate(policy, world, **plan, backend=backend) for backend in ("cpu", "python")]
+        runs = [sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")]
         assert same(*runs), policy
+
+
+MIXING: dict[str, tuple[Any, dict[str, Any]]] = {
+    "OPLB": (sw.OPLB, {}),
+    "OPLB, directional": (sw.OPLB, {"optimism": "directional"}),
+    "DOSLB": (sw.DOSLB, {}),
+    "CAPS": (sw.CAPS, {"mixtures": True}),
+}
+
+
+@pytest.mark.parametrize("name", MIXING)
+@pytest.mark.parametrize("segmented", [True, False])
+def test_mixtures_for_users(name: str, segmented: bool) -> None:
+    kind, settings = MIXING[name]
+    world = users("crossed", segmented, outcomes="gaussian", noise=0.05)
+    told = {"safe_action": SAFE, "threshold": LIMITS, "noise": 0.05, "dimension": world.actions.dimension}
+    policy = kind(**told, cost_bound=None, **settings)
+    runs = [sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")]
+    assert same(*runs)
+    assert not np.array_equal(
+        runs[0].reward, sw.simulate(sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS), world, **PLAN).reward
+    )
+
+
+STEPPING: dict[str, Any] = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "Safe-LTS": sw.SafeLTS, "CAPS": sw.CAPS}
+COSTS = [[0.8, 0.6, 0.0], [0.0, 0.6, 0.8]]
+
+
+def points(kind: Any, actions: Any) -> tuple[Any, sw.LinearWorld]:
+    world = sw.LinearWorld(reward=[0.6, 0.8, 0.0], cost=COSTS, actions=actions, noise=0.1)
+    safe = sw.SafeAction(cost=[0.25, 0.25], reward=-0.2)
+    return kind(safe_action=safe, threshold=[0.5, 0.5], noise=0.1, dimension=3), world
+
+
+@pytest.mark.parametrize("name", STEPPING)
+def test_rays_from_every_rounds_own_point(name: str) -> None:
+    fixed = [sw.Rays(np.eye(3), safe=[0.1, 0.1, 0.0])] if name in ("LC-LUCB", "ROFUL") else []
+    for actions in (sw.RandomRays(count=5, dimension=3, safe=0.2), *fixed):
+        policy, world = points(STEPPING[name], actions)
+        runs = [sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")]
+        assert same(*runs), actions
+
+
+def test_an_agent_by_hand_plays_the_compiled_run() -> None:
+    policy, world = points(sw.CAPS, sw.RandomRays(count=5, dimension=3, safe=0.2))
+    agent, rewards = sw.Agent(policy, seed=11), []
+    for t in range(ROUNDS):
+        decision = agent.decide(world.actions_in(sw.Draw(11, 0, t)))
+        rewards.append(world.means(decision.action)[0])
+        outcome = world.outcome(decision.action, sw.Draw(11, 0, t))
+        agent.learn(decision, reward=outcome.reward, cost=outcome.cost)
+    result = sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=11, record=ROUNDS, audit=True)
+    assert np.array_equal(result.reward[0], rewards)
+
+
+def test_a_contradiction_comes_in_the_same_round() -> None:
+    world = users("crossed", False, outcomes="gaussian", noise=0.02)
+    told = {"safe_action": sw.SafeAction(cost=[0.001, 0.3]), "threshold": LIMITS, "noise": 0.02, "dimension": K * D}
+    plan = {**PLAN, "rounds": 400}
+    watched, blind = (sw.OPLB(**told, cost_bound=None, watch=watch) for watch in (True, False))
+    one, other = (sw.simulate(watched, world, **plan, backend=backend) for backend in ("cpu", "python"))
+    assert same(one, other)
+    assert not same(one, sw.simulate(blind, world, **plan)), "something must have been contradicted"

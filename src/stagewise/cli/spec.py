@@ -174,9 +174,9 @@ def built_actions(table: Any, name: str) -> Any:
     return built(table, name, {**kinds, "rays": rays})
 
 
-def rays(features: Any) -> Rays:
+def rays(features: Any, safe: Any = None, safe_cost: Any = None, safe_reward: Any = None) -> Rays:
     """Return rays by the name that all listed actions have in a file."""
-    return Rays(features)
+    return Rays(features, safe=safe, safe_cost=safe_cost, safe_reward=safe_reward)
 
 
 def built_kernel(table: Any, name: str) -> Any:
@@ -188,7 +188,7 @@ def built_safe(table: Any, name: str) -> SafeAction:
     """Return the safe action."""
     if not isinstance(table, dict) or set(table) - {"features", "arm", "reward", "cost"}:
         raise InvalidFile(
-            f"{name} is {shown(table)}; it must be a table with features or arm, and reward and cost if known"
+            f"{name} is {shown(table)}; it must be a table with features, arm or neither, and reward and cost if known"
         )
     return SafeAction(**table)
 

@@ -48,8 +48,8 @@ def armed(value: Any, arms: int) -> SafeAction:
 
 def named_start(actions: Any, kind: str) -> Start:
     """Return the safe action that a set names, for a policy whose own has no features."""
-    start: Start | None = getattr(actions, "start", None)
-    if start is None:
+    start = getattr(actions, "start", None)
+    if not isinstance(start, Start):
         raise InvalidActions(
             f"the actions name no safe action, and this {kind}'s SafeAction has no features; give "
             "Finite(features, safe=0), Rays(targets, safe=x0), or features that are the same in every round"
@@ -67,3 +67,12 @@ def check_safe_range(safe: SafeAction, thresholds: Thresholds, way: str) -> None
             raise InvalidProblem(
                 f"the safe action's {name!r} is {value}, outside [0, 1], where all outcomes are taken to lie; {way}"
             )
+
+
+def refuse_start(listed: Any, kind: str) -> None:
+    """Refuse a set that names a safe action, for a policy whose own is the same in every round."""
+    if listed.start is not None:
+        raise InvalidActions(
+            f"the actions name a safe action of the round, and this {kind} has one with features for all rounds; leave "
+            "safe= out, or take LCLUCB, ROFUL, SafeLTS, OPLB or CAPS with SafeAction(cost=...) without features"
+        )

@@ -12,7 +12,7 @@ from stagewise.kernels.loop.memory import fullest, memory_kernels_for
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.signals.space import basis_of
 from stagewise.models.kernel import Kernel, KernelModel, LinearKernel, similarity
-from stagewise.policies.baseline import featured, vanishing
+from stagewise.policies.baseline import featured, refuse_start, vanishing
 from stagewise.policies.ceilings import beyond, ceilings_of, span_of
 from stagewise.policies.compiled import MEMORY_SIZE, assembled, fitting_memory
 from stagewise.policies.linear import check_features, check_scale, check_span
@@ -149,9 +149,14 @@ class KernelOPLB(SafePolicy):
                 "that can be played as a Finite set"
             )
         listed = self.fitting(listed_of(actions))
+        self.started(listed)
         seen = self.chosen(self.form, state, listed.features, listed.eligible, draw)
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
         return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round))
+
+    def started(self, listed: Any) -> None:
+        """Refuse a set that names its own safe action."""
+        refuse_start(listed, "KernelOPLB")
 
     def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
         """Return the memory, with more room where another basis point could not join, up to the capacity."""

@@ -21,7 +21,7 @@ from stagewise.policies.roving import RovingPolicy, dimension_of
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import hope_switch, keep, probability, promise_numbers, settle
 from stagewise.problem.actions import Finite, Listed
-from stagewise.problem.checks import PerSignal, one_of, one_per, positive, shown, switch
+from stagewise.problem.checks import PerSignal, number, one_of, one_per, positive, shown, switch
 from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseError
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved
@@ -161,7 +161,7 @@ def unknown(d: int, m: int) -> tuple[Floats, Floats]:
 
 def check_roving(policy: Any) -> None:
     """Refuse what is only for a safe action that is the same in every round."""
-    if policy.cost_scale != 1.0:
+    if number(policy.cost_scale, "cost_scale") != 1.0:
         raise InvalidProblem(
             f"cost_scale is {shown(policy.cost_scale)}; leave it out where every round's set names its safe action, "
             "whose declared cost is a bound already"

@@ -99,7 +99,7 @@ def table(
     first = leading(hoped[:-1], seen.eligible, code)
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]
     shown = [*mixed, *(i for i in first if i not in mixed and hoped[i] > -np.inf)][: max(5, len(mixed))]
-    word = "action" if home < 0 else "arm"
+    word = "action" if home < 0 or seen.features.shape[1] else "arm"
     called = [f"{word} {i}" for i in shown] if names is None else [names[i] for i in shown]
     rows = [
         Row(name, hoped[i], tuple(dearest[i]), probabilities[i], i == code)

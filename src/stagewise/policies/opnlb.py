@@ -13,7 +13,7 @@ from stagewise.kernels.rules.promise import ALARM, BASELINE, NOISE, disputed
 from stagewise.kernels.signals.watch import farthest, least_noise
 from stagewise.models.functions import FunctionsModel
 from stagewise.policies.arms import eligible_arms, logged_arms
-from stagewise.policies.baseline import baseline_of
+from stagewise.policies.baseline import baseline_of, refuse_start
 from stagewise.policies.classes import Functions, fitting
 from stagewise.policies.compiled import assembled
 from stagewise.policies.contradictions import Evidence, words_for
@@ -135,6 +135,7 @@ class OPNLB(SafeLearning):
             return Offer(count, eligible_arms(actions, count), arm, arm, None), np.arange(count)
         listed = listed_of(actions)
         self.check_dimension(listed.features)
+        refuse_start(listed, "OPNLB")
         safe = self.safe_action.features
         return Offer(len(listed), listed.eligible, safe, -1, listed.features), listed.features
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import HOME, roving_action
-from stagewise.policies.baseline import named_start
+from stagewise.policies.baseline import named_start, refuse_start
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.problem.checks import number, shown, size_of
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
@@ -31,16 +31,19 @@ class RovingPolicy(CompiledPolicy):
         """The layouts by where the safe action stands in the list."""
         return {}
 
+    @cached_property
+    def slots(self) -> tuple[int, int, int]:
+        """Where x₀ begins in the settings, where r₀ stands behind it, and where c₀ ends."""
+        places = ROVING(self.layout, np.arange(self.settings.size, dtype=np.float64))
+        last = int(places.reward[0])
+        return int(places.features[0]), last, last + 1 + places.costs.size
+
     def started(self, listed: Any) -> Start | None:
         """Return the safe action that a set names, with signed costs; None: it is always the same."""
         kind = type(self).__name__
         if not self.form.roving:
-            if listed.start is None:
-                return None
-            raise InvalidActions(
-                f"the actions name a safe action of the round, and this {kind} has one with features for all rounds; "
-                "leave safe= out, or give the policy SafeAction(cost=...) without features"
-            )
+            refuse_start(listed, kind)
+            return None
         start = named_start(listed, kind)
         reward = self.safe_action.reward
         least = LOWEST if reward is None else float(reward)
@@ -52,9 +55,8 @@ class RovingPolicy(CompiledPolicy):
 
     def at_start(self, start: Start) -> tuple[Ints, Floats]:
         """Return layout and settings of a round with this safe action."""
-        settings = self.settings.copy()
-        told = ROVING(self.layout, settings)
-        told.features[:], told.reward[:], told.costs[:] = start.features, start.reward, start.cost
+        settings, (first, last, end) = self.settings.copy(), self.slots
+        settings[first:last], settings[last], settings[last + 1 : end] = start.features, start.reward, start.cost
         if start.place not in self.homes:
             layout = self.layout.copy()
             layout[HOME] = start.place
@@ -109,7 +111,7 @@ def declared_costs(given: Any, thresholds: Thresholds) -> Floats:
 def dimension_of(given: Any, safe: SafeAction) -> int:
     """Return the number of features: the safe action's own, or the setting where it has none."""
     if not safe.of_the_round:
-        if given is not None and given != safe.dimension:
+        if given is not None and size_of(given, "dimension") != safe.dimension:
             raise InvalidProblem(
                 f"dimension is {shown(given)} and the safe action has {safe.dimension} features; leave it out, since "
                 "the features say it"

@@ -1,0 +1,100 @@
+"""Sets that name their own safe action, in worlds: drawn, described, judged."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+import stagewise as sw
+from stagewise.worlds.family import rebuilt
+
+SETS: list[Any] = [
+    sw.RandomRays(count=3, dimension=2, safe=0.2),
+    sw.RandomFinite(count=3, dimension=2, safe=0.2),
+    sw.Rays(np.eye(2), safe=[0.1, 0.0], safe_cost=0.3, safe_reward=0.1),
+    sw.Finite(np.eye(2), safe=1, safe_cost=[0.6]),
+    sw.Finite(np.eye(2), safe=np.array([0.0, 0.1])),
+]
+
+
+def world(actions: Any) -> sw.LinearWorld:
+    return sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=actions, noise=0.1)
+
+
+@pytest.mark.parametrize("actions", SETS, ids=repr)
+def test_a_world_described_and_built_again_draws_the_same(actions: Any) -> None:
+    again = rebuilt(world(actions).description())
+    assert again.description() == world(actions).description()
+    for round_ in range(3):
+        one, other = (place.actions_in(sw.Draw(1, 2, round_)) for place in (world(actions), again))
+        assert np.array_equal(one.features, other.features)
+        assert one.start.place == other.start.place
+        assert np.array_equal(one.start.features, other.start.features)
+
+
+@pytest.mark.parametrize("kind", [sw.RandomRays, sw.RandomFinite])
+def test_a_drawn_safe_point_has_its_length_and_leaves_the_set_as_it_was(kind: Any) -> None:
+    for round_ in range(5):
+        draw = sw.Draw(4, 1, round_)
+        named, bare = kind(count=3, dimension=3, safe=0.25).draw(draw), kind(count=3, dimension=3).draw(draw)
+        assert np.array_equal(named.features, bare.features)
+        assert np.linalg.norm(named.start.features) == pytest.approx(0.25, rel=1e-12)
+        assert bare.start is None
+
+
+def test_a_world_whose_safe_points_may_cost_too_much_is_refused() -> None:
+    policy = sw.AlwaysSafe(safe_action=sw.SafeAction(cost=0.1), threshold=0.3)
+    with refused(sw.InvalidProblem, "really costs", "0.3"):
+        sw.simulate(policy, world(sw.RandomRays(count=3, dimension=2, safe=0.4)), rounds=1)
+    with refused(sw.InvalidProblem, "really costs", "0.3"):
+        sw.simulate(policy, world(sw.Finite(np.eye(2), safe=0)), rounds=1)
+
+
+class Own:
+    """A world of someone's own that offers named sets."""
+
+    costs = 1
+
+    def actions_in(self, draw: sw.Draw) -> sw.Finite:
+        rows = np.random.default_rng([draw.run, draw.round]).uniform(0.1, 0.3, size=(3, 2))
+        return sw.Finite(rows, safe=0, safe_cost=0.3)
+
+    def means(self, action: Any) -> np.ndarray[Any, Any]:
+        return np.array([action[0], 0.5 * (action[0] + action[1])])
+
+    def outcome(self, action: Any, draw: sw.Draw) -> sw.Outcome:
+        reward, cost = self.means(action)
+        return sw.Outcome(float(reward), float(cost))
+
+    def description(self) -> dict[str, Any]:
+        return {"kind": "Own"}
+
+
+def test_a_world_of_ones_own_may_name_them_too() -> None:
+    policy = sw.OPLB(safe_action=sw.SafeAction(), threshold=0.4, noise=0.1, dimension=2)
+    result = sw.simulate(policy, Own(), rounds=30, runs=1, record=30)
+    assert result.violations[0] == 0
+    best = [max(Own().actions_in(sw.Draw(0, 0, t)).features[:, 0]) for t in range(30)]
+    assert result.optimum[0] == pytest.approx(best), "no limit binds there"
+    assert np.all(result.reward[0] <= result.optimum[0] + 1e-12)
+
+
+def test_a_policy_of_ones_own_is_judged_from_the_rounds_safe_action() -> None:
+    class Stays:
+        safe_action, threshold = sw.SafeAction(cost=0.3), 0.4
+
+        def start(self) -> None:
+            return None
+
+        def decide(self, state: Any, actions: Any, draw: sw.Draw) -> sw.Decision:
+            told = (None, 1.0, np.array([0.3]), np.array([0.4]), "as always", draw.round)
+            return sw.Decision(actions.start.features, actions.start.place, 1.0, *told)
+
+        def learn(self, state: Any, decision: Any, outcome: Any) -> None:
+            return None
+
+    policy = sw.AlwaysSafe(safe_action=sw.SafeAction(cost=0.3), threshold=0.4)
+    one, other = (sw.simulate(each, Own(), rounds=20, runs=1, record=20) for each in (Stays(), policy))
+    assert np.array_equal(one.reward, other.reward)
+    assert np.array_equal(one.regret, other.regret)

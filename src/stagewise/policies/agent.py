@@ -11,9 +11,13 @@ import numpy as np
 from stagewise.files.paths import content_of, path_of
 from stagewise.kernels.draw import signed
 from stagewise.policies.frames import Asked, rows_in
+from stagewise.policies.guard import acknowledged, guarded
+from stagewise.policies.health import Health, health_of
 from stagewise.policies.learning import Learning
+from stagewise.policies.notes import Notes
 from stagewise.policies.ownership import Ownership
 from stagewise.policies.policy import Played, Policy, State, check_verbs
+from stagewise.policies.report import Report, report_of
 from stagewise.policies.saved import ORDERS, Order, check_kind, check_same, entry_of, held_entry, read, written
 from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
@@ -57,6 +61,7 @@ class Agent:
         self._held: dict[int, tuple[Any, Any]] = {}  # by round: the same, and its outcome as it is learned from
         self._oldest = 0  # every decision before it is answered or forgotten
         self._files = Ownership()
+        self._notes = Notes()  # what it counts beside the memory
         self._prepare()
 
     def _prepare(self) -> None:
@@ -75,7 +80,7 @@ class Agent:
             kept |= {name: dict(value) for name, value in kept.items() if isinstance(value, dict)}
             kept["policy"] = copy(self.policy)  # it works out some of its numbers when they are first asked for
             kept["_state"] = deepcopy(self._state)
-            kept["_files"] = self._files.copied()
+            kept["_files"], kept["_notes"] = self._files.copied(), self._notes.copied()
             return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
@@ -102,12 +107,28 @@ class Agent:
         """Choose among the actions: an action set, or a table of features."""
         with self._alone:
             round_ = self.round
-            decision = self._choose(self._state, actions, Draw(self._key, 0, round_))
+            decision, notes = self._choose(self._state, actions, Draw(self._key, 0, round_)), self._notes
+            if round_ >= notes.look_at or decision.fallback is not None or notes.doubts:
+                decision = self._guarded(decision, actions)
+            notes.plays[decision.index] = notes.plays.get(decision.index, 0) + 1
+            if decision._seen is not None:
+                notes.recent.append(decision)
             self._open[round_] = decision if self._ours is None else Played.by(decision)
             if decision._unfollowed and self._ours is not None:
                 self._state = self._ours.follow(self._state, decision)
             self.round = round_ + 1
             return decision
+
+    def _guarded(self, decision: Decision, actions: Any) -> Decision:
+        """Return the decision, or the safe action where something contradicts safety that nobody has acknowledged."""
+        if self._ours is None:
+            return decision
+        state, draw = self._state, Draw(self._key, 0, decision.round)
+        decision = guarded(
+            self._ours, state, self._notes, decision, actions, lambda policy: policy.choose(state, actions, draw)
+        )
+        self._notes.stays += decision.fallback is not None
+        return decision
 
     def learn(self, decision: Decision | int, reward: Any, cost: Any = None) -> None:
         """Take in the outcome of a decision, given as itself or by its round; a bad one is refused at once."""
@@ -131,7 +152,11 @@ class Agent:
                 raise InvalidOutcome(
                     f"the decision of round {round_} is not the one this agent made; it played another action"
                 )
-            values = self._values(reward, cost)
+            try:
+                values = self._values(reward, cost)
+            except InvalidOutcome:
+                self._notes.refused += 1
+                raise
             if round_ == self._oldest or self._is_due(round_):
                 self._state = self._take(self._state, waiting, values)
                 self._oldest = round_ + 1
@@ -204,6 +229,7 @@ class Agent:
                 raise InvalidOutcome(f"row {i} of the log: {error}") from None
         with self._alone:
             self._state = policy.absorb_log(self._state, actions, values)
+            self._notes.look_at = 0
 
     def learn_frame(
         self, frame: Any, *, reward: Any, action: Any = None, costs: Any = None, context: Any = None, names: Any = None
@@ -233,6 +259,50 @@ class Agent:
         if rows is not None:
             with self._alone:
                 self._state = policy.absorb_log(self._state, rows.actions, rows.values)
+                self._notes.look_at = 0
+
+    def health(self) -> Health:
+        """Return what was declared, held against the data: a verdict and a sentence each; `print` shows a table.
+
+        What contradicts safety is also the fallback of every decision, until it is acknowledged.
+
+        >>> import stagewise as sw
+        >>> safe = sw.SafeAction(arm=0, reward=0.0, cost=0.001)
+        >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"opt_out": 0.02}, radius="kl"))
+        >>> agent.learn_log([0] * 400, [0.0] * 400, [1.0, 0.0] * 200)
+        >>> agent.health()["safe cost of opt_out"].verdict, agent.decide(sw.Arms(2)).action
+        ('contradicted', 0)
+        """
+        with self._alone:
+            return health_of(self.policy, self._state, self._notes)
+
+    def acknowledge(self, name: str, note: str = "") -> None:
+        """Go on although something contradicts safety, by its name in `health()`; a note says who decided so, and why.
+
+        The bounds rest on what was declared, and after this on your word. Where a declared value is wrong, a new agent
+        with true values that is given the log is the better answer.
+        """
+        if self._ours is None:
+            raise InvalidProblem("this policy has only start, decide and learn, and nothing of it is ever in doubt")
+        with self._alone:
+            acknowledged(self._ours, self._state.memory, self._notes, name, note)
+
+    def report(self, names: Any = None) -> Report:
+        """Return where traffic goes, what it earns against the safe action, and what limits and actions still need.
+
+        `names` are those of the listed actions, in their order. `print` shows a table, `sw.draw_report` draws it.
+
+        >>> import stagewise as sw
+        >>> safe = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
+        >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.5), seed=1)
+        >>> for _ in range(10):
+        ...     agent.learn(agent.decide(sw.Arms(2)), reward=0.6, cost=0.1)
+        >>> report = agent.report(names=["nothing", "offer"])
+        >>> report.rounds, [action.name for action in report.actions], report.limits[0].slack >= 0.0
+        (10, ['offer', 'nothing'], True)
+        """
+        with self._alone:
+            return report_of(self.policy, self._state, self._notes, names)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write policy, memory, seed and open decisions to a JSON file, all or nothing; others decide meanwhile.
@@ -246,7 +316,7 @@ class Agent:
         with self._saving:
             with self._alone:
                 memory, round_ = self._state.memory.copy(), self.round
-                waiting, held = dict(self._open), dict(self._held)
+                waiting, held, notes = dict(self._open), dict(self._held), self._notes.plain()
             content = {
                 **self._files.stamp(),
                 "seed": self.seed,
@@ -255,6 +325,7 @@ class Agent:
                 "waiting": {str(r): entry_of(played) for r, played in waiting.items()},
                 "order": self.order,
                 "held": {str(r): held_entry(policy, *entry) for r, entry in held.items()},
+                "notes": notes,
             }
             self._files.write(place, written(policy, content), round_, replaces)
 
@@ -275,7 +346,7 @@ class Agent:
         agent._state = State(saved.memory)
         agent._open, agent._held = saved.waiting, saved.held
         agent._oldest = min(agent._open, default=agent.round)
-        agent._files = Ownership(saved.generation)
+        agent._files, agent._notes = Ownership(saved.generation), saved.notes
         agent._files.learn(place, content, saved.round)
         return agent
 

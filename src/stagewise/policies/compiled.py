@@ -36,6 +36,7 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
+FEW = 512  # candidates: what is believed of more is not kept beside a decision
 WORKSPACE_IN, KNOWN_IN = named(workspace_in), named(known_actions)
 MEMORY_SIZE, IS_SET_OUT = named(memory_size), named(is_set_out)
 ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE = named(answer_size), named(scratch_size), named(work_size)
@@ -245,6 +246,8 @@ class CompiledPolicy(Learning):
 
     def explained(self, seen: Chosen, state: State, decision: Decision) -> Decision:
         """Return the decision; where its code disputes what was declared, with the fallback in words."""
+        if len(seen.features) <= FEW:
+            decision._seen = seen
         if seen.code > -DISPUTED:
             return decision
         return decision._replace(

@@ -50,16 +50,23 @@ def pulls_of(part: Part, layout: Ints, settings: Floats, memory: Floats, signal:
     return Evidence(float(shown.pulls), float(noise), least, float(shown.at_arm), float(shown.mean))
 
 
+def evidence_of(part: Part, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
+    """Return what a part has seen of one of its signals; a model that keeps no such sums has seen nothing."""
+    if part.kind == ARMS:
+        return pulls_of(part, layout, settings, memory, signal)
+    if part.kind in (RIDGE, SPACE):
+        return regressed(part, settings, memory, signal)
+    return Evidence(0.0, 0.0, 0.0, 0.0, 0.0)
+
+
 def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats) -> str:
     """Return the sentence for a kernel's code."""
     constraint, seen = subject(code)[1], Evidence(0.0, 0.0, 0.0, 0.0, 0.0)  # a model may dispute nothing by itself
     for which in range(layout[PARTS]):
         part = PART_OF(layout, memory, which)
         signal = 1 + constraint - part.first
-        if 0 <= signal < part.signals and part.kind == ARMS:
-            seen = pulls_of(part, layout, settings, memory, signal)
-        if 0 <= signal < part.signals and part.kind in (RIDGE, SPACE):
-            seen = regressed(part, settings, memory, signal)
+        if 0 <= signal < part.signals:
+            seen = evidence_of(part, layout, settings, memory, signal)
     return words_for(code, thresholds, ceiling_of(layout, settings, constraint), seen)
 
 

@@ -14,6 +14,7 @@ from stagewise.files.whole import fingerprint
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.learning import Learning
+from stagewise.policies.notes import Notes
 from stagewise.policies.policy import Played
 from stagewise.problem.checks import number, one_of, seed_of, shown, whole
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
@@ -39,6 +40,7 @@ class Saved(NamedTuple):
     order: Any  # Order
     held: dict[int, tuple[Played, Floats]]  # by round
     generation: int  # how often it was saved
+    notes: Notes  # what its agent counts
 
 
 def policies() -> dict[str, Any]:
@@ -169,7 +171,8 @@ def taken(content: dict[str, Any]) -> Saved:
         raise InvalidProblem("an outcome in it is held that waits for nothing")
     memory, order = numbers(content["memory"]), one_of(content["order"], ORDERS, "order")
     generation = count(content["generation"], "generation")
-    return Saved(policy, memory, seed_of(content["seed"]), end, waiting, order, held, generation)
+    notes = Notes.of(content.get("notes"))
+    return Saved(policy, memory, seed_of(content["seed"]), end, waiting, order, held, generation, notes)
 
 
 def numbers(value: Any) -> Floats:

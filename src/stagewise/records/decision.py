@@ -49,6 +49,7 @@ class Decision(Made):
     _table: Callable[[], Table] | None = None  # what `explain` shows
     _offered: Floats | None = None  # (M, d) the candidates that a memory may follow
     _unfollowed: bool = False  # the memory that decided did not follow them
+    _seen: Any = None  # what was believed of the candidates, where they are few (see `policies.report`)
 
     def _with(
         self, table: Callable[[], Table] | None, offered: Floats | None = None, unfollowed: bool = False
@@ -59,7 +60,9 @@ class Decision(Made):
 
     def _replace(self, **changes: Any) -> "Decision":
         """Return a changed copy; what only the policy needs stays with it."""
-        return type(self)(**{**self._asdict(), **changes})._with(self._table, self._offered, self._unfollowed)
+        changed = type(self)(**{**self._asdict(), **changes})._with(self._table, self._offered, self._unfollowed)
+        changed._seen = self._seen
+        return changed
 
     def plain(self) -> dict[str, Any]:
         """Return the decision as values that JSON can hold, for a log; None where a number is not finite.

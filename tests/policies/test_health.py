@@ -58,7 +58,7 @@ def test_a_contradiction_stops_exploration_in_the_first_decision_after_it_is_cer
 
 def contradicted(**more: Any) -> sw.Agent:
     agent = sw.Agent(sw.OPB(**{**RARE, **more}))
-    agent.learn_log([0] * 40, [0.0] * 40, [1.0] * 4 + [0.0] * 36)
+    agent.learn_log([0] * 40, [0.0] * 40, [1.0] * 8 + [0.0] * 32)
     return agent
 
 
@@ -104,7 +104,7 @@ def test_what_comes_to_light_behind_something_acknowledged_stops_again() -> None
     """A kernel stops at the first contradiction; behind it stands another."""
     safe = sw.SafeAction(arm=0, reward=0.0, cost={"a": 0.001, "b": 0.001})
     agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"a": 0.02, "b": 0.02}, radius="kl"))
-    agent.learn_log([0] * 40, [0.0] * 40, {"a": [1.0] * 4 + [0.0] * 36, "b": [0.0] * 40})
+    agent.learn_log([0] * 40, [0.0] * 40, {"a": [1.0] * 8 + [0.0] * 32, "b": [0.0] * 40})
     assert "'a'" in str(agent.decide(sw.Arms(2)).fallback)
     agent.acknowledge("safe cost of a")
     assert agent.decide(sw.Arms(2)).fallback is None
@@ -196,11 +196,17 @@ def test_a_cost_that_rises_stops_an_agent_until_a_person_looks() -> None:
     assert moving(agent, sw.Arms(2), early, 300, chance) is None
     assert told(agent)["drift of cost"] == "fine"
     words = str(moving(agent, sw.Arms(2), late, 1500, chance))
-    assert "the mean of 'cost' moved: of arm 1 it averaged 0.1" in words
+    assert "the mean of 'cost' moved: of arm 1 it averaged 0.1" in words, words
     assert told(agent)["drift of cost"] == "contradicted"
     agent.acknowledge("drift of cost", "a new season")
     assert moving(agent, sw.Arms(2), late, 700, chance) is None  # what came before no longer counts against it
+    assert told(agent)["drift of cost"] == "unknown"
+    agent.learn_log([1] * 400, [0.5] * 400, [0.0] * 220 + [1.0] * 180)
+    assert agent.decide(sw.Arms(2)).fallback is None  # the next mark
+    agent.learn_log([1] * 400, [0.5] * 400, [0.0] * 220 + [1.0] * 180)
     assert told(agent)["drift of cost"] == "fine"
+    agent.learn_log([1] * 400, [0.5] * 400, [0.0] * 400)
+    assert "moved" in str(agent.decide(sw.Arms(2)).fallback)  # and another season
 
 
 def test_a_linear_cost_that_turns_is_found() -> None:

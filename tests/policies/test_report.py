@@ -111,7 +111,7 @@ def test_counts_survive_a_restart_and_files_of_before_begin_at_zero(tmp_path: Pa
     loaded = sw.Agent.load(tmp_path / "agent.json")
     assert loaded.report().rounds == 20
     assert loaded.report().recent == 0
-    assert "no recent decision" in str(loaded.report())
+    assert "there is no recent decision" in str(loaded.report())
     old = sw.Agent.load(Path(__file__).parents[1] / "golden" / "agent_lclucb_0_1_0.json")
     assert old.report().rounds == 0
     old.decide(np.eye(old.policy.safe_action.dimension))  # type: ignore[attr-defined]

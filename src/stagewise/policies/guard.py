@@ -84,12 +84,7 @@ def looked(policy: Learning, memory: Floats, notes: Notes, round_: int) -> None:
 
 
 def guarded(
-    policy: Learning,
-    state: State,
-    notes: Notes,
-    decision: Decision,
-    again: Callable[[Learning], Decision],
-    actions: Any,
+    policy: Learning, state: State, notes: Notes, decision: Decision, actions: Any, again: Callable[[Any], Decision]
 ) -> Decision:
     """Return the decision, or the safe action where something contradicts safety that nobody has acknowledged.
 

@@ -32,7 +32,8 @@ class Notes:
 
     def looked(self, round_: int) -> None:
         """Set when to look next: often at first, then after a sixteenth of all rounds."""
-        self.look_at = 2 * round_ if FIRST_LOOK <= round_ < EVERY else round_ + max(EVERY, round_ // 16)
+        later = round_ + max(EVERY, round_ // 16)
+        self.look_at = later if round_ >= EVERY else max(2 * round_, FIRST_LOOK)
 
     @property
     def open_doubts(self) -> dict[str, str]:

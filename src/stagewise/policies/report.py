@@ -210,7 +210,7 @@ def lines_of(report: Report) -> list[str]:
     if not report.recent:
         return [
             *lines,
-            "what was believed is known of no recent decision: none since it was loaded, or too many actions",
+            "there is no recent decision to tell more from: none since it was loaded, or of too many actions",
         ]
     shares = [f"{name} {getattr(report, name):.1%}" for name in ("exploring", "exploiting", "safe")]
     lines.append(f"of the last {report.recent} rounds: {', '.join(shares)}")

@@ -100,6 +100,12 @@ def test_a_person_lets_it_go_on_by_its_name_only(tmp_path: Path) -> None:
         loaded.acknowledge(NAME)
 
 
+def test_what_no_decision_has_met_yet_can_be_acknowledged() -> None:
+    agent = contradicted()
+    agent.acknowledge(NAME)
+    assert agent.decide(ARMS).fallback is None
+
+
 def test_what_comes_to_light_behind_something_acknowledged_stops_again() -> None:
     """A kernel stops at the first contradiction; behind it stands another."""
     safe = sw.SafeAction(arm=0, reward=0.0, cost={"a": 0.001, "b": 0.001})
@@ -180,7 +186,9 @@ def test_every_policy_stops_and_goes_on(kind: Any) -> None:
     decision = agent.decide(0.8 * np.eye(2))
     assert "declared 0.1" in str(decision.fallback)
     assert np.array_equal(decision.action, OFF.features)
-    agent.acknowledge("safe cost of cost")
+    for finding in agent.health():
+        if finding.verdict == "contradicted":
+            agent.acknowledge(finding.name)
     decision = agent.decide(0.8 * np.eye(2))
     assert "declared" not in str(decision.fallback)
     agent.learn(decision, 0.1, 0.1)

@@ -285,6 +285,11 @@ class Agent:
         if self._ours is None:
             raise InvalidProblem("this policy has only start, decide and learn, and nothing of it is ever in doubt")
         with self._alone:
+            found = {
+                one.name: one for one in health_of(self.policy, self._state, self._notes) if one.stops(self.policy)
+            }
+            if isinstance(name, str) and name in found:  # before a decision has met it
+                self._notes.doubts.setdefault(name, found[name].sentence)
             acknowledged(self._ours, self._state.memory, self._notes, name, note)
 
     def report(self, names: Any = None) -> Report:

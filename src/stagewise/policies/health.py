@@ -29,6 +29,10 @@ class Finding(NamedTuple):
     verdict: str  # fine, unknown, doubtful (no limit rests on it), contradicted, or acknowledged
     sentence: str
 
+    def stops(self, policy: Any) -> bool:
+        """Say whether this is, or will be, the fallback of decisions."""
+        return self.verdict == CONTRADICTED and bool(getattr(policy, "watch", False))
+
 
 class Health(tuple[Finding, ...]):
     """All findings, as a table.

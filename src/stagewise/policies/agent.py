@@ -13,14 +13,18 @@ from stagewise.files.paths import content_of, path_of
 from stagewise.policies.adopted import Adopted, sent
 from stagewise.policies.deadlines import deadlines_for
 from stagewise.policies.frames import Asked, rows_in
+from stagewise.policies.guard import acknowledged, guarded
+from stagewise.policies.health import Health, health_of
 from stagewise.policies.identity import Identity
 from stagewise.policies.learning import Learning
 from stagewise.policies.ledger import Ledger
+from stagewise.policies.notes import Notes
 from stagewise.policies.outcomes import ABSENT, check_action, names_of, values_of
 from stagewise.policies.ownership import Ownership
 from stagewise.policies.pending import pending_in
 from stagewise.policies.policy import Played, Policy, State, check_verbs
 from stagewise.policies.problem import Problem
+from stagewise.policies.report import Report, report_of
 from stagewise.policies.saved import ORDERS, Order, check_kind, check_same, read, written
 from stagewise.policies.saved_waits import Waits, waits_content
 from stagewise.policies.snapshot import Snapshot
@@ -91,6 +95,7 @@ class Agent:
         self._adopted = Adopted()
         self._plainly = self._deadlines is None  # no decision has a date, and none was made elsewhere
         self._files = Ownership()
+        self._notes = Notes()  # what it counts beside the memory
         self._prepare()
 
     def _prepare(self) -> None:
@@ -154,7 +159,12 @@ class Agent:
             if deadlines is not None or now is not None:
                 now = self._pass(now)
             draw = NEW(Draw, (who.key, who.run, round_))
-            decision = self._choose(self._state, actions, draw)
+            decision, notes = self._choose(self._state, actions, draw), self._notes
+            if round_ >= notes.look_at or decision.fallback is not None or notes.doubts:
+                decision = self._guarded(decision, actions, draw)
+            notes.plays[decision.index] = notes.plays.get(decision.index, 0) + 1
+            if decision._seen is not None:
+                notes.recent.append(decision)
             decision._by = who.mark
             if self._ours is None:
                 self._ledger.open[round_] = decision
@@ -168,6 +178,17 @@ class Agent:
                 deadlines.date(round_, now)
             self.round = round_ + 1
             return decision
+
+    def _guarded(self, decision: Decision, actions: Any, draw: Draw) -> Decision:
+        """Return the decision, or the safe action where something contradicts safety that nobody has acknowledged."""
+        if self._ours is None:
+            return decision
+        state = self._state
+        decision = guarded(
+            self._ours, state, self._notes, decision, actions, lambda policy: policy.choose(state, actions, draw)
+        )
+        self._notes.stays += decision.fallback is not None
+        return decision
 
     def _only(self, actions: Any, only: Any) -> Any:
         """Return what is offered where not all of it is."""
@@ -210,7 +231,11 @@ class Agent:
                 return
             if made and decision.action is not played.action:  # type: ignore[union-attr]
                 check_action(decision, played)
-            values = self._values(reward, None if cost is ABSENT else cost)
+            try:
+                values = self._values(reward, None if cost is ABSENT else cost)
+            except InvalidOutcome:
+                self._notes.refused += 1
+                raise
             if round_ == ledger.oldest or ledger.at_once:
                 self._state = self._take(self._state, played, values)
                 self._learned += 1
@@ -371,6 +396,7 @@ class Agent:
         with self._alone:
             self._state = policy.absorb_log(self._state, actions, values)
             self._learned += 1
+            self._notes.look_at = 0
 
     def learn_frame(
         self,
@@ -409,6 +435,56 @@ class Agent:
             with self._alone:
                 self._state = policy.absorb_log(self._state, rows.actions, rows.values)
                 self._learned += 1
+                self._notes.look_at = 0
+
+    def health(self) -> Health:
+        """Return what was declared, held against the data: a verdict and a sentence each; `print` shows a table.
+
+        What contradicts safety is also the fallback of every decision, until it is acknowledged.
+
+        >>> import stagewise as sw
+        >>> safe = sw.SafeAction(arm=0, reward=0.0, cost=0.001)
+        >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"opt_out": 0.02}, radius="kl"))
+        >>> agent.learn_log([0] * 400, [0.0] * 400, [1.0, 0.0] * 200)
+        >>> agent.health()["safe cost of opt_out"].verdict, agent.decide(sw.Arms(2)).action
+        ('contradicted', 0)
+        """
+        with self._alone:
+            return health_of(self.policy, self._state, self._notes)
+
+    def acknowledge(self, name: str, note: str = "") -> None:
+        """Go on although something contradicts safety, by its name in `health()`; a note says who decided so, and why.
+
+        The bounds rest on what was declared, and after this on your word. Where a declared value is wrong, a new agent
+        with true values that is given the log is the better answer.
+        """
+        if self._ours is None:
+            raise InvalidProblem("this policy has only start, decide and learn, and nothing of it is ever in doubt")
+        with self._alone:
+            found = {
+                one.name: one for one in health_of(self.policy, self._state, self._notes) if one.stops(self.policy)
+            }
+            if isinstance(name, str) and name in found:  # before a decision has met it
+                self._notes.doubts.setdefault(name, found[name].sentence)
+            acknowledged(self._ours, self._state.memory, self._notes, name, note)
+
+    def report(self, names: Any = None) -> Report:
+        """Return where traffic goes, what it earns against the safe action, and what limits and actions still need.
+
+        `names` are those of the listed actions, in their order. `print` shows a table, `sw.draw_report` draws it.
+
+        >>> import stagewise as sw
+        >>> safe = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
+        >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.5), seed=1)
+        >>> for _ in range(10):
+        ...     agent.learn(agent.decide(sw.Arms(2)), reward=0.6, cost=0.1)
+        >>> report = agent.report(names=["nothing", "offer"])
+        >>> report.rounds, [action.name for action in report.actions], report.limits[0].slack >= 0.0
+        (10, ['offer', 'nothing'], True)
+        """
+        with self._alone:
+            told = getattr(self.policy, "names", None) if names is None else names
+            return report_of(self.policy, self._state, self._notes, told)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write policy, memory, seed and all that waits to a JSON file, all or nothing; others decide meanwhile.
@@ -424,6 +500,7 @@ class Agent:
                 memory, round_, learned, who = self._state.memory.copy(), self.round, self._learned, self._who
                 deadlines = None if self._deadlines is None else self._deadlines.copied()
                 waits = Waits(self._ledger.copied(), deadlines, self._adopted.copied())
+                notes = self._notes.plain()
             content = {
                 **self._files.stamp(),
                 "seed": self.seed,
@@ -434,6 +511,7 @@ class Agent:
                 "memory": memory.tolist(),
                 "order": self.order,
                 **waits_content(policy, waits),
+                "notes": notes,
             }
             self._files.write(place, written(policy, content), round_, replaces)
 
@@ -441,7 +519,7 @@ class Agent:
     def load(
         cls,
         path: str | Path,
-        policy: Policy | None = None,
+        policy: Policy | Problem | None = None,
         *,
         name: str | None = None,
         clock: Callable[[], float] = time.time,
@@ -457,7 +535,7 @@ class Agent:
         content = content_of(place)
         saved = read(place, content)
         if policy is not None:
-            check_same(place, saved.policy, policy)
+            check_same(place, saved.policy, policy.policy() if isinstance(policy, Problem) else policy)
         agent = cls(saved.policy, saved.seed, saved.order, name=saved.name, clock=clock)
         agent.round, agent._learned = saved.round, saved.learned
         agent._who = Identity(saved.seed, saved.name, saved.former)
@@ -465,7 +543,7 @@ class Agent:
         agent._state = State(saved.memory)
         agent._ledger, agent._deadlines, agent._adopted = saved.waits
         agent._plainly = agent._deadlines is None and not agent._adopted.met
-        agent._files = Ownership(saved.generation)
+        agent._files, agent._notes = Ownership(saved.generation), saved.notes
         agent._files.learn(place, content, saved.round)
         return agent
 

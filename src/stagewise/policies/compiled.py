@@ -37,6 +37,7 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
+FEW = 512  # candidates: what is believed of more is not kept beside a decision
 WORKSPACE_IN, KNOWN_IN = named(workspace_in), named(known_actions)
 NOTHING: Floats = np.empty(0)
 MEMORY_SIZE, IS_SET_OUT = named(memory_size), named(is_set_out)
@@ -275,6 +276,8 @@ class CompiledPolicy(Learning):
     def explained(self, seen: Chosen, state: State, decision: Decision, start: Start | None = None) -> Decision:
         """Return the decision; where its code disputes what was declared, with the fallback in words."""
         decision._start = start
+        if len(seen.features) <= FEW:
+            decision._seen = seen
         if seen.code > -DISPUTED:
             return decision
         return decision._replace(

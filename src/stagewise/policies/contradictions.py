@@ -76,18 +76,25 @@ def seen_of_safe(part: Part, layout: Ints, settings: Floats, memory: Floats) -> 
     return seen._replace(safe_count=seen.outcomes, safe_mean=float(piece.tally[SQUARES + 1]) / max(seen.outcomes, 1.0))
 
 
+def evidence_of(part: Part, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
+    """Return what a part has seen of one of its signals; a model that keeps no such sums has seen nothing."""
+    if part.kind == ARMS:
+        return pulls_of(part, layout, settings, memory, signal)
+    if part.kind in (RIDGE, SPACE):
+        return regressed(part, settings, memory, signal)
+    if part.kind in (APIECE, CELLS):
+        return seen_of_safe(part, layout, settings, memory)
+    return Evidence(0.0, 0.0, 0.0, 0.0, 0.0)
+
+
 def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats) -> str:
     """Return the sentence for a kernel's code."""
     constraint, seen = subject(code)[1], Evidence(0.0, 0.0, 0.0, 0.0, 0.0)  # a model may dispute nothing by itself
     for which in range(layout[PARTS]):
         part = PART_OF(layout, memory, which)
         signal = 1 + constraint - part.first
-        if 0 <= signal < part.signals and part.kind == ARMS:
-            seen = pulls_of(part, layout, settings, memory, signal)
-        if 0 <= signal < part.signals and part.kind in (RIDGE, SPACE):
-            seen = regressed(part, settings, memory, signal)
-        if 0 <= signal < part.signals and part.kind in (APIECE, CELLS):
-            seen = seen_of_safe(part, layout, settings, memory)
+        if 0 <= signal < part.signals:
+            seen = evidence_of(part, layout, settings, memory, signal)
     if HAS(layout, ROVING) and subject(code)[0] == BASELINE:
         return words_for_start(constraint, thresholds, float(START(layout, settings).costs[constraint]), seen)
     return words_for(code, thresholds, ceiling_of(layout, settings, constraint), seen)

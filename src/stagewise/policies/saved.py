@@ -15,6 +15,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.learning import Learning
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.names import name_of
+from stagewise.policies.notes import Notes
 from stagewise.policies.problem import Problem
 from stagewise.policies.saved_waits import Waits, count, waits_from
 from stagewise.problem.checks import one_of, seed_of, shown
@@ -44,6 +45,7 @@ class Saved(NamedTuple):
     name: str
     former: dict[str, int]  # marks of earlier lives, and the round at which each ended
     learned: int  # how often the memory was changed
+    notes: Notes  # what its agent counts
 
 
 def policies() -> dict[str, Any]:
@@ -172,7 +174,9 @@ def taken(content: dict[str, Any]) -> Saved:
     name = "" if last else name_of(content["name"], "name")
     former = {} if last else {str(mark): count(r, "round", end + 1) for mark, r in content["former"].items()}
     learned = end if last else count(content["learned"], "learned")
-    return Saved(policy, memory, seed, end, order, waits, generation, name, former, learned)
+    return Saved(
+        policy, memory, seed, end, order, waits, generation, name, former, learned, Notes.of(content.get("notes"))
+    )
 
 
 def numbers(value: Any) -> Floats:

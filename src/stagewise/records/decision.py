@@ -50,6 +50,7 @@ class Decision(Made):
     _table: Callable[[], Table] | None = None  # what `explain` shows
     _offered: Floats | None = None  # (M, d) the candidates that a memory may follow
     _unfollowed: bool = False  # the memory that decided did not follow them
+    _seen: Any = None  # what was believed of the candidates, where they are few (see `policies.report`)
     _start: Any = None  # the safe action of the round, where it is the round's own
     _by: str = ""  # whose it is
     _told: Floats | None = None  # candidates that its learner has to be told of
@@ -74,7 +75,7 @@ class Decision(Made):
     def _replace(self, **changes: Any) -> "Decision":
         """Return a changed copy; what only the policy needs stays with it."""
         other = type(self)(**{**self._asdict(), **changes})._with(self._table, self._offered, self._unfollowed)
-        other._start = self._start
+        other._start, other._seen = self._start, self._seen
         return other._made_by(self._by, self._told)
 
     def _made_by(self, mark: str, told: Floats | None = None) -> "Decision":

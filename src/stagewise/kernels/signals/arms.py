@@ -115,6 +115,20 @@ def shown_at(part: Part, memory: Floats, arm: int, signal: int) -> Shown:
     return Shown(spread[0], spread[1 + signal], table[arm], table[(1 + 2 * part.signals + signal) * part.size + arm])
 
 
+class Means(NamedTuple):
+    """What all pulls have shown."""
+
+    pulls: Floats  # (K,)
+    means: Floats  # (k, K)
+
+
+@kernel
+def means_of(part: Part, memory: Floats) -> Means:
+    """Name the pulls and the means of every arm."""
+    table, k, count = pulled(part, memory).table, part.signals, part.size
+    return Means(table[:count], table[(1 + 2 * k) * count : (1 + 3 * k) * count].reshape(k, count))
+
+
 @kernel
 def stated_of_arms(part: Part, settings: Floats) -> StatedOfArms:
     """Name what was declared."""

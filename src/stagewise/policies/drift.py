@@ -1,0 +1,144 @@
+"""Means that moved: what was seen before a mark against what was seen after it (docs/theory/watch.md, Proposition 3).
+
+A mark is how sums stood at some time. What came before it and what came after give two confidence sets of the same
+means, each for all times at once. Where they have no point in common, the means moved, but with probability a.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints, named
+from stagewise.kernels.layout import ARMS, PARTS, RIDGE, Part, part_of
+from stagewise.kernels.signals.arms import KL, means_of, stated_of_arms
+from stagewise.kernels.signals.interval import kl_interval
+from stagewise.kernels.signals.ridge import TAKEN, frame_of, stated
+from stagewise.policies.notes import Notes
+from stagewise.policies.settings import FALSE_ALARMS
+
+PART_OF, STATED, FRAME = named(part_of), named(stated), named(frame_of)
+MEANS_OF, STATED_OF_ARMS, INTERVAL = named(means_of), named(stated_of_arms), named(kl_interval)
+MARKS = 4  # that are kept; each time twice as much was seen as at the last
+FEWEST = 32  # outcomes, before the first mark
+LARGEST = 200  # features of a regression that is held against its past
+SHARES = np.linspace(0.1, 0.9, 9)
+
+
+Sums = dict[str, Any]
+
+
+def sums_of(layout: Ints, settings: Floats, memory: Floats) -> Sums | None:
+    """Return what a mark holds: of arms pulls and totals, of regressions Σ zzᵀ and Σ yz; None: a model has neither."""
+    held: Sums = {}
+    for which in range(layout[PARTS]):
+        part = PART_OF(layout, memory, which)
+        if part.kind == ARMS:
+            seen = MEANS_OF(part, memory)
+            held[f"pulls {which}"], held[f"totals {which}"] = seen.pulls.copy(), seen.pulls * seen.means
+            held[f"seen {which}"] = np.array(seen.pulls.sum())
+        elif part.kind == RIDGE and part.size <= LARGEST:
+            n, root = part.size, np.linalg.inv(np.tril(part.own[: part.size]))
+            matrix = root @ root.T  # V, as V⁻¹ = TᵀT
+            held[f"squares {which}"] = matrix - FRAME(part, settings).ridge * np.eye(n)
+            held[f"sums {which}"] = part.own[n:, :n] @ matrix
+            held[f"seen {which}"] = np.array(part.tally[TAKEN])
+        else:
+            return None
+    return held
+
+
+def between(earlier: Sums | None, later: Sums) -> Sums:
+    """Return what came between two marks."""
+    return later if earlier is None else {name: value - earlier[name] for name, value in later.items()}
+
+
+def seen_in(sums: Sums) -> float:
+    """Return how many outcomes these are."""
+    return max((float(value) for name, value in sums.items() if name.startswith("seen")), default=0.0)
+
+
+def marked(notes: Notes, now: Sums) -> None:
+    """Keep how sums stand now, where twice as much was seen as at the last mark."""
+    last = seen_in(between(notes.base, notes.marks[-1])) if notes.marks else 0.0
+    if seen_in(between(notes.base, now)) >= max(2.0 * last, FEWEST):
+        notes.marks = [*notes.marks, now][-MARKS:]
+        notes.marked += 1
+
+
+def moved(layout: Ints, settings: Floats, memory: Floats, notes: Notes, now: Sums) -> dict[int, str]:
+    """Return which signals moved, 0 the reward, and in words between what."""
+    found: dict[int, str] = {}
+    for place, mark in enumerate(notes.marks):
+        number = notes.marked - len(notes.marks) + place + 1
+        alarm = math.log(2.0 * number * (number + 1) / FALSE_ALARMS)  # of either side
+        early, late = between(notes.base, mark), between(mark, now)
+        for which in range(layout[PARTS]):
+            part = PART_OF(layout, memory, which)
+            test = arms_moved if part.kind == ARMS else regression_moved
+            for signal, words in test(part, settings, early, late, which, alarm).items():
+                found.setdefault(part.first + signal, words)
+    return found
+
+
+def arms_moved(part: Part, settings: Floats, early: Sums, late: Sums, which: int, alarm: float) -> dict[int, str]:
+    """Return the signals of which an arm's earlier and later means have no value in common."""
+    declared, confidence = STATED_OF_ARMS(part, settings), alarm + math.log(part.size)
+    found: dict[int, str] = {}
+    first, second = early[f"pulls {which}"], late[f"pulls {which}"]
+    for arm in np.flatnonzero((first > 0.0) & (second > 0.0)).tolist():
+        n, m = float(first[arm]), float(second[arm])
+        for signal in range(part.signals):
+            one, other = (
+                float(early[f"totals {which}"][signal, arm]) / n,
+                float(late[f"totals {which}"][signal, arm]) / m,
+            )
+            noise, low = float(declared.noise[signal]), float(declared.low[signal])
+            if part.radius < KL:
+                apart = abs(one - other) > radius(n, noise, confidence) + radius(m, noise, confidence)
+            else:
+                apart = parted(n, one - low, m, other - low, confidence)
+            if apart:
+                before, after = (
+                    f"{abs(one):.3g} in the first {n:,.0f} pulls",
+                    f"{abs(other):.3g} in the {m:,.0f} after them",
+                )
+                found.setdefault(signal, f"of arm {arm} it averaged {before} and {after}")
+    return found
+
+
+def parted(n: float, one: float, m: float, other: float, confidence: float) -> bool:
+    """Say whether means of numbers in [0, 1] have no value in common, by the intervals "kl"."""
+    centre = min(max((n * one + m * other) / (n + m), 0.0), 1.0)
+    if abs(one - other) <= 3.0 * math.sqrt(centre * (1.0 - centre) * (1.0 / n + 1.0 / m)):
+        return False  # three standard errors, which the intervals at this level surely overlap at
+    before, after = INTERVAL(n, one, confidence), INTERVAL(m, other, confidence)
+    return before.high < after.low or after.high < before.low
+
+
+def radius(count: float, noise: float, confidence: float) -> float:
+    """Return the radius of the mean of n R-sub-Gaussian numbers, for all n at once (docs/theory/arms.md)."""
+    return noise * math.sqrt((1.0 + 1.0 / count) * (math.log1p(count) + 2.0 * confidence) / count)
+
+
+def regression_moved(part: Part, settings: Floats, early: Sums, late: Sums, which: int, alarm: float) -> dict[int, str]:
+    """Return the signals whose earlier and later ellipsoids have no parameter in common.
+
+    ‖θ − θ₁‖²_A ≤ 1 and ‖θ − θ₂‖²_B ≤ 1 have none where for some w in (0, 1) w‖θ − θ₁‖²_A + (1 − w)‖θ − θ₂‖²_B > 1 for
+    all θ; its minimum is dᵀ((wA)⁻¹ + ((1 − w)B)⁻¹)⁻¹d, with d = θ₁ − θ₂.
+    """
+    declared, ridge, found = STATED(part, settings), FRAME(part, settings).ridge, {}
+    matrices = [sums[f"squares {which}"] + ridge * np.eye(part.size) for sums in (early, late)]
+    inverses = [np.linalg.inv(matrix) for matrix in matrices]
+    spreads = [max(float(np.linalg.slogdet(matrix / ridge)[1]), 0.0) for matrix in matrices]
+    for signal in range(part.signals):
+        noise, bound = float(declared.noise[signal]), float(declared.bound[signal])
+        radii = [noise * math.sqrt(spread + 2.0 * alarm) + bound * math.sqrt(ridge) for spread in spreads]
+        apart = inverses[0] @ early[f"sums {which}"][signal] - inverses[1] @ late[f"sums {which}"][signal]
+        one, other = radii[0] ** 2 * inverses[0], radii[1] ** 2 * inverses[1]
+        if any(apart @ np.linalg.solve(one / w + other / (1.0 - w), apart) > 1.0 for w in SHARES):
+            counts = [float(sums[f"seen {which}"]) for sums in (early, late)]
+            found[signal] = (
+                f"no one parameter explains the first {counts[0]:,.0f} outcomes and the {counts[1]:,.0f} after"
+            )
+    return found

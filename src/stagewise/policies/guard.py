@@ -1,0 +1,156 @@
+"""From doubt to decision: what contradicts safety is the fallback of every decision until a person acknowledges it."""
+
+import dataclasses
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.layout import ARMS, HOME, PARTS, RIDGE, SPACE, part_of
+from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, NOISE, UNSAFE, disputed, terms_of
+from stagewise.kernels.signals.arms import KL, dearer
+from stagewise.kernels.signals.watch import farthest
+from stagewise.policies.compiled import Chosen, CompiledPolicy
+from stagewise.policies.contradictions import evidence_of, explained, subject
+from stagewise.policies.drift import marked, moved, sums_of
+from stagewise.policies.learning import Learning
+from stagewise.policies.notes import Notes
+from stagewise.policies.policy import State
+from stagewise.policies.settings import FALLBACKS
+from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.words import shown
+from stagewise.records.decision import Decision
+from stagewise.records.explanation import Row, Table
+
+PART_OF, TERMS, DEARER = named(part_of), named(terms_of), named(dearer)
+KNOWN = frozenset((*FALLBACKS.values(), "this policy plays nothing else"))
+TESTS = {CEILING: "cost bound", BASELINE: "safe cost", NOISE: "noise", UNSAFE: "safe action"}
+DRIFT, DECLARED = "drift", "declared value"
+AND_SO = "; no bound can be trusted, so the safe action is played"
+
+
+def name_of(code: int, policy: Learning) -> str:
+    """Return what a kernel's code disputes, as a person acknowledges it."""
+    what, constraint = subject(code)
+    return f"{TESTS[what]} of {policy.thresholds.names[constraint]}"
+
+
+def disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
+    """Return the code of everything that the data contradict; a kernel stops at the first."""
+    layout, settings, codes = seen.layout, seen.settings, []
+    for which in range(layout[PARTS]):
+        part = PART_OF(layout, memory, which)
+        for signal in range(part.signals):
+            j = part.first + signal - 1
+            if j < 0 or part.kind not in (ARMS, RIDGE, SPACE):
+                continue
+            arms = part.kind == ARMS
+            told = evidence_of(part, layout, settings, memory, signal)
+            if told.least > told.noise and not (arms and part.radius >= KL):
+                codes.append(-disputed(NOISE, j))
+            safe = policy.thresholds.safe
+            if safe is None or part.anchored != 1:
+                continue
+            stray = told.safe_count * abs(told.safe_mean - policy.thresholds.signs[j] * safe[j])
+            strays = stray > farthest(told.safe_count, told.noise, settings[ALARM])
+            if DEARER(int(layout[HOME]), part, settings, memory, signal) if arms else strays:
+                codes.append(-disputed(BASELINE, j))
+    bounds, terms = seen.workspace.bounds, TERMS(layout, settings)
+    for j, (threshold, ceiling) in enumerate(zip(terms.thresholds, terms.ceilings, strict=True)):
+        lows, half = bounds[1 + j, CENTRE] - bounds[1 + j, HALF], bounds[1 + j, HALF, -1]
+        if (lows > ceiling).any():
+            codes.append(-disputed(CEILING, j))
+        if half != 0.0 and lows[-1] > threshold:
+            codes.append(-disputed(UNSAFE, j))
+    return codes
+
+
+def looked(policy: Learning, memory: Floats, notes: Notes, round_: int) -> None:
+    """Hold means against earlier ones, and note the costs that moved."""
+    notes.looked(round_)
+    if not isinstance(policy, CompiledPolicy) or not policy.thresholds.names or not getattr(policy, "watch", False):
+        return
+    now = sums_of(policy.layout, policy.settings, memory)
+    if now is None:
+        return
+    for signal, words in moved(policy.layout, policy.settings, memory, notes, now).items():
+        if signal:
+            name = policy.thresholds.names[signal - 1]
+            notes.doubts[f"{DRIFT} of {name}"] = f"the mean of {name!r} moved: {words}{AND_SO}"
+    marked(notes, now)
+
+
+def guarded(
+    policy: Learning, state: State, notes: Notes, decision: Decision, actions: Any, again: Callable[[Any], Decision]
+) -> Decision:
+    """Return the decision, or the safe action where something contradicts safety that nobody has acknowledged.
+
+    `again` decides with another policy in the same round.
+    """
+    if decision.round >= notes.look_at:
+        looked(policy, state.memory, notes, decision.round)
+    contradicted = decision.fallback is not None and decision.fallback not in KNOWN
+    if contradicted:
+        note_contradictions(policy, state, notes, decision)
+    open_doubts = notes.open_doubts
+    if open_doubts:
+        words = next(iter(open_doubts.values()))
+        return decision if decision.fallback == words else stayed(policy, decision, actions, words)
+    return again(unwatched(policy)) if contradicted else decision
+
+
+def note_contradictions(policy: Learning, state: State, notes: Notes, decision: Decision) -> None:
+    """Note all that a decision's memory contradicts; once noted it stays, as a test that was lost is not won back."""
+    seen = decision._seen
+    if seen is None or not isinstance(policy, CompiledPolicy):
+        limit = next((name for name in policy.thresholds.names if repr(name) in str(decision.fallback)), "a cost")
+        notes.doubts[f"{DECLARED} of {limit}"] = str(decision.fallback)
+        return
+    first = [seen.code] if seen.code <= -DISPUTED else []
+    for code in [*first, *disputes(policy, seen, state.memory)]:
+        words = explained(code, policy.thresholds, seen.layout, seen.settings, state.memory)
+        notes.doubts[name_of(code, policy)] = words
+
+
+@lru_cache(maxsize=16)
+def unwatched(policy: Any) -> Any:
+    """Return the same policy without the watch."""
+    return dataclasses.replace(policy, watch=False)
+
+
+def stayed(policy: Any, decision: Decision, actions: Any, why: str) -> Decision:
+    """Return the safe action instead of what was decided."""
+    safe, limits = policy.safe_action, policy.thresholds
+    home = -1 if safe.arm is None else int(safe.arm)
+    action: Any = home if safe.arm is not None else safe.features.copy()
+    probabilities = None
+    if decision.probabilities is not None:
+        probabilities = np.zeros(decision.probabilities.size)
+        probabilities[home] = 1.0
+    costs = limits.values if limits.safe is None else limits.safe
+    hoped = 1.0 if safe.reward is None else safe.reward
+    row = Row("safe action", hoped, tuple(costs), 1.0, True)
+    table = Table(limits.names, tuple(limits.signs), tuple(limits.values), "played", (row,), 0, why)
+    changed = decision._replace(
+        action=action, index=home, step=1.0 if safe.arm is not None else 0.0, probabilities=probabilities, hoped=hoped,
+        dearest=costs, fallback=why, gap=0.0,
+    )  # fmt: skip
+    return changed._with(lambda: table, decision._offered, decision._unfollowed)
+
+
+def acknowledged(policy: Learning, memory: Floats, notes: Notes, name: Any, note: Any) -> None:
+    """Let go on what contradicts safety, on a person's word; where means moved, only what comes from now on counts."""
+    if not isinstance(note, str):
+        raise InvalidProblem(f"note is {shown(note)}; it must be text: who says so, and why")
+    open_doubts = notes.open_doubts
+    if not isinstance(name, str) or name not in open_doubts:
+        what = f"in doubt are {shown(list(open_doubts))}" if open_doubts else "nothing is"
+        raise InvalidProblem(f"{shown(name)} is not in doubt; {what}")
+    if not name.startswith(DRIFT) or not isinstance(policy, CompiledPolicy):
+        notes.accepted[name] = note
+        return
+    del notes.doubts[name]
+    notes.base, notes.marks = sums_of(policy.layout, policy.settings, memory), []

@@ -1,0 +1,172 @@
+"""What was declared, held against the data: a verdict and one sentence each."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.layout import ARMS, HOME, PARTS, RIDGE, SPACE, Part
+from stagewise.kernels.rules.promise import ALARM
+from stagewise.kernels.signals.arms import KL
+from stagewise.kernels.signals.watch import farthest
+from stagewise.policies.compiled import CompiledPolicy
+from stagewise.policies.contradictions import Evidence, evidence_of
+from stagewise.policies.drift import moved, seen_in, sums_of
+from stagewise.policies.guard import DEARER, PART_OF, TERMS
+from stagewise.policies.notes import Notes
+from stagewise.policies.policy import State
+from stagewise.policies.settings import FALSE_ALARMS
+
+FINE, UNKNOWN, DOUBTFUL, CONTRADICTED, ACKNOWLEDGED = "fine", "unknown", "doubtful", "contradicted", "acknowledged"
+
+
+class Finding(NamedTuple):
+    """One declared fact beside the data."""
+
+    name: str  # as `Agent.acknowledge` takes it
+    verdict: str  # fine, unknown, doubtful (no limit rests on it), contradicted, or acknowledged
+    sentence: str
+
+    def stops(self, policy: Any) -> bool:
+        """Say whether this is, or will be, the fallback of decisions."""
+        return self.verdict == CONTRADICTED and bool(getattr(policy, "watch", False))
+
+
+class Health(tuple[Finding, ...]):
+    """All findings, as a table.
+
+    >>> print(Health([Finding("noise of cost", "fine", "declared 0.1, and the residuals need 0.04 or more")]))
+    noise of cost  fine  declared 0.1, and the residuals need 0.04 or more
+    """
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing contradicts safety, or whatever does was acknowledged."""
+        return all(finding.verdict != CONTRADICTED for finding in self)
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        found = next((finding for finding in self if finding.name == key), None)
+        if found is None:
+            raise KeyError(f"{key!r} is none of {', '.join(finding.name for finding in self)}")
+        return found
+
+    def plain(self) -> list[dict[str, str]]:
+        """Return the findings as JSON holds them."""
+        return [finding._asdict() for finding in self]
+
+    def __str__(self) -> str:
+        wide = [max((len(finding[i]) for finding in self), default=0) for i in (0, 1)]
+        return "\n".join(f"{one.name:<{wide[0]}}  {one.verdict:<{wide[1]}}  {one.sentence}" for one in self)
+
+    __repr__ = __str__
+
+
+def health_of(policy: Any, state: State, notes: Notes) -> Health:
+    """Return the findings about a policy's settings and memory."""
+    found: list[Finding] = []
+    if isinstance(policy, CompiledPolicy) and policy.thresholds.names:
+        settings = policy.settings.copy()
+        settings[ALARM] = math.log(1.0 / FALSE_ALARMS)  # also where the watch is off: looking stops nobody
+        found += declared(policy, settings, state.memory)
+        found += limits(policy, settings)
+        found += drift(policy, settings, state.memory, notes)
+    known = {finding.name for finding in found}
+    for name, words in notes.doubts.items():  # once in doubt, in doubt until a person looks
+        verdict = ACKNOWLEDGED if name in notes.accepted else CONTRADICTED
+        note = f" (acknowledged: {notes.accepted[name]})" if notes.accepted.get(name) else ""
+        told = Finding(name, verdict, words + note)
+        found = [told if finding.name == name else finding for finding in found] + [told] * (name not in known)
+    found.append(ranged(policy, notes))
+    return Health(found)
+
+
+def declared(policy: CompiledPolicy, settings: Floats, memory: Floats) -> Iterator[Finding]:
+    """Yield what is to be said of the declared noise and of the safe action's declared values."""
+    layout, names = policy.layout, ("reward", *policy.thresholds.names)
+    for which in range(layout[PARTS]):
+        part = PART_OF(layout, memory, which)
+        for signal in range(part.signals):
+            if part.kind not in (ARMS, RIDGE, SPACE):
+                continue
+            arms, name = part.kind == ARMS, names[part.first + signal]
+            told = evidence_of(part, layout, settings, memory, signal)
+            wrong = CONTRADICTED if part.first + signal else DOUBTFUL
+            if not (arms and part.radius >= KL):
+                yield noise(name, told, wrong)
+            if part.anchored == 1:
+                yield safe_value(policy, layout, settings, memory, part, signal, told, wrong)
+
+
+def noise(name: str, told: Evidence, wrong: str) -> Finding:
+    """Return what the residuals say of the declared noise."""
+    if not told.outcomes:
+        return Finding(f"noise of {name}", UNKNOWN, f"declared {told.noise:g}, and nothing was seen yet")
+    verdict = wrong if told.least > told.noise else FINE
+    said = f"the residuals of {told.outcomes:,.0f} outcomes need {told.least:.3g} or more"
+    return Finding(f"noise of {name}", verdict, f"declared {told.noise:g}, and {said}")
+
+
+def safe_value(
+    policy: Any, layout: Ints, settings: Floats, memory: Floats, part: Part, signal: int, told: Evidence, wrong: str
+) -> Finding:
+    """Return what was seen at the safe action beside what was declared of it."""
+    j = part.first + signal - 1
+    name, sign = ("reward", 1.0) if j < 0 else (policy.thresholds.names[j], float(policy.thresholds.signs[j]))
+    known = policy.safe_action.reward if j < 0 else policy.thresholds.safe[j]
+    known, title = 0.0 if known is None else float(known), f"safe {'cost of ' if j >= 0 else ''}{name}"
+    if not told.safe_count:
+        return Finding(title, UNKNOWN, f"declared {known:g}, and no outcome was seen at the safe action yet")
+    stray = told.safe_count * abs(told.safe_mean - sign * known)
+    strays = stray > farthest(told.safe_count, told.noise, settings[ALARM])
+    wrongly = DEARER(int(layout[HOME]), part, settings, memory, signal) if part.kind == ARMS else strays
+    said = "which it does not explain" if wrongly else "which is no contradiction"
+    words = f"declared {known:g}, and {told.safe_count:,.0f} outcomes seen there average {sign * told.safe_mean:.3g}"
+    return Finding(title, wrong if wrongly else FINE, f"{words}, {said}")
+
+
+def limits(policy: CompiledPolicy, settings: Floats) -> Iterator[Finding]:
+    """Yield whether each limit can bind at all."""
+    ceilings = TERMS(policy.layout, settings).ceilings
+    rows = zip(policy.thresholds.names, policy.thresholds.signs, policy.thresholds.values, ceilings, strict=True)
+    for name, sign, value, ceiling in rows:
+        title, side = f"limit of {name}", "at most" if sign > 0 else "at least"
+        if math.isinf(ceiling):
+            yield Finding(title, UNKNOWN, f"{value:g}, and no bound on mean costs was declared (cost_bound)")
+            continue
+        verdict = FINE if sign * value < ceiling else CONTRADICTED
+        said = "so it can bind" if verdict == FINE else "so it can never bind"
+        yield Finding(title, verdict, f"{value:g}, and means are taken to be {side} {sign * ceiling:g}, {said}")
+
+
+def drift(policy: CompiledPolicy, settings: Floats, memory: Floats, notes: Notes) -> Iterator[Finding]:
+    """Yield whether means are today what they were earlier."""
+    now, names = sums_of(policy.layout, settings, memory), ("reward", *policy.thresholds.names)
+    found = {} if now is None else moved(policy.layout, settings, memory, notes, now)
+    for signal, name in enumerate(names):
+        title = f"drift of {name}"
+        if now is None:
+            yield Finding(title, UNKNOWN, "means are held against earlier ones for arms and linear models only")
+        elif not notes.marks:
+            yield Finding(title, UNKNOWN, "too little was seen to tell earlier from later")
+        elif signal in found:
+            yield Finding(title, CONTRADICTED if signal else DOUBTFUL, f"the mean of {name!r} moved: {found[signal]}")
+        else:
+            early = seen_in(notes.marks[-1])
+            words = (
+                f"the first {early:,.0f} outcomes and the {seen_in(now) - early:,.0f} after them contradict no one mean"
+            )
+            yield Finding(title, FINE, words)
+
+
+def ranged(policy: Any, notes: Notes) -> Finding:
+    """Return how many outcomes were refused: outside the declared range, or no number at all."""
+    name, count = "outcomes", int(np.sum(list(notes.plays.values())))
+    rule = "they lie in [0, 1]" if getattr(policy, "bounded", False) else "they are finite numbers"
+    if not notes.refused:
+        return Finding(name, FINE if count else UNKNOWN, f"declared is that {rule}, and none was refused")
+    words = f"{notes.refused:,} were refused, and declared is that {rule}"
+    return Finding(name, DOUBTFUL, f"{words}; where one of them was real, the rest is no fair sample")

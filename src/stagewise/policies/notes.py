@@ -1,0 +1,91 @@
+"""What an agent notes beside its policy's memory: what it played, what it doubts, and how means stood earlier.
+
+No bound is built from it. It is saved with the agent; a file of before has none, and counting begins at nothing.
+"""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from stagewise.problem.errors import InvalidProblem
+from stagewise.records.decision import Decision
+
+RECENT = 64  # decisions that are kept as they were made, for reports
+FIRST_LOOK, EVERY = 256, 2048  # rounds
+
+
+class Notes:
+    """The notes of one agent."""
+
+    def __init__(self) -> None:
+        self.plays: dict[int, int] = {}  # by the decision's index; −1: the safe action beside a list
+        self.stays = 0  # rounds in which the safe action was played alone
+        self.refused = 0  # outcomes that were refused
+        self.doubts: dict[str, str] = {}  # what contradicts safety, in words
+        self.accepted: dict[str, str] = {}  # of it, what a person has acknowledged, and with which words
+        self.marks: list[dict[str, Any]] = []  # how means stood earlier (see `drift`)
+        self.base: dict[str, Any] | None = None  # and when a person said that they moved
+        self.marked = 0  # how many marks there were
+        self.look_at = FIRST_LOOK  # the next round in which means are held against earlier ones
+        self.recent: deque[Decision] = deque(maxlen=RECENT)  # not saved
+
+    def looked(self, round_: int) -> None:
+        """Set when to look next: often at first, then after a sixteenth of all rounds."""
+        later = round_ + max(EVERY, round_ // 16)
+        self.look_at = later if round_ >= EVERY else max(2 * round_, FIRST_LOOK)
+
+    @property
+    def open_doubts(self) -> dict[str, str]:
+        """What contradicts safety and nobody has acknowledged."""
+        return {name: words for name, words in self.doubts.items() if name not in self.accepted}
+
+    def copied(self) -> "Notes":
+        """Return the same notes without the decisions."""
+        return Notes.of(self.plain())
+
+    def plain(self) -> dict[str, Any]:
+        """Return them as JSON holds them."""
+        return {
+            "plays": {str(index): count for index, count in self.plays.items()},
+            "stays": self.stays,
+            "refused": self.refused,
+            "doubts": dict(self.doubts),
+            "accepted": dict(self.accepted),
+            "marks": [listed(mark) for mark in self.marks],
+            "base": None if self.base is None else listed(self.base),
+            "marked": self.marked,
+            "look_at": self.look_at,
+        }
+
+    @classmethod
+    def of(cls, plain: Any) -> "Notes":
+        """Return the notes of a file, which may have none."""
+        notes = cls()
+        if plain is None:
+            return notes
+        notes.plays = {int(index): counted(count) for index, count in plain["plays"].items()}
+        for name in ("stays", "refused", "marked", "look_at"):
+            setattr(notes, name, counted(plain[name]))
+        for name in ("doubts", "accepted"):
+            setattr(notes, name, {str(key): str(words) for key, words in plain[name].items()})
+        notes.marks = [arrays(mark) for mark in plain["marks"]]
+        notes.base = None if plain["base"] is None else arrays(plain["base"])
+        return notes
+
+
+def listed(mark: dict[str, Any]) -> dict[str, Any]:
+    """Return a mark as JSON holds it."""
+    return {name: np.asarray(value).tolist() for name, value in mark.items()}
+
+
+def arrays(mark: Any) -> dict[str, Any]:
+    """Return a mark from a file."""
+    return {str(name): np.array(value, dtype=np.float64) for name, value in mark.items()}
+
+
+def counted(value: Any) -> int:
+    """Return a count from a file."""
+    if type(value) is not int or not 0 <= value < 2**62:
+        raise InvalidProblem(f"a count in it is {value!r}; counts are whole numbers from 0")
+    return value

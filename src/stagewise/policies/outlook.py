@@ -1,0 +1,140 @@
+"""What a decision's bounds say beyond the decision: what it is worth, whether it explores, what is certified."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.layout import ARMS, HOME, LIMITS, PARTS, part_of
+from stagewise.kernels.rules.promise import COST_SCALE, terms_of
+from stagewise.kernels.signals.arms import KL, interval, means_of, stated_of_arms, unit_radius
+from stagewise.policies.compiled import Chosen
+from stagewise.records.decision import Decision
+
+PART_OF, TERMS, MEANS_OF, STATED = named(part_of), named(terms_of), named(means_of), named(stated_of_arms)
+INTERVAL, RADIUS = named(interval), named(unit_radius)
+MOST_PULLS = 1e12
+
+
+class Outlook(NamedTuple):
+    """One decision, candidate by candidate; the safe action stands last."""
+
+    weights: Floats  # (K + 1,) what is played of each: probabilities, or 1 − step and step
+    centre: Floats  # (1 + m, K + 1) estimates, signed
+    half: Floats  # (1 + m, K + 1)
+    dearest: Floats  # (m, K + 1) pessimistic costs
+    limits: Floats  # (m,)
+    best: Floats  # (K + 1,) the same weights if estimates were the truth and costs at their worst
+    mixes: bool
+
+
+def outlook(decision: Decision) -> Outlook:
+    """Return a decision's outlook."""
+    seen: Chosen = decision._seen
+    m, home = int(seen.layout[LIMITS]), int(seen.layout[HOME])
+    bounds, terms = seen.workspace.bounds, TERMS(seen.layout, seen.settings)
+    centre, half = bounds[:, CENTRE].copy(), bounds[:, HALF].copy()
+    scaled = centre[1:] + seen.settings[COST_SCALE] * half[1:]
+    dearest = np.maximum(np.minimum(scaled, terms.ceilings[:, None]), centre[1:] - half[1:]) if m else scaled
+    mixes = decision.probabilities is not None
+    weights = np.zeros(centre.shape[1])
+    if mixes:
+        weights[:] = decision.probabilities
+        if home >= 0:
+            weights[-1], weights[home] = weights[home], 0.0
+    elif decision.index >= 0:
+        weights[decision.index], weights[-1] = decision.step, 1.0 - decision.step
+    else:
+        weights[-1] = 1.0
+    open_ = np.append(seen.eligible if seen.eligible.size else np.ones(len(weights) - 1, dtype=np.bool_), True)
+    if home >= 0:
+        open_[home] = False
+    choose = best_mixture if mixes else best_ray
+    best = choose(np.where(open_, centre[0], -np.inf), dearest, terms.limits)
+    return Outlook(weights, centre, half, dearest, terms.limits.copy(), best, mixes)
+
+
+def best_ray(reward: Floats, dearest: Floats, limits: Floats) -> Floats:
+    """Return the weights of the ray that is worth most at its longest safe step."""
+    slack, rise = limits - dearest[:, -1], dearest - dearest[:, -1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps = np.clip(np.where(rise > 0.0, slack[:, None] / rise, 1.0).min(axis=0, initial=1.0), 0.0, 1.0)
+        gain = np.where(np.isfinite(reward), steps * (reward - reward[-1]), -np.inf)
+    best, weights = int(np.argmax(gain[:-1])), np.zeros(reward.size)
+    step = steps[best] if gain[best] > 0.0 else 0.0
+    weights[best], weights[-1] = step, 1.0 - step
+    return weights
+
+
+def best_mixture(reward: Floats, dearest: Floats, limits: Floats) -> Floats:
+    """Maximise <p, reward> subject to <p, dearest> ≤ limits, p a mixture; where there is none, the safe action."""
+    from scipy.optimize import linprog
+
+    open_, weights = np.flatnonzero(np.isfinite(reward)), np.zeros(reward.size)
+    told = {"A_ub": dearest[:, open_], "b_ub": limits} if limits.size else {}
+    solved = linprog(-reward[open_], **told, A_eq=np.ones((1, open_.size)), b_eq=[1.0], method="highs")
+    if solved.status == 0:
+        weights[open_] = solved.x
+    else:
+        weights[-1] = 1.0
+    return weights
+
+
+def kinds(view: Outlook, played: int) -> tuple[float, float, float]:
+    """Return how much of a round explored, exploited and was the safe action."""
+    if not view.mixes:
+        if view.weights[-1] == 1.0:
+            return 0.0, 0.0, 1.0
+        return (0.0, 1.0, 0.0) if view.best[played] > 0.0 else (1.0, 0.0, 0.0)
+    safe, known = float(view.weights[-1]), float(view.weights[:-1][view.best[:-1] > 1e-9].sum())
+    return max(1.0 - safe - known, 0.0), known, safe
+
+
+def pulls_needed(seen: Chosen, memory: Floats, arm: int, limits: Floats) -> tuple[float, float] | None:
+    """Return how often an arm was pulled, and must be until its costs are certified, if their means stay as they are.
+
+    None: the model does not go arm by arm. An infinite need: an estimate is above its limit.
+    """
+    parts = [PART_OF(seen.layout, memory, which) for which in range(seen.layout[PARTS])]
+    if any(part.kind != ARMS for part in parts):
+        return None
+    pulls, most = 0.0, 0.0
+    for part in parts:
+        held, declared, confidence = MEANS_OF(part, memory), STATED(part, seen.settings), seen.settings[part.settings]
+        pulls = float(held.pulls[arm])
+        for signal in range(part.signals):
+            j = part.first + signal - 1
+            if j < 0:
+                continue
+            mean, low, noise = (
+                float(held.means[signal, arm]),
+                float(declared.low[signal]),
+                float(declared.noise[signal]),
+            )
+            count = max(pulls, 1.0)
+            while count < MOST_PULLS:
+                if part.radius >= KL:
+                    squares = count * (mean - low) * (1.0 - mean + low)
+                    high = INTERVAL(part.radius, count, mean, squares, low, confidence).high
+                else:
+                    high = mean + noise * RADIUS(part.radius, count, confidence)
+                if high <= limits[j]:
+                    break
+                count *= 1.05
+            most = max(most, count if count < MOST_PULLS else math.inf)
+    return pulls, most
+
+
+def needed_of(view: Outlook, plays: int, index: int) -> float:
+    """Return about how many plays a candidate needs: half-widths shrink with the root of what was played."""
+    gap, most = view.limits - view.centre[1:, index], 0.0
+    for j in range(gap.size):
+        if view.dearest[j, index] <= view.limits[j]:
+            continue
+        if gap[j] <= 0.0:
+            return math.inf
+        excess: Any = (view.dearest[j, index] - view.centre[1 + j, index]) / gap[j]
+        most = max(most, max(plays, 1) * float(excess) ** 2)
+    return most

@@ -1,0 +1,231 @@
+"""What people ask of an agent: where its traffic goes, what it earns, what room its limits have, what comes next."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import HOME
+from stagewise.policies.notes import Notes
+from stagewise.policies.outlook import Outlook, kinds, needed_of, outlook, pulls_needed
+from stagewise.policies.policy import State
+from stagewise.problem.columns import distinct
+from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.words import shown
+from stagewise.records.decision import Decision, plain
+
+CERTIFIED, DEAR, IDLE = "certified", "its estimate is beyond a limit", "not played at present"
+
+
+class Span(NamedTuple):
+    """A mean and where it lies, with the agent's own probability 1 − δ."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+class LimitNow(NamedTuple):
+    """One limit and what recent rounds leave of it."""
+
+    name: str
+    threshold: float
+    estimate: float  # expected cost of a recent round
+    dearest: float  # the highest plausible (lowest, for AtLeast) of any recent round
+    slack: float  # what that leaves
+
+
+class ActionNow(NamedTuple):
+    """One action."""
+
+    name: str
+    share: float  # of all rounds this agent decided
+    recent: float  # of the recent ones, or its probability in them
+    reward: Span | None
+    certified: bool | None
+    rounds: float | None  # until it is certified, at the recent rate and with means as they are; None: see `why`
+    why: str
+
+
+class Report(NamedTuple):
+    """The answers; `print` shows a table, `plain` is for JSON, `sw.draw_report` makes a picture."""
+
+    rounds: int
+    recent: int  # decisions that "recent" and "now" rest on
+    stays: int  # rounds in which the safe action was played alone
+    exploring: float | None  # shares of the recent rounds
+    exploiting: float | None
+    safe: float | None
+    reward: Span | None
+    safe_reward: Span | None
+    gain: Span | None  # the first less the second
+    limits: tuple[LimitNow, ...]
+    actions: tuple[ActionNow, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """Return the report as JSON holds it; None for what is not known, or not finite."""
+        told = entry(self)
+        told["limits"], told["actions"] = [entry(one) for one in self.limits], [entry(one) for one in self.actions]
+        return told
+
+    def __str__(self) -> str:
+        return "\n".join(lines_of(self))
+
+    __repr__ = __str__
+
+
+def entry(record: Any) -> dict[str, Any]:
+    """Return a record of a report as JSON holds it."""
+    held = record._asdict()
+    return {name: entry(value) if isinstance(value, Span) else plain(value) for name, value in held.items()}
+
+
+def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Report:
+    """Return the report of an agent; `names` are those of the listed actions, in their order."""
+    rounds, recent = sum(notes.plays.values()), list(notes.recent)
+    views = [outlook(decision) for decision in recent]
+    shares = (None, None, None)
+    if views:
+        told = [kinds(view, decision.index) for view, decision in zip(views, recent, strict=True)]
+        shares = tuple(float(share) for share in np.mean(told, axis=0))
+    reward, safe, gain = rewards(views)
+    return Report(
+        rounds,
+        len(recent),
+        notes.stays,
+        *shares,
+        reward,
+        safe,
+        gain,
+        limits_now(policy, views, recent),
+        actions_now(state, notes, views, recent, names),
+    )
+
+
+def rewards(views: list[Outlook]) -> tuple[Span | None, Span | None, Span | None]:
+    """Return what recent rounds earn, what the safe action does, and the difference, each with its interval."""
+    if not views:
+        return None, None, None
+    now = np.array([[view.weights @ view.centre[0], view.weights @ view.half[0]] for view in views]).mean(axis=0)
+    safe = np.array([[view.centre[0, -1], view.half[0, -1]] for view in views]).mean(axis=0)
+    gains = [
+        [view.weights @ (view.centre[0] - view.centre[0, -1]), view.weights[:-1] @ view.half[0, :-1]
+         + (1.0 - view.weights[-1]) * view.half[0, -1]]
+        for view in views
+    ]  # fmt: skip
+    gain = np.array(gains).mean(axis=0)
+    return span(*now), span(*safe), span(*gain)
+
+
+def span(estimate: float, half: float) -> Span:
+    """Return a mean with its interval."""
+    return Span(float(estimate), float(estimate - half), float(estimate + half))
+
+
+def limits_now(policy: Any, views: list[Outlook], recent: list[Decision]) -> tuple[LimitNow, ...]:
+    """Return each limit beside the costs of recent rounds."""
+    if not views:
+        return ()
+    found, thresholds = [], policy.thresholds
+    for j, (name, sign, value) in enumerate(zip(thresholds.names, thresholds.signs, thresholds.values, strict=True)):
+        estimate = sign * float(np.mean([view.weights @ view.centre[1 + j] for view in views]))
+        dearest = sign * max(sign * float(decision.dearest[j]) for decision in recent)
+        found.append(LimitNow(name, float(value), estimate, dearest, float(sign * (value - dearest))))
+    return tuple(found)
+
+
+def actions_now(
+    state: State, notes: Notes, views: list[Outlook], recent: list[Decision], names: Any
+) -> tuple[ActionNow, ...]:
+    """Return the share of every listed action, and what it needs to be certified; the safe action comes last."""
+    total = max(sum(notes.plays.values()), 1)
+    last = recent[-1]._seen if recent else None
+    home = int(last.layout[HOME]) if last is not None else -1
+    count = len(last.features) if last is not None else 1 + max(notes.plays, default=-1)
+    labels = labels_of(names, count, "arm" if home >= 0 else "action")
+    weights = recent_weights(views, recent, count)
+    rows = []
+    for i in range(count):
+        if i == home:
+            continue
+        share = notes.plays.get(i, 0) / total
+        if last is None or len(views[-1].weights) != count + 1:
+            rows.append(ActionNow(labels[i], share, 0.0, None, None, None, "no recent decision"))
+            continue
+        view = views[-1]
+        needs = what_is_needed(view, last, state.memory, notes, i, float(weights[i]))
+        rows.append(ActionNow(labels[i], share, float(weights[i]), span(view.centre[0, i], view.half[0, i]), *needs))
+    safe = span(views[-1].centre[0, -1], views[-1].half[0, -1]) if views else None
+    label = labels[home] if home >= 0 and names is not None else "safe action"
+    share = notes.plays.get(home, 0) / total
+    rows.append(ActionNow(label, share, float(weights[-1]), safe, True, 0.0, CERTIFIED))
+    return tuple(rows)
+
+
+def recent_weights(views: list[Outlook], recent: list[Decision], count: int) -> Floats:
+    """Return how much of the recent rounds each action had (K + 1,): by probability, or whole rounds on rays."""
+    weights = np.zeros(count + 1)
+    for view, decision in zip(views, recent, strict=True):
+        if view.weights.size != count + 1:
+            continue
+        if view.mixes:
+            weights += view.weights / len(views)
+        else:
+            weights[decision.index] += 1.0 / len(views)
+    return weights
+
+
+def what_is_needed(
+    view: Outlook, seen: Any, memory: Floats, notes: Notes, index: int, rate: float
+) -> tuple[bool, float | None, str]:
+    """Return whether an action is certified, in how many rounds it will be at this rate, or why that cannot be said."""
+    if np.all(view.dearest[:, index] <= view.limits):
+        return True, 0.0, CERTIFIED
+    counted = pulls_needed(seen, memory, index, view.limits)
+    plays, needed = counted if counted is not None else (0.0, math.nan)
+    if counted is None:
+        plays = float(notes.plays.get(index, 0))
+        needed = needed_of(view, int(plays), index)
+    if math.isinf(needed):
+        return False, None, DEAR
+    if rate <= 0.0:
+        return False, None, f"{IDLE}; about {max(needed - plays, 1.0):,.0f} more plays would do"
+    return False, math.ceil(max(needed - plays, 1.0) / rate), "at the recent rate, with means as they are"
+
+
+def labels_of(names: Any, count: int, word: str) -> list[str]:
+    """Return the names of the listed actions."""
+    if names is None:
+        return [f"{word} {i}" for i in range(count)]
+    listed = distinct(names)
+    if len(listed) != count:
+        raise InvalidProblem(f"names is {shown(names)}; it must list the name of each of {count} actions once")
+    return [str(name) for name in listed]
+
+
+def lines_of(report: Report) -> list[str]:
+    """Return the report as lines of text."""
+    lines = [f"{report.rounds:,} rounds decided, {report.stays:,} of them the safe action alone"]
+    if not report.recent:
+        return [
+            *lines,
+            "there is no recent decision to tell more from: none since it was loaded, or of too many actions",
+        ]
+    shares = [f"{name} {getattr(report, name):.1%}" for name in ("exploring", "exploiting", "safe")]
+    lines.append(f"of the last {report.recent} rounds: {', '.join(shares)}")
+    for title, told in (("reward now", report.reward), ("safe action", report.safe_reward), ("gain", report.gain)):
+        if told is not None:
+            lines.append(f"{title:<12} {told.estimate:.4f}, between {told.low:.4f} and {told.high:.4f}")
+    for limit in report.limits:
+        lines.append(
+            f"{limit.name}: expected {limit.estimate:.4f}, at worst {limit.dearest:.4f}, limit {limit.threshold:g}, "
+            f"slack {limit.slack:.4f}"
+        )
+    wide = max([6, *(len(action.name) for action in report.actions)])
+    lines.append(f"{'action':<{wide}}  {'share':>7}  {'recent':>7}  {'reward':>24}  certified")
+    for action in report.actions:
+        reward = "" if action.reward is None else "{:.4f} ({:.4f}, {:.4f})".format(*action.reward)
+        when = "yes" if action.certified else f"in {action.rounds:,.0f} rounds" if action.rounds else action.why
+        lines.append(f"{action.name:<{wide}}  {action.share:>7.1%}  {action.recent:>7.1%}  {reward:>24}  {when}")
+    return lines

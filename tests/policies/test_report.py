@@ -1,0 +1,149 @@
+"""What people ask of an agent: the answers add up, hold the truth, survive a restart, and cost no round its bits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+
+import stagewise as sw
+
+CLICKS, LEAVE = np.array([0.05, 0.06, 0.09, 0.2]), np.array([0.001, 0.002, 0.012, 0.2])
+NAMES = ["nothing", "digest", "offer", "news"]
+
+
+def campaign(rounds: int = 200, log: int = 6000) -> sw.Agent:
+    safe = sw.SafeAction(arm=0, reward=0.05, cost=0.001)
+    agent = sw.Agent(sw.OPB(arms=4, safe_action=safe, threshold={"opt_out": 0.02}, radius="kl"), seed=1)
+    chance = np.random.default_rng(1)
+    sent = chance.integers(0, 4, log)
+    frame = {"t": sent, "click": chance.random(log) < CLICKS[sent], "opt_out": chance.random(log) < LEAVE[sent]}
+    agent.learn_frame(frame, action="t", reward="click")
+    for _ in range(rounds):
+        decision = agent.decide(sw.Arms(4))
+        clicked, left = chance.random() < CLICKS[decision.action], chance.random() < LEAVE[decision.action]
+        agent.learn(decision, reward=clicked, cost=left)
+    return agent
+
+
+def test_the_answers_add_up_and_hold_the_truth() -> None:
+    agent = campaign()
+    report = agent.report(NAMES)
+    assert report.rounds == 200
+    assert report.recent == 64
+    assert [action.name for action in report.actions] == ["digest", "offer", "news", "nothing"]
+    assert sum(action.share for action in report.actions) == pytest.approx(1.0)
+    assert sum(action.recent for action in report.actions) == pytest.approx(1.0)
+    assert report.exploring is not None
+    assert report.exploring + report.exploiting + report.safe == pytest.approx(1.0)  # type: ignore[operator]
+    truth = sum(action.recent * CLICKS[NAMES.index(action.name)] for action in report.actions)
+    assert report.reward is not None
+    assert report.reward.low <= truth <= report.reward.high
+    assert report.gain is not None
+    assert report.gain.low <= truth - 0.05 <= report.gain.high
+    (limit,) = report.limits
+    assert (limit.name, limit.threshold) == ("opt_out", 0.02)
+    assert limit.slack == pytest.approx(0.02 - limit.dearest)
+    assert limit.slack >= 0.0
+    assert limit.estimate < limit.dearest
+
+
+def test_what_an_action_needs_is_what_it_takes() -> None:
+    """An arm that is certified after the rounds said, if its mean stays as it is, and not after half of them."""
+    agent = campaign()
+    by_name = {action.name: action for action in agent.report(NAMES).actions}
+    assert by_name["nothing"].certified
+    assert not by_name["news"].certified
+    assert by_name["news"].rounds is None
+    assert by_name["news"].why == "its estimate is beyond a limit"
+    offer = by_name["offer"]
+    assert not offer.certified
+    assert offer.rounds is not None
+    pulls = round(offer.rounds * offer.recent)
+    mean = next(limit for limit in agent.report(NAMES).limits).estimate  # of the mixture; the arm's own follows
+    assert mean < 0.02
+    for share, certified in ((1.0, True), (0.5, False)):
+        count = round(share * pulls)
+        more, seen = campaign(), agent_mean(agent, 2)
+        ones = round(seen * count)
+        more.learn_log([2] * count, [0.0] * count, [1.0] * ones + [0.0] * (count - ones))
+        more.decide(sw.Arms(4))
+        after = {action.name: action for action in more.report(NAMES).actions}["offer"]
+        assert after.certified is certified
+
+
+def agent_mean(agent: sw.Agent, arm: int) -> float:
+    """Return the mean opt-outs that were seen of an arm."""
+    from stagewise.kernels.compile import named
+    from stagewise.kernels.layout import part_of
+    from stagewise.kernels.signals.arms import means_of
+
+    policy: Any = agent.policy
+    memory = agent.state.memory
+    return float(named(means_of)(named(part_of)(policy.layout, memory, 0), memory).means[1, arm])
+
+
+LINEAR = [sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.CAPS]
+
+
+@pytest.mark.parametrize("kind", LINEAR, ids=lambda kind: kind.__name__)
+def test_every_linear_policy_answers(kind: Any) -> None:
+    agent = sw.Agent(kind(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.1))
+    chance = np.random.default_rng(3)
+    for _ in range(40):
+        decision = agent.decide(np.eye(2))
+        noise = 0.1 * chance.normal(size=2)
+        agent.learn(decision, *(np.array([[0.5, 0.3], [0.4, 0.1]]) @ decision.action + noise).tolist())
+    report = agent.report()
+    assert report.exploring is not None
+    assert report.exploring + report.exploiting + report.safe == pytest.approx(1.0)  # type: ignore[operator]
+    assert sum(action.share for action in report.actions) == pytest.approx(1.0)
+    assert report.limits[0].slack >= -1e-12
+    assert json.loads(json.dumps(report.plain(), allow_nan=False))["rounds"] == 40
+    assert "slack" in str(report)
+
+
+def test_counts_survive_a_restart_and_files_of_before_begin_at_zero(tmp_path: Path) -> None:
+    agent = campaign(20, 100)
+    agent.save(tmp_path / "agent.json")
+    loaded = sw.Agent.load(tmp_path / "agent.json")
+    assert loaded.report().rounds == 20
+    assert loaded.report().recent == 0
+    assert "there is no recent decision" in str(loaded.report())
+    old = sw.Agent.load(Path(__file__).parents[1] / "golden" / "agent_lclucb_0_1_0.json")
+    assert old.report().rounds == 0
+    old.decide(np.eye(old.policy.safe_action.dimension))  # type: ignore[attr-defined]
+    assert old.report().rounds == 1
+
+
+def test_looking_changes_nothing() -> None:
+    one, other = campaign(30, 500), campaign(30, 500)
+    for _ in range(20):
+        decision, twin = one.decide(sw.Arms(4)), other.decide(sw.Arms(4))
+        assert decision.action == twin.action
+        one.report(), one.health()
+        one.learn(decision, 0.0, 0.0)
+        other.learn(twin, 0.0, 0.0)
+    assert one.state.memory.tobytes() == other.state.memory.tobytes()
+
+
+def test_too_few_names_are_refused() -> None:
+    with refused(sw.InvalidProblem, "names is ['a']", "each of 4 actions"):
+        campaign(5, 100).report(names=["a"])
+
+
+def test_policies_without_bounds_answer_what_they_can() -> None:
+    agent = sw.Agent(sw.AlwaysSafe(safe_action=sw.SafeAction(arm=1, cost=0.0), threshold=0.1))
+    agent.decide(sw.Arms(2))
+    assert agent.report().rounds == 1
+    assert agent.report().reward is None
+    sw.draw_report(agent.report())
+
+
+def test_the_picture_is_made_from_plain_values() -> None:
+    figure = sw.draw_report(json.loads(json.dumps(campaign(20, 500).report(NAMES).plain())))
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()].count("offer") == 1
+    with refused(sw.InvalidProblem, "the report is 3", "agent.report()"):
+        sw.draw_report(3)

@@ -8,6 +8,7 @@ import pytest
 
 import stagewise as sw
 from stagewise.kernels.signals.interval import bernstein_interval, kl_interval
+from stagewise.kernels.signals.rates import rate_ends
 from stagewise.reports.regret_bound import Bound, regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])
@@ -26,8 +27,9 @@ RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "thres
         (sw.ROFUL(**RAY), RAYS),
         (sw.OPLB(**RAY), RAYS),
         (sw.OPLB(**RAY, optimism="directional"), RAYS),
+        (sw.OPB(**ARM, radius="hoeffding"), ARMS),
         (sw.OPB(**ARM), ARMS),
-        (sw.OPB(**ARM, radius="kl"), ARMS),
+        (sw.OPB(**ARM, radius="rates"), ARMS),
         (sw.OPB(**ARM, radius="bernstein"), ARMS),
         (sw.OPB(**ARM, radius="paper", horizon=3000), ARMS),
     ],
@@ -58,7 +60,7 @@ def test_the_bound_of_arms_is_the_sum_of_their_widths() -> None:
     assert bound.values[0] == pytest.approx((2 + 2 * 0.9 / 0.3) * total)
 
 
-@pytest.mark.parametrize("radius", ["kl", "bernstein"])
+@pytest.mark.parametrize("radius", ["kl", "rates", "bernstein"])
 def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
     policy = sw.OPB(**ARM, radius=radius)
     halves, confidence = policy.model.longest_halves(400), policy.model.confidence
@@ -66,6 +68,8 @@ def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
         for mean in np.linspace(0.0, 1.0, 41):
             if radius == "kl":
                 low, high = kl_interval(float(pulls), mean, confidence)
+            elif radius == "rates":
+                low, high = rate_ends(float(pulls), mean, 1e-6, confidence, confidence)
             else:
                 low, high = bernstein_interval(float(pulls), mean, pulls * mean * (1.0 - mean), confidence)
             assert (high - low) / 2 <= halves[pulls] + 1e-12

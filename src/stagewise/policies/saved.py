@@ -174,7 +174,8 @@ def taken(content: dict[str, Any]) -> Saved:
     name = "" if last else name_of(content["name"], "name")
     former = {} if last else {str(mark): count(r, "round", end + 1) for mark, r in content["former"].items()}
     learned = end if last else count(content["learned"], "learned")
-    return Saved(
+    notes = Notes.of(content.get("notes"))
+    return Saved(policy, memory, seed, end, order, waits, generation, name, former, learned, notes)
         policy, memory, seed, end, order, waits, generation, name, former, learned, Notes.of(content.get("notes"))
     )
 

@@ -35,7 +35,7 @@ APART = {
     "OPLB": OPLB(**TOLD, apart=True),
     "CAPS": CAPS(**TOLD, apart=True),
     "CAPS of mixtures": CAPS(**TOLD, apart=True, mixtures=True, unit_outcomes=True),
-    "OPB": OPB(arms=3, safe_action=SAFE_ARM, threshold=NAMED, apart=True),
+    "OPB": OPB(arms=3, radius="hoeffding", safe_action=SAFE_ARM, threshold=NAMED, apart=True),
     "ArmsCAPS": ArmsCAPS(arms=3, safe_action=SAFE_ARM, threshold=NAMED, apart=True),
 }
 TOGETHER = {

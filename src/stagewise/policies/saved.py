@@ -176,8 +176,6 @@ def taken(content: dict[str, Any]) -> Saved:
     learned = end if last else count(content["learned"], "learned")
     notes = Notes.of(content.get("notes"))
     return Saved(policy, memory, seed, end, order, waits, generation, name, former, learned, notes)
-        policy, memory, seed, end, order, waits, generation, name, former, learned, Notes.of(content.get("notes"))
-    )
 
 
 def numbers(value: Any) -> Floats:

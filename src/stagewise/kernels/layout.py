@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, kernel
 
-RIDGE, ARMS, SPACE = 0, 1, 2  # kinds of parts: linear, arm by arm, and in a reproducing-kernel space
+RIDGE, ARMS, SPACE = 0, 1, 2  # kinds of parts: linear, arm by arm, and in a reproducing-kernel space,
+EVENTS = 3  # and linear with rare outcomes
 DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS, CERTIFIED = 1, 2, 4, 8, 16  # switches (see `promise`)
 LIMITS, PARTS, SWITCHES, FEATURES, SAMPLING, HOME = 0, 1, 2, 3, 4, 5  # in the layout, and then the parts:
 FIRST_PART, FIELDS = 6, 10
 FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
 FOLLOWED, ROOM, FIRST_PLACE = 0, 1, 2  # in the memory
 NOISY, RARE = 1, 2  # sets of their own: for noise of a known size, for outcomes in [0, 1]
+EVENT_SUMS = 8  # sums that are kept of a block of features
 NEVER = -1.0  # followed: none, and none will be, since candidates changed once
 WIDE = 8  # parts and rows begin at multiples of so many numbers: full vectors, aligned where the array is, no rests
 
@@ -27,14 +29,14 @@ WIDE = 8  # parts and rows begin at multiples of so many numbers: full vectors, 
 class Part(NamedTuple):
     """A model of some signals, and where it stands."""
 
-    kind: int  # RIDGE, ARMS or SPACE
+    kind: int  # RIDGE, ARMS, SPACE or EVENTS
     first: int  # its first signal: 0 is the reward, 1 the first cost
     signals: int  # k, how many it has
-    size: int  # n: learned coordinates, arms, or room for basis points
-    radius: int  # which (see `signals.radius`, `signals.arms`)
+    size: int  # n: learned coordinates, arms, room for basis points, or features of a block of EVENTS
+    radius: int  # which (see `signals.radius`, `signals.arms`); of EVENTS, how many there is room for
     anchored: int  # 1: the values at the safe action are known
     reflected: int  # 1: and it is not the zero vector, so that one direction less is learned
-    similarity: int  # which reproducing kernel
+    similarity: int  # which reproducing kernel; of EVENTS, how many blocks of features there are
     sharp: int  # candidates that come back have sets of their own (see `signals.own`): NOISY, RARE; or 0
     settings: int  # where its settings begin,
     memory: int  # and its memory
@@ -66,7 +68,7 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
     at, kind = FIRST_PART + FIELDS * which, layout[FIRST_PART + FIELDS * which]
     followed, place, signals = with_safe(kind, int(memory[FOLLOWED])), int(memory[FIRST_PLACE + which]), layout[at + 2]
     size = int(memory[ROOM]) if kind == SPACE else layout[at + 3]
-    n, k, width = (size, signals, padded(followed)) if kind != ARMS else (0, 0, 0)
+    n, k, width = (size, signals, padded(followed)) if kind != ARMS and kind != EVENTS else (0, 0, 0)
     sets, own = place + (n + k + 1) * width, place + kept_rows(n, k, layout[at + 8]) * width
     tally = own + (n + k) * n
     return Part(
@@ -104,12 +106,26 @@ def kept_rows(size: int, count: int, sharp: int) -> int:
 
 
 @kernel
+def block_size(size: int) -> int:
+    """Return how many numbers are kept of a block of features (see `signals.events`)."""
+    return EVENT_SUMS + 4 * size + 2 * size * size
+
+
+@kernel
+def events_size(size: int, blocks: int, room: int) -> int:
+    """Return how many numbers stand for blocks of features and a table of events."""
+    return 1 + size * size + 2 * size + blocks * block_size(size) + room * (size + 2)
+
+
+@kernel
 def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
     """Return how many numbers of memory a part takes."""
     at = FIRST_PART + FIELDS * which
     kind, k, n = layout[at], layout[at + 2], layout[at + 3]
     if kind == ARMS:
         return padded((1 + 4 * k) * n + 1 + k)
+    if kind == EVENTS:
+        return padded(events_size(n, layout[at + 7], layout[at + 4]))
     width = padded(with_safe(kind, candidates))
     if kind == RIDGE:
         return padded(tally_size(k) + (n + k) * n + kept_rows(n, k, layout[at + 8]) * width)

@@ -8,19 +8,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import CERTIFIED, NOISY, OFFERS_SAFE, PARTS, RARE, RETURNS, part_of
+from stagewise.kernels.layout import CERTIFIED, EVENTS, NOISY, OFFERS_SAFE, PARTS, RARE, RETURNS, RIDGE, part_of
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.kernels.signals.own import edge, narrow, own_of
 from stagewise.models.arms import lows_of
+from stagewise.models.events import EventCosts
 from stagewise.models.linear import LinearModel
+from stagewise.policies.ceilings import ceilings_of
 from stagewise.policies.learning import check_unit_range
-from stagewise.policies.linear import LinearPolicy
+from stagewise.policies.linear import LinearPolicy, natural
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
+from stagewise.policies.rare_log import absorb_events
 from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
 from stagewise.policies.settings import Optimism, probability, settle
-from stagewise.problem.checks import LARGEST, number, positive, switch
-from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.actions import Listed
+from stagewise.problem.checks import LARGEST, number, positive, switch, whole_at_least
+from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
@@ -30,6 +34,7 @@ PART_OF, OWN_OF, NARROW = named(part_of), named(own_of), named(narrow)
 
 # Shares of δ: the reward's ellipsoid, the costs' ellipsoids, the upper ends of the costs' own sets, all other own ends.
 REWARD_SHARE, COST_SHARE, UPPER_SHARE, OTHER_SHARE = 0.1, 0.1, 0.65, 0.15
+RARE_SHARE = COST_SHARE + UPPER_SHARE  # of costs that are rare, and have one family of sets
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,6 +64,10 @@ class CAPS(LinearPolicy):
     """The largest mean reward there is."""
     unit_outcomes: bool = False
     """Every outcome lies in [0, 1], as clicks do; what is rare is then learned sooner."""
+    rare_costs: bool = False
+    """Costs lie in [0, 1] and are rarely more than 0, as complaints are; sharp for features that never come back."""
+    blocks: int = 1
+    """With `rare_costs`: features are so many blocks of equal length, of which an action uses one (template × user)."""
     ridge: float | None = None
     """λ of the regressions; None: d R²/S², the largest of the signals'."""
     optimism: Optimism = field(init=False, default="inflated")
@@ -72,7 +81,9 @@ class CAPS(LinearPolicy):
         switch(self.mixtures, "mixtures")
         switch(self.unit_outcomes, "unit_outcomes")
         certificate_numbers(self.spread, self.patience, self.reward_bound)
-        settle(self, mixes=self.mixtures, form=self.form._replace(rule=MIXTURE if self.mixtures else RAYS))
+        rule, events = MIXTURE if self.mixtures else RAYS, int(switch(self.rare_costs, "rare_costs"))
+        check_blocks(whole_at_least(self.blocks, "blocks", 1), self.mixtures, self.rare_costs)
+        settle(self, mixes=self.mixtures, form=self.form._replace(rule=rule, events=events))
         super().__post_init__()
 
     @property
@@ -95,13 +106,33 @@ class CAPS(LinearPolicy):
         reach: Floats = -np.log(ends) if self.unit_outcomes else np.vectorize(edge)(ends)
         own_sets = np.vstack([reach, lows_of(thresholds.signs)])
         sharp = RARE if self.unit_outcomes else NOISY
-        return replace(model, confidence=-np.log(delta * ellipsoids), sharp=sharp, own=own_sets)
+        model = replace(model, confidence=-np.log(delta * ellipsoids), sharp=sharp, own=own_sets)
+        return self.rare(model, thresholds) if self.rare_costs else model
+
+    def rare(self, model: LinearModel, thresholds: Thresholds) -> LinearModel:
+        """Return the same with rare costs: each has its share of δ for the sets of all blocks, and no other sets."""
+        if (thresholds.signs < 0.0).any():
+            raise InvalidProblem(
+                "a threshold is from below; rare_costs has them from above: count what does not happen"
+            )
+        d, m = model.safe.size, thresholds.values.size
+        if d % self.blocks:
+            raise InvalidProblem(f"blocks is {self.blocks}, and there are {d} features; all blocks have equal length")
+        share = float(self.delta) * RARE_SHARE / (m * self.blocks)
+        ridge = natural(d, model.noise[:1], model.norm_bound[:1]) if self.ridge is None else model.ridge
+        told = {
+            **vars(model),
+            "ridge": ridge,
+            "confidence": np.array([model.confidence[0], *np.full(m, -np.log(share))]),
+        }
+        guesses, ceilings = np.clip(thresholds.values, 1e-6, 0.5), ceilings_of(thresholds, self.cost_bound)
+        return EventCosts(**told, blocks=self.blocks, guesses=guesses, ceilings=ceilings)
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
         """How much of δ the intervals of each signal take: the reward's, then every cost's."""
         m, delta = self.thresholds.values.size, float(self.delta)
-        cost = (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
+        cost = RARE_SHARE / m if self.rare_costs else (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
         return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * cost] * m))
 
     def absorb_log(self, state: State, actions: Any, values: Sequence[Floats]) -> State:
@@ -109,15 +140,16 @@ class CAPS(LinearPolicy):
 
         The rows may stand in any order, so that what is seen before the last of them is no belief of any time.
         """
-        memory, parts = state.memory, range(self.layout[PARTS])
-        kept = [OWN_OF(PART_OF(self.layout, memory, which)) for which in parts]
-        before = [(ends.lows.copy(), ends.highs.copy()) for ends in kept]
+        before = state.memory.copy()
         state = super().absorb_log(state, actions, values)
-        for which, (lows, highs) in enumerate(before):
-            part = PART_OF(self.layout, state.memory, which)
-            ends = OWN_OF(part)
-            ends.lows[:], ends.highs[:] = lows, highs
-            NARROW(part, self.settings, np.empty(part.width))
+        for which in range(self.layout[PARTS]):
+            part, old = PART_OF(self.layout, state.memory, which), PART_OF(self.layout, before, which)
+            if part.kind == RIDGE:
+                ends, kept = OWN_OF(part), OWN_OF(old)
+                ends.lows[:], ends.highs[:] = kept.lows, kept.highs
+                NARROW(part, self.settings, np.empty(part.width))
+            if part.kind == EVENTS:
+                absorb_events(part, self.settings, before, state.memory, np.asarray(actions), np.array(values))
         return state
 
     def form_for(self, actions: Any) -> Form | None:
@@ -134,7 +166,23 @@ class CAPS(LinearPolicy):
         values = super().values(reward, cost)
         if self.unit_outcomes:
             check_unit_range(values, self.thresholds, "unit_outcomes rests on that range, so rescale or leave it out")
+        elif self.rare_costs:
+            inside = np.array([0.0, *values[1:]])
+            check_unit_range(inside, self.thresholds, "rare_costs rests on that range, so rescale or leave it out")
         return values
+
+    def fitting(self, listed: Listed) -> Listed:
+        """Return the action set if this policy can choose from it."""
+        super().fitting(listed)
+        if self.blocks > 1:
+            count, d = listed.features.shape
+            several = listed.features.reshape(count, self.blocks, d // self.blocks).any(axis=2).sum(axis=1) > 1
+            if several.any():
+                raise InvalidActions(
+                    f"action {int(several.argmax())} has features in more than one of the {self.blocks} blocks; "
+                    "each block has sets of its own, so leave blocks out where an action needs several"
+                )
+        return listed
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture."""
@@ -144,6 +192,16 @@ class CAPS(LinearPolicy):
             return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
         return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED))
+
+
+def check_blocks(blocks: int, mixtures: bool, rare: bool) -> None:
+    """Refuse what rare costs cannot be played with."""
+    if rare and not mixtures:
+        raise InvalidProblem(
+            "rare_costs is True without mixtures; their sets are for actions that are listed and mixed"
+        )
+    if blocks != 1 and not rare:
+        raise InvalidProblem(f"blocks is {blocks} without rare_costs; only the sets of rare costs come in blocks")
 
 
 def certificate_numbers(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import (
     ARMS,
+    EVENTS,
     FEATURES,
     FOLLOWED,
     NEVER,
@@ -22,6 +23,7 @@ from stagewise.kernels.layout import (
     tally_size,
 )
 from stagewise.kernels.signals.arms import start_arms
+from stagewise.kernels.signals.events import start_events
 from stagewise.kernels.signals.own import begin_own
 from stagewise.kernels.signals.ridge import follow_ridge, start_ridge
 from stagewise.kernels.signals.space import used_in
@@ -39,7 +41,7 @@ class MemoryKernels(NamedTuple):
 @cache
 def memory_kernels_for(*models: int) -> MemoryKernels:
     """Return what makes the memories of policies with these kinds of models (see `round.Form`)."""
-    ridge, arms, space, sharp = models
+    ridge, arms, space, sharp, events = models
 
     @kernel
     def start(layout: Ints, settings: Floats, room: int, memory: Floats, work: Floats) -> None:
@@ -51,6 +53,8 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
                 start_ridge(part, settings, memory)
             if arms and part.kind == ARMS:
                 start_arms(part, settings, memory)
+            if events and part.kind == EVENTS:
+                start_events(part, settings, memory)
             if space and part.kind == SPACE:
                 follow_space(layout, part, known_actions(layout, settings, memory).followed, settings, memory, work)
 
@@ -77,6 +81,8 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
                     if sharp:
                         begin_own(new, features, settings, work)
             if arms and new.kind == ARMS:
+                copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[ROOM])))
+            if events and new.kind == EVENTS:
                 copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[ROOM])))
             if space and new.kind == SPACE:
                 copy_space(layout, old, new, memory, changed)

@@ -15,6 +15,7 @@ from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.layout import (
     ARMS,
+    EVENTS,
     FOLLOWED,
     HOME,
     LIMITS,
@@ -33,9 +34,11 @@ from stagewise.kernels.rules.mixture import choose_mixture
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
+from stagewise.kernels.signals.events import draw_events, look_events
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.own import learn_own, look_own, narrow
 from stagewise.kernels.signals.posterior import draw_arms, draw_ridge
+from stagewise.kernels.signals.refit import learn_events
 from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
 from stagewise.kernels.signals.sampling import sample
 from stagewise.kernels.signals.space import learn_space, neglected_in
@@ -53,6 +56,7 @@ class Form(NamedTuple):
     arms: int = 0  # arm by arm,
     space: int = 0  # or in a reproducing-kernel space
     sharp: int = 0  # 1: candidates that come back have sets of their own
+    events: int = 0  # 1: some costs are linear and rare
     rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
     sampled: int = 0  # REWARD: the reward is sampled; EVERY: every signal, under a certificate
     several: int = 0  # 1: a mixture has more than one limit
@@ -134,6 +138,7 @@ def round_for(form: Form) -> Round:
     ridge, arms, space, sharp, sampled, several = (
         form.ridge, form.arms, form.space, form.sharp, form.sampled, form.several,
     )  # fmt: skip
+    events = form.events
     parts_of, certified = parts_for(form.parts), int(form.sampled == EVERY)
     mixes, rays = int(form.rule == MIXTURE), int(form.rule == RAYS)
 
@@ -164,6 +169,8 @@ def round_for(form: Form) -> Round:
                 else:
                     look_space(layout, part, features, settings, memory, bounds, work)
                 found = mistold_regression(part, settings, memory, neglected_in(part, memory))
+            if events and part.kind == EVENTS:
+                look_events(part, features, safe, settings, memory, bounds)
             doubt = found if doubt == 0 else doubt
         if doubt == 0 and settings[ALARM] < math.inf:
             doubt = overrun(layout, settings, bounds)
@@ -187,6 +194,8 @@ def round_for(form: Form) -> Round:
                     draw_ridge(part, features, safe, known, spread, settings, bounds, seed, run, round_, work)
                 if arms and part.kind == ARMS:
                     draw_arms(layout, part, spread, settings, memory, bounds, seed, run, round_)
+                if events and part.kind == EVENTS:
+                    draw_events(part, features, safe, spread, settings, memory, bounds, seed, run, round_, work)
         elif sampled:
             sample(layout, parts[0], features, safe, known, settings, memory, bounds, seed, run, round_, work)
         if mixes:
@@ -245,6 +254,8 @@ def round_for(form: Form) -> Round:
                 learn_arms(part, index if index >= 0 else layout[HOME], seen, settings, memory)
             if space and part.kind == SPACE:
                 learn_space(layout, part, action, lean, seen, settings, memory, work)
+            if events and part.kind == EVENTS:
+                learn_events(part, action, seen, settings, memory)
             if (ridge or space) and at_safe and (part.kind == RIDGE or part.kind == SPACE):
                 note_safe(part, settings, memory, seen)
 

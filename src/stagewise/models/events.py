@@ -65,22 +65,21 @@ def loss_of_line(features: Floats, seen: Floats, bound: float, guess: float) -> 
 
     at any f with <x, f> > 0 at all events (docs/theory/rare.md); infinite where none was found.
     """
-    hit = seen > 0.0
-    rows, values, sums, g = features[hit], seen[hit], features.sum(axis=0), features.shape[1]
-    rate, best = (float(values.sum()) + 0.5) / (seen.size + 0.5 / guess), math.inf
+    hit, sums = seen > 0.0, features.sum(axis=0)
+    rows, values = features[hit], seen[hit]
+    rate, best, chosen = (float(values.sum()) + 0.5) / (seen.size + 0.5 / guess), math.inf, None
     for scale in bound * 0.5 ** np.arange(SCALES):
-        if not scale**2 * g > rate**2 / max(float(np.einsum("ij,ij->i", features, features).max()), 1e-300):
-            break  # parameters so short make no such rate
-        fit = likeliest(rows, values, sums, rate, scale)
+        fit = likeliest(rows, values, sums, rate, float(scale))
         means = rows @ fit
         if not np.all(means > 0.0):
             continue
-        flat = float(sums @ fit - values @ np.log(means) + fit @ fit / (2.0 * scale**2))
+        flat = float(sums @ fit - values @ np.log(means) + fit @ fit / (2.0 * scale**2)) + math.log(SCALES)
         curvature = (rows * (values / means**2)[:, None]).T @ rows
         for reach in REACHES:
-            excess = gaussian_excess(features, rows, means, fit, curvature, scale, reach)
-            best = min(best, flat + excess + math.log(SCALES))
-    return best
+            inside, volume, root = within_reach(rows, means, curvature, float(scale), reach)
+            if inside > 0.0 and flat + volume - math.log(inside) < best:
+                best, chosen = flat + volume - math.log(inside), (fit, root, inside)
+    return math.inf if chosen is None else best + shortfall(features, chosen[0], chosen[1]) / chosen[2]
 
 
 def likeliest(rows: Floats, values: Floats, sums: Floats, rate: float, scale: float) -> Floats:
@@ -93,20 +92,25 @@ def likeliest(rows: Floats, values: Floats, sums: Floats, rate: float, scale: fl
     return fit
 
 
-def gaussian_excess(
-    features: Floats, rows: Floats, means: Floats, fit: Floats, curvature: Floats, scale: float, reach: float
-) -> float:
-    """Return ½ log det σ²P − log Z + Σ E(<x, ν>)₋/Z; infinite where Z, the share within reach, may be nothing."""
-    widen = -math.log1p(-(reach**2)) / reach**2
-    precision = widen * curvature + np.eye(fit.size) / scale**2
-    root = np.linalg.inv(np.linalg.cholesky(precision)).T  # ν = f + root η
-    inside = 1.0 - sum(math.erfc(reach / (math.sqrt(2.0) * s)) for s in np.linalg.norm(rows @ root, axis=1) / means)
-    if not inside > 0.0:
-        return math.inf
+def within_reach(
+    rows: Floats, means: Floats, curvature: Floats, scale: float, reach: float
+) -> tuple[float, float, Floats]:
+    """Return a bound on Z, the share of N(f, P⁻¹) within reach of all events; ½ log det σ²P; and P^(−½)."""
+    from scipy.special import erfc  # type: ignore[import-untyped]
+
+    widen, g = -math.log1p(-(reach**2)) / reach**2, curvature.shape[0]
+    lower = np.linalg.cholesky(widen * curvature + np.eye(g) / scale**2)
+    root = np.linalg.inv(lower).T  # ν = f + root η
+    apart = np.linalg.norm(rows @ root, axis=1) / means
+    inside = 1.0 - float(erfc(reach / (math.sqrt(2.0) * apart)).sum())
+    return inside, g * math.log(scale) + float(np.log(np.diag(lower)).sum()), root
+
+
+def shortfall(features: Floats, fit: Floats, root: Floats) -> float:
+    """Return Σ E(<x, ν>)₋, ν ~ N(f, P⁻¹): s φ(z) − s z Φ(−z) with z = <x, f>/s, summed over all rows."""
+    from scipy.special import erfc
+
     spread = np.linalg.norm(features @ root, axis=1)
-    margin = (features @ fit) / np.maximum(spread, 1e-300)
-    below = np.array([math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) - 0.5 * z * math.erfc(z / math.sqrt(2.0))
-                      for z in margin[margin < 8.0]])  # fmt: skip
-    missed = float(spread[margin < 8.0] @ below) + 1e-15 * float(spread.sum())
-    volume = fit.size * math.log(scale) - float(np.log(np.abs(np.linalg.det(root))))
-    return volume - math.log(inside) + missed / inside
+    z = (features @ fit) / spread
+    below = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) - 0.5 * z * erfc(z / math.sqrt(2.0))
+    return float(spread @ np.maximum(below, 0.0)) + 1e-12 * float(spread.sum())  # and what rounding may hide

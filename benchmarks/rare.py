@@ -128,6 +128,8 @@ def concordant(rows: np.ndarray, seen: np.ndarray, people: np.ndarray, confidenc
     if not np.all(means > 0.0):
         return np.ones(len(people))
     excess = loss_of_log(rows, seen, BOUND, guess) + confidence - float(sums @ fit - np.log(means).sum())
+    if not excess > 0.0:
+        return np.ones(len(people))
     radius = brentq(lambda z: z - math.log1p(z) - excess, 0.0, 1e6)
     return ellipsoid(people, fit, (rows[hit] / means[:, None] ** 2).T @ rows[hit], radius)
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import ARMS, HOME, PARTS, RIDGE, SPACE, Part, part_of
-from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of
+from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, MODEL, NOISE, ceiling_of
 from stagewise.kernels.signals.arms import shown_at, stated_of_arms
 from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of, stated
 from stagewise.kernels.signals.space import neglected_in
@@ -80,6 +80,8 @@ def words_for(code: int, thresholds: Thresholds, ceiling: float, evidence: Evide
             f"the safe action's {name!r} is declared {thresholds.safe[j]:g}, and {evidence.safe_count:.0f} outcomes "
             f"seen there average {sign * evidence.safe_mean:.3g}, which it does not explain"
         )
+    elif what == MODEL:
+        why = f"no linear mean of {name!r} within what was declared (norm_bound, cost_bound) explains what was seen"
     else:
         why = f"what was seen puts the safe action's own {name!r} {side} its threshold {value:g}"
     return f"{why}; no bound can be trusted, so the safe action is played"

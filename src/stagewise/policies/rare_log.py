@@ -4,7 +4,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import Part, events_size
-from stagewise.kernels.signals.events import LOSS, block_of, declared_of, table_of
+from stagewise.kernels.signals.events import LOSS, block_of, copy_events, declared_of, table_of
 from stagewise.kernels.signals.refit import fold, note_rows, refit
 from stagewise.models.events import loss_of_log
 
@@ -24,8 +24,7 @@ def absorb_events(
     room = used + hits + 1
     wide = part._replace(radius=room, memory=0)
     batch = np.zeros(EVENTS_SIZE(part.size, part.similarity, room))
-    length = EVENTS_SIZE(part.size, part.similarity, used)
-    batch[:length] = before[part.memory : part.memory + length]
+    copy_events(part, before, wide, batch)
     note_rows(wide, actions, seen, batch)
     declared = DECLARED(part, settings)
     for which in range(part.similarity):
@@ -39,5 +38,4 @@ def absorb_events(
             refit(wide, settings, batch, which)
     else:
         fold(wide, settings, batch)
-    kept = EVENTS_SIZE(part.size, part.similarity, int(TABLE_OF(wide, batch).used[0]))
-    memory[part.memory : part.memory + kept] = batch[:kept]
+    copy_events(wide, batch, part, memory)

@@ -34,7 +34,7 @@ from stagewise.kernels.rules.mixture import choose_mixture
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
-from stagewise.kernels.signals.events import draw_events, look_events
+from stagewise.kernels.signals.events import draw_events, look_events, mistold_events
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.own import learn_own, look_own, narrow
 from stagewise.kernels.signals.posterior import draw_arms, draw_ridge
@@ -171,6 +171,7 @@ def round_for(form: Form) -> Round:
                 found = mistold_regression(part, settings, memory, neglected_in(part, memory))
             if events and part.kind == EVENTS:
                 look_events(part, features, safe, settings, memory, bounds)
+                found = mistold_events(part, memory)
             doubt = found if doubt == 0 else doubt
         if doubt == 0 and settings[ALARM] < math.inf:
             doubt = overrun(layout, settings, bounds)

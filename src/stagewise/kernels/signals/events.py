@@ -20,7 +20,8 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.draw import POSTERIOR, fill_normal
-from stagewise.kernels.layout import EVENT_SUMS, Part, block_size
+from stagewise.kernels.layout import EVENT_SUMS, Part, block_size, events_size
+from stagewise.kernels.rules.promise import MODEL, disputed
 from stagewise.kernels.signals.posterior import hold
 
 ROWS, HITS, TOTAL, LOSS, DUE_HITS, DUE_ROWS, SQUARE, CONSTANT = range(EVENT_SUMS)  # SQUARE: the ellipsoid's radius²
@@ -98,6 +99,13 @@ def block_of(part: Part, memory: Floats, which: int) -> Block:
 
 
 @kernel
+def copy_events(part: Part, memory: Floats, other: Part, changed: Floats) -> None:
+    """Write the same blocks and events as another part, whose table must have room for them."""
+    for i in range(events_size(part.size, part.similarity, int(memory[part.memory]))):
+        changed[other.memory + i] = memory[part.memory + i]
+
+
+@kernel
 def block_used(part: Part, action: Floats) -> int:
     """Return the block that an action has features in, or −1 if they are all 0."""
     for i in range(part.similarity * part.size):
@@ -159,10 +167,7 @@ def highest(part: Part, settings: Floats, block: Block, action: Floats) -> float
 
 @kernel
 def look_events(part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats) -> None:
-    """Write the bounds of any candidates, and of the safe action.
-
-    A radius² below 0 is an empty set: what was declared cannot be true, and nothing is certain.
-    """
+    """Write the bounds of any candidates, and of the safe action."""
     g, count, declared = part.size, features.shape[0], declared_of(part, settings)
     centre, half = bounds[part.first, CENTRE], bounds[part.first, HALF]
     for candidate in range(count + 1):
@@ -174,11 +179,18 @@ def look_events(part: Part, features: Floats, safe: Floats, settings: Floats, me
             width = math.sqrt(max(block.sums[SQUARE], 0.0)) * width_at(block.root, own)
             reach = declared.bound * math.sqrt(product(own, own))
             low, high = max(estimate - width, 0.0), min(estimate + width, reach)
-            if block.sums[SQUARE] < 0.0:
-                high = math.inf
         centre[candidate], half[candidate] = 0.5 * (low + high), 0.5 * abs(high - low)
     if part.anchored == 1:
         centre[count], half[count] = declared.known, 0.0
+
+
+@kernel
+def mistold_events(part: Part, memory: Floats) -> int:
+    """Return that the model of a cost is contradicted, if a set is empty (its radius² is below 0); 0: none is."""
+    for which in range(part.similarity):
+        if not block_of(part, memory, which).sums[SQUARE] >= 0.0:
+            return disputed(MODEL, part.first - 1)
+    return 0
 
 
 @kernel

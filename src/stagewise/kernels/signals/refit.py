@@ -26,6 +26,7 @@ from stagewise.kernels.signals.events import (
 
 SHRINKAGE = 100.0  # events' worth of belief that a forecast is the rate
 NEWTON, TURNS = 4, 8  # steps towards the forecast; turns in which set and curvatures narrow each other
+ROUNDING = 1e-9  # of what is added up and nearly cancels
 SHARE = 8.0  # a block is fitted again when its events have grown by this share
 
 
@@ -116,7 +117,8 @@ def refit(part: Part, settings: Floats, memory: Floats, which: int) -> None:
         constant = sums[CONSTANT] + add_parabolas(part, settings, memory, which, table.matrix, table.vectors[0])
         invert_root(table.matrix)
         form = solve_root(table.matrix, table.vectors[0], table.vectors[1], block.fit)
-        sums[SQUARE] = 2.0 * (sums[LOSS] + confidence + 0.5 - constant) + form
+        hidden = ROUNDING * (abs(sums[LOSS]) + abs(constant) + form)
+        sums[SQUARE] = 2.0 * (sums[LOSS] + confidence + 0.5 - constant) + form + hidden
         for i in range(g):
             for j in range(i + 1):
                 block.root[i, j] = table.matrix[i, j]

@@ -123,15 +123,16 @@ def concordant(rows: np.ndarray, seen: np.ndarray, people: np.ndarray, confidenc
     """Return upper ends by the ellipsoid that self-concordance alone gives: ‖μ − fit‖_H ≤ w⁻¹(excess + log 1/δ)."""
     hit, sums = seen > 0.0, rows.sum(axis=0)
     rate = seen.mean()
-    fit = likeliest(rows[hit], seen[hit], sums, rate, 1e3 * rate)
+    fit = likeliest(rows[hit], seen[hit], sums, rate, BOUND)
     means = rows[hit] @ fit
     if not np.all(means > 0.0):
         return np.ones(len(people))
-    excess = loss_of_log(rows, seen, BOUND, guess) + confidence - float(sums @ fit - np.log(means).sum())
+    excess = loss_of_log(rows, seen, BOUND, guess) + confidence + 0.5 - float(sums @ fit - np.log(means).sum())
     if not excess > 0.0:
         return np.ones(len(people))
-    radius = brentq(lambda z: z - math.log1p(z) - excess, 0.0, 1e6)
-    return ellipsoid(people, fit, (rows[hit] / means[:, None] ** 2).T @ rows[hit], radius)
+    radius = brentq(lambda z: z - math.log1p(z) - excess, 0.0, 2.0 * excess + 10.0)
+    gram = (rows[hit] / means[:, None] ** 2).T @ rows[hit] + np.eye(WIDE) / BOUND**2
+    return ellipsoid(people, fit, gram, radius)
 
 
 def caps(blocks: int) -> sw.CAPS:

@@ -118,6 +118,7 @@ def test_costs_that_no_rate_explains_end_in_the_safe_action() -> None:
         ({"rare_costs": False}, "blocks is 2 without rare_costs"),
         ({"blocks": 4}, "blocks is 4, and there are 6 features"),
         ({"blocks": 0}, "blocks"),
+        ({"safe_action": sw.SafeAction(features=np.full(6, 0.1), cost=0.01)}, "safe action 0 has features in more"),
         ({"threshold": sw.AtLeast(-0.1)}, "count what does not happen"),
     ],
 )
@@ -134,3 +135,6 @@ def test_it_refuses_what_it_cannot_learn_from() -> None:
     with pytest.raises(sw.InvalidOutcome, match="rare_costs rests on that range"):
         agent.learn(decision, reward=0.0, cost=1.5)
     agent.learn(decision, reward=7.0, cost=0.5)  # the reward may be anything
+    world = sw.LinearWorld(reward=THETA, cost=MU, actions=sw.Finite(FEATURES), noise=0.1)
+    with pytest.raises(sw.InvalidProblem, match="outcomes are 'gaussian'"):
+        sw.simulate(policy(), world, rounds=5, progress=False)

@@ -17,7 +17,7 @@ from stagewise.kernels.draw import OUTCOME, uniform
 from stagewise.kernels.layout import Part, part_of
 from stagewise.kernels.signals.events import LOSS, block_of, declared_of, forecast_of, highest, rate_of
 from stagewise.kernels.signals.refit import learn_events
-from stagewise.policies.rare_log import absorb_events
+from stagewise.policies.rare_costs import absorb_events
 
 PART_OF, BLOCK_OF = named(part_of), named(block_of)
 DELTA, MU = 0.2, np.array([0.05, 0.06, -0.04])

@@ -12,14 +12,13 @@ from stagewise.kernels.layout import CERTIFIED, EVENTS, NOISY, OFFERS_SAFE, PART
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.kernels.signals.own import edge, narrow, own_of
 from stagewise.models.arms import lows_of
-from stagewise.models.events import EventCosts
 from stagewise.models.linear import LinearModel
 from stagewise.policies.ceilings import ceilings_of
 from stagewise.policies.learning import check_unit_range
-from stagewise.policies.linear import LinearPolicy, natural
+from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
-from stagewise.policies.rare_log import absorb_events
+from stagewise.policies.rare_costs import absorb_events, check_blocks, check_one_block, rare_costs, reward_ridge
 from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
 from stagewise.policies.settings import Optimism, probability, settle
 from stagewise.problem.actions import Listed
@@ -107,26 +106,10 @@ class CAPS(LinearPolicy):
         own_sets = np.vstack([reach, lows_of(thresholds.signs)])
         sharp = RARE if self.unit_outcomes else NOISY
         model = replace(model, confidence=-np.log(delta * ellipsoids), sharp=sharp, own=own_sets)
-        return self.rare(model, thresholds) if self.rare_costs else model
-
-    def rare(self, model: LinearModel, thresholds: Thresholds) -> LinearModel:
-        """Return the same with rare costs: each has its share of δ for the sets of all blocks, and no other sets."""
-        if (thresholds.signs < 0.0).any():
-            raise InvalidProblem(
-                "a threshold is from below; rare_costs has them from above: count what does not happen"
-            )
-        d, m = model.safe.size, thresholds.values.size
-        if d % self.blocks:
-            raise InvalidProblem(f"blocks is {self.blocks}, and there are {d} features; all blocks have equal length")
-        share = float(self.delta) * RARE_SHARE / (m * self.blocks)
-        ridge = natural(d, model.noise[:1], model.norm_bound[:1]) if self.ridge is None else model.ridge
-        told = {
-            **vars(model),
-            "ridge": ridge,
-            "confidence": np.array([model.confidence[0], *np.full(m, -np.log(share))]),
-        }
-        guesses, ceilings = np.clip(thresholds.values, 1e-6, 0.5), ceilings_of(thresholds, self.cost_bound)
-        return EventCosts(**told, blocks=self.blocks, guesses=guesses, ceilings=ceilings)
+        if not self.rare_costs:
+            return model
+        model = model if self.ridge is not None else replace(model, ridge=reward_ridge(model))
+        return rare_costs(model, thresholds, self.blocks, ceilings_of(thresholds, self.cost_bound), delta * RARE_SHARE)
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
@@ -159,7 +142,7 @@ class CAPS(LinearPolicy):
     @property
     def bounded(self) -> bool:
         """Whether outcomes are promised to lie in [0, 1]."""
-        return self.unit_outcomes
+        return self.unit_outcomes or self.rare_costs
 
     def values(self, reward: Any, cost: Any) -> Floats:
         """Return the outcome as it is learned from; in [0, 1] where that was promised."""
@@ -175,13 +158,7 @@ class CAPS(LinearPolicy):
         """Return the action set if this policy can choose from it."""
         super().fitting(listed)
         if self.blocks > 1:
-            count, d = listed.features.shape
-            several = listed.features.reshape(count, self.blocks, d // self.blocks).any(axis=2).sum(axis=1) > 1
-            if several.any():
-                raise InvalidActions(
-                    f"action {int(several.argmax())} has features in more than one of the {self.blocks} blocks; "
-                    "each block has sets of its own, so leave blocks out where an action needs several"
-                )
+            check_one_block(listed.features, self.blocks, "action", InvalidActions)
         return listed
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
@@ -192,16 +169,6 @@ class CAPS(LinearPolicy):
             return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
         return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED))
-
-
-def check_blocks(blocks: int, mixtures: bool, rare: bool) -> None:
-    """Refuse what rare costs cannot be played with."""
-    if rare and not mixtures:
-        raise InvalidProblem(
-            "rare_costs is True without mixtures; their sets are for actions that are listed and mixed"
-        )
-    if blocks != 1 and not rare:
-        raise InvalidProblem(f"blocks is {blocks} without rare_costs; only the sets of rare costs come in blocks")
 
 
 def certificate_numbers(

@@ -18,6 +18,7 @@ from scipy.optimize import brentq, linprog  # type: ignore[import-untyped]
 
 import stagewise as sw
 from stagewise.models.events import likeliest, loss_of_log
+from stagewise.policies.policy import Played
 
 SEED, USERS, DELTA, TEMPLATES, WIDE = 20261117, 500, 0.05, 6, 9
 LIMITS = {"opt_out": 0.02, "complaint": 0.005}
@@ -135,11 +136,12 @@ def concordant(rows: np.ndarray, seen: np.ndarray, people: np.ndarray, confidenc
     return ellipsoid(people, fit, gram, radius)
 
 
-def caps(blocks: int) -> sw.CAPS:
+def caps(blocks: int, bound: float = BOUND) -> sw.CAPS:
     """Return the policy."""
+    safe = sw.SafeAction(features=np.zeros(TEMPLATES * WIDE), reward=0.0, cost=[0.0, 0.0])
     return sw.CAPS(
-        safe_action=sw.SafeAction(features=np.zeros(TEMPLATES * WIDE), reward=0.0, cost=[0.0, 0.0]), threshold=LIMITS,
-        noise=0.5, norm_bound=[1.0, BOUND, BOUND], delta=DELTA, mixtures=True, rare_costs=True, blocks=blocks,
+        safe_action=safe, threshold=LIMITS, noise=0.5, norm_bound=[1.0, bound, bound], cost_bound=1.0, delta=DELTA,
+        mixtures=True, rare_costs=True, blocks=blocks,
     )  # fmt: skip
 
 
@@ -180,10 +182,21 @@ def table(count: int) -> None:
     by_bounds("(a) self-concordant ellipsoid, six times 9", all_of(concordant, split, list(LIMITS.values())), means)
     offers = [sw.Finite(crossed(np.tile(user, (TEMPLATES, 1)), np.arange(TEMPLATES))) for user in fresh]
     features = crossed(people, templates)
-    for blocks, name in ((1, "(a) `rare_costs`, 54 features"), (TEMPLATES, "(a) `rare_costs`, six blocks of 9")):
-        agent = sw.Agent(caps(blocks), seed=SEED)
+    shared, blocks = "(a) `rare_costs`, 54 features", "(a) `rare_costs`, six blocks of 9"
+    for name, policy in {
+        shared: caps(1),
+        blocks: caps(TEMPLATES),
+        f"{blocks}, `norm_bound` 1": caps(TEMPLATES, 1.0),
+    }.items():
+        agent = sw.Agent(policy, seed=SEED)
         agent.learn_log(features, seen[0], seen[1:].T)
         row(name, np.array([agent.decide(offer).probabilities[:-1] for offer in offers]), means, None)
+    policy = caps(TEMPLATES)
+    state = policy.start()
+    for action, values in zip(features, np.ascontiguousarray(seen.T), strict=True):
+        state = policy.take(state, Played(action), values)
+    chosen = [policy.decide(state, offer, sw.Draw(SEED, 0, t)).probabilities[:-1] for t, offer in enumerate(offers)]
+    row(f"{blocks}, learned row by row", np.array(chosen), means, None)
     safe = sw.SafeAction(arm=0, reward=0.0, cost=[0.0, 0.0])
     agent = sw.Agent(sw.ArmsCAPS(arms=1 + TEMPLATES, safe_action=safe, threshold=LIMITS, delta=DELTA), seed=SEED)
     agent.learn_log(1 + templates, seen[0], seen[1:].T)

@@ -1,6 +1,7 @@
 """Rare costs with 54 features that never come back: for how many users is nothing sent, after 500,000 logged rows?
 
 .venv/bin/python benchmarks/rare.py             # the table: two minutes on one core, and as much to compile first
+.venv/bin/python benchmarks/rare.py growth      # six blocks after 100,000 to 1,000,000 rows
 .venv/bin/python benchmarks/rare.py speed       # how long rows and decisions take
 .venv/bin/python benchmarks/rare.py 50000       # another number of rows
 
@@ -204,6 +205,19 @@ def table(count: int) -> None:
     row("(c) rates by template (limits hold for the average user)", rates, means, None)
 
 
+def growth() -> None:
+    """Print what six blocks leave after more and more rows."""
+    for count in (100_000, 200_000, 300_000, 1_000_000):
+        parameters, people, templates, seen = logged(count)
+        fresh = users(np.random.default_rng(SEED + 1), USERS)
+        means = np.einsum("nd,kad->nka", fresh, parameters)
+        agent = sw.Agent(caps(TEMPLATES), seed=SEED)
+        agent.learn_log(crossed(people, templates), seen[0], seen[1:].T)
+        offers = [sw.Finite(crossed(np.tile(user, (TEMPLATES, 1)), np.arange(TEMPLATES))) for user in fresh]
+        name = f"{count:,} rows, {seen[2].sum() / TEMPLATES:.0f} complaints a template"
+        row(name, np.array([agent.decide(offer).probabilities[:-1] for offer in offers]), means, None)
+
+
 def speed(count: int) -> None:
     """Print how long a row of a log, a row learned by itself and a decision take."""
     _, people, templates, seen = logged(count)
@@ -229,4 +243,9 @@ def speed(count: int) -> None:
 if __name__ == "__main__":
     asked = sys.argv[1:]
     count = next((int(word) for word in asked if word.isdigit()), 500_000)
-    speed(min(count, 100_000)) if "speed" in asked else table(count)
+    if "speed" in asked:
+        speed(min(count, 100_000))
+    elif "growth" in asked:
+        growth()
+    else:
+        table(count)

@@ -16,12 +16,13 @@ from stagewise.kernels.compile import Floats, Ints, kernel, named
 from stagewise.kernels.draw import ACTIONS, uniform
 from stagewise.kernels.layout import Part, memory_size, part_of
 from stagewise.kernels.loop.memory import memory_kernels_for
+from stagewise.kernels.loop.round import Form
 from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, learn_ridge
 from stagewise.models.linear import LinearModel
 from stagewise.policies.compiled import assembled
 
 D = 10
-MEMORY_KERNELS, PART_OF = memory_kernels_for(1, 0, 0, 0), named(part_of)
+MEMORY_KERNELS, PART_OF = memory_kernels_for(*Form(ridge=1).models), named(part_of)
 
 
 def model_of(ridge: float, probes: Floats) -> tuple[Ints, Floats, Floats]:

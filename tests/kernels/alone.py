@@ -8,13 +8,14 @@ from stagewise.kernels.bounds import CENTRE, CROSS, HALF
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import Part, known_actions, memory_size, part_of
 from stagewise.kernels.loop.memory import memory_kernels_for
+from stagewise.kernels.loop.round import Form
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.ridge import ELSEWHERE, learn_ridge
 from stagewise.models.linear import LinearModel
 from stagewise.policies.compiled import assembled
 
 PART_OF, SAFE = named(part_of), named(known_actions)
-MEMORY_KERNELS = memory_kernels_for(1, 0, 0, 0, 0, 0)
+MEMORY_KERNELS = memory_kernels_for(*Form(ridge=1).models)
 
 
 class Alone(NamedTuple):

@@ -15,6 +15,7 @@ from stagewise.kernels.compile import Floats, Ints, kernel
 
 RIDGE, ARMS, SPACE = 0, 1, 2  # kinds of parts: linear, arm by arm, and in a reproducing-kernel space;
 APIECE, CELLS = 3, 4  # linear in the context with a regression for each action, rates by action and segment
+EVENTS = 5  # linear with rare outcomes
 DIRECTIONAL, INFLATED, OFFERS_SAFE, RETURNS, CERTIFIED = 1, 2, 4, 8, 16  # switches (see `promise`)
 ROVING, DECLARED = 32, 64  # of the safe action
 LIMITS, PARTS, SWITCHES, FEATURES, SAMPLING, HOME = 0, 1, 2, 3, 4, 5  # in the layout, and then the parts:
@@ -23,6 +24,7 @@ FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
 FOLLOWED, ROOM, FIRST_PLACE = 0, 1, 2  # in the memory
 SLOT, CELL = 2, 4  # numbers of a segment, and of each of its cells (see `signals.cells`)
 NOISY, RARE = 1, 2  # sets of their own: for noise of a known size, for outcomes in [0, 1]
+EVENT_SUMS = 8  # sums that are kept of a block of features
 NEVER = -1.0  # followed: none, and none will be, since candidates changed once
 WIDE = 8  # parts and rows begin at multiples of so many numbers: full vectors, aligned where the array is, no rests
 
@@ -30,14 +32,16 @@ WIDE = 8  # parts and rows begin at multiples of so many numbers: full vectors, 
 class Part(NamedTuple):
     """A model of some signals, and where it stands."""
 
-    kind: int  # RIDGE, ARMS, SPACE, APIECE or CELLS
+    kind: int  # RIDGE, ARMS, SPACE, APIECE, CELLS or EVENTS
     first: int  # its first signal: 0 is the reward, 1 the first cost
     signals: int  # k, how many it has
-    size: int  # n: learned coordinates, arms, or room for basis points
-    radius: int  # which (see `signals.radius`, `signals.arms`)
+    size: int  # n: learned coordinates, arms, room for basis points, or features of a block of EVENTS
+    radius: int  # which (see `signals.radius`, `signals.arms`); of EVENTS, how many there is room for
     anchored: int  # 1: the values at the safe action are known
     reflected: int  # 1: and it is not the zero vector, so that one direction less is learned
-    detail: int  # which reproducing kernel; how many regressions there are; in which feature the segment stands
+    detail: (
+        int  # which reproducing kernel; how many regressions, or blocks of features; in which feature a segment stands
+    )
     sharp: int  # candidates that come back have sets of their own (see `signals.own`): NOISY, RARE; or 0
     settings: int  # where its settings begin,
     memory: int  # and its memory
@@ -119,6 +123,18 @@ def kept_rows(size: int, count: int, sharp: int) -> int:
 
 
 @kernel
+def block_size(size: int) -> int:
+    """Return how many numbers are kept of a block of features (see `signals.events`)."""
+    return EVENT_SUMS + 4 * size + 2 * size * size
+
+
+@kernel
+def events_size(size: int, blocks: int, room: int) -> int:
+    """Return how many numbers stand for blocks of features and a table of events."""
+    return 1 + size * size + 2 * size + blocks * block_size(size) + room * (size + 2)
+
+
+@kernel
 def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
     """Return how many numbers of memory a part takes."""
     at = FIRST_PART + FIELDS * which
@@ -129,6 +145,8 @@ def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
         return padded(layout[at + 7] * piece_size(n))
     if kind == CELLS:
         return padded(1 + slot_size(n) * (room if layout[at + 7] >= 0 else 1))
+    if kind == EVENTS:
+        return padded(events_size(n, layout[at + 7], layout[at + 4]))
     width = padded(with_safe(kind, candidates))
     if kind == RIDGE:
         return padded(tally_size(k) + (n + k) * n + kept_rows(n, k, layout[at + 8]) * width)

@@ -8,20 +8,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import CERTIFIED, NOISY, OFFERS_SAFE, PARTS, RARE, RETURNS, part_of
+from stagewise.kernels.layout import CERTIFIED, EVENTS, NOISY, OFFERS_SAFE, PARTS, RARE, RETURNS, RIDGE, part_of
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.kernels.signals.own import edge, narrow, own_of
 from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
 from stagewise.policies.baseline import baseline_of, check_safe_range
+from stagewise.policies.ceilings import ceilings_of
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
+from stagewise.policies.rare_costs import absorb_events, check_blocks, check_one_block, rare_costs, reward_ridge
 from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
 from stagewise.policies.settings import Optimism, probability, settle
-from stagewise.problem.checks import LARGEST, number, positive, switch
-from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.actions import Listed
+from stagewise.problem.checks import LARGEST, number, positive, switch, whole_at_least
+from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
@@ -31,6 +34,7 @@ PART_OF, OWN_OF, NARROW = named(part_of), named(own_of), named(narrow)
 
 # Shares of δ: the reward's ellipsoid, the costs' ellipsoids, the upper ends of the costs' own sets, all other own ends.
 REWARD_SHARE, COST_SHARE, UPPER_SHARE, OTHER_SHARE = 0.1, 0.1, 0.65, 0.15
+RARE_SHARE = COST_SHARE + UPPER_SHARE  # of costs that are rare, and have one family of sets
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,6 +64,10 @@ class CAPS(LinearPolicy):
     """The largest mean reward there is."""
     unit_outcomes: bool = False
     """Every outcome lies in [0, 1], as clicks do; what is rare is then learned sooner."""
+    rare_costs: bool = False
+    """Costs lie in [0, 1] and are rarely more than 0, as complaints are; sharp for features that never come back."""
+    blocks: int = 1
+    """With `rare_costs`: features are so many blocks of equal length, of which an action uses one (template × user)."""
     ridge: float | None = None
     """λ of the regressions; None: d R²/S², the largest of the signals'."""
     optimism: Optimism = field(init=False, default="inflated")
@@ -77,7 +85,9 @@ class CAPS(LinearPolicy):
                 "candidates that come back, and then none are followed, so leave it out"
             )
         certificate_numbers(self.spread, self.patience, self.reward_bound)
-        settle(self, mixes=self.mixtures, form=self.form._replace(rule=MIXTURE if self.mixtures else RAYS))
+        rule, events = MIXTURE if self.mixtures else RAYS, int(switch(self.rare_costs, "rare_costs"))
+        check_blocks(whole_at_least(self.blocks, "blocks", 1), self.mixtures, self.rare_costs)
+        settle(self, mixes=self.mixtures, form=self.form._replace(rule=rule, events=events))
         super().__post_init__()
 
     @property
@@ -105,7 +115,11 @@ class CAPS(LinearPolicy):
         reach: Floats = -np.log(ends) if self.unit_outcomes else np.vectorize(edge)(ends)
         own_sets = np.vstack([reach, lows_of(thresholds.signs)])
         sharp = RARE if self.unit_outcomes else NOISY
-        return replace(model, confidence=-np.log(delta * ellipsoids), sharp=sharp, own=own_sets)
+        model = replace(model, confidence=-np.log(delta * ellipsoids), sharp=sharp, own=own_sets)
+        if not self.rare_costs:
+            return model
+        model = model if self.ridge is not None else replace(model, ridge=reward_ridge(model))
+        return rare_costs(model, thresholds, self.blocks, ceilings_of(thresholds, self.cost_bound), delta * RARE_SHARE)
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
@@ -113,7 +127,7 @@ class CAPS(LinearPolicy):
         m, delta = self.thresholds.values.size, float(self.delta)
         if self.form.roving:
             return (delta / (1 + m),) * (1 + m)
-        cost = (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
+        cost = RARE_SHARE / m if self.rare_costs else (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
         return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * cost] * m))
 
     def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
@@ -121,15 +135,16 @@ class CAPS(LinearPolicy):
 
         The rows may stand in any order, so that what is seen before the last of them is no belief of any time.
         """
-        memory, parts = state.memory, range(self.layout[PARTS])
-        kept = [OWN_OF(PART_OF(self.layout, memory, which)) for which in parts]
-        before = [(ends.lows.copy(), ends.highs.copy()) for ends in kept]
+        before = state.memory.copy()
         state = super().absorb_log(state, actions, values)
-        for which, (lows, highs) in enumerate(before):
-            part = PART_OF(self.layout, state.memory, which)
-            ends = OWN_OF(part)
-            ends.lows[:], ends.highs[:] = lows, highs
-            NARROW(part, self.settings, np.empty(part.width))
+        for which in range(self.layout[PARTS]):
+            part, old = PART_OF(self.layout, state.memory, which), PART_OF(self.layout, before, which)
+            if part.kind == RIDGE:
+                ends, kept = OWN_OF(part), OWN_OF(old)
+                ends.lows[:], ends.highs[:] = kept.lows, kept.highs
+                NARROW(part, self.settings, np.empty(part.width))
+            if part.kind == EVENTS:
+                absorb_events(part, self.settings, before, state.memory, np.asarray(actions), np.array(values))
         return state
 
     def form_for(self, actions: Any) -> Form | None:
@@ -139,14 +154,24 @@ class CAPS(LinearPolicy):
     @property
     def bounded(self) -> bool:
         """Whether outcomes are promised to lie in [0, 1]."""
-        return self.unit_outcomes
+        return self.unit_outcomes or self.rare_costs
 
     def values(self, reward: Any, cost: Any) -> Floats:
         """Return the outcome as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.unit_outcomes:
             check_unit_range(values, self.thresholds, "unit_outcomes rests on that range, so rescale or leave it out")
+        elif self.rare_costs:
+            inside = np.array([0.0, *values[1:]])
+            check_unit_range(inside, self.thresholds, "rare_costs rests on that range, so rescale or leave it out")
         return values
+
+    def fitting(self, listed: Listed) -> Listed:
+        """Return the action set if this policy can choose from it."""
+        super().fitting(listed)
+        if self.blocks > 1:
+            check_one_block(listed.features, self.blocks, "action", InvalidActions)
+        return listed
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture."""

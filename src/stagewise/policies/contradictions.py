@@ -16,7 +16,7 @@ from stagewise.kernels.layout import (
     part_of,
     roving_action,
 )
-from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, NOISE, ceiling_of, has
+from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, MODEL, NOISE, ceiling_of, has
 from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import shown_at, stated_of_arms
 from stagewise.kernels.signals.cells import tally_of
@@ -128,6 +128,8 @@ def words_for(code: int, thresholds: Thresholds, ceiling: float, evidence: Evide
             f"the safe action's {name!r} is declared {thresholds.safe[j]:g}, and {evidence.safe_count:.0f} outcomes "
             f"seen there average {sign * evidence.safe_mean:.3g}, which it does not explain"
         )
+    elif what == MODEL:
+        why = f"no linear mean of {name!r} within what was declared (norm_bound, cost_bound) explains what was seen"
     else:
         why = f"what was seen puts the safe action's own {name!r} {side} its threshold {value:g}"
     return f"{why}; no bound can be trusted, so the safe action is played"

@@ -9,6 +9,7 @@ from stagewise.kernels.layout import (
     APIECE,
     ARMS,
     CELLS,
+    EVENTS,
     FEATURES,
     FOLLOWED,
     NEVER,
@@ -26,6 +27,7 @@ from stagewise.kernels.layout import (
 from stagewise.kernels.signals.apiece import start_apiece
 from stagewise.kernels.signals.arms import start_arms
 from stagewise.kernels.signals.cells import move_cells, slots_of
+from stagewise.kernels.signals.events import start_events
 from stagewise.kernels.signals.own import begin_own
 from stagewise.kernels.signals.ridge import follow_ridge, start_ridge
 from stagewise.kernels.signals.space import used_in
@@ -43,7 +45,7 @@ class MemoryKernels(NamedTuple):
 @cache
 def memory_kernels_for(*models: int) -> MemoryKernels:
     """Return what makes the memories of policies with these kinds of models (see `round.Form`)."""
-    ridge, arms, space, sharp, apiece, cells = models
+    ridge, arms, space, sharp, apiece, cells, events = models
 
     @kernel
     def start(layout: Ints, settings: Floats, room: int, memory: Floats, work: Floats) -> None:
@@ -57,6 +59,8 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
                 start_arms(part, settings, memory)
             if apiece and part.kind == APIECE:
                 start_apiece(part, settings, memory)
+            if events and part.kind == EVENTS:
+                start_events(part, settings, memory)
             if space and part.kind == SPACE:
                 follow_space(layout, part, known_actions(layout, settings, memory).followed, settings, memory, work)
 
@@ -83,6 +87,8 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
                     if sharp:
                         begin_own(new, features, settings, work)
             if arms and new.kind == ARMS:
+                copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[ROOM])))
+            if events and new.kind == EVENTS:
                 copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[ROOM])))
             if space and new.kind == SPACE:
                 copy_space(layout, old, new, memory, changed)

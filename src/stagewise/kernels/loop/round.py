@@ -17,6 +17,7 @@ from stagewise.kernels.layout import (
     APIECE,
     ARMS,
     CELLS,
+    EVENTS,
     FOLLOWED,
     HOME,
     LIMITS,
@@ -38,9 +39,11 @@ from stagewise.kernels.signals.apiece import draw_apiece, learn_apiece, look_api
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
 from stagewise.kernels.signals.cells import draw_cells, learn_cells, look_cells
 from stagewise.kernels.signals.declared import declare, mistold_start, note_start
+from stagewise.kernels.signals.events import draw_events, look_events, mistold_events
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.own import learn_own, look_own, narrow
 from stagewise.kernels.signals.posterior import draw_arms, draw_ridge
+from stagewise.kernels.signals.refit import learn_events
 from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
 from stagewise.kernels.signals.sampling import sample
 from stagewise.kernels.signals.space import learn_space, neglected_in
@@ -60,6 +63,7 @@ class Form(NamedTuple):
     sharp: int = 0  # 1: candidates that come back have sets of their own
     apiece: int = 0  # 1: some signals are linear in the context, action by action,
     cells: int = 0  # or rates by action and segment
+    events: int = 0  # 1: some costs are linear and rare
     rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
     sampled: int = 0  # REWARD: the reward is sampled; EVERY: every signal, under a certificate
     several: int = 0  # 1: a mixture has more than one limit
@@ -144,6 +148,7 @@ def round_for(form: Form) -> Round:
         form.ridge, form.arms, form.space, form.sharp, form.sampled, form.several,
     )  # fmt: skip
     apiece, cells, context, roving = form.apiece, form.cells, int(form.apiece or form.cells), form.roving
+    events = form.events
     parts_of, certified = parts_for(form.parts), int(form.sampled == EVERY)
     mixes, rays, apart = int(form.rule == MIXTURE), int(form.rule == RAYS), form.apart
 
@@ -184,6 +189,9 @@ def round_for(form: Form) -> Round:
                 found = look_cells(layout, part, features, settings, memory, bounds)
             if context and settings[ALARM] == math.inf:
                 found = 0
+            if events and part.kind == EVENTS:
+                look_events(part, features, safe, settings, memory, bounds)
+                found = mistold_events(part, memory)
             doubt = found if doubt == 0 else doubt
         if doubt == 0 and settings[ALARM] < math.inf:
             doubt = overrun(layout, settings, bounds)
@@ -215,6 +223,8 @@ def round_for(form: Form) -> Round:
                     draw_apiece(layout, part, features, spread, settings, memory, bounds, seed, run, round_)
                 if cells and part.kind == CELLS:
                     draw_cells(layout, part, features, spread, settings, memory, bounds, seed, run, round_)
+                if events and part.kind == EVENTS:
+                    draw_events(part, features, safe, spread, settings, memory, bounds, seed, run, round_, work)
         elif sampled:
             sample(layout, parts[0], features, safe, known, settings, memory, bounds, seed, run, round_, work)
         if mixes:
@@ -286,6 +296,8 @@ def round_for(form: Form) -> Round:
                 learn_cells(part, action, seen[0], settings, memory)
             if space and part.kind == SPACE:
                 learn_space(layout, part, action, lean, seen, settings, memory, work)
+            if events and part.kind == EVENTS:
+                learn_events(part, action, seen, settings, memory)
             if roving:
                 if part.kind == RIDGE:
                     note_start(layout, part, at_safe, settings, seen, work)

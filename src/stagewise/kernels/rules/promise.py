@@ -20,14 +20,15 @@ from stagewise.kernels.layout import DECLARED, FIRST_TERM, INFLATED, LIMITS, RET
 # Why the safe action is played; `Decision.fallback` puts all but DRAWN into words. From DISPUTED on the reason is what
 # the data contradict, and of which cost (see `disputed`).
 PREFERRED, WARMING, NOTHING_SAFE, NOT_FINITE, DRAWN, TOO_LITTLE, DISPUTED = 1, 2, 3, 4, 5, 13, 16
-CEILING, BASELINE, NOISE, UNSAFE = 0, 1, 2, 3  # its bound, its value at the safe action, its noise, x₀ being safe
-KINDS = 4
+CEILING, BASELINE, NOISE, UNSAFE = 0, 1, 2, 3  # its bound, its value at the safe action, its noise, x₀ being safe,
+MODEL = 4  # or that it is what its model says
+KINDS = 5
 REWARD_SCALE, COST_SCALE, ALARM = 0, 1, 2  # in the settings: α_r (0: the theorem's own choice), α_c ≥ 1, and log 1/a
 
 
 @kernel
 def disputed(what: int, constraint: int) -> int:
-    """Return the reason that CEILING, BASELINE, NOISE or UNSAFE of a constraint stands for."""
+    """Return the reason that CEILING, BASELINE, NOISE, UNSAFE or MODEL of a constraint stands for."""
     return DISPUTED + KINDS * constraint + what
 
 

@@ -1,0 +1,140 @@
+"""CAPS with rare costs: the same by hand and in the loop, whatever the order of a log, and what it refuses."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.sizes import sized
+
+import stagewise as sw
+
+LIMIT = 0.1
+MU, THETA = np.array([0.04, 0.03, -0.02, 0.02, -0.01, 0.05]), np.array([0.3, 0.1, 0.0, 0.4, 0.1, -0.1])
+
+
+def policy(**changed: Any) -> sw.CAPS:
+    safe = sw.SafeAction(features=np.zeros(6), reward=0.0, cost=0.0)
+    told: dict[str, Any] = {"noise": 0.5, "norm_bound": [1.0, 0.3], "delta": 0.1, "threshold": LIMIT}
+    return sw.CAPS(**{"safe_action": safe, "mixtures": True, "rare_costs": True, "blocks": 2, **told, **changed})
+
+
+def crossed(user: Any, template: int) -> np.ndarray:
+    """Return template × user."""
+    features = np.zeros(6)
+    features[3 * template : 3 * template + 3] = [1.0, *user]
+    return features
+
+
+USERS = np.random.default_rng(8).uniform(size=(3, 2))
+FEATURES = np.array([np.zeros(6), *(crossed(user, template) for user in USERS for template in (0, 1))])
+WORLD = sw.TableWorld(features=FEATURES, reward=FEATURES @ THETA, cost=FEATURES @ MU, outcomes="bernoulli")
+
+
+def log(count: int) -> tuple[Any, Any, Any]:
+    """Return actions, rewards and costs of templates drawn by lot."""
+    chance = np.random.default_rng(9)
+    actions = np.array([crossed(user, i % 2) for i, user in enumerate(chance.uniform(size=(count, 2)))])
+    rewards, costs = (chance.uniform(size=count) < actions @ truth for truth in (THETA, MU))
+    return actions, rewards.astype(float), costs.astype(float)
+
+
+def offered(seed: int) -> sw.Finite:
+    """Return both templates for a new user."""
+    user = np.random.default_rng(seed).uniform(size=2)
+    return sw.Finite([crossed(user, 0), crossed(user, 1)])
+
+
+@sized(150, 20_000)
+def test_by_hand_in_python_and_in_the_loop_it_is_the_same(size: int) -> None:
+    told: dict[str, Any] = {"rounds": size, "seed": 3, "progress": False}
+    hand, loop = (sw.simulate(policy(), WORLD, backend=backend, **told) for backend in ("python", "cpu"))
+    assert np.array_equal(hand.regret, loop.regret)
+    assert np.array_equal(hand.max_cost, loop.max_cost)
+    assert loop.regret[0, -1] > 0.0
+
+
+def test_it_sends_more_the_more_it_has_seen_and_keeps_the_limit() -> None:
+    agent, shares = sw.Agent(policy()), []
+    for count in (0, 2000):
+        if count:
+            agent.learn_log(*log(count))
+        decisions = [agent.decide(offered(seed)) for seed in range(20)]
+        shares.append(np.mean([decision.probabilities[-1] for decision in decisions]))
+        for seed, decision in enumerate(decisions):
+            assert decision.probabilities[:-1] @ (offered(seed).features @ MU) <= LIMIT
+            assert decision.dearest[0] <= LIMIT
+    assert shares[1] < 0.6 < shares[0]
+
+
+def test_a_log_is_learned_alike_in_any_order() -> None:
+    actions, rewards, costs = log(1000)
+    order = np.argsort(costs, kind="stable")
+    told = []
+    for rows in (np.arange(1000), order, order[::-1]):
+        agent = sw.Agent(policy())
+        agent.learn_log(actions[rows], rewards[rows], costs[rows])
+        told.append([agent.decide(offered(seed)).probabilities for seed in range(10)])
+    assert told[1] == pytest.approx(np.array(told[0]), abs=1e-6)
+    assert told[2] == pytest.approx(np.array(told[0]), abs=1e-6)
+
+
+def test_after_a_log_it_goes_on_learning_row_by_row() -> None:
+    agent = sw.Agent(policy())
+    agent.learn_log(*log(100))
+    first = agent.decide(offered(0))
+    agent.learn(first, reward=0.0, cost=0.0)
+    for seed, (reward, cost) in enumerate(zip(*log(600)[1:], strict=True)):
+        agent.learn(agent.decide(offered(seed)), reward=reward, cost=cost)
+    assert agent.decide(offered(0)).probabilities[-1] < first.probabilities[-1]
+
+
+def test_saved_and_loaded_it_goes_on(tmp_path: Path) -> None:
+    agent = sw.Agent(policy())
+    agent.learn_log(*log(300))
+    agent.save(tmp_path / "agent.json")
+    other = sw.Agent.load(tmp_path / "agent.json")
+    assert all(
+        np.array_equal(agent.decide(offered(seed)).probabilities, other.decide(offered(seed)).probabilities)
+        for seed in range(5)
+    )
+
+
+def test_costs_that_no_rate_explains_end_in_the_safe_action() -> None:
+    agent = sw.Agent(policy(norm_bound=[1.0, 0.06], blocks=1))
+    for seed in range(300):
+        decision = agent.decide(offered(seed))
+        agent.learn(decision, reward=0.0, cost=1.0)
+    decision = agent.decide(offered(0))
+    assert decision.fallback is not None
+    assert "no linear mean of 'cost' within what was declared" in decision.fallback
+    assert decision.probabilities[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"mixtures": False}, "rare_costs is True without mixtures"),
+        ({"rare_costs": False}, "blocks is 2 without rare_costs"),
+        ({"blocks": 4}, "blocks is 4, and there are 6 features"),
+        ({"blocks": 0}, "blocks"),
+        ({"safe_action": sw.SafeAction(features=np.full(6, 0.1), cost=0.01)}, "safe action 0 has features in more"),
+        ({"threshold": sw.AtLeast(-0.1)}, "count what does not happen"),
+    ],
+)
+def test_it_says_what_it_cannot_be(changed: Any, said: str) -> None:
+    with pytest.raises(sw.InvalidProblem, match=said):
+        policy(**changed)
+
+
+def test_it_refuses_what_it_cannot_learn_from() -> None:
+    agent = sw.Agent(policy())
+    with pytest.raises(sw.InvalidActions, match="action 1 has features in more than one of the 2 blocks"):
+        agent.decide(sw.Finite([crossed(USERS[0], 0), np.ones(6)]))
+    decision = agent.decide(offered(0))
+    with pytest.raises(sw.InvalidOutcome, match="rare_costs rests on that range"):
+        agent.learn(decision, reward=0.0, cost=1.5)
+    agent.learn(decision, reward=7.0, cost=0.5)  # the reward may be anything
+    world = sw.LinearWorld(reward=THETA, cost=MU, actions=sw.Finite(FEATURES), noise=0.1)
+    with pytest.raises(sw.InvalidProblem, match="outcomes are 'gaussian'"):
+        sw.simulate(policy(), world, rounds=5, progress=False)

@@ -1,0 +1,102 @@
+"""How often a set of rare costs misses its mean, against features chosen so that it should.
+
+An adversary knows the truth and the set, and plays where the upper end is nearest to the mean: there the next outcomes
+decide. With a share of the rounds it does the reverse, and leaves alone what looks lucky.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from tests.chance import allowed
+from tests.sizes import sized
+
+import stagewise as sw
+from stagewise.kernels.compile import Floats, kernel, named
+from stagewise.kernels.draw import OUTCOME, uniform
+from stagewise.kernels.layout import Part, part_of
+from stagewise.kernels.signals.events import LOSS, block_of, declared_of, forecast_of, highest, rate_of
+from stagewise.kernels.signals.refit import learn_events
+from stagewise.policies.rare_costs import absorb_events
+
+PART_OF, BLOCK_OF = named(part_of), named(block_of)
+DELTA, MU = 0.2, np.array([0.05, 0.06, -0.04])
+USERS = np.array([[1.0, u, v] for u in (0.0, 0.5, 1.0) for v in (0.0, 1.0)])
+MEANS = USERS @ MU  # from .01 to .11
+HONEST, PEEKING = 0, 1
+
+
+@kernel
+def attacked(
+    part: Part, settings: Floats, memory: Floats, users: Floats, means: Floats, values: Floats, run: int, rounds: int,
+    peeking: int,
+) -> int:  # fmt: skip
+    """Return the round after which an upper end was below its mean, or 0; `peeking` forecasts know the outcome."""
+    block, guess = block_of(part, memory, 0), declared_of(part, settings).guess
+    for t in range(rounds):
+        chosen, least = 0, math.inf
+        turned = uniform(1, run, t, OUTCOME, 1) < 0.25
+        for user in range(means.size):
+            above = highest(part, settings, block, users[user]) - means[user]
+            if above < 0.0:
+                return t
+            above = -above if turned else above
+            if above < least:
+                chosen, least = user, above
+        values[0] = 1.0 if uniform(1, run, t, OUTCOME, 0) < means[chosen] else 0.0
+        if peeking:
+            rate = rate_of(block.sums, guess)
+            told, better = forecast_of(block, rate, users[chosen]), rate * (3.0 if values[0] > 0.0 else 0.3)
+            block.sums[LOSS] += better - told - values[0] * (math.log(better) - math.log(told))
+        learn_events(part, users[chosen], values, settings, memory)
+    return 0
+
+
+def policy() -> sw.CAPS:
+    """Return a policy whose only cost has nearly all of δ."""
+    safe = sw.SafeAction(features=np.zeros(3), reward=0.0, cost=0.0)
+    told: dict[str, Any] = {"noise": 0.5, "norm_bound": [1.0, 0.1], "delta": DELTA / 0.75, "cost_bound": 0.15}
+    return sw.CAPS(safe_action=safe, threshold=0.06, mixtures=True, rare_costs=True, **told)
+
+
+def missed(runs: int, rounds: int, peeking: int) -> int:
+    """Return how many runs miss."""
+    ours, count = policy(), 0
+    for run in range(runs):
+        memory = ours.start().memory
+        part = PART_OF(ours.layout, memory, 1)
+        count += attacked(part, ours.settings, memory, USERS, MEANS, np.zeros(1), run, rounds, peeking) > 0
+    return count
+
+
+@sized((25, 400), (2000, 4000))
+def test_the_set_holds_against_an_adversary(size: tuple[int, int]) -> None:
+    assert missed(*size, HONEST) <= allowed(size[0], DELTA)
+
+
+@sized((15, 600), (2000, 2000))
+def test_forecasts_that_know_the_outcome_do_not(size: tuple[int, int]) -> None:
+    assert missed(*size, PEEKING) > allowed(size[0], DELTA)
+
+
+def missed_by_logs(runs: int, rows: int) -> int:
+    """Return how many logs, sorted by outcome, end in a set that misses a mean."""
+    ours, count = policy(), 0
+    for run in range(runs):
+        chance = np.random.default_rng([5, run])
+        users = chance.integers(len(USERS), size=rows)
+        draws = (chance.uniform(size=rows) < MEANS[users]).astype(float)
+        order = np.argsort(-draws, kind="stable")
+        users, seen = users[order], draws[order]
+        memory = ours.start().memory
+        part = PART_OF(ours.layout, memory, 1)
+        values = np.column_stack([np.zeros(rows), seen])
+        absorb_events(part, ours.settings, memory.copy(), memory, USERS[users], values)
+        block = BLOCK_OF(part, memory, 0)
+        count += any(highest(part, ours.settings, block, user) < mean for user, mean in zip(USERS, MEANS, strict=True))
+    return count
+
+
+@sized((15, 800), (2000, 8000))
+def test_a_log_sorted_by_outcome_is_learned_safely(size: tuple[int, int]) -> None:
+    assert missed_by_logs(*size) <= allowed(size[0], DELTA)

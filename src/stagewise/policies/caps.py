@@ -1,39 +1,27 @@
 """CAPS: certified posterior sampling, on rays or on mixtures."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-
-from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import CERTIFIED, NOISY, OFFERS_SAFE, PARTS, RARE, RETURNS, part_of
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import CERTIFIED, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
-from stagewise.kernels.signals.own import edge, narrow, own_of
-from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
 from stagewise.policies.learning import check_unit_range
-from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
-from stagewise.policies.settings import Optimism, probability, settle
+from stagewise.policies.settings import Optimism, settle
+from stagewise.policies.sharpened import Sharpened
 from stagewise.problem.checks import LARGEST, number, positive, switch
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-PART_OF, OWN_OF, NARROW = named(part_of), named(own_of), named(narrow)
-
-# Shares of δ: the reward's ellipsoid, the costs' ellipsoids, the upper ends of the costs' own sets, all other own ends.
-REWARD_SHARE, COST_SHARE, UPPER_SHARE, OTHER_SHARE = 0.1, 0.1, 0.65, 0.15
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CAPS(LinearPolicy):
+class CAPS(Sharpened):
     """Certified posterior sampling: with probability 1 − δ the expected cost of every round is under its threshold.
 
     A draw from N(θ̂, ν² R² V⁻¹) of every signal proposes a ray, and its longest pessimistically safe step is played if
@@ -65,6 +53,7 @@ class CAPS(LinearPolicy):
     reward_scale: float | None = field(init=False, default=None)
     cost_scale: float = field(init=False, default=1.0)
     share_delta: bool = field(init=False, default=True)
+    own_sets: bool = field(init=False, default=True)
 
     form: ClassVar[Form] = Form(ridge=1, sharp=1, rule=RAYS, sampled=EVERY)
 
@@ -83,42 +72,6 @@ class CAPS(LinearPolicy):
     def last_numbers(self, model: LinearModel) -> list[float]:
         """Return ν, C and the largest mean reward."""
         return certificate_numbers(self.spread, self.patience, self.reward_bound, model.reward)
-
-    def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
-        """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
-        model, m = super().assumed(safe, thresholds), thresholds.values.size
-        ellipsoids = np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
-        other = np.full(1 + m, OTHER_SHARE / (m + 2))
-        upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
-        delta = probability(self.delta, "delta")
-        ends = np.minimum(delta * np.array([other, upper]), 0.5)
-        reach: Floats = -np.log(ends) if self.unit_outcomes else np.vectorize(edge)(ends)
-        own_sets = np.vstack([reach, lows_of(thresholds.signs)])
-        sharp = RARE if self.unit_outcomes else NOISY
-        return replace(model, confidence=-np.log(delta * ellipsoids), sharp=sharp, own=own_sets)
-
-    @property
-    def interval_shares(self) -> tuple[float, ...]:
-        """How much of δ the intervals of each signal take: the reward's, then every cost's."""
-        m, delta = self.thresholds.values.size, float(self.delta)
-        cost = (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
-        return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * cost] * m))
-
-    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats]) -> State:
-        """Take in a log as one batch: all its rows together narrow what is kept of candidates, not each on its way.
-
-        The rows may stand in any order, so that what is seen before the last of them is no belief of any time.
-        """
-        memory, parts = state.memory, range(self.layout[PARTS])
-        kept = [OWN_OF(PART_OF(self.layout, memory, which)) for which in parts]
-        before = [(ends.lows.copy(), ends.highs.copy()) for ends in kept]
-        state = super().absorb_log(state, actions, values)
-        for which, (lows, highs) in enumerate(before):
-            part = PART_OF(self.layout, state.memory, which)
-            ends = OWN_OF(part)
-            ends.lows[:], ends.highs[:] = lows, highs
-            NARROW(part, self.settings, np.empty(part.width))
-        return state
 
     def form_for(self, actions: Any) -> Form | None:
         """Return mixtures, or rays where there are some."""

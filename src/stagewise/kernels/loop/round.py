@@ -30,7 +30,7 @@ from stagewise.kernels.layout import (
 from stagewise.kernels.rules.certified_mixture import choose_certified_mixture
 from stagewise.kernels.rules.certified_ray import choose_certified_ray, exchange_crosses
 from stagewise.kernels.rules.mixture import choose_mixture
-from stagewise.kernels.rules.promise import ALARM
+from stagewise.kernels.rules.promise import ALARM, cut_at_ceilings
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
@@ -136,6 +136,7 @@ def round_for(form: Form) -> Round:
     )  # fmt: skip
     parts_of, certified = parts_for(form.parts), int(form.sampled == EVERY)
     mixes, rays = int(form.rule == MIXTURE), int(form.rule == RAYS)
+    clips = int(form.sharp == 1 and form.sampled != EVERY)  # CAPS cuts at ceilings itself
 
     @kernel
     def see(
@@ -165,6 +166,8 @@ def round_for(form: Form) -> Round:
                     look_space(layout, part, features, settings, memory, bounds, work)
                 found = mistold_regression(part, settings, memory, neglected_in(part, memory))
             doubt = found if doubt == 0 else doubt
+        if clips:
+            cut_at_ceilings(layout, settings, bounds, bool(mixes))
         if doubt == 0 and settings[ALARM] < math.inf:
             doubt = overrun(layout, settings, bounds)
         return doubt
@@ -238,15 +241,15 @@ def round_for(form: Form) -> Round:
             seen = values[part.first : part.first + part.signals]
             if ridge and part.kind == RIDGE:
                 learn_ridge(part, action, place, step, lean, seen, settings, memory, work)
-                if sharp:
-                    learn_own(part, place, step, seen, settings)
-                    narrow(part, settings, work)
             if arms and part.kind == ARMS:
                 learn_arms(part, index if index >= 0 else layout[HOME], seen, settings, memory)
             if space and part.kind == SPACE:
                 learn_space(layout, part, action, lean, seen, settings, memory, work)
             if (ridge or space) and at_safe and (part.kind == RIDGE or part.kind == SPACE):
                 note_safe(part, settings, memory, seen)
+            if sharp and part.kind == RIDGE:
+                learn_own(part, place, step, at_safe, seen, settings)
+                narrow(part, settings, work)
 
     @kernel
     def learn(

@@ -130,7 +130,7 @@ def test_the_width_along_a_ray_is_the_norm_there(seed: int, step: float) -> None
 @settings(deadline=None, max_examples=300)
 @given(seeds, st.floats(0.0, 1.0), shares)
 def test_the_width_between_two_planes_is_the_largest_product_there(seed: int, step: float, share: float) -> None:
-    """The largest <x(s), v> over ‖v‖ ≤ 1 and |<x₀, v>| ≤ share ‖x₀‖, by its dual: the least ‖x(s) − κx₀‖ + |κ| share ‖x₀‖."""
+    """The largest <x(s), v> over ‖v‖ ≤ 1 and |<x₀, v>| ≤ share ‖x₀‖, by its dual: min ‖x(s) − κx₀‖ + |κ| share ‖x₀‖."""
     curve = Curve(seed)
     start, point = share * curve.start_width, (1.0 - step) * curve.first + step * curve.last
     size = curve.start_width + curve.end_width

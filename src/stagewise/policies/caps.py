@@ -8,9 +8,11 @@ from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import CERTIFIED, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.models.linear import LinearModel
+from stagewise.policies.compiled import Chosen
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
+from stagewise.policies.proposal import Intervals, checked, in_mixture, intervals_of, on_ray, undecided
 from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
 from stagewise.policies.settings import Optimism, settle
 from stagewise.policies.sharpened import Sharpened
@@ -89,14 +91,33 @@ class CAPS(Sharpened):
             check_unit_range(values, self.thresholds, "unit_outcomes rests on that range, so rescale or leave it out")
         return values
 
+    def propose(self, known: Intervals, draw: Draw) -> int | None:
+        """Name the candidate to play if its regret is certified, or -1, the safe action; None: the draw's proposal.
+
+        For subclasses: limits and the bound on regret hold whatever is proposed (docs/extending.md). On a ray its
+        longest safe step is played; of an action in a mixture as much as is safe beside the safe action.
+        """
+        return None
+
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture."""
         listed = self.fitting(listed_of(actions) if self.mixtures else rays_of(actions))
         seen = self.chosen(self.form, state, listed.features, listed.eligible, draw)
+        if type(self).propose is not CAPS.propose and undecided(seen):
+            seen = self.proposed(seen, draw)
         if not self.mixtures:
             return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round))
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
         return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED))
+
+    def proposed(self, seen: Chosen, draw: Draw) -> Chosen:
+        """Return the round as a subclass proposes it, or as it is."""
+        known = intervals_of(seen)
+        proposal = self.propose(known, draw)
+        if proposal is None:
+            return seen
+        place = checked(proposal, known)
+        return in_mixture(seen, place, draw) if self.mixtures else on_ray(seen, place, self.safe_action.features)
 
 
 def certificate_numbers(

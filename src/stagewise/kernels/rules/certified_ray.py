@@ -113,7 +113,7 @@ def choose_certified_ray(
 
     Hoped is the largest plausible reward on a ray; what is hoped for, V̄, is the largest of all, whatever is played.
     """
-    hoped, steps, reaches, safe = rule[HOPED], rule[STEPS], rule[REACHES], bounds.shape[2] - 1
+    hoped, steps, safe = rule[HOPED], rule[STEPS], bounds.shape[2] - 1
     certain = weigh(layout, settings, bounds, prices)
     home = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
     hoped[safe], steps[safe], answer[SAFE_HOPE] = home, 0.0, home
@@ -123,8 +123,23 @@ def choose_certified_ray(
         hoped[:] = home
         return -doubt if doubt > 0 else -WARMING
     cut_draws(layout, settings, bounds)
-    proposal = proposed(layout, settings, bounds, eligible, reaches)
+    proposal = proposed(layout, settings, bounds, eligible, rule[REACHES])
     exchange_crosses(bounds, rule)
+    return certify_ray(layout, settings, bounds, eligible, proposal, rule, prices, answer)
+
+
+@kernel
+def certify_ray(
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, proposal: int, rule: Floats, prices: Floats,
+    answer: Floats,
+) -> int:  # fmt: skip
+    """Return the proposed ray, −1 being the safe action, if its regret is certified; else the optimistic one.
+
+    Nothing is asked of the proposal, so anybody may make it.
+    """
+    hoped, steps, reaches, safe = rule[HOPED], rule[STEPS], rule[REACHES], bounds.shape[2] - 1
+    home = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
+    hoped[safe], steps[safe], answer[SAFE_HOPE] = home, 0.0, home
     fill_safe_steps(layout, settings, bounds, steps)
     fill_plausible_steps(layout, settings, bounds, reaches)
     fill_plausible(settings, bounds, reaches, hoped)

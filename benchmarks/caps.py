@@ -166,7 +166,11 @@ def on_one_ray() -> None:
 def speed() -> None:
     """Print nanoseconds a round on the paper's ten rays, the least of six runs."""
     world, told = shifted(10), {"safe_action": at_zero(10), "threshold": 0.5, "noise": 1.0, "delta": DELTA}
-    for name, policy in {name: kind(**told) for name, kind in POLICIES.items()}.items():
+    sharp = {"ridge": None, "own_sets": True}
+    players: dict[str, Any] = {name: kind(**told) for name, kind in POLICIES.items()}
+    players |= {"LC-LUCB, own sets": sw.LCLUCB(**told, **sharp), "ROFUL, own sets": sw.ROFUL(**told, **sharp)}
+    players |= {"OPLB": sw.OPLB(**told), "OPLB, own sets": sw.OPLB(**told, **sharp)}
+    for name, policy in players.items():
         seconds = []
         for seed in range(7):
             begun = time.perf_counter()

@@ -1,10 +1,11 @@
 """CAPS beside the other policies with a proof: regret after T rounds, mean and standard error over runs.
 
 .venv/bin/python benchmarks/caps.py            # every table but the last three: three minutes on two cores
-.venv/bin/python benchmarks/caps.py rays       # one: rays, long, few, quiet, sphere, fresh, finite, arms, rare, speed
+.venv/bin/python benchmarks/caps.py rays       # one: rays long few quiet sphere fresh own finite arms rare speed
 .venv/bin/python benchmarks/caps.py templates  # six templates after a log, by hand: 20 minutes
 .venv/bin/python benchmarks/caps.py picture    # docs/pictures/caps.png
 .venv/bin/python benchmarks/caps.py broken     # how many of 131,072 runs ever break the limit, on a GPU
+.venv/bin/python benchmarks/caps.py broken-few # how many of 2,000
 """
 
 import sys
@@ -103,10 +104,37 @@ def on_fresh() -> None:
     table("fresh rays each round, d = 10, noise 1, T = 100,000", ["τ = .2", "τ = .5"], rows)
 
 
+def with_own_sets() -> None:
+    """Print what sets of their own are worth to the older policies, and what they cost where nothing comes back."""
+    base, told = shifted(10), {"safe_action": at_zero(10), "noise": 1.0, "delta": DELTA}
+    fresh = sw.LinearWorld(
+        reward=base.parameters[0], cost=base.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
+    )
+    plays = [*((base, tau) for tau in TAUS), (fresh, 0.2), (fresh, 0.5)]
+    settings = {
+        "": {},
+        ", ridge=None": {"ridge": None},
+        ", ridge=None, own_sets=True": {"ridge": None, "own_sets": True},
+    }
+    rows = {
+        name + more: [
+            lambda k=kind, s=extra, w=w, t=t: regrets(k(**told, **s, threshold=t), w, 100_000, 10) for w, t in plays
+        ]
+        for name, kind in {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "OPLB": sw.OPLB}.items()
+        for more, extra in settings.items()
+    }
+    columns = [*(f"τ = {tau:g}" for tau in TAUS), "fresh, τ = .2", "fresh, τ = .5"]
+    table("the paper's rays and fresh ones, d = 10, noise 1, T = 100,000", columns, rows)
+
+
 def on_finite_sets() -> None:
     """Print regrets of mixtures on small finite sets."""
     told = {"safe_action": at_zero(4), "threshold": 0.2, "noise": 0.1, "delta": DELTA}
-    players = {"OPLB, lp": sw.OPLB(**told), "CAPS, mixtures": sw.CAPS(**told, mixtures=True)}
+    players = {
+        "OPLB, lp": sw.OPLB(**told),
+        "OPLB, lp, ridge=None, own_sets=True": sw.OPLB(**told, ridge=None, own_sets=True),
+        "CAPS, mixtures": sw.CAPS(**told, mixtures=True),
+    }
     rows = {
         name: [lambda p=p: regrets(p, lambda run: finite_world(1000 + run), 2_000, 20)] for name, p in players.items()
     }
@@ -191,7 +219,11 @@ def on_one_ray() -> None:
 def speed() -> None:
     """Print nanoseconds a round on the paper's ten rays, the least of six runs."""
     world, told = shifted(10), {"safe_action": at_zero(10), "threshold": 0.5, "noise": 1.0, "delta": DELTA}
-    for name, policy in {name: kind(**told) for name, kind in POLICIES.items()}.items():
+    sharp = {"ridge": None, "own_sets": True}
+    players: dict[str, Any] = {name: kind(**told) for name, kind in POLICIES.items()}
+    players |= {"LC-LUCB, own sets": sw.LCLUCB(**told, **sharp), "ROFUL, own sets": sw.ROFUL(**told, **sharp)}
+    players |= {"OPLB": sw.OPLB(**told), "OPLB, own sets": sw.OPLB(**told, **sharp)}
+    for name, policy in players.items():
         seconds = []
         for seed in range(7):
             begun = time.perf_counter()
@@ -200,21 +232,27 @@ def speed() -> None:
         print(f"| {name} | {1e3 * min(seconds[1:]):,.0f} ns |", flush=True)
 
 
-def broken() -> None:
+def broken(runs: int, backend: str) -> None:
     """Print which share of runs ever breaks the limit at δ = .05: on the paper's rays, and where one set decides."""
     told: dict[str, Any] = {"noise": 1.0, "delta": 0.05}
     plays = {
         f"ten rays, τ = {tau:g}": (sw.CAPS(**told, safe_action=at_zero(10), threshold=tau), shifted(10)) for tau in TAUS
     }
+    for name, kind in {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "OPLB": sw.OPLB}.items():
+        for tau in TAUS:
+            policy = kind(**told, safe_action=at_zero(10), threshold=tau, ridge=None, own_sets=True)
+            plays[f"{name} with own sets, τ = {tau:g}"] = (policy, shifted(10))
     alone = {**told, "safe_action": at_zero(1), "threshold": 0.6, "cost_bound": None}
     for name, actions in {"one ray": sw.Rays([[1.0]]), "one action": sw.Finite([[1.0]])}.items():
         world = sw.LinearWorld(reward=[0.9], cost=[0.9], actions=actions, noise=1.0)
         plays[name] = (sw.CAPS(**alone, mixtures=name == "one action"), world)
+        kind = sw.OPLB if name == "one action" else sw.LCLUCB
+        plays[f"{name}, {kind.__name__}"] = (kind(**alone, own_sets=True), world)
     for name, (policy, world) in plays.items():
         result = sw.simulate(
-            policy, world, rounds=10_000, runs=2**17, seed=SEED, backend="cuda", record=1, progress=False
+            policy, world, rounds=10_000, runs=runs, seed=SEED, backend=backend, record=1, progress=False
         )
-        print(f"| {name} | {100.0 * (result.violations > 0).mean():.2f} % |", flush=True)
+        print(f"| {name} | {int((result.violations > 0).sum())} of {runs:,} |", flush=True)
 
 
 def picture() -> None:
@@ -249,13 +287,15 @@ TABLES: dict[str, Callable[[], None]] = {
     "quiet": lambda: on_shifted("d = 10, noise .1, T = 100,000", 10, 0.1, 100_000),
     "sphere": on_spheres,
     "fresh": on_fresh,
+    "own": with_own_sets,
     "finite": on_finite_sets,
     "arms": on_arms,
     "rare": on_one_ray,
     "speed": speed,
     "templates": on_templates,
     "picture": picture,
-    "broken": broken,
+    "broken": lambda: broken(2**17, "cuda"),
+    "broken-few": lambda: broken(2_000, "cpu"),
 }
 
 if __name__ == "__main__":

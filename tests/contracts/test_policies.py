@@ -110,6 +110,12 @@ class TestLCLUCBOfThePaper(RaysContract):
 
 
 @pytest.mark.compiled
+@cases(LCLUCB, linear_problems(finite=False), own_sets=True)
+class TestLCLUCBWithOwnSets(RaysContract):
+    pass
+
+
+@pytest.mark.compiled
 @cases(ROFUL, linear_problems(finite=False))
 class TestROFUL(RaysContract):
     pass

@@ -14,7 +14,7 @@ from tests.policies.reading import BASELINES, Problem, Reading, longest, random_
 from stagewise import CAPS, LCLUCB, OPLB, Draw, SafeLTS
 from stagewise.kernels.bounds import CENTRE, HALF, STEPS, Workspace
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.rules.curve import first_crossing, last_crossing, width_along
+from stagewise.kernels.rules.curve import first_crossing, held_along, last_crossing, width_along
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.policies.policy import Played
 from stagewise.problem.action_set import ALL
@@ -112,7 +112,7 @@ class Curve:
         return float((1.0 - step) * self.low + step * self.high + sign * width)
 
     def crossing(self, finder: Any, limit: float) -> float:
-        return float(finder(self.low, self.high, self.start_width, self.cross, self.end_width, limit))
+        return float(finder(self.low, self.high, self.start_width, self.start_width, self.cross, self.end_width, limit))
 
 
 seeds, shares = st.integers(0, 2**32 - 1), st.floats(0.01, 0.99)
@@ -125,6 +125,36 @@ def test_the_width_along_a_ray_is_the_norm_there(seed: int, step: float) -> None
     direct = float(np.linalg.norm((1.0 - step) * curve.first + step * curve.last))
     along = width_along(step, curve.start_width, curve.cross, curve.end_width)
     assert along == pytest.approx(direct, rel=1e-6, abs=1e-7 * max(curve.start_width, curve.end_width))
+
+
+@settings(deadline=None, max_examples=300)
+@given(seeds, st.floats(0.0, 1.0), shares)
+def test_the_width_between_two_planes_is_the_largest_product_there(seed: int, step: float, share: float) -> None:
+    """The largest <x(s), v> over ‖v‖ ≤ 1 and |<x₀, v>| ≤ share ‖x₀‖, by its dual: min ‖x(s) − κx₀‖ + |κ| share ‖x₀‖."""
+    curve = Curve(seed)
+    start, point = share * curve.start_width, (1.0 - step) * curve.first + step * curve.last
+    size = curve.start_width + curve.end_width
+    most = size / curve.start_width * 2.0
+    kappas = np.append(np.linspace(-most, most, 4001), point @ curve.first / curve.start_width**2)
+    duals = np.linalg.norm(point - kappas[:, None] * curve.first, axis=1) + np.abs(kappas) * start
+    held = held_along(step, start, curve.start_width, curve.cross, curve.end_width)
+    assert held <= duals.min() + 1e-6 * size
+    assert held >= duals.min() - 1e-3 * size
+    assert held <= width_along(step, curve.start_width, curve.cross, curve.end_width) + 1e-9 * size
+
+
+@settings(deadline=None, max_examples=100)
+@given(seeds, shares, shares)
+def test_between_two_planes_both_crossings_meet_their_limit(seed: int, share: float, part: float) -> None:
+    curve = Curve(seed)
+    start, wide, cross, end = share * curve.start_width, curve.start_width, curve.cross, curve.end_width
+    for sign, finder in [(1.0, first_crossing), (-1.0, last_crossing)]:
+        first, last = curve.low + sign * start, curve.high + sign * held_along(1.0, start, wide, cross, end)
+        if last > first:
+            limit = first + part * (last - first)
+            step = finder(curve.low, curve.high, start, wide, cross, end, limit)
+            value = (1.0 - step) * curve.low + step * curve.high + sign * held_along(step, start, wide, cross, end)
+            assert value == pytest.approx(limit, abs=1e-9 * (abs(first) + abs(last) + wide + end))
 
 
 @settings(deadline=None, max_examples=300)

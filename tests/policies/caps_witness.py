@@ -120,13 +120,15 @@ def own_set(told: Stated, signal: int, plays: list[Play], candidate: int, count:
     """Return the ends of a candidate's own set after these plays; `count`, the place of the safe action."""
     known, sum_, weight = told.known[signal], 0.0, 0.0
     for play in plays:
+        at_safe = np.array_equal(play.action, told.safe)
         if known is not None and play.ray == candidate and candidate != count:
             sum_, weight = sum_ + play.step * (play.values[signal] - known), weight + play.step**2
-        elif known is None and (play.ray == -1 if candidate == count else play.ray == candidate and play.step == 1.0):
+        elif known is None and (at_safe if candidate == count else play.ray == candidate and play.step == 1.0):
             sum_, weight = sum_ + play.values[signal], weight + 1.0
     if weight == 0.0:
         return Interval(np.array(-math.inf), np.array(math.inf))
-    sets, (_, low, high) = count + (known is None), shares(told, signal)
+    sets = count if known is not None else 2 if candidate == count else 2 * count
+    _, low, high = shares(told, signal)
     mean = (known or 0.0) + sum_ / weight
     return Interval(
         mean - half_of_own(told.noise[signal], weight, low, sets),
@@ -135,26 +137,55 @@ def own_set(told: Stated, signal: int, plays: list[Play], candidate: int, count:
 
 
 def intervals(
-    told: Stated, plays: list[Play], targets: Floats, first: int, followed: bool, rays: bool
+    told: Stated, plays: list[Play], targets: Floats, first: int, followed: bool, rays: bool, kept: bool | None = None
 ) -> list[Interval]:
     """Return what is known of every signal; followed candidates since play `first`: the tightest ends since then.
 
-    On rays whose start is uncertain it is the ellipsoid alone, which bends.
+    The safe action's own set counts all of its plays; `kept`: its tightest ends are still there. On rays whose start is
+    uncertain it is the ellipsoid alone, which bends, but for the safe action itself: that is known to so much around
+    its estimate as holds its own set.
     """
     actions, found = np.vstack([targets, told.safe]), []
     for signal in range(1 + told.costs):
-        if rays and told.known[signal] is None:
-            found.append(ellipsoid(told, signal, plays, actions))
-            continue
         low, high = certain(told, signal, actions)
-        for seen in range(first if followed else len(plays), len(plays) + 1):
-            now = ellipsoid(told, signal, plays[:seen], actions)
-            low, high = np.maximum(low, now.low), np.minimum(high, now.high)
-            for candidate in range(len(actions)) if followed else ():
-                own = own_set(told, signal, plays[first:seen], candidate, len(targets))
+        for seen in range(first, len(plays) + 1):
+            last, now = seen == len(plays), ellipsoid(told, signal, plays[:seen], actions)
+            use = np.array([followed or last] * len(targets) + [(followed if kept is None else kept) or last])
+            low, high = np.where(use, np.maximum(low, now.low), low), np.where(use, np.minimum(high, now.high), high)
+            for candidate in np.flatnonzero(use) if followed else np.flatnonzero(use[-1:]) + len(targets):
+                counted = plays[first:seen] if candidate < len(targets) else plays[:seen]
+                own = own_set(told, signal, counted, candidate, len(targets))
                 low[candidate], high[candidate] = max(low[candidate], own.low), min(high[candidate], own.high)
+        if rays and told.known[signal] is None:
+            around = ellipsoid(told, signal, plays, actions)
+            centre, half = 0.5 * (around.low + around.high), 0.5 * (around.high - around.low)
+            half[-1] = min(half[-1], max(high[-1] - centre[-1], centre[-1] - low[-1]))
+            low, high = centre - half, centre + half
         found.append(Interval(np.minimum(low, high), np.maximum(low, high)))
     return found
+
+
+def held(told: Stated, signal: int, plays: list[Play], points: Floats, reach: float) -> Interval:
+    """Return the largest and the least <x, θ> within the ellipsoid where <x₀, θ> is known to ± reach, by duality:
+
+    max <x, v> = min_κ β‖x − κ x₀‖ + |κ| reach, found by cutting the range of κ to two thirds.
+    """
+    fit, turn = fitted(told, signal, plays), told.coordinates(signal)
+    x, safe = points @ turn.T, turn @ told.safe
+    forms = np.einsum("ij,ji->i", x, np.linalg.solve(fit.gram, x.T))
+    crosses, square = x @ np.linalg.solve(fit.gram, safe), float(safe @ np.linalg.solve(fit.gram, safe))
+
+    def dual(kappa: Floats) -> Floats:
+        inside = np.maximum(forms - 2.0 * kappa * crosses + kappa**2 * square, 0.0)
+        return np.asarray(fit.radius * np.sqrt(inside) + np.abs(kappa) * reach)
+
+    low, high = np.full(len(x), -1e3), np.full(len(x), 1e3)
+    for _ in range(120):
+        one, other = low + (high - low) / 3.0, high - (high - low) / 3.0
+        shorter = dual(one) < dual(other)
+        low, high = np.where(shorter, low, one), np.where(shorter, other, high)
+    centre, half = points @ told.carried(signal) + x @ fit.estimate, dual(0.5 * (low + high))
+    return Interval(centre - half, centre + half)
 
 
 def drawn(told: Stated, plays: list[Play], targets: Floats, found: list[Interval], draw: Draw) -> Floats:
@@ -240,14 +271,14 @@ class Line(NamedTuple):
     ray: int
 
     def at(self, signal: int, steps: Any) -> Interval:
-        """Return the ends at these steps: straight where the start is known, else the ellipsoid's at the points."""
+        """Return the ends at these steps: straight where the start is known, else held at the points."""
         steps, (low, high) = np.atleast_1d(steps), self.found[signal]
         if self.told.known[signal] is not None:
             top = self.told.reward_bound if signal == 0 else self.told.ceilings[signal - 1]
             ends = (low[self.ray], min(high[self.ray], top))
             return Interval(*((1.0 - steps) * low[-1] + steps * end for end in ends))
         points = (1.0 - steps)[:, np.newaxis] * self.told.safe + steps[:, np.newaxis] * self.target
-        return ellipsoid(self.told, signal, self.plays, points)
+        return held(self.told, signal, self.plays, points, 0.5 * (high[-1] - low[-1]))
 
     def dearest(self, signal: int, steps: Any) -> Floats:
         """Return the largest plausible cost: at the point itself or between the ends, whichever is less."""

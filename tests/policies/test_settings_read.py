@@ -64,6 +64,7 @@ OTHER: dict[str, Any] = {
     "norm_bound": 0.9,
     "novelty": 0.5,
     "optimism": "directional",
+    "own_sets": True,
     "reward_class": [[0.1, 0.5, 0.9], [0.1, 0.3, 0.5]],
     "radius": "logdet",
     "rare_costs": True,

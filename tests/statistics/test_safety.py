@@ -50,6 +50,14 @@ PROMISED = {
     "CAPS, mixtures, unknown baseline": among(linear_world, CAPS, known=False, mixtures=True),
     "CAPS, tight": among(tight_world, CAPS, cost_bound=None, watch=False),
     "CAPS, mixtures, tight": among(tight_world, CAPS, mixtures=True, cost_bound=None, watch=False),
+    "LC-LUCB, own sets": among(linear_world, LCLUCB, own_sets=True),
+    "ROFUL, own sets": among(linear_world, ROFUL, own_sets=True),
+    "OPLB, own sets": among(linear_world, OPLB, own_sets=True),
+    "LC-LUCB, own sets, unknown baseline": among(linear_world, LCLUCB, known=False, own_sets=True),
+    "ROFUL, own sets, unknown baseline": among(linear_world, ROFUL, known=False, own_sets=True),
+    "OPLB, own sets, unknown baseline": among(linear_world, OPLB, known=False, own_sets=True),
+    "LC-LUCB, own sets, tight": among(tight_world, LCLUCB, own_sets=True, cost_bound=None, watch=False),
+    "OPLB, own sets, tight": among(tight_world, OPLB, own_sets=True, cost_bound=None, watch=False),
     "CAPS over arms": among_arms(arm_world, kind=ArmsCAPS),
     "CAPS over arms, kl": among_arms(arm_world, radius="kl", kind=ArmsCAPS),
     "OPB, rates": among_arms(arm_world, radius="rates"),
@@ -78,6 +86,12 @@ OVERCONFIDENT = {
     "CAPS told six tenths, tight": among(tight_world, CAPS, declared=0.6, cost_bound=None, watch=False),
     "CAPS, mixtures, told six tenths, tight": among(
         tight_world, CAPS, declared=0.6, mixtures=True, cost_bound=None, watch=False
+    ),
+    "LC-LUCB, own sets, told six tenths, tight": among(
+        tight_world, LCLUCB, declared=0.6, own_sets=True, cost_bound=None, watch=False
+    ),
+    "OPLB, own sets, told six tenths, tight": among(
+        tight_world, OPLB, declared=0.6, own_sets=True, cost_bound=None, watch=False
     ),
     "OPB told a tenth of the noise": among_arms(arm_world, noise=0.05, watch=False),
     "LC-LUCB told six tenths, tight": among(tight_world, LCLUCB, declared=0.6, **TIGHT),

@@ -8,20 +8,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import CERTIFIED, EVENTS, NOISY, OFFERS_SAFE, PARTS, RARE, RETURNS, RIDGE, part_of
+from stagewise.kernels.layout import CERTIFIED, EVENTS, OFFERS_SAFE, PARTS, RETURNS, part_of
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
-from stagewise.kernels.signals.own import edge, narrow, own_of
-from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
 from stagewise.policies.baseline import baseline_of, check_safe_range
 from stagewise.policies.ceilings import ceilings_of
+from stagewise.policies.compiled import Chosen
 from stagewise.policies.learning import check_unit_range
-from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
+from stagewise.policies.proposal import Intervals, checked, in_mixture, intervals_of, on_ray, undecided
 from stagewise.policies.rare_costs import absorb_events, check_blocks, check_one_block, rare_costs, reward_ridge
 from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
-from stagewise.policies.settings import Optimism, probability, settle
+from stagewise.policies.settings import Optimism, settle
+from stagewise.policies.sharpened import COST_SHARE, OTHER_SHARE, REWARD_SHARE, UPPER_SHARE, Sharpened
 from stagewise.problem.actions import Listed
 from stagewise.problem.checks import LARGEST, number, positive, switch, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
@@ -30,15 +30,12 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-PART_OF, OWN_OF, NARROW = named(part_of), named(own_of), named(narrow)
-
-# Shares of δ: the reward's ellipsoid, the costs' ellipsoids, the upper ends of the costs' own sets, all other own ends.
-REWARD_SHARE, COST_SHARE, UPPER_SHARE, OTHER_SHARE = 0.1, 0.1, 0.65, 0.15
+PART_OF = named(part_of)
 RARE_SHARE = COST_SHARE + UPPER_SHARE  # of costs that are rare, and have one family of sets
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CAPS(LinearPolicy):
+class CAPS(Sharpened):
     """Certified posterior sampling: with probability 1 − δ the expected cost of every round is under its threshold.
 
     A draw from N(θ̂, ν² R² V⁻¹) of every signal proposes a ray, and its longest pessimistically safe step is played if
@@ -74,6 +71,7 @@ class CAPS(LinearPolicy):
     reward_scale: float | None = field(init=False, default=None)
     cost_scale: float = field(init=False, default=1.0)
     share_delta: bool = field(init=False, default=True)
+    own_sets: bool = field(init=False, default=True)
 
     form: ClassVar[Form] = Form(ridge=1, sharp=1, rule=RAYS, sampled=EVERY)
 
@@ -102,47 +100,29 @@ class CAPS(LinearPolicy):
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
-        model, m = super().assumed(safe, thresholds), thresholds.values.size
         if self.unit_outcomes:
             check_safe_range(safe, thresholds, "rescale, or leave unit_outcomes out")
-        if self.safe_action.of_the_round:  # nothing is followed, so the ellipsoids have all of δ
-            return model
-        ellipsoids = np.array([REWARD_SHARE, *np.full(m, COST_SHARE / m)])
-        other = np.full(1 + m, OTHER_SHARE / (m + 2))
-        upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
-        delta = probability(self.delta, "delta")
-        ends = np.minimum(delta * np.array([other, upper]), 0.5)
-        reach: Floats = -np.log(ends) if self.unit_outcomes else np.vectorize(edge)(ends)
-        own_sets = np.vstack([reach, lows_of(thresholds.signs)])
-        sharp = RARE if self.unit_outcomes else NOISY
-        model = replace(model, confidence=-np.log(delta * ellipsoids), sharp=sharp, own=own_sets)
+        model = super().assumed(safe, thresholds)
         if not self.rare_costs:
             return model
         model = model if self.ridge is not None else replace(model, ridge=reward_ridge(model))
-        return rare_costs(model, thresholds, self.blocks, ceilings_of(thresholds, self.cost_bound), delta * RARE_SHARE)
+        delta = RARE_SHARE * float(self.delta)
+        return rare_costs(model, thresholds, self.blocks, ceilings_of(thresholds, self.cost_bound), delta)
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
         """How much of δ the intervals of each signal take: the reward's, then every cost's."""
         m, delta = self.thresholds.values.size, float(self.delta)
-        if self.form.roving:
-            return (delta / (1 + m),) * (1 + m)
-        cost = RARE_SHARE / m if self.rare_costs else (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
-        return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * cost] * m))
+        if not self.rare_costs:
+            return super().interval_shares
+        return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * RARE_SHARE / m] * m))
 
     def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
-        """Take in a log as one batch: all its rows together narrow what is kept of candidates, not each on its way.
-
-        The rows may stand in any order, so that what is seen before the last of them is no belief of any time.
-        """
+        """Take in a log as one batch: all its rows together, not each on its way."""
         before = state.memory.copy()
         state = super().absorb_log(state, actions, values)
         for which in range(self.layout[PARTS]):
-            part, old = PART_OF(self.layout, state.memory, which), PART_OF(self.layout, before, which)
-            if part.kind == RIDGE:
-                ends, kept = OWN_OF(part), OWN_OF(old)
-                ends.lows[:], ends.highs[:] = kept.lows, kept.highs
-                NARROW(part, self.settings, np.empty(part.width))
+            part = PART_OF(self.layout, state.memory, which)
             if part.kind == EVENTS:
                 absorb_events(part, self.settings, before, state.memory, np.asarray(actions), np.array(values))
         return state
@@ -173,17 +153,36 @@ class CAPS(LinearPolicy):
             check_one_block(listed.features, self.blocks, "action", InvalidActions)
         return listed
 
+    def propose(self, known: Intervals, draw: Draw) -> int | None:
+        """Name the candidate to play if its regret is certified, or -1, the safe action; None: the draw's proposal.
+
+        For subclasses: limits and the bound on regret hold whatever is proposed (docs/extending.md). On a ray its
+        longest safe step is played; of an action in a mixture as much as is safe beside the safe action.
+        """
+        return None
+
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture."""
         listed = self.fitting(listed_of(actions) if self.mixtures else rays_of(actions))
         start = self.started(listed)
         seen = self.chosen(self.form, state, listed.features, listed.eligible, draw, start)
+        safe: Any = self.safe_action.features if start is None else start.features
+        if type(self).propose is not CAPS.propose and undecided(seen):
+            seen = self.proposed(seen, draw, safe)
         if not self.mixtures:
             return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), start)
-        safe = self.safe_action.features if start is None else start.features
         action = own(listed.features[seen.code] if seen.code >= 0 else safe)
         decision = decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED)
         return self.explained(seen, state, decision, start)
+
+    def proposed(self, seen: Chosen, draw: Draw, start: Floats) -> Chosen:
+        """Return the round as a subclass proposes it, or as it is; `start` is the safe action."""
+        known = intervals_of(seen)
+        proposal = self.propose(known, draw)
+        if proposal is None:
+            return seen
+        place = checked(proposal, known)
+        return in_mixture(seen, place, draw) if self.mixtures else on_ray(seen, place, start)
 
 
 def certificate_numbers(

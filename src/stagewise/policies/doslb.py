@@ -34,6 +34,7 @@ class DOSLB(LCLUCB):
     """
 
     optimism: Optimism = field(init=False, default="directional")
+    own_sets: bool = field(init=False, default=False)
 
     returns: ClassVar[bool] = False
     theorem: ClassVar[str] = ""

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from stagewise.policies.convex import decision_in_convex
-from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.settings import Optimism
+from stagewise.policies.sharpened import Sharpened
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import switch, whole_at_least
 from stagewise.problem.errors import InvalidActions
@@ -15,12 +15,14 @@ from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LCLUCB(LinearPolicy):
+class LCLUCB(Sharpened):
     """The paper's Algorithm 1: with probability 1 − δ the expected cost of every round is under its threshold.
 
     Play the safe action or the longest pessimistically safe step on a ray, whichever hopes for the most:
 
         hoped(x) = <x, θ̂> + β_r ‖x‖ + (α_r − 1) β_c ‖x‖,    dearest(x) = <x, μ̂> + α_c β_c ‖x‖
+
+    With `own_sets` every width is that of the tightest set that is known (docs/theory/rays.md).
 
     In a Ball, Ellipsoid, Box or Polytope the best ray is searched for, and `decision.gap` bounds what it may miss
     (docs/theory/convex-sets.md).
@@ -53,6 +55,11 @@ class LCLUCB(LinearPolicy):
                 raise InvalidActions(
                     f"the actions are {type(actions).__name__}, with apart=True and several limits; the search in a "
                     "convex set has one matrix for all costs, so leave apart out, or list the actions"
+                )
+            if self.own_sets:
+                raise InvalidActions(
+                    f"the actions are a {type(actions).__name__} and own_sets is True; no point of a convex set is "
+                    "sure to come back, so leave own_sets out"
                 )
             return decision_in_convex(self, actions, self.starts, self.bound_gap, state, draw)
         return super().choose(state, actions, draw)

@@ -9,18 +9,18 @@ from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.rules.promise import DISPUTED, NOT_FINITE, NOTHING_SAFE, WARMING
 from stagewise.policies.compiled import Chosen
 from stagewise.policies.grades import best_blend, graded, listing_of
-from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.mixtures import Blend, decision_from, drawn, solved_blend
 from stagewise.policies.policy import State
 from stagewise.policies.rays import listed_of, own
 from stagewise.policies.settings import check_method
+from stagewise.policies.sharpened import Sharpened
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OPLB(LinearPolicy):
+class OPLB(Sharpened):
     """The paper's Algorithm 2, tractable: with probability 1 − δ every round's mixture has its expected cost in check.
 
         maximise E_π hoped(X)  subject to  E_π dearest_j(X) ≤ τ_j for every j
@@ -61,6 +61,11 @@ class OPLB(LinearPolicy):
             raise InvalidProblem(
                 f"method is {self.method!r} with optimism 'directional'; directional mixtures obey optimistic costs, "
                 "and those of a mean action leave no convex set to choose from, so only method 'lp' plays them"
+            )
+        if self.own_sets and self.method != "lp":
+            raise InvalidProblem(
+                f"own_sets is True with method {self.method!r}; a cone program bounds the mean action by the ellipsoid "
+                "alone, so only method 'lp' reads sets of single actions"
             )
 
         if self.apart and self.method != "lp" and self.thresholds.values.size > 1:

@@ -33,7 +33,7 @@ from stagewise.kernels.layout import (
 from stagewise.kernels.rules.certified_mixture import choose_certified_mixture
 from stagewise.kernels.rules.certified_ray import choose_certified_ray, exchange_crosses
 from stagewise.kernels.rules.mixture import choose_mixture
-from stagewise.kernels.rules.promise import ALARM
+from stagewise.kernels.rules.promise import ALARM, cut_at_ceilings
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.apiece import draw_apiece, learn_apiece, look_apiece
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
@@ -151,6 +151,7 @@ def round_for(form: Form) -> Round:
     events = form.events
     parts_of, certified = parts_for(form.parts), int(form.sampled == EVERY)
     mixes, rays, apart = int(form.rule == MIXTURE), int(form.rule == RAYS), form.apart
+    clips = int(form.sharp == 1 and form.sampled != EVERY)  # CAPS cuts at ceilings itself
 
     @kernel
     def see(
@@ -193,6 +194,8 @@ def round_for(form: Form) -> Round:
                 look_events(part, features, safe, settings, memory, bounds)
                 found = mistold_events(part, memory)
             doubt = found if doubt == 0 else doubt
+        if clips:
+            cut_at_ceilings(layout, settings, bounds, bool(mixes))
         if doubt == 0 and settings[ALARM] < math.inf:
             doubt = overrun(layout, settings, bounds)
         if roving:
@@ -285,9 +288,6 @@ def round_for(form: Form) -> Round:
                     continue
             if ridge and part.kind == RIDGE:
                 learn_ridge(part, action, place, step, lean, seen, settings, memory, work)
-                if sharp:
-                    learn_own(part, place, step, seen, settings)
-                    narrow(part, settings, work)
             if arms and part.kind == ARMS:
                 learn_arms(part, index if index >= 0 else layout[HOME], seen, settings, memory)
             if apiece and part.kind == APIECE:
@@ -303,6 +303,9 @@ def round_for(form: Form) -> Round:
                     note_start(layout, part, at_safe, settings, seen, work)
             elif (ridge or space) and at_safe and (part.kind == RIDGE or part.kind == SPACE):
                 note_safe(part, settings, memory, seen)
+            if sharp and part.kind == RIDGE:
+                learn_own(part, place, step, at_safe, seen, settings)
+                narrow(part, settings, work)
 
     @kernel
     def learn(

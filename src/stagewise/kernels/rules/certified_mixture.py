@@ -147,28 +147,49 @@ def choose_certified_mixture(
             code = -PREFERRED
     if code == 0:
         propose_mixture(layout, settings, bounds, eligible, rule, prices, basis, limits, shares, places)
-        set_prices(layout, settings, bounds, value, prices)
-        certified = 0.0
-        for place in range(shares.size):
-            if shares[place] != 0.0:
-                action = safe if places[place] < 0 else places[place]
-                width = ignorance(layout, settings, bounds, prices, action)
-                certified += shares[place] * (lowest(bounds, action) + settings[settings.size - 2] * width)
-        fill_hopes(layout, settings, bounds, eligible, rule)
-        if certified < value:
-            solve(rule, COSTS + m, limits, basis, shares, places)
-            mix_back(m, rule, limits, shares, places)
-        for j in range(m):
-            if not mean_of(rule[COSTS + j], shares, places) <= threshold_of(layout, settings, j):
-                code = -NOTHING_SAFE
-        if code == 0 and not listed_share(shares, places) > 0.0:
-            code = -PREFERRED
+        code = certify_mixture(layout, settings, bounds, eligible, value, rule, prices, basis, shares, places)
+    answer[SAFE_HOPE], answer[HOPE] = home, value
+    return settle_mixture(layout, code, rule, shares, places, lottery, answer)
+
+
+@kernel
+def certify_mixture(
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, value: float, rule: Floats, prices: Floats,
+    basis: Floats | None, shares: Floats, places: Ints,
+) -> int:  # fmt: skip
+    """Leave the proposed mixture as it is if its regret is certified, else write the optimistic one, mixed back.
+
+    Return 0, or minus the reason for the safe action alone.
+    """
+    m, safe, certified = layout[LIMITS], bounds.shape[2] - 1, 0.0
+    limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
+    set_prices(layout, settings, bounds, value, prices)
+    for place in range(shares.size):
+        if shares[place] != 0.0:
+            action = safe if places[place] < 0 else places[place]
+            width = ignorance(layout, settings, bounds, prices, action)
+            certified += shares[place] * (lowest(bounds, action) + settings[settings.size - 2] * width)
+    fill_hopes(layout, settings, bounds, eligible, rule)
+    if certified < value:
+        solve(rule, COSTS + m, limits, basis, shares, places)
+        mix_back(m, rule, limits, shares, places)
+    for j in range(m):
+        if not mean_of(rule[COSTS + j], shares, places) <= threshold_of(layout, settings, j):
+            return -NOTHING_SAFE
+    return 0 if listed_share(shares, places) > 0.0 else -PREFERRED
+
+
+@kernel
+def settle_mixture(
+    layout: Ints, code: int, rule: Floats, shares: Floats, places: Ints, lottery: float, answer: Floats
+) -> int:
+    """Draw from the mixture, or stay; write the answer and return what is played."""
     if code < 0:
         stay(shares, places)
     else:
         code = drawn(shares, places, lottery)
         code = code if code >= 0 else -DRAWN
-    answer[STEP], answer[SAFE_HOPE], answer[HOPE] = 1.0, home, value
-    for j in range(m):
+    answer[STEP] = 1.0
+    for j in range(layout[LIMITS]):
         answer[FIRST_COST + j] = mean_of(rule[COSTS + j], shares, places)
     return code

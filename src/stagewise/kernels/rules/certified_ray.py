@@ -7,7 +7,7 @@ from stagewise.kernels.bounds import CENTRE, COSTS, CROSS, HALF, HOPED, REACHES,
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.layout import LIMITS
 from stagewise.kernels.rules.certified import cut_draws, highest, largest_reward, set_prices
-from stagewise.kernels.rules.curve import width_along
+from stagewise.kernels.rules.curve import held_along
 from stagewise.kernels.rules.promise import (
     NOT_FINITE,
     NOTHING_SAFE,
@@ -18,7 +18,7 @@ from stagewise.kernels.rules.promise import (
     threshold_of,
     weigh,
 )
-from stagewise.kernels.rules.ray import fill_plausible_steps, fill_safe_steps, pessimistic, safe_step
+from stagewise.kernels.rules.ray import fill_plausible_steps, fill_safe_steps, pessimistic, safe_step, wide_of
 from stagewise.kernels.rules.tie import first_best, tie_floor
 
 
@@ -43,7 +43,7 @@ def width_at(bounds: Floats, signal: int, ray: int, step: float, ceiling: float)
     first_half = bounds[signal, HALF, safe]
     if first_half == 0.0:
         return step * max(min(centre + half, ceiling) - (centre - half), 0.0)
-    return 2.0 * width_along(step, first_half, bounds[signal, CROSS, ray], half)
+    return 2.0 * held_along(step, first_half, wide_of(bounds, signal), bounds[signal, CROSS, ray], half)
 
 
 @kernel
@@ -63,7 +63,7 @@ def lowest_at(bounds: Floats, ray: int, step: float) -> float:
     between = (1.0 - step) * centre[safe] + step * centre[ray]
     if half[safe] == 0.0:
         return between - step * half[ray]
-    return between - width_along(step, half[safe], bounds[0, CROSS, ray], half[ray])
+    return between - held_along(step, half[safe], wide_of(bounds, 0), bounds[0, CROSS, ray], half[ray])
 
 
 @kernel
@@ -75,9 +75,10 @@ def fill_plausible(settings: Floats, bounds: Floats, reaches: Floats, hoped: Flo
         for ray in range(safe):
             hoped[ray] = home + reaches[ray] * (highest(settings, bounds, ray) - home)
     else:
+        wide = wide_of(bounds, 0)
         for ray in range(safe):
             reach = reaches[ray]
-            along = width_along(reach, half[safe], cross[ray], half[ray])
+            along = held_along(reach, half[safe], wide, cross[ray], half[ray])
             hoped[ray] = (1.0 - reach) * centre[safe] + reach * centre[ray] + along
 
 
@@ -112,7 +113,7 @@ def choose_certified_ray(
 
     Hoped is the largest plausible reward on a ray; what is hoped for, V̄, is the largest of all, whatever is played.
     """
-    hoped, steps, reaches, safe = rule[HOPED], rule[STEPS], rule[REACHES], bounds.shape[2] - 1
+    hoped, steps, safe = rule[HOPED], rule[STEPS], bounds.shape[2] - 1
     certain = weigh(layout, settings, bounds, prices)
     home = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
     hoped[safe], steps[safe], answer[SAFE_HOPE] = home, 0.0, home
@@ -122,8 +123,23 @@ def choose_certified_ray(
         hoped[:] = home
         return -doubt if doubt > 0 else -WARMING
     cut_draws(layout, settings, bounds)
-    proposal = proposed(layout, settings, bounds, eligible, reaches)
+    proposal = proposed(layout, settings, bounds, eligible, rule[REACHES])
     exchange_crosses(bounds, rule)
+    return certify_ray(layout, settings, bounds, eligible, proposal, rule, prices, answer)
+
+
+@kernel
+def certify_ray(
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, proposal: int, rule: Floats, prices: Floats,
+    answer: Floats,
+) -> int:  # fmt: skip
+    """Return the proposed ray, −1 being the safe action, if its regret is certified; else the optimistic one.
+
+    Nothing is asked of the proposal, so anybody may make it.
+    """
+    hoped, steps, reaches, safe = rule[HOPED], rule[STEPS], rule[REACHES], bounds.shape[2] - 1
+    home = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
+    hoped[safe], steps[safe], answer[SAFE_HOPE] = home, 0.0, home
     fill_safe_steps(layout, settings, bounds, steps)
     fill_plausible_steps(layout, settings, bounds, reaches)
     fill_plausible(settings, bounds, reaches, hoped)

@@ -78,6 +78,23 @@ def capped(high: float, low: float, ceiling: float) -> float:
 
 
 @kernel
+def cut_at_ceilings(layout: Ints, settings: Floats, bounds: Floats, mixes: bool) -> None:
+    """Cut the costs' bounds at their ceilings, so that no width, and no bonus, counts what lies above.
+
+    Not along rays whose start is uncertain: what bends is the ellipsoid's own width. Where all of a bound lies above
+    its ceiling it is left as it is, and `watch.overrun` says so.
+    """
+    safe = bounds.shape[2] - 1
+    for j in range(layout[LIMITS]):
+        centre, half, ceiling = bounds[1 + j, CENTRE], bounds[1 + j, HALF], ceiling_of(layout, settings, j)
+        if mixes or half[safe] == 0.0:
+            for candidate in range(safe + 1):
+                low, high = centre[candidate] - half[candidate], centre[candidate] + half[candidate]
+                if low <= ceiling < high:
+                    centre[candidate], half[candidate] = 0.5 * (low + ceiling), 0.5 * (ceiling - low)
+
+
+@kernel
 def weigh(layout: Ints, settings: Floats, bounds: Floats, factors: Floats) -> bool:
     """Write what a unit of each cost's half-width adds to the hoped reward; say whether the safe action may be left.
 

@@ -6,7 +6,7 @@ from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF, HOPED, REACHES, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.layout import DIRECTIONAL, LIMITS, OFFERS_SAFE, RETURNS
-from stagewise.kernels.rules.curve import first_crossing, last_crossing, width_along
+from stagewise.kernels.rules.curve import SLIGHTLY, first_crossing, held_along, last_crossing
 from stagewise.kernels.rules.promise import (
     COST_SCALE,
     NOT_FINITE,
@@ -31,6 +31,12 @@ def safe_step(slope: float, slack: float) -> float:
 
 
 @kernel
+def wide_of(bounds: Floats, signal: int) -> float:
+    """Return β ‖x₀‖, which is more than the safe action's half-width where it is known better than by the ellipsoid."""
+    return math.sqrt(max(bounds[signal, CROSS, bounds.shape[2] - 1], 0.0))
+
+
+@kernel
 def pessimistic(layout: Ints, settings: Floats, bounds: Floats, constraint: int, ray: int, step: float) -> float:
     """Return the largest plausible cost at (1−s) x₀ + s x.
 
@@ -44,7 +50,7 @@ def pessimistic(layout: Ints, settings: Floats, bounds: Floats, constraint: int,
     straight = low + step * (min(last + scale * last_half, ceiling) - low)
     if first_half == 0.0:
         return straight
-    along = width_along(step, first_half, bounds[1 + constraint, CROSS, ray], last_half)
+    along = held_along(step, first_half, wide_of(bounds, 1 + constraint), bounds[1 + constraint, CROSS, ray], last_half)
     return min(straight, (1.0 - step) * first + step * last + scale * along)
 
 
@@ -94,7 +100,8 @@ def lengthened(layout: Ints, settings: Floats, bounds: Floats, ray: int) -> floa
         step = safe_step(min(last + last_half, ceiling) - low, limit - low)
         if first_half != 0.0 and step < 1.0 and first + first_half < limit:
             cross = scale * scale * bounds[1 + j, CROSS, ray]
-            step = max(step, first_crossing(first, last, first_half, cross, last_half, limit))
+            wide = scale * wide_of(bounds, 1 + j)
+            step = max(step, first_crossing(first, last, first_half, wide, cross, last_half, limit))
         longest = min(longest, step)
     retreat = 1e-15  # the root of a quadratic may be off by its rounding
     while retreat < 1e-3 and exceeds(layout, settings, bounds, ray, longest):
@@ -121,10 +128,12 @@ def fill_plausible_steps(layout: Ints, settings: Floats, bounds: Floats, steps: 
             for ray in range(safe):
                 steps[ray] = min(steps[ray], safe_step(centre[ray] - scale * half[ray] - first, limit - first))
         else:
+            wide = scale * wide_of(bounds, 1 + j)
+            held = wide > first_half * SLIGHTLY
             for ray in range(safe):
-                if centre[ray] - scale * half[ray] > limit:
+                if held or centre[ray] - scale * half[ray] > limit:
                     step = last_crossing(
-                        first, centre[ray], first_half, scale * scale * cross[ray], scale * half[ray], limit
+                        first, centre[ray], first_half, wide, scale * scale * cross[ray], scale * half[ray], limit
                     )
                     steps[ray] = min(steps[ray], step)
 
@@ -149,14 +158,16 @@ def fill_hoped(layout: Ints, bounds: Floats, factors: Floats, steps: Floats, hop
             for ray in range(safe):
                 hoped[ray] = max(hoped[ray], factor * (steps[ray] * other[ray]))
         else:
+            wide = wide_of(bounds, 1 + j)
             for ray in range(safe):
-                hoped[ray] = max(hoped[ray], factor * width_along(steps[ray], start, bent[ray], other[ray]))
+                hoped[ray] = max(hoped[ray], factor * held_along(steps[ray], start, wide, bent[ray], other[ray]))
     if first_half == 0.0:
         for ray in range(safe):
             hoped[ray] += first + steps[ray] * (centre[ray] + half[ray] - first)
     else:
+        wide = wide_of(bounds, 0)
         for ray in range(safe):
-            along = width_along(steps[ray], first_half, cross[ray], half[ray])
+            along = held_along(steps[ray], first_half, wide, cross[ray], half[ray])
             hoped[ray] += (1.0 - steps[ray]) * first + steps[ray] * centre[ray] + along
 
 

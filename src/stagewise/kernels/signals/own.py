@@ -23,9 +23,10 @@ from stagewise.kernels.layout import RARE, Part
 from stagewise.kernels.signals.look import look_ridge, recall_ridge
 from stagewise.kernels.signals.radius import radius
 from stagewise.kernels.signals.rare import rare_ends
-from stagewise.kernels.signals.ridge import AT_SAFE, LOG_DET, TAKEN, place, stated
+from stagewise.kernels.signals.ridge import LOG_DET, SAFE_TAKEN, SQUARES, TAKEN, place, stated
 
 SCALE = 100.0  # ℓ/R²: the set is narrowest where n is about as large as ℓ
+SHARED_WITH_SAFE = math.log(2.0)  # where the safe action is learned it has half of δ, and all that are listed the other
 
 
 class Own(NamedTuple):
@@ -112,6 +113,9 @@ def begin_own(part: Part, features: Floats, settings: Floats, work: Floats) -> N
         for signal in range(k):
             known, reach = where.share * declared.known[signal], declared.bound[signal] * where.length
             lows[signal * width + candidate], highs[signal * width + candidate] = known - reach, known + reach
+    if part.anchored == 0 and part.tally[SAFE_TAKEN] > 0.0:
+        count_safe(part, settings)
+        renew(part, part.followed - 1, settings)
     narrow(part, settings, work)
 
 
@@ -132,42 +136,83 @@ def clip_own(part: Part, features: Floats, settings: Floats, bounds: Floats, wor
 
 
 @kernel
-def learn_own(part: Part, index: int, step: float, values: Floats, settings: Floats) -> None:
+def learn_own(part: Part, index: int, step: float, at_safe: bool, values: Floats, settings: Floats) -> None:
     """Take in what was seen (k,) at a step on a followed candidate's ray, or at the safe action where it is learned."""
-    if part.followed == 0 or index < AT_SAFE:
+    if part.followed == 0:
         return
-    candidate = index
-    if part.anchored == 1:
-        if index == AT_SAFE:
-            return
-    else:
-        candidate = index if index >= 0 else part.followed - 1
-        if index >= 0 and step != 1.0:
-            return
-        step = 1.0
-    if not step > 0.0:
+    if part.anchored == 0 and at_safe:
+        count_safe(part, settings)
+        renew(part, part.followed - 1, settings)
+    if index < 0 or not step > 0.0 or (part.anchored == 0 and step != 1.0):
         return
-    declared, own, edges, width = stated(part, settings), own_of(part), edges_of(part, settings), part.width
-    lows, highs, rare, among = own.lows, own.highs, own.rare, math.log(float(part.followed - part.anchored))
-    own.weights[candidate] += step * step
-    if part.sharp == RARE:
-        rare[candidate] += step
-        rare[width + candidate] += 1.0 - step
+    known, own, edges, width = stated(part, settings).known, own_of(part), edges_of(part, settings), part.width
+    own.weights[index] += step * step
     for signal in range(part.signals):
-        at, known = signal * width + candidate, declared.known[signal]
+        own.sums[signal * width + index] += step * (values[signal] - known[signal])
+    if part.sharp == RARE:
+        own.rare[index] += step
+        own.rare[width + index] += 1.0 - step
+        for signal in range(part.signals):
+            own.rare[(2 + signal) * width + index] += values[signal] - edges.least[signal]
+    renew(part, index, settings)
+
+
+@kernel
+def count_safe(part: Part, settings: Floats) -> None:
+    """Write down what the safe action has shown so far, all of it: it came back before anything was followed."""
+    own, edges, width, safe, tally = own_of(part), edges_of(part, settings), part.width, part.followed - 1, part.tally
+    taken, sums = tally[SAFE_TAKEN], SQUARES + part.signals
+    own.weights[safe] = taken
+    for signal in range(part.signals):
+        own.sums[signal * width + safe] = tally[sums + signal]
+    if part.sharp == RARE:
+        own.rare[safe] = taken
+        for signal in range(part.signals):
+            own.rare[(2 + signal) * width + safe] = tally[sums + signal] - taken * edges.least[signal]
+
+
+class Ends(NamedTuple):
+    """What a mean lies between."""
+
+    low: float
+    high: float
+
+
+@kernel
+def own_ends(part: Part, signal: int, among: float, weight: float, sum_: float, settings: Floats) -> Ends:
+    """Return known + Σ s (y − y₀)/n ± h(n), for one of `exp(among)` sets that share δ."""
+    declared, edges, mean = stated(part, settings), edges_of(part, settings), sum_ / weight
+    low = own_half(declared.noise[signal], weight, edges.low[signal] + 2.0 * among)
+    high = own_half(declared.noise[signal], weight, edges.high[signal] + 2.0 * among)
+    return Ends(declared.known[signal] + mean - low, declared.known[signal] + mean + high)
+
+
+@kernel
+def rare_own_ends(
+    part: Part, signal: int, among: float, steps: float, rests: float, count: float, settings: Floats
+) -> Ends:
+    """Return the same for outcomes in [0, 1], from Σ s, Σ (1 − s) and Σ (y − low)."""
+    edges = edges_of(part, settings)
+    least, known = edges.least[signal], stated(part, settings).known[signal]
+    ends, start = rare_ends(count, edges.low[signal] + among, edges.high[signal] + among), (known - least) * rests
+    return Ends(least + (ends.low - start) / steps, least + (ends.high - start) / steps)
+
+
+@kernel
+def renew(part: Part, candidate: int, settings: Floats) -> None:
+    """Keep the tighter ends of what is kept and of a candidate's own set; the safe action alone has half of δ."""
+    own, width = own_of(part), part.width
+    lows, highs, rare, among = own.lows, own.highs, own.rare, math.log(float(part.followed - 1))
+    if part.anchored == 0:
+        among = SHARED_WITH_SAFE + (among if candidate < part.followed - 1 else 0.0)
+    for signal in range(part.signals):
+        at = signal * width + candidate
         if part.sharp == RARE:
-            least = edges.least[signal]
-            rare[2 * width + at] += values[signal] - least
-            ends = rare_ends(rare[2 * width + at], edges.low[signal] + among, edges.high[signal] + among)
-            start = (known - least) * rare[width + candidate]
-            low, high = least + (ends.low - start) / rare[candidate], least + (ends.high - start) / rare[candidate]
+            count = rare[2 * width + at]
+            ends = rare_own_ends(part, signal, among, rare[candidate], rare[width + candidate], count, settings)
         else:
-            own.sums[at] += step * (values[signal] - known)
-            noise, weight = declared.noise[signal], own.weights[candidate]
-            mean = known + own.sums[at] / weight
-            low = mean - own_half(noise, weight, edges.low[signal] + 2.0 * among)
-            high = mean + own_half(noise, weight, edges.high[signal] + 2.0 * among)
-        lows[at], highs[at] = max(lows[at], low), min(highs[at], high)
+            ends = own_ends(part, signal, among, own.weights[candidate], own.sums[at], settings)
+        lows[at], highs[at] = max(lows[at], ends.low), min(highs[at], ends.high)
 
 
 @kernel
@@ -208,16 +253,52 @@ def recall_own(part: Part, bounds: Floats) -> None:
 
 
 @kernel
+def safe_ends(part: Part, signal: int, settings: Floats) -> Ends:
+    """Return what the plays of the safe action alone say of its mean, where it is not known."""
+    taken, sum_ = part.tally[SAFE_TAKEN], part.tally[SQUARES + part.signals + signal]
+    if part.followed > 0:
+        at, own = signal * part.width + part.followed - 1, own_of(part)
+        return Ends(own.lows[at], own.highs[at])
+    if taken == 0.0:
+        return Ends(-math.inf, math.inf)
+    if part.sharp == RARE:
+        count = sum_ - taken * edges_of(part, settings).least[signal]
+        return rare_own_ends(part, signal, SHARED_WITH_SAFE, taken, 0.0, count, settings)
+    return own_ends(part, signal, SHARED_WITH_SAFE, taken, sum_, settings)
+
+
+@kernel
+def hold_safe(part: Part, straight: bool, settings: Floats, bounds: Floats) -> None:
+    """Cut the safe action's bounds to its own set; along rays around the estimate, so that they bend as a norm does."""
+    safe = bounds.shape[2] - 1
+    for signal in range(part.signals):
+        centre, half, ends = (
+            bounds[part.first + signal, CENTRE],
+            bounds[part.first + signal, HALF],
+            safe_ends(part, signal, settings),
+        )
+        if straight:
+            low, high = max(ends.low, centre[safe] - half[safe]), min(ends.high, centre[safe] + half[safe])
+            if low < high:
+                centre[safe], half[safe] = 0.5 * (low + high), 0.5 * (high - low)
+        elif ends.low < ends.high:
+            half[safe] = min(half[safe], max(ends.high - centre[safe], centre[safe] - ends.low))
+
+
+@kernel
 def look_own(
     part: Part, features: Floats, safe: Floats, known: bool, straight: bool, settings: Floats, memory: Floats,
     bounds: Floats, work: Floats,
 ) -> None:  # fmt: skip
-    """Write the bounds of any candidates; without `straight`, those of the ellipsoid alone."""
+    """Write the bounds of any candidates; without `straight`, those of the ellipsoid, but for the safe action's."""
     if known and straight:
         recall_own(part, bounds)
-    elif known:
+        return
+    if known:
         recall_ridge(part, settings, memory, bounds, work)
     else:
         look_ridge(part, features, safe, settings, memory, bounds, work)
         if straight:
             clip_own(part, features, settings, bounds, work)
+    if part.anchored == 0:
+        hold_safe(part, straight, settings, bounds)

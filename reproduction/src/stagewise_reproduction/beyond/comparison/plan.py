@@ -10,6 +10,8 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.models.kernel import RBF, LinearKernel, Matern
 from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.arms_caps import ArmsCAPS
+from stagewise.policies.caps import CAPS
 from stagewise.policies.doslb import DOSLB
 from stagewise.policies.kernel_oplb import KernelOPLB
 from stagewise.policies.lclucb import LCLUCB, ROFUL
@@ -58,10 +60,15 @@ def on_rays(size: str) -> dict[str, Make]:
     players: dict[str, Any] = {
         "LC-LUCB, paper's radius": LCLUCB(**noisy, radius="paper", cost_bound=None),
         "LC-LUCB": LCLUCB(**noisy),
+        "LC-LUCB, own sets": LCLUCB(**noisy, ridge=None, own_sets=True),
         "ROFUL": ROFUL(**noisy),
+        "ROFUL, own sets": ROFUL(**noisy, ridge=None, own_sets=True),
+        "CAPS": CAPS(**noisy),
         "Safe-LTS, theory's inflation": SafeLTS(**noisy, inflation="theory"),
         "Safe-LTS, no inflation": SafeLTS(**noisy, inflation="none"),
         "OPLB, lp": OPLB(**noisy),
+        "OPLB, lp, own sets": OPLB(**noisy, ridge=None, own_sets=True),
+        "CAPS, mixtures": CAPS(**noisy, mixtures=True),
         "OPLB, directional": OPLB(**noisy, optimism="directional"),
         **({"OPLB, socp": OPLB(**noisy, method="socp")} if size == "full" else {}),
         "DOSLB, which violates": DOSLB(**noisy),
@@ -84,6 +91,8 @@ def on_finite_sets(size: str) -> dict[str, Make]:
     noisy: dict[str, Any] = {"safe_action": at_zero(4), "threshold": 0.2, "noise": 0.1, "delta": DELTA}
     players: dict[str, Any] = {
         "OPLB, lp": OPLB(**noisy),
+        "OPLB, lp, own sets": OPLB(**noisy, ridge=None, own_sets=True),
+        "CAPS, mixtures": CAPS(**noisy, mixtures=True),
         "OPLB, directional": OPLB(**noisy, optimism="directional"),
         "OPLB, socp": OPLB(**noisy, method="socp"),
         "OPLB, exact": ExactOPLB(**noisy, budget=60),
@@ -132,6 +141,7 @@ def on_classes(size: str) -> dict[str, Make]:
         **{name: partial(knowing, kind, more) for name, (kind, more) in settings.items()},
         "OPB, hoeffding": partial(blind, OPB, {"arms": ARMS, "delta": DELTA, "radius": "hoeffding"}),
         "OPB, kl": partial(blind, OPB, {"arms": ARMS, "delta": DELTA, "radius": "kl"}),
+        "CAPS over arms": partial(blind, ArmsCAPS, {"arms": ARMS, "delta": DELTA}),
         "UCB": partial(blind, UCB, {"arms": ARMS, "delta": DELTA, "radius": "hoeffding"}),
         "always safe": partial(blind, AlwaysSafe, {}),
     }
@@ -201,6 +211,7 @@ def on_rare_costs(size: str) -> dict[str, Make]:
         "OPB, bernstein": OPB(**told, radius="bernstein"),
         "OPB, kl": OPB(**told, radius="kl"),
         "OPB, kl, directional": OPB(**told, radius="kl", optimism="directional"),
+        "CAPS over arms": ArmsCAPS(**told),
         "UCB": UCB(**told, radius="hoeffding"),
         "always safe": AlwaysSafe(safe_action=told["safe_action"], threshold=0.02),
     }
@@ -227,7 +238,7 @@ def in_the_ball(size: str) -> dict[str, Make]:
 FAMILIES = {
     "rays": Family(
         "the paper's ten rays, d = 10, τ = .5, noise N(0, 1)",
-        {"smoke": (500, 2), "quick": (100_000, 4), "full": (100_000, 5)},
+        {"smoke": (500, 2), "quick": (100_000, 4), "full": (100_000, 10)},
         on_rays,
     ),
     "finite sets": Family(

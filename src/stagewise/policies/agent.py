@@ -102,16 +102,23 @@ class Agent:
         with self._alone:
             round_ = self.round
             decision = self._choose(self._state, actions, Draw(self._key, 0, round_))
-            self._open[round_] = decision if self._ours is None else Played.by(decision)
-            if decision._unfollowed and self._ours is not None:
+            if self._ours is None:
+                self._open[round_] = decision
+            elif decision._unfollowed:
+                self._open[round_] = Played(decision.action)  # it has no place among candidates not followed yet
                 self._state = self._ours.follow(self._state, decision)
+            else:
+                self._open[round_] = Played(decision.action, decision.index, decision.step)
             self.round = round_ + 1
             return decision
 
     def learn(self, decision: Decision | int, reward: Any, cost: Any = None) -> None:
         """Take in the outcome of a decision, given as itself or by its round; a bad one is refused at once."""
         with self._alone:
-            round_ = decision.round if isinstance(decision, Decision) else decision
+            round_: Any = decision
+            action: Any = None
+            if isinstance(decision, Decision):
+                round_, action = decision.round, decision.action
             counted = type(round_) is int or (isinstance(round_, WHOLE) and not isinstance(round_, NO_ROUND))
             waiting = self._open.get(round_) if counted else None
             if waiting is None:
@@ -122,11 +129,7 @@ class Agent:
                     else "this agent did not make it"
                 )
                 raise InvalidOutcome(f"the outcome is for round {shown(round_)}; {why}")
-            if (
-                isinstance(decision, Decision)
-                and decision.action is not waiting.action
-                and not np.array_equal(decision.action, waiting.action)
-            ):
+            if action is not None and action is not waiting.action and not np.array_equal(action, waiting.action):
                 raise InvalidOutcome(
                     f"the decision of round {round_} is not the one this agent made; it played another action"
                 )

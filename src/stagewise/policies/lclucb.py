@@ -48,7 +48,7 @@ class LCLUCB(LinearPolicy):
         """Choose a point on one of the rays, or of a convex set."""
         if isinstance(actions, ActionSet) and not actions.listed:
             return decision_in_convex(self, actions, self.starts, self.bound_gap, state, draw)
-        return super().choose(state, actions, draw)
+        return LinearPolicy.choose(self, state, actions, draw)  # `super()` would be built in every round
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

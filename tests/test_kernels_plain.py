@@ -12,6 +12,7 @@ COMPILING = ("__init__.py", "compile.py", "kept.py", "linked.py", "machine_code.
 FILES = sorted(path for path in FOLDER.rglob("*.py") if path.name not in COMPILING)
 
 IMPORTS = ("math", "typing", "functools", "collections.abc", "stagewise.kernels.")
+KERNEL = (["kernel"], ["kernel", "distinct"])  # how a kernel is marked
 PLAIN = {"signed"}  # functions for Python, beside those that tell the size of an array
 NUMBERS = {"int", "float", "bool"}
 CALLS = {"print", "list", "dict", "set", "sorted", "open", "eval"}
@@ -46,7 +47,7 @@ def faults_around(factory: ast.FunctionDef) -> list[str]:
     for node in factory.body:
         if isinstance(node, ast.FunctionDef):
             marks = [ast.unparse(mark) for mark in node.decorator_list]
-            found += faults_in(node) if marks == ["kernel"] else [f"{node.name} is no kernel: {marks or 'undecorated'}"]
+            found += faults_in(node) if marks in KERNEL else [f"{node.name} is no kernel: {marks or 'undecorated'}"]
         elif not isinstance(node, ast.Assign | ast.Return | ast.Expr):
             found.append(f"{factory.name}, line {node.lineno}: {type(node).__name__}")
         elif isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
@@ -64,7 +65,7 @@ def faults(source: str) -> list[str]:
         if isinstance(node, ast.FunctionDef):
             marks = [ast.unparse(mark) for mark in node.decorator_list]
             found += faults_around(node) if marks == ["cache"] else faults_in(node)
-            if marks in (["kernel"], ["cache"]):
+            if marks in (*KERNEL, ["cache"]):
                 continue
             types = {ast.unparse(arg.annotation) if arg.annotation else "" for arg in node.args.args}
             if marks or not (node.name.endswith("_size") or node.name in PLAIN) or types - NUMBERS:

@@ -45,6 +45,16 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return typed
 
 
+def distinct(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a kernel that reaches nothing that it writes by two of its arguments; `@kernel` stands above it.
+
+    Where other kernels call it, its loops do not ask whether arrays overlap, and need not read again what was read
+    before something was written. Were it not true, results would be wrong: tests/kernels/test_distinct.py watches it.
+    """
+    vars(function)["distinct"] = True
+    return function
+
+
 def named(function: Callable[P, R]) -> Callable[P, R]:
     """Return a kernel that names parts of arrays, and the kernels it calls, as the plain Python they are written in."""
     plain: Any = getattr(function, "py_func", function)

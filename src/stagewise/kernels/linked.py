@@ -6,7 +6,7 @@ Numba does not promise to keep; without them kernels are compiled as Numba does 
 results (docs/decisions/0016-kernels-within-kernels-are-linked.md).
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 from numba.core import codegen
@@ -50,13 +50,26 @@ class Linked(LIBRARY):  # type: ignore[misc]
 class Within(Compiler):
     """Numba's own pipeline, into such a library."""
 
-    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
-        super().__init__(typing, target, library or Linked(target.codegen(), "kernel"), *rest)
+    apart: ClassVar[bool] = False  # LLVM is told that the arrays that come in do not overlap
+
+    def __init__(
+        self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, *rest: Any
+    ) -> None:
+        flags.noalias = self.apart
+        kept = library or Linked(target.codegen(), "kernel")
+        super().__init__(typing, target, kept, args, returned, flags, *rest)
+
+
+class WithinDistinct(Within):
+    """The same, for a kernel marked `distinct`."""
+
+    apart = True
 
 
 def linking(function: Any, compiled: Any, options: dict[str, Any]) -> None:
     """Let other kernels call a kernel in this form, while Python calls the one that is machine code."""
     if not can_link(compiled):
         return
-    within = numba.njit(function, pipeline_class=Within, **options)
+    pipeline = WithinDistinct if getattr(function, "distinct", False) else Within
+    within = numba.njit(function, pipeline_class=pipeline, **options)
     compiled.get_call_template, compiled.get_overload = within.get_call_template, within.get_overload

@@ -126,14 +126,16 @@ class Learning:
         A subclass may refuse what lies outside a range of each signal, and nothing else: of a frame with a million rows
         only those with the least and the largest of each signal are shown to it.
         """
-        m = self.thresholds.signs.size
-        if type(reward) is float and type(cost) is float and m == 1 and abs(reward) < LARGEST and abs(cost) < LARGEST:
-            return np.array([reward, self.thresholds.signs.item(0) * cost])
-        if type(reward) is float and type(cost) is list and len(cost) == m and all(map(plainly, (reward, *cost))):
-            values = np.array([reward, *cost])
-            values[1:] *= self.thresholds.signs
-            return values
+        signs = self.thresholds.signs
+        m = signs.size
         values = np.empty(1 + m)
+        if type(reward) is float and type(cost) is float and m == 1 and abs(reward) < LARGEST and abs(cost) < LARGEST:
+            values[0], values[1] = reward, signs.item(0) * cost  # an array from a list would take twice as long
+            return values
+        if type(reward) is float and type(cost) is list and len(cost) == m and all(map(plainly, (reward, *cost))):
+            values[0], values[1:] = reward, cost
+            values[1:] *= signs
+            return values
         values[0] = observed(reward, "the reward")
         if m:
             if cost is None:

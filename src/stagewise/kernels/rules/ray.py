@@ -4,7 +4,7 @@ import math
 
 from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF, HOPED, REACHES, STEPS
-from stagewise.kernels.compile import Flags, Floats, Ints, kernel
+from stagewise.kernels.compile import Flags, Floats, Ints, distinct, kernel
 from stagewise.kernels.layout import DIRECTIONAL, LIMITS, OFFERS_SAFE, RETURNS
 from stagewise.kernels.rules.curve import SLIGHTLY, first_crossing, held_along, last_crossing
 from stagewise.kernels.rules.promise import (
@@ -64,6 +64,7 @@ def exceeds(layout: Ints, settings: Floats, bounds: Floats, ray: int, step: floa
 
 
 @kernel
+@distinct
 def fill_safe_steps(layout: Ints, settings: Floats, bounds: Floats, steps: Floats) -> None:
     """Write the longest step on every ray whose pessimistic costs all stay within their limits."""
     scale, safe, curved = settings[COST_SCALE], bounds.shape[2] - 1, False
@@ -139,6 +140,7 @@ def fill_plausible_steps(layout: Ints, settings: Floats, bounds: Floats, steps: 
 
 
 @kernel
+@distinct
 def fill_hoped(layout: Ints, bounds: Floats, factors: Floats, steps: Floats, hoped: Floats) -> None:
     """Write the hoped reward at every step: <x(s), θ̂> + β_r ‖x(s)‖ + max_j factor_j β_j ‖x(s)‖."""
     safe, centre, half, cross = bounds.shape[2] - 1, bounds[0, CENTRE], bounds[0, HALF], bounds[0, CROSS]

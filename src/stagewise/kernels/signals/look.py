@@ -3,7 +3,7 @@
 import math
 
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF
-from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.compile import Floats, distinct, kernel
 from stagewise.kernels.layout import Part
 from stagewise.kernels.signals.radius import radius
 from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, fill_image, stated
@@ -18,6 +18,7 @@ def look_size(size: int, count: int) -> int:
 
 
 @kernel
+@distinct
 def gather(
     part: Part,
     features: Floats,
@@ -50,6 +51,7 @@ def gather(
 
 
 @kernel
+@distinct
 def add_products(vector: Floats, columns: Floats, totals: Floats) -> None:
     """Add <v, z> for each z."""
     for i in range(vector.size):
@@ -59,6 +61,7 @@ def add_products(vector: Floats, columns: Floats, totals: Floats) -> None:
 
 
 @kernel
+@distinct
 def add_row(root: Floats, i: int, columns: Floats, forms: Floats, image: Floats, crosses: Floats, part: Floats) -> None:
     """Add the square of row i of Tz, for each z, and its product with the image's entry i to the crosses, if any."""
     for lane in range(forms.size):
@@ -74,6 +77,7 @@ def add_row(root: Floats, i: int, columns: Floats, forms: Floats, image: Floats,
 
 
 @kernel
+@distinct
 def add_two_rows(
     root: Floats, i: int, columns: Floats, forms: Floats, image: Floats, crosses: Floats, part: Floats, other: Floats
 ) -> None:
@@ -166,6 +170,7 @@ def look_ridge(
 
 
 @kernel
+@distinct
 def recall_ridge(part: Part, settings: Floats, memory: Floats, bounds: Floats, work: Floats) -> None:
     """Write the bounds of the followed candidates, and of the safe action; `work` is (2F,), F = K + 1 padded."""
     n, k, row, rows, width = part.size, part.signals, part.followed, part.rows, part.width

@@ -19,7 +19,7 @@ is known at x₀, and z = x.
 import math
 from typing import NamedTuple
 
-from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.compile import Floats, distinct, kernel
 from stagewise.kernels.layout import Part
 
 LOG_DET, TAKEN, SAFE_TAKEN, SQUARES = 0, 1, 2, 3  # in the tally
@@ -102,6 +102,7 @@ def add_multiple(factor: float, vector: Floats, sum_: Floats) -> None:
 
 
 @kernel
+@distinct
 def move(own: Floats, rows: Floats, image: Floats, lean: bool, gain: Floats, pulls: Floats) -> float:
     """Take zz' into T and into the columns Tx of what is followed, given f = Tz; return 1 + z'V⁻¹z, for the V before.
 
@@ -140,6 +141,7 @@ def move(own: Floats, rows: Floats, image: Floats, lean: bool, gain: Floats, pul
 
 
 @kernel
+@distinct
 def settle(part: Part, size: int, lean: bool, after: float, surprises: Floats, gain: Floats, pulls: Floats) -> None:
     """Move the fits and the followed estimates by what was a surprise, and add to the sums.
 

@@ -3,7 +3,7 @@
 import math
 
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, Ints, kernel
+from stagewise.kernels.compile import Floats, Ints, distinct, kernel
 from stagewise.kernels.draw import POLICY, fill_normal
 from stagewise.kernels.layout import LIMITS, SAMPLING, Part
 from stagewise.kernels.rules.promise import COST_SCALE, limit_of, threshold_of
@@ -30,6 +30,7 @@ def inflation(layout: Ints, settings: Floats, bounds: Floats, size: int) -> floa
 
 
 @kernel
+@distinct
 def sample(
     layout: Ints, part: Part, features: Floats, safe: Floats, known: bool, settings: Floats, memory: Floats,
     bounds: Floats, seed: int, run: int, round_: int, work: Floats,

@@ -79,7 +79,7 @@ def look_space(
         for signal in range(part.signals):
             fit = own[part.size + signal, :size]
             add_products(fit, columns, bounds[part.first + signal, CENTRE, first:last])
-        squared_widths(size, own, columns, widths, parts, crosses[:0], parts)
+        squared_widths(size, own, columns, widths, crosses[:0], crosses[:0], parts)
         for lane in range(rest.size):
             widths[lane] += max(rest[lane], 0.0) / ridge
         first = last

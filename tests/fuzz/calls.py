@@ -175,6 +175,7 @@ CONSTRUCTORS: dict[str, Call] = {
     ),
     "UCB": Call(sw.UCB, {**PULLED, "safe_action": SAFE_ARM, "threshold": 0.5}),
     "Agent": Call(sw.Agent, {"policy": PULLS, "seed": 0}),
+    "draw_report": Call(sw.draw_report, {"report": sw.Agent(PULLS).report().plain()}),
 }
 
 QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes

@@ -181,6 +181,7 @@ CONSTRUCTORS: dict[str, Call] = {
     "Agent with a clock": Call(sw.Agent, {"policy": PULLS, "clock": float}),
     "Replica": Call(sw.Replica, {"snapshot": SNAPSHOT, "name": "pod-3", "round": 0}),
     "Window": Call(sw.Window, {"length": "7d", "missing": 0.0}),
+    "draw_report": Call(sw.draw_report, {"report": sw.Agent(PULLS).report().plain()}),
 }
 
 QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes

@@ -70,7 +70,7 @@ def best_ray(reward: Floats, dearest: Floats, limits: Floats) -> Floats:
 
 def best_mixture(reward: Floats, dearest: Floats, limits: Floats) -> Floats:
     """Maximise <p, reward> subject to <p, dearest> ≤ limits, p a mixture; where there is none, the safe action."""
-    from scipy.optimize import linprog
+    from scipy.optimize import linprog  # type: ignore[import-untyped]
 
     open_, weights = np.flatnonzero(np.isfinite(reward)), np.zeros(reward.size)
     told = {"A_ub": dearest[:, open_], "b_ub": limits} if limits.size else {}

@@ -72,7 +72,8 @@ class Report(NamedTuple):
     def __str__(self) -> str:
         return "\n".join(lines_of(self))
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def entry(record: Any) -> dict[str, Any]:
@@ -85,16 +86,18 @@ def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Rep
     """Return the report of an agent; `names` are those of the listed actions, in their order."""
     rounds, recent = sum(notes.plays.values()), list(notes.recent)
     views = [outlook(decision) for decision in recent]
-    shares = (None, None, None)
+    shares: list[float | None] = [None, None, None]
     if views:
         told = [kinds(view, decision.index) for view, decision in zip(views, recent, strict=True)]
-        shares = tuple(float(share) for share in np.mean(told, axis=0))
+        shares = [float(share) for share in np.mean(told, axis=0)]
     reward, safe, gain = rewards(views)
     return Report(
         rounds,
         len(recent),
         notes.stays,
-        *shares,
+        shares[0],
+        shares[1],
+        shares[2],
         reward,
         safe,
         gain,

@@ -8,6 +8,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.picture import BLUE, plain
 
 GREY, ORANGE, MOST = "#999999", "#E69F00", 20
+SHOWN = ("exploring", "exploiting", "safe", "reward", "safe_reward")
 
 
 def draw_report(report: Any) -> Any:
@@ -22,9 +23,7 @@ def draw_report(report: Any) -> Any:
     """
     from matplotlib.figure import Figure
 
-    told = report if isinstance(report, Mapping) else getattr(report, "plain", dict)()
-    if not isinstance(told, Mapping) or "actions" not in told or "limits" not in told:
-        raise InvalidProblem(f"the report is {shown(report)}; it must be what agent.report() returned, or its plain()")
+    told = values_of(report)
     figure = Figure(figsize=(12.0, 3.6), layout="constrained")
     traffic, reward, limits = figure.subplots(1, 3)
     actions = sorted(told["actions"], key=lambda action: -action["share"])[:MOST]
@@ -49,6 +48,18 @@ def draw_report(report: Any) -> Any:
     limits.set(title="cost of a round, expected to worst; its limit", yticks=range(len(names)), yticklabels=names)
     limits.set_ylim(-0.6, max(len(names), 1) - 0.4)
     return figure
+
+
+def values_of(report: Any) -> dict[str, Any]:
+    """Return the plain values of a report, whatever else was given."""
+    try:
+        told = dict(report if isinstance(report, Mapping) else report.plain())
+        limits, actions = [{**limit} for limit in told["limits"]], [{**action} for action in told["actions"]]
+        return {**{name: told[name] for name in SHOWN}, "limits": limits, "actions": actions}
+    except Exception:  # whatever the object's own code came to
+        raise InvalidProblem(
+            f"the report is {shown(report)}; it must be what agent.report() returned, or its plain()"
+        ) from None
 
 
 def title_of(told: Mapping[str, Any]) -> str:

@@ -63,9 +63,10 @@ def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
         )
     told: Any = world
     fresh, count, d = isinstance(told.actions, Fresh), int(told.actions.count), int(told.actions.dimension or 0)
-    features = np.zeros((count, d))
+    features, eligible = np.zeros((count, d)), np.array(told.actions.eligible)
     if not fresh and d:
         features[:] = told.actions.features
+    features.flags.writeable, eligible.flags.writeable = fresh, False  # as by hand: kernels are compiled once for both
     layout, settings = policy.arrays(d)
     memory = policy.played_from(told.actions.draw(Draw()), features, fresh) if form.rule != STAY else np.zeros(0)
     check_outcomes(policy, told)
@@ -82,7 +83,7 @@ def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
         sized(form, limits, int(layout[PARTS])),
         LoopForm(int(fresh), int(audited), int(judge.mixes), points, int(judge.limits.size > 1)),
         features,
-        np.array(told.actions.eligible),
+        eligible,
         layout,
         settings,
         memory,

@@ -65,13 +65,11 @@ class TestKernelOPLB(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(Matern(lengthscale=1.5, smoothness=2.5), (0, 6), optimism="directional")
 class TestKernelOPLBDirectional(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(RBF(lengthscale=1.5), (4,), capacity=12, novelty=1e-3)
 class TestKernelOPLBSparse(MixtureContract):
     pass

@@ -103,13 +103,11 @@ class TestLCLUCB(RaysContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(LCLUCB, linear_problems(finite=False), radius="paper", reward_scale=2.0, cost_scale=1.2)
 class TestLCLUCBOfThePaper(RaysContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(ROFUL, linear_problems(finite=False))
 class TestROFUL(RaysContract):
     pass
@@ -120,13 +118,11 @@ class TestSafeLTS(RaysContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(SafeLTS, linear_problems(finite=False), inflation="none")
 class TestSafeLTSWithoutInflation(RaysContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(SafeLTS, linear_problems(finite=False), inflation="authors")
 class TestSafeLTSOfTheAuthors(RaysContract):
     pass
@@ -147,7 +143,6 @@ class TestOPLB(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(OPLB, linear_problems(finite=True), mixes=True, optimism="directional")
 class TestOPLBDirectional(MixtureContract):
     pass
@@ -158,7 +153,6 @@ class TestOPB(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(OPB, arms_problems(), SOME_ARMS, mixes=True, optimism="directional")
 class TestOPBDirectional(MixtureContract):
     pass
@@ -169,7 +163,6 @@ def ranged_problems() -> Iterator[tuple[str, ArmsWorld, dict[str, Any]]]:
         yield name, world, {key: value for key, value in settings.items() if key != "noise"}
 
 
-@pytest.mark.compiled
 @cases(OPB, ranged_problems(), (0, 4), mixes=True, radius="kl")
 class TestOPBWithKL(MixtureContract):
     pass
@@ -181,13 +174,11 @@ class TestArmsCAPS(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(ArmsCAPS, [*arms_problems()][:6], (0, 4), mixes=True, radius="hoeffding")
 class TestArmsCAPSWithNoise(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(OPB, [*ranged_problems()][:6], (0, 4), mixes=True, radius="bernstein")
 class TestOPBWithBernstein(MixtureContract):
     pass

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pytest
 from tests.contracts.policy import Case, LinearWorld, MixtureContract, over
 from tests.contracts.test_policies import KNOWN, baseline, limits
 from tests.models.kernel_textbook import matrix

@@ -7,8 +7,9 @@ SIZE ?= quick
 OUT ?= results/reproduction
 PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
 COMMA := ,
+EACH ?= -n logical --dist worksteal
 
-.PHONY: certificates reproduce test test-plain test-compiled test-slow test-gpu lint bench docs clean
+.PHONY: certificates reproduce test test-plain test-compiled test-slow test-gpu bench-gpu lint bench docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -40,9 +41,14 @@ test-compiled: .venv/ready
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow
 
+# Nearly all of it is compiling for the device, a loop for each kind of policy: so a process a core, with tests of its own.
 # Where packages are installed and no registry can be reached: make test-gpu READY= BIN=/folder/of/python
+# Without pytest-xdist: make test-gpu EACH=
 test-gpu: $(READY)
-	$(BIN)/python -m pytest -q -m gpu tests/gpu
+	PYTHONPATH=src:reproduction/src $(BIN)/python -m pytest -q $(EACH) -m gpu tests/gpu
+
+# What it measures must have the device to itself.
+bench-gpu: $(READY)
 	PYTHONPATH=src:reproduction/src $(BIN)/python benchmarks/gpu.py
 
 .venv-bench/ready: benchmarks/requirements.lock pyproject.toml reproduction/pyproject.toml

@@ -11,6 +11,7 @@ import stagewise
 PACKAGE = Path(stagewise.__file__).parent
 ROOM = PACKAGE / "kernels"
 OUTSIDE = sorted(path for path in PACKAGE.rglob("*.py") if ROOM not in path.parents)
+MARKS = {"kernel", "called"}
 FLAT = {"layout", "settings", "memory", "answer", "scratch"}
 
 
@@ -40,8 +41,8 @@ def makes_kernels(source: str) -> bool:
     """Say whether a file marks a function as a kernel, or imports what does."""
     marks = [ast.unparse(mark) for node in ast.walk(ast.parse(source)) for mark in getattr(node, "decorator_list", [])]
     imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
-    return "kernel" in marks or any(
-        alias.name == "kernel" for node in imports if node.module == "stagewise.kernels.compile" for alias in node.names
+    return not MARKS.isdisjoint(marks) or any(
+        alias.name in MARKS for node in imports if node.module == "stagewise.kernels.compile" for alias in node.names
     )
 
 

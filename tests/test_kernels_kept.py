@@ -10,6 +10,7 @@ from stagewise.kernels import kept
 
 FILES = sorted(kept.PACKAGE.rglob("*.py"))
 SOURCES = kept.sources()
+MARKS = {"kernel", "called"}
 
 
 def imported(tree: ast.AST) -> dict[str, str]:
@@ -36,7 +37,7 @@ def ingredients(tree: ast.Module) -> Iterator[ast.AST]:
     """Yield what goes into machine code: kernels wherever they are defined, and the values that a file names."""
     yield from (node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign))
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and "kernel" in [ast.unparse(mark) for mark in node.decorator_list]:
+        if isinstance(node, ast.FunctionDef) and MARKS & {ast.unparse(mark) for mark in node.decorator_list}:
             yield from node.body
 
 
@@ -50,7 +51,7 @@ def strangers(source: str) -> list[str]:
 
 def makes_kernels(source: str) -> bool:
     """Return whether a file imports what makes kernels."""
-    return "stagewise.kernels.compile.kernel" in imported(ast.parse(source)).values()
+    return not {f"stagewise.kernels.compile.{mark}" for mark in MARKS}.isdisjoint(imported(ast.parse(source)).values())
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(kept.PACKAGE)))
@@ -73,6 +74,7 @@ def test_kernels_in_folders_of_their_room_are_among_them() -> None:
     [
         "from stagewise.policies.agent import MOST\n\n@kernel\ndef f() -> int:\n    return MOST",
         "from stagewise.policies import agent\n\n@kernel\ndef f() -> int:\n    return agent.MOST",
+        "from stagewise.policies.agent import MOST\n\n@called\ndef f() -> int:\n    return MOST",
         "from stagewise.policies.agent import MOST\n\nTWICE = 2 * MOST",
         "from stagewise.policies.agent import MOST\n\ndef g():\n    @kernel\n    def f() -> int:\n        return MOST",
     ],
@@ -89,4 +91,5 @@ def test_the_sieve_lets_kernels_and_other_peoples_packages_pass() -> None:
 
 def test_the_sieve_knows_who_makes_kernels() -> None:
     assert makes_kernels("from stagewise.kernels.compile import Floats, kernel\n\nf = kernel(g)")
+    assert makes_kernels("from stagewise.kernels.compile import called\n\nf = called(g)")
     assert not makes_kernels("from stagewise.kernels.compile import Floats")

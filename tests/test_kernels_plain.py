@@ -12,9 +12,9 @@ COMPILING = ("__init__.py", "compile.py", "kept.py", "linked.py", "machine_code.
 FILES = sorted(path for path in FOLDER.rglob("*.py") if path.name not in COMPILING)
 
 IMPORTS = ("math", "typing", "functools", "collections.abc", "stagewise.kernels.")
-KERNEL = (["kernel"], ["kernel", "distinct"])  # how a kernel is marked
 PLAIN = {"signed"}  # functions for Python, beside those that tell the size of an array
 NUMBERS = {"int", "float", "bool"}
+MARKS = (["kernel"], ["called"], ["kernel", "distinct"])  # taken in by what calls it, called by it, its arrays apart
 CALLS = {"print", "list", "dict", "set", "sorted", "open", "eval"}
 METHODS = {"copy", "astype", "append", "tolist"}
 NODES = (
@@ -47,7 +47,7 @@ def faults_around(factory: ast.FunctionDef) -> list[str]:
     for node in factory.body:
         if isinstance(node, ast.FunctionDef):
             marks = [ast.unparse(mark) for mark in node.decorator_list]
-            found += faults_in(node) if marks in KERNEL else [f"{node.name} is no kernel: {marks or 'undecorated'}"]
+            found += faults_in(node) if marks in MARKS else [f"{node.name} is no kernel: {marks or 'undecorated'}"]
         elif not isinstance(node, ast.Assign | ast.Return | ast.Expr):
             found.append(f"{factory.name}, line {node.lineno}: {type(node).__name__}")
         elif isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
@@ -65,7 +65,7 @@ def faults(source: str) -> list[str]:
         if isinstance(node, ast.FunctionDef):
             marks = [ast.unparse(mark) for mark in node.decorator_list]
             found += faults_around(node) if marks == ["cache"] else faults_in(node)
-            if marks in (*KERNEL, ["cache"]):
+            if marks in (*MARKS, ["cache"]):
                 continue
             types = {ast.unparse(arg.annotation) if arg.annotation else "" for arg in node.args.args}
             if marks or not (node.name.endswith("_size") or node.name in PLAIN) or types - NUMBERS:
@@ -116,6 +116,7 @@ def test_the_sieve_catches_what_it_is_for(body: str) -> None:
         "@kernel(fastmath=True)\ndef slope(x: float) -> float:\n    return x",
         "@njit\ndef slope(x: float) -> float:\n    return x",
         "@kernel\n@kernel\ndef slope(x: float) -> float:\n    return x",
+        "@called\ndef slope(x: Floats) -> float:\n    return [x]",
         "def made(x: int) -> Any:\n    @kernel\n    def slope() -> int:\n        return x\n    return slope",
         "@cache\ndef made(x: int) -> Any:\n    def slope() -> int:\n        return x\n    return slope",
         "@cache\ndef made(x: int) -> Any:\n    @kernel\n    def slope() -> Any:\n        return [x]\n    return slope",

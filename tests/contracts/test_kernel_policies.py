@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pytest
 from tests.contracts.policy import Case, LinearWorld, MixtureContract, over
 from tests.contracts.test_policies import KNOWN, baseline, limits
 from tests.models.kernel_textbook import matrix
@@ -65,13 +64,11 @@ class TestKernelOPLB(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(Matern(lengthscale=1.5, smoothness=2.5), (0, 6), optimism="directional")
 class TestKernelOPLBDirectional(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(RBF(lengthscale=1.5), (4,), capacity=12, novelty=1e-3)
 class TestKernelOPLBSparse(MixtureContract):
     pass

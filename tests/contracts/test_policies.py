@@ -28,6 +28,7 @@ SAFE_ARM = 1
 
 SOME = (0, 3, 6, 7, 9)  # of the linear problems: each baseline, one limit and three, at the origin and elsewhere
 SOME_ARMS = (0, 3, 5, 6)
+FEW = (0, 7)  # of a variant: the arithmetic that it shares with its kind is held by that
 
 KNOWN = {
     "known": (True, True),
@@ -103,8 +104,7 @@ class TestLCLUCB(RaysContract):
     pass
 
 
-@pytest.mark.compiled
-@cases(LCLUCB, linear_problems(finite=False), radius="paper", reward_scale=2.0, cost_scale=1.2)
+@cases(LCLUCB, linear_problems(finite=False), FEW, radius="paper", reward_scale=2.0, cost_scale=1.2)
 class TestLCLUCBOfThePaper(RaysContract):
     pass
 
@@ -115,8 +115,7 @@ class TestLCLUCBWithOwnSets(RaysContract):
     pass
 
 
-@pytest.mark.compiled
-@cases(ROFUL, linear_problems(finite=False))
+@cases(ROFUL, linear_problems(finite=False), FEW)
 class TestROFUL(RaysContract):
     pass
 
@@ -126,14 +125,12 @@ class TestSafeLTS(RaysContract):
     pass
 
 
-@pytest.mark.compiled
-@cases(SafeLTS, linear_problems(finite=False), inflation="none")
+@cases(SafeLTS, linear_problems(finite=False), FEW, inflation="none")
 class TestSafeLTSWithoutInflation(RaysContract):
     pass
 
 
-@pytest.mark.compiled
-@cases(SafeLTS, linear_problems(finite=False), inflation="authors")
+@cases(SafeLTS, linear_problems(finite=False), FEW, inflation="authors")
 class TestSafeLTSOfTheAuthors(RaysContract):
     pass
 
@@ -153,8 +150,7 @@ class TestOPLB(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
-@cases(OPLB, linear_problems(finite=True), mixes=True, optimism="directional")
+@cases(OPLB, linear_problems(finite=True), FEW, mixes=True, optimism="directional")
 class TestOPLBDirectional(MixtureContract):
     pass
 
@@ -164,8 +160,7 @@ class TestOPB(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
-@cases(OPB, arms_problems(), SOME_ARMS, mixes=True, optimism="directional")
+@cases(OPB, arms_problems(), (0, 5), mixes=True, optimism="directional")
 class TestOPBDirectional(MixtureContract):
     pass
 
@@ -175,7 +170,6 @@ def ranged_problems() -> Iterator[tuple[str, ArmsWorld, dict[str, Any]]]:
         yield name, world, {key: value for key, value in settings.items() if key != "noise"}
 
 
-@pytest.mark.compiled
 @cases(OPB, ranged_problems(), (0, 4), mixes=True, radius="kl")
 class TestOPBWithKL(MixtureContract):
     pass
@@ -187,13 +181,11 @@ class TestArmsCAPS(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(ArmsCAPS, [*arms_problems()][:6], (0, 4), mixes=True, radius="hoeffding")
 class TestArmsCAPSWithNoise(MixtureContract):
     pass
 
 
-@pytest.mark.compiled
 @cases(OPB, [*ranged_problems()][:6], (0, 4), mixes=True, radius="bernstein")
 class TestOPBWithBernstein(MixtureContract):
     pass

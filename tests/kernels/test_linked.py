@@ -1,12 +1,14 @@
 """Kernels within kernels are linked, and where Numba no longer allows it, compiled as Numba does it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from stagewise.kernels import linked
-from stagewise.kernels.compile import kernel
+from stagewise.kernels.compile import Floats, Ints, kernel
+from stagewise.kernels.rules.simplex import OPTIMAL, best_mixture, scratch_shape
 
 pytestmark = pytest.mark.compiled
 
@@ -31,6 +33,24 @@ def test_what_only_kernels_call_is_no_machine_code_by_itself() -> None:
     assert not inner.overloads
     assert inner(0.1) == 0.1 * 0.1 + 1.0  # for Python it is compiled when Python calls it
     assert inner.overloads
+
+
+@kernel
+def solved_twice(
+    reward: Floats, cost: Floats, ends: Floats, support: Ints, shares: Floats, basis: Floats, gains: Floats
+) -> int:
+    """Solve a program and what is left of it without its first action."""
+    code = best_mixture(reward, cost, 0.0, ends[0], ends[1], support, shares, basis, gains)
+    return code + best_mixture(reward[1:], cost[:, 1:], 0.0, ends[0], ends[1], support, shares, basis, gains[1:])
+
+
+def test_a_long_kernel_that_is_marked_so_is_called_and_not_copied() -> None:
+    """The simplex, in the place of each of the six programs that some rounds solve, compiled for 40 s."""
+    support, shares = np.zeros(3, dtype=np.int64), np.zeros(3)
+    ends, room = np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros(scratch_shape(2))
+    assert solved_twice(np.ones(3), np.eye(3)[:2] * 9.0, ends, support, shares, room, np.zeros(3)) == 2 * OPTIMAL
+    (text,) = cast(Any, solved_twice).inspect_llvm().values()
+    assert len([line for line in text.splitlines() if " call " in line and "best_mixture" in line]) == 2
 
 
 @pytest.mark.parametrize("lost", linked.NEEDED)

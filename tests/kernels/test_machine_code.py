@@ -95,6 +95,12 @@ def test_it_is_found_again(filled: Path) -> None:
     assert asked(STAGEWISE_CACHE=str(filled)) == (FOUND, "")
 
 
+def test_where_it_is_found_no_compiler_is_loaded(filled: Path) -> None:
+    """Numba's library of what it can compile takes longer to load than all the rest of a first decision."""
+    code = f"import sys\n{ASK}print([name in sys.modules for name in ('numba.np.arraymath', 'scipy.linalg')])"
+    assert asked(code, STAGEWISE_CACHE=str(filled)) == (f"{FOUND}\n[False, False]", "")
+
+
 def test_it_is_found_where_the_package_was_copied(filled: Path, tmp_path: Path) -> None:
     assert asked(package=copied(tmp_path), STAGEWISE_CACHE=str(filled)) == (FOUND, "")
 

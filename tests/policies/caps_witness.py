@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.stats import norm
+from scipy.special import log_ndtr
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import POSTERIOR, fill_normal
@@ -70,7 +70,7 @@ def half_of_own(noise: float, weight: float, delta: float, sets: int) -> float:
     """Return h(n): one of `sets` that share δ, whose own A is taken 2 log M larger than that of all of δ."""
     delta = min(delta, 0.5)
     start, scale = math.sqrt(2.0 * math.log(1.0 / (2.0 * delta))), SCALE * noise**2
-    edge = start**2 - 2.0 * norm.logcdf(start) + 2.0 * math.log(sets)
+    edge = start**2 - 2.0 * float(log_ndtr(start)) + 2.0 * math.log(sets)
     return noise * math.sqrt((weight + scale) * (math.log(1.0 + weight / scale) + edge)) / weight
 
 
@@ -91,8 +91,8 @@ class Fit(NamedTuple):
 
 def fitted(told: Stated, signal: int, plays: list[Play]) -> Fit:
     turn = told.coordinates(signal)
-    z = np.array([turn @ play.action for play in plays]).reshape(len(plays), len(turn))
-    rest = np.array([play.values[signal] - told.carried(signal) @ play.action for play in plays])
+    played = np.array([play.action for play in plays]).reshape(len(plays), told.safe.size)
+    z, rest = played @ turn.T, np.array([play.values[signal] for play in plays]) - played @ told.carried(signal)
     gram = told.ridge * np.eye(len(turn)) + z.T @ z
     spread = np.linalg.slogdet(gram / told.ridge)[1] + 2.0 * math.log(1.0 / shares(told, signal)[0])
     radius = math.sqrt(told.noise[signal] ** 2 * spread + told.ridge * told.learned_bound(signal) ** 2)

@@ -230,7 +230,7 @@ def test_a_log_narrows_what_is_kept_only_after_its_last_row() -> None:
     assert np.isfinite(ends[0]).all()
     np.testing.assert_allclose(ends[1], ends[0], atol=1e-12)
     np.testing.assert_allclose(ends[2], ends[0], atol=1e-12)
-    agent.learn_log(np.tile([[1.0, 0.0, 0.0]], (20_000, 1)), np.zeros(20_000), np.full(20_000, 0.8))
+    agent.learn_log(np.tile([[1.0, 0.0, 0.0]], (5_000, 1)), np.zeros(5_000), np.full(5_000, 0.8))
     assert (kept_ends(agent)[[0, 16]] != ends[0][[0, 16]]).any()
 
 

@@ -14,7 +14,7 @@ from stagewise_reproduction.exact.highs import maximal
 from stagewise_reproduction.exact.triples import best_of_triples
 
 
-@sized(3, 12)
+@sized(2, 12)
 @pytest.mark.parametrize("constraints", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_search_finds_what_all_triples_and_the_mixed_integer_program_find(

@@ -6,6 +6,7 @@ Numba does not promise to keep; without them kernels are compiled as Numba does 
 results (docs/decisions/0016-kernels-within-kernels-are-linked.md).
 """
 
+from functools import cache
 from typing import Any, ClassVar
 
 import numba
@@ -67,9 +68,18 @@ class WithinDistinct(Within):
 
 
 def linking(function: Any, compiled: Any, options: dict[str, Any]) -> None:
-    """Let other kernels call a kernel in this form, while Python calls the one that is machine code."""
+    """Let other kernels call a kernel in this form, while Python calls the one that is machine code.
+
+    It is made when the first of them does: a process that finds its machine code kept makes none.
+    """
     if not can_link(compiled):
         return
     pipeline = WithinDistinct if getattr(function, "distinct", False) else Within
-    within = numba.njit(function, pipeline_class=pipeline, **options)
-    compiled.get_call_template, compiled.get_overload = within.get_call_template, within.get_overload
+
+    @cache
+    def within() -> Any:
+        told = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
+        return numba.njit(function, pipeline_class=pipeline, **told)
+
+    compiled.get_call_template = lambda *told: within().get_call_template(*told)
+    compiled.get_overload = lambda *told: within().get_overload(*told)

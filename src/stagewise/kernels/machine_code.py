@@ -11,6 +11,7 @@ from typing import Any
 
 from numba.core.caching import FunctionCache
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from stagewise.kernels import kept
@@ -44,7 +45,7 @@ class MachineCode(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled for these arguments, or None: whatever is wrong with a file, compiling helps."""
-        target_context.refresh()
+        rtsys.initialize(target_context)  # all that machine code calls: what compiling needs, Numba loads when it does
         key = self._index_key(sig, target_context.codegen())
         try:
             found, parts = pickle.loads(kept.read(self.path(key)))

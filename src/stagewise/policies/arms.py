@@ -129,7 +129,9 @@ class ArmsPolicy(CompiledPolicy):
     @cached_property
     def listed(self) -> Floats:
         """The arms as actions without features."""
-        return np.empty((self.arms, 0))
+        listed = np.empty((self.arms, 0))
+        listed.flags.writeable = False  # as all actions are: kernels are compiled once
+        return listed
 
     def located(self, played: Played) -> tuple[Floats, int]:
         """Return no features, and the arm."""

@@ -62,7 +62,7 @@ class LCLUCB(Sharpened):
                     "sure to come back, so leave own_sets out"
                 )
             return decision_in_convex(self, actions, self.starts, self.bound_gap, state, draw)
-        return LinearPolicy.choose(self, state, actions, draw)  # `super()` would be built in every round
+        return Sharpened.choose(self, state, actions, draw)  # `super()` would be built in every round
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -64,9 +64,10 @@ def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
         )
     told: Any = world
     fresh, count, d = told.actions.fresh, int(told.actions.count), int(told.actions.dimension or 0)
-    features = np.zeros((count, d))
+    features, eligible = np.zeros((count, d)), np.array(told.actions.eligible)
     if not fresh and d:
         features[:] = told.actions.features
+    features.flags.writeable, eligible.flags.writeable = fresh, False  # as by hand: kernels are compiled once for both
     layout, settings = policy.arrays(d)
     if form.roving:
         layout, settings = policy.at_start(policy.started(told.actions.draw(Draw())))
@@ -90,7 +91,7 @@ def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
         sized(form, limits, int(layout[PARTS])),
         LoopForm(draws_of(told), *(int(each) for each in judged)),
         features,
-        np.array(told.actions.eligible),
+        eligible,
         layout,
         settings.copy() if told.actions.names_safe else settings,  # a round's own safe action is written there
         memory,

@@ -181,8 +181,11 @@ def test_unrolled_loops_compile_and_keep_a_run_in_registers(compiler: Any, name:
 @pytest.mark.parametrize(
     "name",
     [
-        *("Safe-LTS", "UCB, kl"),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("LC-LUCB, fresh rays", "KernelOPLB", "AlwaysSafe")),
+        "UCB, kl",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("Safe-LTS", "LC-LUCB, fresh rays", "KernelOPLB", "AlwaysSafe")
+        ),
     ],
 )
 def test_the_general_loop_compiles(compiler: Any, name: str) -> None:

@@ -11,7 +11,7 @@ i ≥ 0, or ~k for the slack of row k; ~0 = -1 is the safe action.
 
 import math
 
-from stagewise.kernels.compile import Floats, Ints, kernel
+from stagewise.kernels.compile import Floats, Ints, called, kernel
 from stagewise.kernels.rules.basis import (
     Basis,
     Program,
@@ -40,7 +40,7 @@ def scratch_shape(constraints: int) -> tuple[int, int]:
     return constraints + 3, constraints + 1
 
 
-@kernel
+@called
 def best_mixture(
     reward: Floats,
     cost: Floats,

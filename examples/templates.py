@@ -76,7 +76,8 @@ class Day(NamedTuple):
     clicks: float  # expected of what was done, for each user
     possible: float
     today: float  # of the template that is sent today
-    dearest: dict[str, float]  # the largest that the costs were feared to be
+    feared: dict[str, float]  # what the costs were feared to be at most, for each user
+    true: dict[str, float]  # what they were expected to be, in truth
     over: int  # users for whom a limit was truly broken
 
 
@@ -85,7 +86,8 @@ def campaign(agent: sw.Agent, days: int, people: int, seed: int = 0) -> list[Day
     world, chance, late, told = truth(), np.random.default_rng([1, seed]), [], []
     for day in range(days):
         named, numbers = users(people, chance)
-        worth, total, over, dearest = numbers @ world.clicks.T, 0.0, 0, dict.fromkeys(PROBLEM.limits, 0.0)
+        worth, total, over = numbers @ world.clicks.T, 0.0, 0
+        feared, true = np.zeros(2), np.zeros(2)
         for i, user in enumerate(named):
             now = DAY * (day + i / people)
             while late and late[0][0] <= now:
@@ -95,7 +97,8 @@ def campaign(agent: sw.Agent, days: int, people: int, seed: int = 0) -> list[Day
             shares = np.array(list(decision.probabilities.values()))
             total += float(shares @ worth[i])
             over += bool(np.any(world.costs @ shares > [0.02 + 1e-12, 0.005 + 1e-12]))
-            dearest = {name: max(dearest[name], kept.dearest) for name, kept in decision.limits.items()}
+            feared += [kept.dearest for kept in decision.limits.values()]
+            true += world.costs @ shares
             place = PROBLEM.place_of(decision.name)
             if chance.random() < worth[i, place]:
                 heapq.heappush(late, (now + 6 * 3600.0 * chance.random(), decision.id, {"click": True}))
@@ -103,7 +106,8 @@ def campaign(agent: sw.Agent, days: int, people: int, seed: int = 0) -> list[Day
                 if chance.random() < world.costs[rate, place]:
                     heapq.heappush(late, (now + window * DAY * chance.random(), decision.id, {name: True}))
         possible = float(world.best(numbers).mean())
-        told.append(Day(total / people, possible, float(worth[:, 0].mean()), dearest, over))
+        rates = [dict(zip(PROBLEM.limits, (sums / people).tolist(), strict=True)) for sums in (feared, true)]
+        told.append(Day(total / people, possible, float(worth[:, 0].mean()), *rates, over))
     return told
 
 
@@ -111,8 +115,8 @@ def shown(told: list[Day]) -> None:
     """Print every fifth day, and what all of it came to."""
     for day, one in enumerate(told, start=1):
         if day % 5 == 1 or day == len(told):
-            dearest = ", ".join(f"{name} at most {value:.4f}" for name, value in one.dearest.items())
-            print(f"day {day:2}: {one.clicks:.4f} clicks a user, {gained([one]):4.0%} of the extra ones; {dearest}")
+            rates = ", ".join(f"{name} {one.true[name]:.4f}, at most {one.feared[name]:.4f}" for name in one.feared)
+            print(f"day {day:2}: {one.clicks:.4f} clicks a user, {gained([one]):4.0%} of the extra ones; {rates}")
     print(f"{gained(told):.0%} of the extra clicks there were, and {sum(d.over for d in told)} users over a limit")
 
 
@@ -135,11 +139,12 @@ def drawn(told: list[Day], path: Path) -> None:
     left.plot(days, [100 * d.today for d in told], color="#b5651d", label="today's template")
     left.set(xlabel="day", ylabel="expected clicks of 100 users", ylim=(0, None))
     left.legend(frameon=False, loc="lower right")
-    for name, limit in PROBLEM.limits.items():
+    for (name, limit), colour in zip(PROBLEM.limits.items(), ("#1f5fa8", "#3a8f5c"), strict=True):
         value = float(limit.value)  # type: ignore[arg-type]
-        right.plot(days, [100 * d.dearest[name] / value for d in told], linewidth=2, label=f"{name}, limit {value:.1%}")
+        right.plot(days, [100 * d.feared[name] / value for d in told], color=colour, linestyle=":")
+        right.plot(days, [100 * d.true[name] / value for d in told], color=colour, label=f"{name}, limit {value:.1%}")
     right.axhline(100, color="#b00020", linewidth=1)
-    right.set(xlabel="day", ylabel="largest feared rate, % of its limit", ylim=(0, 110))
+    right.set(xlabel="day", ylabel="expected rate, % of its limit\n(dotted: at most, by what is known)", ylim=(0, 110))
     right.legend(frameon=False, loc="lower right")
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)

@@ -2,8 +2,9 @@
 
     bounds[signal, CENTRE, candidate] ± bounds[signal, HALF, candidate]        holds the true mean
 
-CROSS bends them along a ray whose start is uncertain: β² <x, V⁻¹x₀>. A half of 0 means that the value is known. Rules
-read this table and never ask where it came from.
+CROSS bends them along a ray whose start is uncertain: β² <x, V⁻¹x₀>. Of x₀ itself it is β² ‖x₀‖²,
+more than the square of its half where it is known better (see `curve.held_along`). A half of 0 means that the value is
+known. Rules read this table and never ask where it came from.
 """
 
 from typing import NamedTuple

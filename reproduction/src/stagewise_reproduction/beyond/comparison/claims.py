@@ -1,8 +1,11 @@
 """Who keeps the limits, and where a sharper or a more exact method pays; where it does not, the verdict says so."""
 
+import math
+
 from stagewise.reports.result import Result
 from stagewise_reproduction.beyond.comparison.plan import FAMILIES, UNSAFE, name_of
-from stagewise_reproduction.claim import HOLDS, REMARK, Claim, clearly_smaller, safety, verdict
+from stagewise_reproduction.claim import HOLDS, REMARK, Claim, clearly_smaller, verdict
+from stagewise_reproduction.instances import DELTA
 
 # family, who should regret less, than whom
 EXPECTED = (
@@ -28,10 +31,28 @@ EXPECTED = (
 )
 
 
+def kept(results: dict[str, Result]) -> Claim:
+    """No more runs break a limit, in whichever round, than δ allows; a chance of 1 in 1000 is left to chance."""
+    runs = sum(len(result.runs) for result in results.values())
+    broken = sum(int((result.violations > 0).sum()) for result in results.values())
+    most = next(k for k in range(runs + 1) if at_most(k, runs) >= 0.999)
+    statement = f"of {runs} runs of policies that promise safety, no more than δ = {DELTA:g} allows break a limit"
+    return Claim(statement, float(broken), f"at most {most}", verdict(broken <= most), True)
+
+
+def at_most(count: int, runs: int) -> float:
+    """Return the probability that no more than so many runs break a limit if each does with probability δ.
+
+    >>> round(at_most(0, 2), 4)
+    0.9801
+    """
+    return math.fsum(math.comb(runs, k) * DELTA**k * (1.0 - DELTA) ** (runs - k) for k in range(count + 1))
+
+
 def check(_: str, results: dict[str, Result]) -> list[Claim]:
     """Return every claim with its verdict."""
     unsafe = {name_of(family, policy) for family in FAMILIES for policy in UNSAFE}
-    claims = [safety({name: result for name, result in results.items() if name not in unsafe})]
+    claims = [kept({name: result for name, result in results.items() if name not in unsafe})]
     for family, better, worse in EXPECTED:
         one, other = (results[name_of(family, policy)] for policy in (better, worse))
         statement = f"{family}: {better} regrets less than {worse}"

@@ -255,6 +255,13 @@ class ContextCAPS(SafePolicy):
         memory_kernels_for(*self.form.models).widen(self.layout, memory, 2 * segments, changed)
         return changed
 
+    def safe_in(self, decision: Decision) -> tuple[Any, int, float]:
+        """Return what is done today for a decision's user."""
+        home = int(self.layout[HOME])
+        row = np.array(decision.action)
+        row[0] = float(home)
+        return row, home, 1.0
+
     def logged(self, actions: Any) -> Floats:
         """Return rows (n, 2 + context + segments): the action, 1, the context, the segments."""
         rows = array(actions, "the logged actions", InvalidActions)

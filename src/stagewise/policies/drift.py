@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import ARMS, PARTS, RIDGE, Part, part_of
+from stagewise.kernels.layout import APIECE, ARMS, CELLS, PARTS, RIDGE, Part, part_of
+from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import KL, means_of, stated_of_arms
+from stagewise.kernels.signals.cells import fill_tallies, slots_of
 from stagewise.kernels.signals.interval import kl_interval
 from stagewise.kernels.signals.ridge import TAKEN, frame_of, stated
 from stagewise.policies.notes import Notes
@@ -19,6 +21,7 @@ from stagewise.policies.settings import FALSE_ALARMS
 
 PART_OF, STATED, FRAME = named(part_of), named(stated), named(frame_of)
 MEANS_OF, STATED_OF_ARMS, INTERVAL = named(means_of), named(stated_of_arms), named(kl_interval)
+PIECE, SLOTS, FILL = named(piece_of), named(slots_of), named(fill_tallies)
 MARKS = 4  # that are kept; each time twice as much was seen as at the last
 FEWEST = 32  # outcomes, before the first mark
 LARGEST = 200  # features of a regression that is held against its past
@@ -38,19 +41,42 @@ def sums_of(layout: Ints, settings: Floats, memory: Floats) -> Sums | None:
             held[f"pulls {which}"], held[f"totals {which}"] = seen.pulls.copy(), seen.pulls * seen.means
             held[f"seen {which}"] = np.array(seen.pulls.sum())
         elif part.kind == RIDGE and part.size <= LARGEST:
-            n, root = part.size, np.linalg.inv(np.tril(part.own[: part.size]))
-            matrix = root @ root.T  # V, as V⁻¹ = TᵀT
-            held[f"squares {which}"] = matrix - FRAME(part, settings).ridge * np.eye(n)
-            held[f"sums {which}"] = part.own[n:, :n] @ matrix
-            held[f"seen {which}"] = np.array(part.tally[TAKEN])
+            held |= regressed(part, settings, str(which))
+        elif part.kind == APIECE and part.size <= LARGEST:
+            for action in range(part.detail):
+                held |= regressed(PIECE(part, memory, action), settings, f"{which}.{action}")
+        elif part.kind == CELLS:
+            pulls, totals = np.zeros((2, SLOTS(part, memory) * part.size))
+            FILL(part, memory, pulls, totals)
+            last = int(np.max(np.flatnonzero(pulls), initial=-1)) + 1  # cells stand in the order of their segments
+            held[f"pulls {which}"], held[f"totals {which}"] = pulls[:last], totals[:last]
+            held[f"seen {which}"] = np.array(pulls.sum())
         else:
             return None
     return held
 
 
+def regressed(part: Part, settings: Floats, which: str) -> Sums:
+    """Return what a mark holds of one regression."""
+    n, root = part.size, np.linalg.inv(np.tril(part.own[: part.size]))
+    matrix = root @ root.T  # V, as V⁻¹ = TᵀT
+    return {
+        f"squares {which}": matrix - FRAME(part, settings).ridge * np.eye(n),
+        f"sums {which}": part.own[n:, :n] @ matrix,
+        f"seen {which}": np.array(part.tally[TAKEN]),
+    }
+
+
 def between(earlier: Sums | None, later: Sums) -> Sums:
     """Return what came between two marks."""
-    return later if earlier is None else {name: value - earlier[name] for name, value in later.items()}
+    return later if earlier is None else {name: less(value, earlier[name]) for name, value in later.items()}
+
+
+def less(later: Any, earlier: Any) -> Any:
+    """Return the difference of sums; cells that were met in between had none before."""
+    if later.ndim == 1 and later.size > earlier.size:
+        earlier = np.concatenate([earlier, np.zeros(later.size - earlier.size)])
+    return later - earlier
 
 
 def seen_in(sums: Sums) -> float:
@@ -75,10 +101,41 @@ def moved(layout: Ints, settings: Floats, memory: Floats, notes: Notes, now: Sum
         early, late = between(notes.base, mark), between(mark, now)
         for which in range(layout[PARTS]):
             part = PART_OF(layout, memory, which)
-            test = arms_moved if part.kind == ARMS else regression_moved
-            for signal, words in test(part, settings, early, late, which, alarm).items():
+            for signal, words in part_moved(part, settings, memory, early, late, which, alarm).items():
                 found.setdefault(part.first + signal, words)
     return found
+
+
+def part_moved(
+    part: Part, settings: Floats, memory: Floats, early: Sums, late: Sums, which: int, alarm: float
+) -> dict[int, str]:
+    """Return which signals of a part moved, and in words between what."""
+    if part.kind == ARMS:
+        return arms_moved(part, settings, early, late, which, alarm)
+    if part.kind == CELLS:
+        return cells_moved(part, early, late, which, alarm)
+    if part.kind == RIDGE:
+        return regression_moved(part, settings, early, late, str(which), alarm)
+    found: dict[int, str] = {}
+    for action in range(part.detail):
+        piece, shared = PIECE(part, memory, action), alarm + math.log(part.detail)
+        for signal, words in regression_moved(piece, settings, early, late, f"{which}.{action}", shared).items():
+            found.setdefault(signal, f"of action {action} {words}")
+    return found
+
+
+def cells_moved(part: Part, early: Sums, late: Sums, which: int, alarm: float) -> dict[int, str]:
+    """Return whether an action's earlier and later rates in one segment have no value in common."""
+    first, second = early[f"pulls {which}"], late[f"pulls {which}"]
+    for cell in np.flatnonzero((first > 0.0) & (second[: first.size] > 0.0)).tolist():
+        segment = cell // part.size + 1
+        confidence = alarm + math.log(part.size * segment * (segment + 1))
+        n, m = float(first[cell]), float(second[cell])
+        one, other = float(early[f"totals {which}"][cell]) / n, float(late[f"totals {which}"][cell]) / m
+        if parted(n, one, m, other, confidence):
+            what = f"{one:.3g} in the first {n:,.0f} outcomes and {other:.3g} in the {m:,.0f} after them"
+            return {0: f"of action {cell % part.size} it averaged {what}, in the range that was declared"}
+    return {}
 
 
 def arms_moved(part: Part, settings: Floats, early: Sums, late: Sums, which: int, alarm: float) -> dict[int, str]:
@@ -121,7 +178,7 @@ def radius(count: float, noise: float, confidence: float) -> float:
     return noise * math.sqrt((1.0 + 1.0 / count) * (math.log1p(count) + 2.0 * confidence) / count)
 
 
-def regression_moved(part: Part, settings: Floats, early: Sums, late: Sums, which: int, alarm: float) -> dict[int, str]:
+def regression_moved(part: Part, settings: Floats, early: Sums, late: Sums, which: str, alarm: float) -> dict[int, str]:
     """Return the signals whose earlier and later ellipsoids have no parameter in common.
 
     ‖θ − θ₁‖²_A ≤ 1 and ‖θ − θ₂‖²_B ≤ 1 have none where for some w in (0, 1) w‖θ − θ₁‖²_A + (1 − w)‖θ − θ₂‖²_B > 1 for

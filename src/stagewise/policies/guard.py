@@ -1,6 +1,5 @@
 """From doubt to decision: what contradicts safety is the fallback of every decision until a person acknowledges it."""
 
-import dataclasses
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import ARMS, HOME, PARTS, RIDGE, SPACE, part_of
-from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, NOISE, UNSAFE, disputed, terms_of
+from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, MODEL, NOISE, UNSAFE, disputed, terms_of
 from stagewise.kernels.signals.arms import KL, dearer
 from stagewise.kernels.signals.watch import farthest
 from stagewise.policies.compiled import Chosen, CompiledPolicy
@@ -27,7 +26,7 @@ from stagewise.records.explanation import Row, Table
 
 PART_OF, TERMS, DEARER = named(part_of), named(terms_of), named(dearer)
 KNOWN = frozenset((*FALLBACKS.values(), "this policy plays nothing else"))
-TESTS = {CEILING: "cost bound", BASELINE: "safe cost", NOISE: "noise", UNSAFE: "safe action"}
+TESTS = {CEILING: "cost bound", BASELINE: "safe cost", NOISE: "noise", UNSAFE: "safe action", MODEL: "model"}
 DRIFT, DECLARED = "drift", "declared value"
 AND_SO = "; no bound can be trusted, so the safe action is played"
 
@@ -118,25 +117,24 @@ def note_contradictions(policy: Learning, state: State, notes: Notes, decision: 
 @lru_cache(maxsize=16)
 def unwatched(policy: Any) -> Any:
     """Return the same policy without the watch."""
-    return dataclasses.replace(policy, watch=False)
+    return policy.unwatched()
 
 
 def stayed(policy: Any, decision: Decision, actions: Any, why: str) -> Decision:
     """Return the safe action instead of what was decided."""
-    safe, limits = policy.safe_action, policy.thresholds
-    home = -1 if safe.arm is None else int(safe.arm)
-    action: Any = home if safe.arm is not None else safe.features.copy()
-    probabilities = None
-    if decision.probabilities is not None:
-        probabilities = np.zeros(decision.probabilities.size)
+    safe, limits = policy.safe_action, getattr(policy, "presented", policy.thresholds)
+    action, home, step = policy.safe_in(decision)
+    probabilities: Any = decision[3]
+    if probabilities is not None:
+        probabilities = np.zeros(probabilities.size)
         probabilities[home] = 1.0
     costs = limits.values if limits.safe is None else limits.safe
     hoped = 1.0 if safe.reward is None else safe.reward
     row = Row("safe action", hoped, tuple(costs), 1.0, True)
     table = Table(limits.names, tuple(limits.signs), tuple(limits.values), "played", (row,), 0, why)
     changed = decision._replace(
-        action=action, index=home, step=1.0 if safe.arm is not None else 0.0, probabilities=probabilities, hoped=hoped,
-        dearest=costs, fallback=why, gap=0.0,
+        action=action, index=home, step=step, probabilities=probabilities, hoped=hoped, dearest=costs, fallback=why,
+        gap=0.0,
     )  # fmt: skip
     return changed._with(lambda: table, decision._offered, decision._unfollowed)
 

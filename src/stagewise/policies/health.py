@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import ARMS, HOME, PARTS, RIDGE, SPACE, Part
+from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, PARTS, RIDGE, SPACE, Part
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.signals.arms import KL
 from stagewise.kernels.signals.watch import farthest
@@ -90,6 +90,8 @@ def declared(policy: CompiledPolicy, settings: Floats, memory: Floats) -> Iterat
     for which in range(layout[PARTS]):
         part = PART_OF(layout, memory, which)
         for signal in range(part.signals):
+            if part.kind in (APIECE, CELLS):
+                yield declared_of_today(policy, evidence_of(part, layout, settings, memory, signal), part.first)
             if part.kind not in (ARMS, RIDGE, SPACE):
                 continue
             arms, name = part.kind == ARMS, names[part.first + signal]
@@ -99,6 +101,21 @@ def declared(policy: CompiledPolicy, settings: Floats, memory: Floats) -> Iterat
                 yield noise(name, told, wrong)
             if part.anchored == 1:
                 yield safe_value(policy, layout, settings, memory, part, signal, told, wrong)
+
+
+def declared_of_today(policy: Any, told: Evidence, signal: int) -> Finding:
+    """Return what was seen of the safe one of actions in a context beside what was declared of it, for every user."""
+    sign = 1.0 if signal == 0 else float(policy.thresholds.signs[signal - 1])
+    name = "reward" if signal == 0 else f"cost of {policy.thresholds.names[signal - 1]}"
+    safe = policy.safe_action.reward if signal == 0 else None
+    if signal and policy.thresholds.safe is not None:
+        safe = float(policy.thresholds.safe[signal - 1])
+    if safe is None or not told.safe_count:
+        why = "nothing was declared" if safe is None else "no outcome was seen of the safe action yet"
+        return Finding(f"safe {name}", UNKNOWN, why)
+    side = "at least" if (signal == 0) == (sign > 0.0) else "at most"
+    words = f"declared {side} {safe:g}, and {told.safe_count:,.0f} outcomes average {sign * told.safe_mean:.3g}"
+    return Finding(f"safe {name}", FINE, f"{words}; should it be contradicted for a user, decisions say so")
 
 
 def noise(name: str, told: Evidence, wrong: str) -> Finding:

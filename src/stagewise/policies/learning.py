@@ -1,5 +1,6 @@
 """The verbs that all policies share, and what they are given: a state, a decision, an outcome, each checked once."""
 
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -151,6 +152,17 @@ class Learning:
     def blank(self) -> list[float]:
         """Values (1 + m,) that the signals can have, for those that were not given."""
         return [0.0] * (1 + self.thresholds.signs.size)
+
+    def safe_in(self, decision: Decision) -> tuple[Any, int, float]:
+        """Return the safe action of a decision's round, its index and its step."""
+        safe: Any = self.safe_action  # type: ignore[attr-defined]
+        if safe.arm is not None:
+            return int(safe.arm), int(safe.arm), 1.0
+        return safe.features.copy(), -1, 0.0
+
+    def unwatched(self) -> Self:
+        """Return the same policy without the watch."""
+        return dataclasses.replace(self, watch=False)  # type: ignore[type-var]
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's."""

@@ -1,7 +1,7 @@
 """What plays a problem: certified posterior sampling, given contexts by name, in the user's own units."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -92,6 +92,10 @@ class NamedCAPS(ContextCAPS):
         """Draw an action for a user, whose context is a mapping by name."""
         offered = actions if isinstance(actions, Context) else self.problem.offered(actions)
         return NamedDecision.of(super().choose(state, offered, draw), self.problem.actions, self.presented.names)
+
+    def unwatched(self) -> "NamedCAPS":
+        """Return the same policy without the watch."""
+        return replace(self.problem, settings={**self.problem.settings, "watch": False}).policy()
 
     def values(self, reward: Any, cost: Any) -> Floats:
         """Return an outcome as it is learned from: checked against the declared ranges, and scaled to [0, 1]."""

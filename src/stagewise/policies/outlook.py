@@ -38,10 +38,10 @@ def outlook(decision: Decision) -> Outlook:
     centre, half = bounds[:, CENTRE].copy(), bounds[:, HALF].copy()
     scaled = centre[1:] + seen.settings[COST_SCALE] * half[1:]
     dearest = np.maximum(np.minimum(scaled, terms.ceilings[:, None]), centre[1:] - half[1:]) if m else scaled
-    mixes = decision.probabilities is not None
+    mixes = decision[3] is not None
     weights = np.zeros(centre.shape[1])
     if mixes:
-        weights[:] = decision.probabilities
+        weights[:] = decision[3]
         if home >= 0:
             weights[-1], weights[home] = weights[home], 0.0
     elif decision.index >= 0:

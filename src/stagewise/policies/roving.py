@@ -15,6 +15,7 @@ from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProb
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.start import Start
 from stagewise.problem.thresholds import Thresholds
+from stagewise.records.decision import Decision
 
 ROVING = named(roving_action)
 LOWEST = 0.0  # what a mean reward is at least where nothing is said: rewards lie in [0, 1]
@@ -62,6 +63,13 @@ class RovingPolicy(CompiledPolicy):
             layout[HOME] = start.place
             self.homes[start.place] = layout
         return self.homes[start.place], settings
+
+    def safe_in(self, decision: Decision) -> tuple[Any, int, float]:
+        """Return the safe action of a decision's round, its index and its step."""
+        start: Start | None = decision._start
+        if start is None:
+            return super().safe_in(decision)
+        return start.features.copy(), start.place, 0.0
 
     def begun_at(self, start: Start | None) -> Start | None:
         """Return the safe action of a round that this policy has played; None: nothing is known of it."""

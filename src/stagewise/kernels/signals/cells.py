@@ -176,3 +176,16 @@ def meet(layout: Ints, memory: Floats, column: int, segments: Floats) -> None:
                 slot = slot_for(part, memory, segments[i])
                 if slot >= 0:
                     take_slot(part, memory, slot, segments[i])
+
+
+@kernel
+def fill_tallies(part: Part, memory: Floats, pulls: Floats, totals: Floats) -> None:
+    """Write pulls and summed outcomes, from `low` on, of every cell, in the order in which segments were met."""
+    for slot in range(slots_of(part, memory)):
+        at = slot_at(part, slot)
+        place = (int(memory[at + 1]) - 1 if part.detail >= 0 else 0) * part.size
+        if place >= 0:
+            for action in range(part.size):
+                first = at + SLOT + CELL * action
+                pulls[place + action] = memory[first]
+                totals[place + action] = memory[first] * memory[first + MEAN]

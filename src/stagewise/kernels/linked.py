@@ -14,6 +14,7 @@ from numba.core import codegen
 from numba.core.compiler import Compiler
 
 NEEDED = ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals", "get_pointer_to_function")
+BARE: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # nobody but kernels calls it
 LIBRARY: Any = getattr(codegen, "JITCodeLibrary", object)
 
 
@@ -78,8 +79,7 @@ def linking(function: Any, compiled: Any, options: dict[str, Any]) -> None:
 
     @cache
     def within() -> Any:
-        told = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
-        return numba.njit(function, pipeline_class=pipeline, **told)
+        return numba.njit(function, pipeline_class=pipeline, **options, **BARE)
 
     compiled.get_call_template = lambda *told: within().get_call_template(*told)
     compiled.get_overload = lambda *told: within().get_overload(*told)

@@ -153,7 +153,34 @@ def test_thresholds_of_every_kind_can_be_written(tmp_path: Path) -> None:
 def test_the_examples_are_accepted(path: Path) -> None:
     from stagewise.cli.spec import read
 
-    assert read(path).policies
+    if "[policy" not in path.read_text(encoding="utf-8"):
+        code, told = called("problem", path)[:2]
+        assert (code, str(sw.Problem.load(path)) in told) == (0, True)
+    else:
+        assert read(path).policies
+
+
+def test_a_problem_is_simulated_from_a_file(tmp_path: Path) -> None:
+    text = """
+    [simulation]
+    rounds = 20
+    [problem]
+    actions = ["nothing", "offer"]
+    safe = "nothing"
+    context = ["age"]
+    [problem.reward]
+    name = "click"
+    [problem.limits.opt_out]
+    at_most = 0.2
+    safe = 0.1
+    [world]
+    kind = "context"
+    features = "plain"
+    reward = [[0.1, 0.0], [0.2, 0.1]]
+    cost = [[0.05, 0.0], [0.1, 0.0]]
+    """
+    assert called("simulate", spec(tmp_path, text), "--out", tmp_path / "out", "--quiet")[0] == 0
+    assert sw.Result.load(tmp_path / "out").manifest["thresholds"] == {"opt_out": 0.2}
 
 
 def test_every_command_and_option_stands_in_its_document() -> None:

@@ -53,7 +53,7 @@ def add_model(package: Path) -> None:
         insert(path, "from stagewise.kernels.signals.arms", before=f"{signals} {names}\n")
         insert(path, "from stagewise.kernels.layout", before="from stagewise.kernels.layout import LOGISTIC\n")
     insert(round_, "    rule: int = STAY", before="    logistic: int = 0\n")
-    insert(round_, "    mixes, rays =", after="    logistic = form.logistic\n")
+    insert(round_, "    mixes, rays, apart =", after="    logistic = form.logistic\n")
     branch = "            if logistic and {}.kind == LOGISTIC:\n                {}\n"
     look = "look_logistic(part, features, safe, settings, memory, bounds, work)"
     insert(round_, "            doubt = found", before=branch.format("part", look))

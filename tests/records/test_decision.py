@@ -48,7 +48,7 @@ def test_a_drawn_arm_can_be_logged() -> None:
 
 def test_what_only_the_policy_needs_is_not_public() -> None:
     public = {name for name in dir(decided()) if not name.startswith("_")} - set(dir(tuple))
-    assert public == {*sw.Decision._fields, "id", "plain", "explain", "explanation"} - {"index"}
+    assert public == {*sw.Decision._fields, "id", "name", "plain", "explain", "explanation"} - {"index"}
 
 
 def test_a_changed_copy_explains_itself_as_well() -> None:

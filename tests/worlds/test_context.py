@@ -27,16 +27,16 @@ def test_both_forms_offer_the_same_users_with_the_same_means(segmented: bool) ->
         crossed, plain = (world(form, segmented).actions_in(draw) for form in ("crossed", "plain"))
         user = plain.features[0]
         segment = int(user[-1]) if segmented else 0
-        numbers = user[:D]
+        numbers = user[1 : 1 + D]
         assert numbers[0] == 1.0
         assert np.all((numbers[1:] > 0.0) & (numbers[1:] < 1.0))
         block = [*numbers, *np.eye(3)[segment]] if segmented else list(numbers)
         for action in range(K):
-            assert np.array_equal(plain.features[action], user)
+            assert np.array_equal(plain.features[action], [action, *user[1:]])
             assert np.array_equal(crossed.features[action], np.kron(np.eye(K)[action], block))
             expected = THETA[:, action] @ numbers + (OFFSETS[:, action, segment] if segmented else 0.0)
             one = world("crossed", segmented).means(crossed.features[action])
-            other = world("plain", segmented).means_of(action, user)
+            other = world("plain", segmented).means_of(action, plain.features[action])
             assert np.array_equal(one, other)
             assert one == pytest.approx(expected, rel=1e-12)
 
@@ -55,8 +55,8 @@ def test_segments_come_by_their_shares() -> None:
 
 def test_the_largest_means_are_those_of_the_best_user() -> None:
     place = world("plain")
-    rows = [place.actions_in(sw.Draw(1, 0, t)).features[0] for t in range(2000)]
-    seen = np.array([[place.means_of(a, row) for a in range(K)] for row in rows]).max(axis=0).T  # (1 + M, K)
+    rows = [place.actions_in(sw.Draw(1, 0, t)).features for t in range(2000)]
+    seen = np.array([[place.means_of(a, row[a]) for a in range(K)] for row in rows]).max(axis=0).T  # (1 + M, K)
     most = place.actions.each(place.parameters)
     assert np.all(seen <= most)
     assert seen == pytest.approx(most, rel=0.1)
@@ -81,9 +81,11 @@ def test_what_is_no_world_of_users_is_refused() -> None:
     with refused(sw.InvalidProblem, "safe is 4"):
         world(safe=4)
     with refused(sw.InvalidActions, "means_of"):
-        world("plain").means([1.0, 0.5, 0.5, 0.0])
+        world("plain").means([0.0, 1.0, 0.5, 0.5, 0.0])
     with refused(sw.InvalidActions, "the segment is 7"):
-        world("plain").means_of(0, [1.0, 0.5, 0.5, 7.0])
+        world("plain").means_of(0, [0.0, 1.0, 0.5, 0.5, 7.0])
+    with refused(sw.InvalidActions, "it must be 0"):
+        world("plain").means_of(0, [1.0, 1.0, 0.5, 0.5, 2.0])
     with refused(sw.InvalidProblem, "really costs"):
         sw.simulate(
             sw.AlwaysSafe(safe_action=sw.SafeAction(cost=[0.1, 0.1]), threshold=[0.11, 0.11]), world(), rounds=1

@@ -204,6 +204,16 @@ def roving_action(layout: Ints, settings: Floats) -> Roving:
 
 
 @kernel
+def set_start(layout: Ints, settings: Floats, features: Floats, reward: float, costs: Floats) -> None:
+    """Write the safe action of a round, and what is declared of it."""
+    at = FIRST_TERM + 3 * layout[LIMITS]
+    end = at + features.size
+    settings[at:end] = features
+    settings[end] = reward
+    settings[end + 1 : end + 1 + costs.size] = costs
+
+
+@kernel
 def is_set_out(layout: Ints, memory: Floats) -> bool:
     """Say whether every part of a memory begins where it would be written."""
     place = padded(FIRST_PLACE + layout[PARTS])

@@ -46,14 +46,14 @@ class ContextCAPS(SafePolicy):
     The safe action is one of the actions, `SafeAction(arm=…)`: what is done today, for this user. Its `cost` bounds its
     mean costs for every user, its `reward` is the least that its mean reward is. Every outcome lies in [0, 1]. Every
     signal has a model of its own: linear in the context with parameters for every action, or a rate for every action,
-    by segment where that is said (docs/theory/context.md).
+    by segment where that is said (docs/theory/context-models.md).
 
     >>> policy = ContextCAPS(
     ...     actions=3, context=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.001), threshold={"opt_out": 0.02}
     ... )
     >>> decision = policy.decide(policy.start(), Context([0.3, 0.1]))
-    >>> decision.dearest.round(6), decision.probabilities.round(4)
-    (array([0.02]), array([0.981, 0.019, 0.   , 0.   ]))
+    >>> decision.index, decision.dearest
+    (0, array([0.001]))
     """
 
     actions: int
@@ -90,10 +90,11 @@ class ContextCAPS(SafePolicy):
 
     def __post_init__(self) -> None:
         keep(self)
-        actions, thresholds = size_of(self.actions, "actions"), resolved(self.threshold, self.safe_action)
+        actions = size_of(self.actions, "actions")
+        safe = armed(self.safe_action, actions)
+        thresholds = resolved(self.threshold, safe)
         whole(self.context, "context", f"from 0 to {MOST}", 0, MOST)
         whole(self.segments, "segments", "from 0 to 64", 0, 64)
-        safe = armed(self.safe_action, actions)
         check_safe_range(safe, thresholds, "rescale")
         ceilings = ceilings_of(thresholds, self.cost_bound, 0.0)
         promise = promise_numbers(thresholds, ceilings, None, 1.0, self.watch)
@@ -120,7 +121,7 @@ class ContextCAPS(SafePolicy):
         """How each signal is modelled, by its name."""
         names, kinds = self.thresholds.names, get_args(SignalModel)
         given = self.cost_model
-        if isinstance(given, Mapping) and not set(given) <= set(names):
+        if isinstance(given, Mapping) and not all(isinstance(name, str) and name in names for name in given):
             raise InvalidProblem(f"cost_model names {shown(list(given))}; the constraints are {shown(list(names))}")
         costs = {name: given.get(name, "rates") if isinstance(given, Mapping) else given for name in names}
         told = {"reward": self.reward_model, **costs}
@@ -130,13 +131,13 @@ class ContextCAPS(SafePolicy):
     def divisions(self) -> dict[str, int]:
         """By which division each signal's rates are kept; −1: by none."""
         given = {} if self.by is None else self.by
-        if not isinstance(given, Mapping) or not set(given) <= set(self.models):
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) and name in self.models for name in given):
             raise InvalidProblem(f"by is {shown(self.by)}; it must name signals: {', '.join(self.models)}")
         for name, division in given.items():
             if self.models[name] != "rates":
                 raise InvalidProblem(f"by names {name!r}, which is {self.models[name]}; only rates are kept by segment")
             whole(division, f"the division of {name!r}", f"below segments ({self.segments})", 0, self.segments - 1)
-        return {name: given.get(name, -1) for name in self.models}
+        return {name: int(given.get(name, -1)) for name in self.models}
 
     @cached_property
     def shares(self) -> Floats:

@@ -9,12 +9,12 @@ from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import ARMS, HOME, LIMITS, PARTS, part_of
 from stagewise.kernels.rules.promise import COST_SCALE, terms_of
-from stagewise.kernels.signals.arms import KL, interval, means_of, stated_of_arms, unit_radius
+from stagewise.kernels.signals.arms import KL, confidence_in, interval, means_of, stated_of_arms, unit_radius
 from stagewise.policies.compiled import Chosen
 from stagewise.records.decision import Decision
 
 PART_OF, TERMS, MEANS_OF, STATED = named(part_of), named(terms_of), named(means_of), named(stated_of_arms)
-INTERVAL, RADIUS = named(interval), named(unit_radius)
+INTERVAL, RADIUS, SURE = named(interval), named(unit_radius), named(confidence_in)
 MOST_PULLS = 1e12
 
 
@@ -102,7 +102,7 @@ def pulls_needed(seen: Chosen, memory: Floats, arm: int, limits: Floats) -> tupl
         return None
     pulls, most = 0.0, 0.0
     for part in parts:
-        held, declared, confidence = MEANS_OF(part, memory), STATED(part, seen.settings), seen.settings[part.settings]
+        held, declared, confidence = MEANS_OF(part, memory), STATED(part, seen.settings), SURE(part, seen.settings)
         pulls = float(held.pulls[arm])
         for signal in range(part.signals):
             j = part.first + signal - 1

@@ -14,7 +14,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.settings import probability
-from stagewise.problem.checks import TRUTHS, number, shown
+from stagewise.problem.checks import TRUTHS, mapping_of, number, shown
 from stagewise.problem.context import Context
 from stagewise.problem.declared import Limit, Reward, scaled
 from stagewise.problem.errors import InvalidActions, InvalidFile, InvalidProblem
@@ -77,10 +77,10 @@ class Problem:
             "actions": names_of(self.actions, "actions"),
             "context": ranges_of(self.context),
             "limits": limits_of(self.limits),
-            "settings": dict(self.settings) if isinstance(self.settings, Mapping) else self.settings,
+            "settings": mapping_of(self.settings, "settings") if isinstance(self.settings, Mapping) else self.settings,
         }.items():
             object.__setattr__(self, name, value)
-        if self.safe not in self.actions:
+        if not isinstance(self.safe, str) or self.safe not in self.actions:
             raise InvalidProblem(f"safe is {shown(self.safe)}; it must be one of the actions: {listing(self.actions)}")
         if len(self.actions) < 2:
             raise InvalidProblem(f"the only action is {self.safe!r}; there must be another to choose")
@@ -90,7 +90,8 @@ class Problem:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InvalidProblem(f"{twice!r} names two things; signals, numbers and segments need names of their own")
-        if not isinstance(self.settings, dict) or not set(self.settings) <= set(SETTINGS):
+        known = isinstance(self.settings, dict) and all(isinstance(n, str) and n in SETTINGS for n in self.settings)
+        if not known:
             raise InvalidProblem(f"settings are {shown(self.settings)}; they may be {', '.join(SETTINGS)}")
         probability(self.delta, "delta")
         self.policy()  # whatever it refuses is refused now

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import HOME, roving_action
+from stagewise.kernels.layout import HOME, set_start
 from stagewise.policies.baseline import named_start, refuse_start
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.problem.checks import number, shown, size_of
@@ -17,7 +17,7 @@ from stagewise.problem.start import Start
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 
-ROVING = named(roving_action)
+SET_START = named(set_start)
 LOWEST = 0.0  # what a mean reward is at least where nothing is said: rewards lie in [0, 1]
 
 
@@ -31,13 +31,6 @@ class RovingPolicy(CompiledPolicy):
     def homes(self) -> dict[int, Ints]:
         """The layouts by where the safe action stands in the list."""
         return {}
-
-    @cached_property
-    def slots(self) -> tuple[int, int, int]:
-        """Where x₀ begins in the settings, where r₀ stands behind it, and where c₀ ends."""
-        places = ROVING(self.layout, np.arange(self.settings.size, dtype=np.float64))
-        last = int(places.reward[0])
-        return int(places.features[0]), last, last + 1 + places.costs.size
 
     def started(self, listed: Any) -> Start | None:
         """Return the safe action that a set names, with signed costs; None: it is always the same."""
@@ -56,8 +49,8 @@ class RovingPolicy(CompiledPolicy):
 
     def at_start(self, start: Start) -> tuple[Ints, Floats]:
         """Return layout and settings of a round with this safe action."""
-        settings, (first, last, end) = self.settings.copy(), self.slots
-        settings[first:last], settings[last], settings[last + 1 : end] = start.features, start.reward, start.cost
+        settings = self.settings.copy()
+        SET_START(self.layout, settings, start.features, start.reward, start.cost)
         if start.place not in self.homes:
             layout = self.layout.copy()
             layout[HOME] = start.place

@@ -34,8 +34,9 @@ class Sharpened(LinearPolicy):
     """Give candidates that come back sets of their own; pays where actions are the same in every round."""
 
     def __post_init__(self) -> None:
-        settle(self, form=self.form._replace(sharp=int(switch(self.own_sets, "own_sets"))))
-        if self.own_sets and self.chosen_own and baseline_of(self.safe_action).of_the_round:
+        roving = baseline_of(self.safe_action).of_the_round
+        settle(self, form=self.form._replace(sharp=int(switch(self.own_sets, "own_sets") and not roving)))
+        if self.own_sets and self.chosen_own and roving:
             raise InvalidProblem(
                 "own_sets is True and every round's set names its own safe action; nothing is followed then, so leave "
                 "own_sets out"

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from stagewise.problem.action_set import ALL, ActionSet, Flags
 from stagewise.problem.actions import mask_of
-from stagewise.problem.checks import Floats, as_array, frozen, measured
+from stagewise.problem.checks import Floats, as_array, frozen, measured, shown
 from stagewise.problem.errors import InvalidActions
 
 LARGEST_SEGMENT = 2**52  # whole numbers up to it are exact, and so is the next
@@ -27,7 +27,8 @@ class Context(ActionSet):
     chosen: Any  # which actions are on offer; None: all
 
     def __init__(self, features: ArrayLike = (), segments: ArrayLike = (), *, only: ArrayLike | None = None) -> None:
-        numbers, _ = measured(features if np.size(features) else np.empty(0), "the context", InvalidActions)
+        given = as_array(features, "the context", InvalidActions)
+        numbers, _ = measured(given if given.size else np.empty(0), "the context", InvalidActions)
         if numbers.ndim != 1:
             raise InvalidActions(f"the context has shape {numbers.shape}; it must be one list of numbers")
         self.features, self.segments, self.chosen = frozen(numbers), frozen(segments_of(segments)), only
@@ -60,7 +61,6 @@ def segments_of(value: Any) -> Floats:
     whole = given.size == 0 or given.dtype.kind in "iu"
     if given.ndim != 1 or not whole or (given.size and not (given.min() >= 0 and given.max() < LARGEST_SEGMENT)):
         raise InvalidActions(
-            f"the segments must be a list of whole numbers from 0 to 2**52 - 1; what is given is "
-            f"{given.tolist() if given.size < 9 else given.shape}"
+            f"the segments are {shown(value)}; they must be a list of whole numbers from 0 to 2**52 - 1"
         )
     return given.astype(np.float64)

@@ -92,7 +92,7 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
     low, high = number(signal.low, f"the low of {name}"), number(signal.high, f"the high of {name}")
     if not low < high:
         raise InvalidProblem(f"outcomes of {name} lie between {low:g} and {high:g}; low must be below high")
-    for what, value in (("safe", signal.safe), ("missing", None if signal.missing == DROP else signal.missing)):
+    for what, value in (("safe", signal.safe), ("missing", None if drops(signal.missing) else signal.missing)):
         if value is not None and not low <= number(value, f"the {what} of {name}") <= high:
             raise InvalidProblem(
                 f"the {what} of {name} is {value:g}, outside [{low:g}, {high:g}], where every outcome of it lies"
@@ -105,6 +105,11 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
         title(signal.by, f"the segment of {name}")
         if signal.model == "linear":
             raise InvalidProblem(f"{name} is linear and by {signal.by!r}; only rates are kept by segment")
+
+
+def drops(missing: Any) -> bool:
+    """Say whether what is missing is left out."""
+    return isinstance(missing, str) and missing == DROP
 
 
 def window_of(signal: Reward | Limit) -> Window | None:

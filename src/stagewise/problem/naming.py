@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import LARGEST, number, shown
+from stagewise.problem.checks import LARGEST, mapping_of, number, shown
 from stagewise.problem.declared import title
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 
@@ -33,9 +33,10 @@ def ranges_of(value: Any) -> dict[str, tuple[float, float]]:
     """Return the range of every number about a user."""
     if not isinstance(value, Mapping):
         return dict.fromkeys(names_of(value, "numbers of the context"), (-1.0, 1.0))
+    given = mapping_of(value, "the context")
     ranges = {}
-    for name in names_of(tuple(value), "numbers of the context"):
-        ends = value[name]
+    for name in names_of(tuple(given), "numbers of the context"):
+        ends = given[name]
         if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
             raise InvalidProblem(f"the range of {name!r} is {shown(ends)}; it must be (low, high)")
         low, high = (number(end, f"the range of {name!r}") for end in ends)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from stagewise.problem.checks import number, shown
+from stagewise.problem.checks import mapping_of, number, shown
 from stagewise.problem.declared import Limit, Reward, title
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.naming import listing
@@ -19,11 +19,12 @@ def limits_of(value: Any) -> dict[str, Limit]:
         raise InvalidProblem(
             f"limits are {shown(value)}; they must be a mapping from names to Limit(...), at least one"
         )
-    for name, limit in value.items():
+    given = mapping_of(value, "limits")
+    for name, limit in given.items():
         title(name, "the name of a limit")
         if not isinstance(limit, Limit):
             raise InvalidProblem(f"the limit of {name!r} is {shown(limit)}; it must be Limit({shown(limit)}, ...)")
-    return dict(value)
+    return given
 
 
 def scaled_limit(name: str, limit: Limit) -> Any:

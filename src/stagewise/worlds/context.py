@@ -41,7 +41,7 @@ class ContextWorld(NoisyWorld):
     >>> world = ContextWorld(reward=[[0.1, 0.0], [0.1, 0.4]], cost=[[0.0, 0.01], [0.0, 0.05]])
     >>> offered = world.actions_in(Draw(seed=1))
     >>> offered, world.means(offered.features[0]).round(3)
-    (Finite(2 actions, 4 features, 0 safe), array([0.1  , 0.002]))
+    (Finite(2 actions, 4 features, 0 safe), array([0.1  , 0.001]))
     """
 
     actions: Users

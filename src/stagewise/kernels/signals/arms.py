@@ -146,6 +146,12 @@ def stated_of_arms(part: Part, settings: Floats) -> StatedOfArms:
 
 
 @kernel
+def confidence_in(part: Part, settings: Floats) -> float:
+    """Return log 1/δ' of one interval."""
+    return settings[part.settings]
+
+
+@kernel
 def start_arms(part: Part, settings: Floats, memory: Floats) -> None:
     """Write that nothing was seen: an interval that reaches `blind`, every a-priori bound, or the whole range."""
     table, declared, k = pulled(part, memory).table, stated_of_arms(part, settings), part.signals

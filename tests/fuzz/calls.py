@@ -121,19 +121,6 @@ CONSTRUCTORS: dict[str, Call] = {
         },
     ),
     "LinearKernel": Call(sw.LinearKernel, {}),
-    "ContextWorld": Call(
-        sw.ContextWorld,
-        {
-            "reward": [[0.1, 0.2], [0.2, 0.1]],
-            "cost": [[0.0, 0.1], [0.1, 0.1]],
-            "noise": 0.1,
-            "outcomes": "bernoulli",
-            "safe": 0,
-            "features": "plain",
-            "segments": [0.5, 0.5],
-            "offsets": [[[0.0, 0.1], [0.1, 0.0]], [[0.0, 0.1], [0.1, 0.0]]],
-        },
-    ),
     "LinearWorld": Call(
         sw.LinearWorld,
         {
@@ -249,6 +236,13 @@ CONSTRUCTORS: dict[str, Call] = {
             "delta": 0.05,
             "settings": {"spread": 0.5},
         },
+    "ContextWorld": Call(
+        sw.ContextWorld,
+        {"reward": EYE, "cost": [EYE], "noise": 0.1, "outcomes": "gaussian", "safe": 0, "features": "plain"}
+        | {"segments": [0.5, 0.5], "offsets": [[[0.0, 0.1], [0.0, 0.1]]] * 2},
+    ),
+    "Finite that names its safe action": Call(
+        sw.Finite, {"features": EYE, "safe": 0, "safe_cost": [0.1], "safe_reward": 0.1}
     ),
     "UCB": Call(sw.UCB, {**PULLED, "safe_action": SAFE_ARM, "threshold": 0.5}),
     "Agent": Call(sw.Agent, {"policy": PULLS, "seed": 0, "order": "decision", "name": "a", "windows": WINDOWS}),
@@ -266,6 +260,10 @@ QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
     "ArmsWorld.outcome": Call(ARMS.outcome, {"action": 1, "draw": sw.Draw()}),
     "LinearWorld.means": Call(LINEAR.means, {"action": [0.5, 0.5]}),
     "LinearWorld.outcome": Call(LINEAR.outcome, {"action": [0.5, 0.5], "draw": sw.Draw()}),
+    "ContextWorld.means_of": Call(
+        sw.ContextWorld(reward=EYE, cost=EYE, outcomes="gaussian", features="plain").means_of,
+        {"index": 1, "features": [1.0, 0.5]},
+    ),
     "TableWorld.means": Call(TABLE.means, {"action": [1.0, 0.0]}),
     "TableWorld.outcome": Call(TABLE.outcome, {"action": [1.0, 0.0], "draw": sw.Draw()}),
     "RandomRays.draw": Call(sw.RandomRays(2, 2).draw, {"draw": sw.Draw()}),

@@ -236,6 +236,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "delta": 0.05,
             "settings": {"spread": 0.5},
         },
+    ),
     "ContextWorld": Call(
         sw.ContextWorld,
         {"reward": EYE, "cost": [EYE], "noise": 0.1, "outcomes": "gaussian", "safe": 0, "features": "plain"}

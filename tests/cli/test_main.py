@@ -153,7 +153,7 @@ def test_thresholds_of_every_kind_can_be_written(tmp_path: Path) -> None:
 def test_the_examples_are_accepted(path: Path) -> None:
     from stagewise.cli.spec import read
 
-    if "[policy" not in path.read_text(encoding="utf-8"):
+    if "[simulation]" not in path.read_text(encoding="utf-8"):
         code, told = called("problem", path)[:2]
         assert (code, str(sw.Problem.load(path)) in told) == (0, True)
     else:

@@ -263,7 +263,7 @@ QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
     "LinearWorld.outcome": Call(LINEAR.outcome, {"action": [0.5, 0.5], "draw": sw.Draw()}),
     "ContextWorld.means_of": Call(
         sw.ContextWorld(reward=EYE, cost=EYE, outcomes="gaussian", features="plain").means_of,
-        {"index": 1, "features": [1.0, 0.5]},
+        {"index": 1, "features": [1.0, 1.0, 0.5]},
     ),
     "TableWorld.means": Call(TABLE.means, {"action": [1.0, 0.0]}),
     "TableWorld.outcome": Call(TABLE.outcome, {"action": [1.0, 0.0], "draw": sw.Draw()}),

@@ -16,6 +16,7 @@ ORIGIN = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
 ZERO, OFF = sw.SafeAction(features=[0.0, 0.0]), sw.SafeAction(features=[0.1, 0.0], reward=0.05, cost=0.02)
 ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.1)
 DEAR = sw.SafeAction(arm=0, reward=0.1, cost=0.7)
+CHEAP = sw.SafeAction(arm=0, reward=0.0, cost=0.55)
 FEATURED: dict[str, Any] = {"safe_action": ZERO, "threshold": 0.3, "noise": 0.1}
 ARMED: dict[str, Any] = {"arms": 3, "safe_action": ARM, "threshold": 0.3}
 TABLES: dict[str, Any] = {
@@ -106,7 +107,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ContextCAPS", "by"): {"segments": 1, "watch": False},
     ("ContextCAPS", "cost_bound"): {"watch": False},
     ("ContextCAPS", "launched"): {"watch": False},
-    ("ContextCAPS", "patience"): {"threshold": 0.9, "safe_action": DEAR, "spread": 0.0},
+    ("ContextCAPS", "patience"): {"threshold": 0.99, "safe_action": CHEAP, "spread": 0.0, "delta": 0.5},
     ("ContextCAPS", "spread"): {"threshold": 0.9, "safe_action": DEAR},
     ("CAPS", "rare_costs"): {"mixtures": True},
     ("CAPS", "blocks"): {"mixtures": True, "rare_costs": True},

@@ -124,6 +124,27 @@ def test_an_action_more_leaves_what_was_learned() -> None:
     assert np.array_equal(more.policy().shares[:3], said.policy().shares)
 
 
+def test_an_agent_goes_on_with_one_action_more(tmp_path: Path) -> None:
+    agent, chance = sw.Agent(problem(), seed=3), np.random.default_rng(1)
+    for round_ in range(60):
+        decision = agent.decide(USER | {"country": str(round_ % 20)})
+        agent.learn(decision.id, spend=5.0, opt_out=chance.random() < 0.01, minutes=40.0)
+    waiting = agent.decide(USER)
+    before = agent.policy.decide(agent.state, USER)  # type: ignore[attr-defined]
+    agent.add_action("sale")
+    after = agent.policy.decide(agent.state, USER)
+    assert list(after.probabilities) == ["nothing", "digest", "offer", "sale"]
+    assert after.limits["opt_out"].dearest == pytest.approx(before.limits["opt_out"].dearest)
+    one, other = (made._seen.workspace.bounds for made in (before, after))
+    assert np.array_equal(one[:, :2, :3], other[:, :2, :3])
+    agent.learn(waiting.id, spend=1.0, opt_out=False, minutes=30.0)
+    assert agent.waiting == 0
+    agent.save(tmp_path / "agent.json")
+    assert list(sw.Agent.load(tmp_path / "agent.json").decide(USER).probabilities)[-1] == "sale"
+    refused(lambda: agent.add_action("offer"), sw.InvalidProblem, "twice")
+    assert list(agent.decide(USER).probabilities)[-1] == "sale"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

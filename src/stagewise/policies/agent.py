@@ -100,7 +100,12 @@ class Agent:
 
     def _prepare(self) -> None:
         """Set what follows from the policy or is never copied: its verbs, and locks, of which `_saving` comes first."""
-        policy, self._alone, self._saving = self.policy, Lock(), Lock()
+        self._alone, self._saving = Lock(), Lock()
+        self._take_verbs()
+
+    def _take_verbs(self) -> None:
+        """Set what follows from the policy."""
+        policy = self.policy
         self._ours = ours = policy if isinstance(policy, Learning) else None  # None: three verbs are all that is known
         own = ours is not None and type(ours).decide is Learning.decide
         self._choose: Callable[..., Decision] = getattr(policy, "choose" if own else "decide")
@@ -436,6 +441,26 @@ class Agent:
                 self._state = policy.absorb_log(self._state, rows.actions, rows.values)
                 self._learned += 1
                 self._notes.look_at = 0
+
+    def add_action(self, name: str) -> None:
+        """Add an action to the problem; what was learned of the others, and what waits, stays as it is.
+
+        >>> import stagewise as sw
+        >>> told = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0)}}
+        >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **told))
+        >>> agent.add_action("sale")
+        >>> list(agent.decide().probabilities)
+        ['nothing', 'offer', 'sale']
+        """
+        with self._alone:
+            policy: Any = self.policy
+            if not hasattr(policy, "problem"):
+                raise InvalidProblem("this agent has a policy and no problem; only actions of a problem have names")
+            more = policy.problem.with_action(name).policy()
+            self._state, self.policy = more.grown(policy, self._state), more
+            self._learned += 1
+            self._notes.forget_marks()
+            self._take_verbs()
 
     def health(self) -> Health:
         """Return what was declared, held against the data: a verdict and a sentence each; `print` shows a table.

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import CERTIFIED, DECLARED, FOLLOWED, HOME, NEVER, OFFERS_SAFE, RETURNS, ROOM
-from stagewise.kernels.loop.memory import memory_kernels_for
+from stagewise.kernels.loop.memory import grow, memory_kernels_for
 from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
 from stagewise.kernels.signals.cells import meet, most_met
 from stagewise.models.arms import end_shares, lows_of
@@ -19,7 +19,7 @@ from stagewise.models.part import Modelled
 from stagewise.policies.baseline import armed, check_safe_range
 from stagewise.policies.caps import certificate_numbers
 from stagewise.policies.ceilings import ceilings_of
-from stagewise.policies.compiled import MEMORY_SIZE, aligned, assembled, fitting_memory
+from stagewise.policies.compiled import MEMORY_SIZE, aligned, assembled, fitting_memory, starting
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import natural
 from stagewise.policies.mixtures import PROPOSED, decision_from
@@ -36,6 +36,7 @@ from stagewise.problem.thresholds import Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
+GROW = named(grow)
 FIRST_ROOM = 8  # segments that a new memory has room for
 
 
@@ -255,6 +256,15 @@ class ContextCAPS(SafePolicy):
         changed = aligned(MEMORY_SIZE(self.layout, int(NEVER), 2 * segments))
         memory_kernels_for(*self.form.models).widen(self.layout, memory, 2 * segments, changed)
         return changed
+
+    def grown(self, fewer: "ContextCAPS", state: State) -> State:
+        """Return what was learned with fewer actions, the same first, as this policy's own."""
+        room = int(fewer.own(state).memory[ROOM])
+        memory = aligned(MEMORY_SIZE(self.layout, 0, room))
+        starting(self.form)(self.layout, self.settings, room, memory, np.empty(0))
+        memory[FOLLOWED] = NEVER
+        GROW(fewer.layout, state.memory, self.layout, memory)
+        return State(memory)
 
     def safe_in(self, decision: Decision) -> tuple[Any, int, float]:
         """Return what is done today for a decision's user."""

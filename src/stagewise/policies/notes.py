@@ -35,6 +35,11 @@ class Notes:
         later = round_ + max(EVERY, round_ // 16)
         self.look_at = later if round_ >= EVERY else max(2 * round_, FIRST_LOOK)
 
+    def forget_marks(self) -> None:
+        """Let go of how means stood earlier, and of recent decisions: there are other actions now."""
+        self.marks, self.base = [], None
+        self.recent.clear()
+
     @property
     def open_doubts(self) -> dict[str, str]:
         """What contradicts safety and nobody has acknowledged."""

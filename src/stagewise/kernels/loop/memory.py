@@ -21,12 +21,14 @@ from stagewise.kernels.layout import (
     known_actions,
     part_of,
     part_size,
+    piece_size,
     set_out,
+    slot_size,
     tally_size,
 )
 from stagewise.kernels.signals.apiece import start_apiece
 from stagewise.kernels.signals.arms import start_arms
-from stagewise.kernels.signals.cells import move_cells, slots_of
+from stagewise.kernels.signals.cells import move_cells, slot_at, slots_of
 from stagewise.kernels.signals.events import start_events
 from stagewise.kernels.signals.own import begin_own
 from stagewise.kernels.signals.ridge import follow_ridge, start_ridge
@@ -112,6 +114,19 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
                 copy(memory, old.memory, changed, new.memory, size)
 
     return MemoryKernels(start, change, widen)
+
+
+@kernel
+def grow(layout: Ints, memory: Floats, wider: Ints, grown: Floats) -> None:
+    """Write what is known of actions in a context into the memory of a policy that begins with the same, and has more."""
+    for which in range(layout[PARTS]):
+        old, new = part_of(layout, memory, which), part_of(wider, grown, which)
+        if new.kind == APIECE:
+            copy(memory, old.memory, grown, new.memory, old.detail * piece_size(old.size))
+        if new.kind == CELLS:
+            grown[new.memory] = memory[old.memory]
+            for slot in range(slots_of(old, memory)):
+                copy(memory, slot_at(old, slot), grown, slot_at(new, slot), slot_size(old.size))
 
 
 @kernel

@@ -118,7 +118,7 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
 
 @kernel
 def grow(layout: Ints, memory: Floats, wider: Ints, grown: Floats) -> None:
-    """Write what is known of actions in a context into the memory of a policy that begins with the same, and has more."""
+    """Write what is known of actions in a context into the memory of a policy that has those first, and more."""
     for which in range(layout[PARTS]):
         old, new = part_of(layout, memory, which), part_of(wider, grown, which)
         if new.kind == APIECE:

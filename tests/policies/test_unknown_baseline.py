@@ -68,7 +68,7 @@ def linear_run(kind: Any, safe_cost: float, threshold: float, rounds: int, seed:
 def arm_run(threshold: float, rounds: int, seed: int, truth: Floats = ARMS) -> Run:
     """Play Bernoulli arms, the safe one being arm 0."""
     random, count = np.random.default_rng([SEED, seed]), truth.shape[1]
-    policy = OPB(arms=count, safe_action=SafeAction(arm=0), threshold=threshold, delta=DELTA)
+    policy = OPB(arms=count, safe_action=SafeAction(arm=0), threshold=threshold, delta=DELTA, radius="hoeffding")
     agent, warming, costs = Agent(policy, seed=seed), [], []
     pulls, totals = np.zeros(count), np.zeros(count)
     for _ in range(rounds):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import betaln, xlog1py, xlogy
-from tests.problem.refusal import refused
+from tests.problem.refusal import refuses
 
 import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
@@ -194,7 +194,7 @@ def test_delta_is_shared_out_and_no_more_than_that() -> None:
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any], words: list[str]) -> None:
-    refused(lambda: policy(**settings), sw.InvalidProblem, *words)
+    refuses(lambda: policy(**settings), sw.InvalidProblem, *words)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any], wor
 )
 def test_contexts_of_another_shape_are_refused(context: Any, words: list[str]) -> None:
     made = policy()
-    refused(lambda: made.decide(made.start(), context), sw.InvalidActions, *words)
+    refuses(lambda: made.decide(made.start(), context), sw.InvalidActions, *words)
 
 
 def test_an_agent_is_saved_and_goes_on_to_the_bit(tmp_path: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.problem.refusal import refused
+from tests.problem.refusal import refuses
 
 import stagewise as sw
 
@@ -141,7 +141,7 @@ def test_an_agent_goes_on_with_one_action_more(tmp_path: Path) -> None:
     assert agent.waiting == 0
     agent.save(tmp_path / "agent.json")
     assert list(sw.Agent.load(tmp_path / "agent.json").decide(USER).probabilities)[-1] == "sale"
-    refused(lambda: agent.add_action("offer"), sw.InvalidProblem, "twice")
+    refuses(lambda: agent.add_action("offer"), sw.InvalidProblem, "twice")
     assert list(agent.decide(USER).probabilities)[-1] == "sale"
 
 
@@ -166,7 +166,7 @@ def test_an_agent_goes_on_with_one_action_more(tmp_path: Path) -> None:
     ],
 )
 def test_problems_that_cannot_be_meant_are_refused(changes: dict[str, Any], words: list[str]) -> None:
-    refused(lambda: problem(**changes), sw.InvalidProblem, *words)
+    refuses(lambda: problem(**changes), sw.InvalidProblem, *words)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_problems_that_cannot_be_meant_are_refused(changes: dict[str, Any], word
     ],
 )
 def test_declarations_that_cannot_be_meant_are_refused(make: Any, words: list[str]) -> None:
-    refused(make, sw.InvalidProblem, *words)
+    refuses(make, sw.InvalidProblem, *words)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_declarations_that_cannot_be_meant_are_refused(make: Any, words: list[st
 )
 def test_contexts_are_checked_by_name_in_every_call_and_nothing_changes(user: Any, only: Any, words: list[str]) -> None:
     agent = sw.Agent(problem(), seed=1)
-    refused(lambda: agent.decide(user, only=only), sw.InvalidActions, *words)
+    refuses(lambda: agent.decide(user, only=only), sw.InvalidActions, *words)
     assert agent.round == 0
 
 
@@ -225,5 +225,5 @@ def test_contexts_are_checked_by_name_in_every_call_and_nothing_changes(user: An
 def test_outcomes_are_checked_by_name_and_nothing_changes(signals: dict[str, Any], words: list[str]) -> None:
     agent = sw.Agent(problem(), seed=1)
     decision = agent.decide(USER)
-    refused(lambda: agent.learn(decision.id, **signals), sw.InvalidOutcome, *words)
+    refuses(lambda: agent.learn(decision.id, **signals), sw.InvalidOutcome, *words)
     assert (agent.waiting, agent.held) == (1, 0)

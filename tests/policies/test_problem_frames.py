@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.policies.test_problem import USER, problem
-from tests.problem.refusal import refused
+from tests.problem.refusal import refuses
 
 import stagewise as sw
 
@@ -42,6 +42,11 @@ def test_a_frame_is_learned_as_its_rows_are_whatever_the_order_of_its_columns() 
     assert np.array_equal(agent.state.memory, other.state.memory)
 
 
+def test_two_limits_do_not_read_one_column() -> None:
+    agent = sw.Agent(problem(), seed=1)
+    refuses(lambda: agent.learn_frame(FRAME, costs={"opt_out": "minutes"}), sw.InvalidOutcome, "two names")
+
+
 def test_columns_of_other_names_are_mapped() -> None:
     renamed = {name.upper(): column for name, column in FRAME.items()}
     agent, other = sw.Agent(problem(), seed=1), sw.Agent(problem(), seed=1)
@@ -65,19 +70,20 @@ def test_the_order_of_a_logs_rows_gives_no_segment_more_of_delta() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "kind", "words"),
     [
-        ({"action": ["nothing"] * (COUNT - 1) + ["offr"]}, ["offr", "did you mean 'offer'"]),
-        ({"spend": [31.0] * COUNT}, ["31", "row 0"]),
-        ({"age": [200.0] * COUNT}, ["200", "age"]),
-        ({"tenure": [None] * COUNT}, ["tenure"]),
-        ({"minutes": None}, ["minutes"]),
-        ({"country": [1.5] * COUNT}, ["country"]),
+        ({"action": ["nothing"] * (COUNT - 1) + ["offr"]}, sw.InvalidActions, ["offr", "did you mean 'offer'"]),
+        ({"spend": [31.0] * COUNT}, sw.InvalidOutcome, ["31", "row 0"]),
+        ({"age": [200.0] * COUNT}, sw.InvalidActions, ["200", "age"]),
+        ({"age": [20.0]}, sw.InvalidActions, ["age", "1 rows"]),
+        ({"tenure": [None] * COUNT}, sw.InvalidActions, ["tenure"]),
+        ({"minutes": None}, sw.InvalidOutcome, ["minutes"]),
+        ({"country": [1.5] * COUNT}, sw.InvalidActions, ["country"]),
     ],
 )
-def test_a_frame_that_cannot_be_meant_changes_nothing(changes: dict[str, Any], words: list[str]) -> None:
+def test_a_frame_that_cannot_be_meant_changes_nothing(changes: dict[str, Any], kind: Any, words: list[str]) -> None:
     agent = sw.Agent(problem(), seed=1)
     before = agent.state.memory
     frame = {name: column for name, column in (FRAME | changes).items() if column is not None}
-    refused(lambda: agent.learn_frame(frame), sw.StagewiseError, *words)
+    refuses(lambda: agent.learn_frame(frame), kind, *words)
     assert np.array_equal(before, agent.state.memory)

@@ -1,7 +1,8 @@
 """What a refusal is: one clear sentence, of the right class, with the value and the rule in it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -21,3 +22,9 @@ def refused(kind: type[StagewiseError], *parts: object) -> Iterator[None]:
     assert 15 < len(text) < 400
     for part in parts:
         assert str(part) in text, f"{part!r} is not in {text!r}"
+
+
+def refuses(call: Callable[[], Any], kind: type[StagewiseError], *parts: object) -> None:
+    """Hold a call to being refused."""
+    with refused(kind, *parts):
+        call()

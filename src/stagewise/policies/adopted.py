@@ -108,6 +108,11 @@ def sent(decision: Any) -> Decision:
     mark, round_ = parts
     played, nothing = (told["action"], told["index"], told["step"]), np.empty(0)
     made = Decision(*played, None, 0.0, nothing, nothing, None, round_)._made_by(mark)
-    made._start = start_from(told.get("start"))
+    try:
+        made._start = start_from(told.get("start"))
+    except (TypeError, ValueError):
+        raise InvalidOutcome(
+            f"the decision's start is {shown(told.get('start'))}; it must be what plain() wrote"
+        ) from None
     offered = told.get("offered")
     return made if offered is None else made._with(None, offered, True)

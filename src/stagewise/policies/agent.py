@@ -13,12 +13,13 @@ from stagewise.files.paths import content_of, path_of
 from stagewise.policies.adopted import Adopted, sent
 from stagewise.policies.deadlines import deadlines_for
 from stagewise.policies.frames import Asked, rows_in
-from stagewise.policies.guard import acknowledged, guarded
+from stagewise.policies.guard import acknowledged, guarded, looked
 from stagewise.policies.health import Health, health_of
 from stagewise.policies.identity import Identity
 from stagewise.policies.learning import Learning
 from stagewise.policies.ledger import Ledger
 from stagewise.policies.notes import Notes
+from stagewise.policies.offers import offered_by
 from stagewise.policies.outcomes import ABSENT, check_action, names_of, values_of
 from stagewise.policies.ownership import Ownership
 from stagewise.policies.pending import pending_in
@@ -29,7 +30,7 @@ from stagewise.policies.saved import ORDERS, Order, check_kind, check_same, read
 from stagewise.policies.saved_waits import Waits, waits_content
 from stagewise.policies.snapshot import Snapshot
 from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
-from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
+from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.tables import named
 from stagewise.problem.window import Window, clock_of, moment
 from stagewise.records.decision import Decision
@@ -77,7 +78,7 @@ class Agent:
         clock: Callable[[], float] = time.time,
     ) -> None:
         if isinstance(policy, Problem):
-            windows = policy.windows if windows is None else windows
+            windows = {**policy.windows, **({} if windows is None else windows)}
             policy = policy.policy()
         check_verbs(policy)
         self.policy: Policy = policy
@@ -92,6 +93,11 @@ class Agent:
         names = ("outcome",) if ours is None else names_of(ours)
         self._ledger = Ledger(names, ours is not None and ours.apart, self.order == "arrival")
         self._deadlines = deadlines_for(ours, windows)
+        if self._deadlines is not None and self.order == "arrival":
+            raise InvalidProblem(
+                "order is 'arrival' and there are windows; when an outcome is learned would depend on what it is: what "
+                "happens is told at once, and what does not only when the window closes, so leave order out"
+            )
         self._adopted = Adopted()
         self._plainly = self._deadlines is None  # no decision has a date, and none was made elsewhere
         self._files = Ownership()
@@ -158,7 +164,7 @@ class Agent:
         `only` names the actions that are on offer in this call; `now` is as `time.time` tells it.
         """
         if only is not None:
-            actions = self._only(actions, only)
+            actions = offered_by(self._ours, actions, only)
         with self._alone:
             who, deadlines, round_ = self._who, self._deadlines, self.round
             if deadlines is not None or now is not None:
@@ -194,15 +200,6 @@ class Agent:
         )
         self._notes.stays += decision.fallback is not None
         return decision
-
-    def _only(self, actions: Any, only: Any) -> Any:
-        """Return what is offered where not all of it is."""
-        policy: Any = self._ours
-        if hasattr(policy, "offered"):
-            return policy.offered(actions, only)
-        if not hasattr(actions, "only"):
-            raise InvalidActions(f"only is {shown(only)}, and the actions are no set; give sw.Finite(...).only(...)")
-        return actions.only(only)
 
     def learn(
         self,
@@ -260,11 +257,16 @@ class Agent:
             raise InvalidOutcome(
                 "this policy has only start, decide and learn, so its outcomes have no names; give reward= and cost="
             )
-        values, given = (None, [0]) if policy is None else values_of(policy, ledger.names, reward, cost, signals)
+        try:
+            values, given = (None, [0]) if policy is None else values_of(policy, ledger.names, reward, cost, signals)
+        except InvalidOutcome:
+            self._notes.refused += 1
+            raise
         if deadlines is not None or now is not None:
             self._pass(now)
         late = [] if deadlines is None else [k for k in given if deadlines.is_late(round_, k)]
-        if late and deadlines is not None:
+        given = [k for k in given if k not in late and ledger.missing(round_, k)] if late else given
+        if late and not given and deadlines is not None:
             deadlines.refuse(late, round_, ledger.names)
         played = ledger.played(round_)
         again = [ledger.names[k] for k in given if not ledger.missing(round_, k)]
@@ -285,6 +287,8 @@ class Agent:
         else:
             ledger.put(round_, values, given)
         self._learn_due()
+        if late and deadlines is not None:  # what came in time is taken
+            deadlines.refuse(late, round_, ledger.names)
 
     def _hold(self, round_: int, played: Any, values: Any) -> None:
         """Write down a whole outcome."""
@@ -351,11 +355,14 @@ class Agent:
             return place
 
     def snapshot(self) -> Snapshot:
-        """Return what is known now as a value that does not change, for a `Replica`."""
-        check_kind(self.policy)
-        policy: Any = self._ours
+        """Return what is known now as a value that does not change, for a `Replica`; with what contradicts safety."""
         with self._alone:
-            return Snapshot(copy(policy), self._state.memory.tobytes(), self._learned, self.seed, self.name)
+            policy: Any = self._ours
+            check_kind(policy)
+            if self.round >= self._notes.look_at:
+                looked(policy, self._state.memory, self._notes, self.round)
+            doubts = tuple(self._notes.open_doubts.values())
+            return Snapshot(copy(policy), self._state.memory.tobytes(), self._learned, self.seed, self.name, doubts)
 
     def forget(self, before: int) -> int:
         """Give up waiting for the outcomes of all rounds below `before`, and return how many there were.
@@ -366,6 +373,11 @@ class Agent:
         if isinstance(before, bool) or not isinstance(before, int | np.integer) or not 0 <= before <= self.round:
             raise InvalidOutcome(
                 f"before is {shown(before)}; it must be a round from 0 to {self.round}, which is the next"
+            )
+        if self._deadlines is not None:
+            raise InvalidOutcome(
+                "this agent has windows, and forgetting would drop what was not reported and keep what was; windows "
+                "close what is missing by age (expire)"
             )
         with self._alone:
             given_up = self._ledger.give_up(int(before))
@@ -399,6 +411,7 @@ class Agent:
             except InvalidOutcome as error:
                 raise InvalidOutcome(f"row {i} of the log: {error}") from None
         with self._alone:
+            self._check_unchanged(policy)
             self._state = policy.absorb_log(self._state, actions, values)
             self._learned += 1
             self._notes.look_at = 0
@@ -438,9 +451,15 @@ class Agent:
         rows = rows_in(policy, frame, Asked(reward, action, costs, context, names))
         if rows is not None:
             with self._alone:
+                self._check_unchanged(policy)
                 self._state = policy.absorb_log(self._state, rows.actions, rows.values)
                 self._learned += 1
                 self._notes.look_at = 0
+
+    def _check_unchanged(self, policy: Any) -> None:
+        """Refuse a log that was read for other actions than there are now."""
+        if self._ours is not policy:
+            raise InvalidOutcome("an action was added while this log was read; nothing of it is learned, give it again")
 
     def add_action(self, name: str) -> None:
         """Add an action to the problem; what was learned of the others, and what waits, stays as it is.
@@ -519,9 +538,9 @@ class Agent:
         """
         place, replaces = path_of(path), switch(overwrite, "overwrite")
         check_kind(self.policy)
-        policy: Any = self._ours
         with self._saving:
             with self._alone:
+                policy: Any = self._ours
                 memory, round_, learned, who = self._state.memory.copy(), self.round, self._learned, self._who
                 deadlines = None if self._deadlines is None else self._deadlines.copied()
                 waits = Waits(self._ledger.copied(), deadlines, self._adopted.copied())

@@ -12,7 +12,7 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import CERTIFIED, DECLARED, FOLLOWED, HOME, NEVER, OFFERS_SAFE, RETURNS, ROOM
 from stagewise.kernels.loop.memory import grow, memory_kernels_for
 from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
-from stagewise.kernels.signals.cells import meet, most_met
+from stagewise.kernels.signals.cells import in_order, meet, most_met
 from stagewise.models.arms import end_shares, lows_of
 from stagewise.models.context import NOISE, Signal, SignalModel, action_shares
 from stagewise.models.part import Modelled
@@ -32,11 +32,11 @@ from stagewise.problem.checks import MOST, array, one_of, positive, shown, size_
 from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.problem.thresholds import Thresholds, resolved, safe_costs
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-GROW = named(grow)
+GROW, IN_ORDER = named(grow), named(in_order)
 FIRST_ROOM = 8  # segments that a new memory has room for
 
 
@@ -141,6 +141,12 @@ class ContextCAPS(SafePolicy):
         return {name: int(given.get(name, -1)) for name in self.models}
 
     @cached_property
+    def declared_costs(self) -> list[float]:
+        """What the safe action's signed mean costs are at most; ∞: nothing was declared."""
+        known = self.thresholds.signs * safe_costs(self.safe_action, self.thresholds.names)
+        return [math.inf if math.isnan(cost) else float(cost) for cost in known]
+
+    @cached_property
     def shares(self) -> Floats:
         """What of δ every action takes."""
         launched = self.actions if self.launched is None else self.launched
@@ -153,7 +159,7 @@ class ContextCAPS(SafePolicy):
         noise = np.full(1, NOISE)
         ridge = natural(size, noise, np.full(1, bound)) if self.ridge is None else positive(self.ridge, "ridge")
         delta, (high, other) = probability(self.delta, "delta"), end_shares(m)
-        costs = np.full(m, np.inf) if thresholds.safe is None else thresholds.signs * thresholds.safe
+        costs = self.declared_costs
         declared, lows, parts = [-np.inf if safe.reward is None else safe.reward, *costs], lows_of(thresholds.signs), []
         expected = [0.5, *(thresholds.signs * thresholds.values - lows[1:]).tolist()]
         for place, (name, kind) in enumerate(self.models.items()):
@@ -186,7 +192,9 @@ class ContextCAPS(SafePolicy):
 
     def fits(self, memory: Floats) -> bool:
         """Say whether a memory can be this policy's."""
-        return fitting_memory(memory, self.layout, MOST) and bool(memory[FOLLOWED] == NEVER)
+        if not fitting_memory(memory, self.layout, MOST) or memory[FOLLOWED] != NEVER:
+            return False
+        return bool(memory[ROOM] >= self.first_room) and IN_ORDER(self.layout, memory)
 
     def rows_for(self, context: Context) -> Floats:
         """Return the rows (K, D) of all actions for one user."""
@@ -228,6 +236,8 @@ class ContextCAPS(SafePolicy):
             return self.rows_for(Context()), ALL
         if not isinstance(actions, Finite):
             raise InvalidActions(f"the actions are {shown(actions)}; this policy is given a Context")
+        if actions.start is not None and actions.start.place != int(self.layout[HOME]):
+            raise InvalidActions(f"the rows name {shown(actions.start.place)} as safe; here it is {self.layout[HOME]}")
         rows = self.logged(actions.features)
         if len(rows) != self.actions or not np.array_equal(rows[:, 0], self._template[:, 0]):
             raise InvalidActions(f"the rows are {shown(actions)}; there must be one for each of {self.actions} actions")

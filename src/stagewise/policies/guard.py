@@ -8,10 +8,25 @@ import numpy as np
 
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import ARMS, HOME, PARTS, RIDGE, SPACE, part_of
-from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, MODEL, NOISE, UNSAFE, disputed, terms_of
+from stagewise.kernels.layout import APIECE, ARMS, EVENTS, HOME, PARTS, RIDGE, ROVING, SPACE, part_of, roving_action
+from stagewise.kernels.layout import DECLARED as BOUNDED
+from stagewise.kernels.rules.promise import (
+    ALARM,
+    BASELINE,
+    CEILING,
+    DISPUTED,
+    MODEL,
+    NOISE,
+    UNSAFE,
+    disputed,
+    has,
+    terms_of,
+)
+from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import KL, dearer
-from stagewise.kernels.signals.watch import farthest
+from stagewise.kernels.signals.declared import mistold_start
+from stagewise.kernels.signals.events import mistold_events
+from stagewise.kernels.signals.watch import farthest, mistold_regression
 from stagewise.policies.compiled import Chosen, CompiledPolicy
 from stagewise.policies.contradictions import evidence_of, explained, subject
 from stagewise.policies.drift import marked, moved, sums_of
@@ -25,6 +40,8 @@ from stagewise.records.decision import Decision
 from stagewise.records.explanation import Row, Table
 
 PART_OF, TERMS, DEARER = named(part_of), named(terms_of), named(dearer)
+HAS, START, PIECE, MISTOLD = named(has), named(roving_action), named(piece_of), named(mistold_regression)
+MISTOLD_EVENTS, MISTOLD_START = named(mistold_events), named(mistold_start)
 KNOWN = frozenset((*FALLBACKS.values(), "this policy plays nothing else"))
 TESTS = {CEILING: "cost bound", BASELINE: "safe cost", NOISE: "noise", UNSAFE: "safe action", MODEL: "model"}
 DRIFT, DECLARED = "drift", "declared value"
@@ -58,6 +75,7 @@ def disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
             if DEARER(int(layout[HOME]), part, settings, memory, signal) if arms else strays:
                 codes.append(-disputed(BASELINE, j))
     bounds, terms = seen.workspace.bounds, TERMS(layout, settings)
+    codes += declared_disputes(policy, seen, memory)
     for j, (threshold, ceiling) in enumerate(zip(terms.thresholds, terms.ceilings, strict=True)):
         lows, half = bounds[1 + j, CENTRE] - bounds[1 + j, HALF], bounds[1 + j, HALF, -1]
         if (lows > ceiling).any():
@@ -65,6 +83,38 @@ def disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
         if half != 0.0 and lows[-1] > threshold:
             codes.append(-disputed(UNSAFE, j))
     return codes
+
+
+def declared_disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
+    """Return the codes of bounds declared of this round's safe action, and of models, that the data contradict."""
+    layout, settings, codes = seen.layout, seen.settings, []
+    home = int(layout[HOME])
+    for which in range(layout[PARTS]):
+        part = PART_OF(layout, memory, which)
+        j = part.first - 1
+        if part.kind == EVENTS and MISTOLD_EVENTS(part, memory):
+            codes.append(-int(MISTOLD_EVENTS(part, memory)))
+        if part.kind == RIDGE and HAS(layout, ROVING):
+            told = MISTOLD_START(part, settings)
+            codes += [-int(told)] if told else []
+        if part.kind == APIECE and j >= 0:
+            found = [MISTOLD(PIECE(part, memory, action), settings, memory, 0.0) for action in range(part.detail)]
+            codes += [-int(code) for code in found if code]
+    told_costs = declared_costs_of(policy, seen)
+    place = home if home >= 0 else -1
+    for j, told_cost in enumerate(told_costs):
+        if seen.workspace.bounds[1 + j, CENTRE, place] - seen.workspace.bounds[1 + j, HALF, place] > told_cost:
+            codes.append(-disputed(BASELINE, j))
+    return codes
+
+
+def declared_costs_of(policy: CompiledPolicy, seen: Chosen) -> list[float]:
+    """Return what was declared of the safe action's signed costs in this round, where bounds are declared."""
+    if HAS(seen.layout, ROVING):
+        return [float(cost) for cost in START(seen.layout, seen.settings).costs]
+    if HAS(seen.layout, BOUNDED):
+        return list(getattr(policy, "declared_costs", ()))
+    return []
 
 
 def looked(policy: Learning, memory: Floats, notes: Notes, round_: int) -> None:
@@ -98,7 +148,8 @@ def guarded(
     if open_doubts:
         words = next(iter(open_doubts.values()))
         return decision if decision.fallback == words else stayed(policy, decision, actions, words)
-    return again(unwatched(policy)) if contradicted else decision
+    told = decision._seen is not None or not isinstance(policy, CompiledPolicy)  # all that is contradicted is known
+    return again(unwatched(policy)) if contradicted and told else decision
 
 
 def note_contradictions(policy: Learning, state: State, notes: Notes, decision: Decision) -> None:

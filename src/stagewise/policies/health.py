@@ -171,6 +171,8 @@ def drift(policy: CompiledPolicy, settings: Floats, memory: Floats, notes: Notes
             yield Finding(title, UNKNOWN, "too little was seen to tell earlier from later")
         elif signal in found:
             yield Finding(title, CONTRADICTED if signal else DOUBTFUL, f"the mean of {name!r} moved: {found[signal]}")
+        elif not seen_in(now) > seen_in(notes.marks[-1]):
+            yield Finding(title, UNKNOWN, "nothing was seen since the last look to hold against what came before")
         else:
             early = seen_in(notes.marks[-1])
             words = (

@@ -27,7 +27,11 @@ def columns_by_name(given: Any, names: Any, what: str) -> dict[str, Any]:
             raise InvalidOutcome(
                 f"{what} names {shown(name)}; the problem has {shown(list(names))}{nearest(name, names)}"
             )
-    return {name: told.get(name, name) for name in names}
+    places = {name: told.get(name, name) for name in names}
+    twice = [place for place in places.values() if list(places.values()).count(place) > 1]
+    if twice:
+        raise InvalidOutcome(f"{what} takes the column {shown(twice[0])} for two names; each has a column of its own")
+    return places
 
 
 def named_values(policy: NamedCAPS, columns: Mapping[Any, Any], reward: Any, costs: Any) -> Floats:
@@ -66,6 +70,7 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     rows[:, 0] = [numbered[name] for name in done]
     for i, (name, (low, high)) in enumerate(problem.ranges, start=2):
         values = numbers_in(columns, places[name], "context", InvalidActions)
+        check_length(values, done, name)
         outside = ~((values >= low) & (values <= high))
         if outside.any():
             row = int(np.argmax(outside))
@@ -73,6 +78,15 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
         rows[:, i] = np.clip((2.0 * values - (low + high)) / (high - low), -1.0, 1.0)
     for i, name in enumerate(problem.divisions, start=2 + len(problem.context)):
         values = named_column(columns, places[name], "context", InvalidActions).tolist()
+        check_length(values, done, name)
         known = {value: float(number_of(segment_name(value, name))) for value in dict.fromkeys(values)}
         rows[:, i] = [known[value] for value in values]
     return rows
+
+
+def check_length(values: Any, done: list[Any], name: str) -> None:
+    """Refuse a column of another length than the actions'."""
+    if len(values) != len(done):
+        raise InvalidActions(
+            f"the column of {name!r} has {len(values)} rows, and the actions' {len(done)}; they must agree"
+        )

@@ -14,7 +14,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.settings import probability
-from stagewise.problem.checks import TRUTHS, mapping_of, number, shown
+from stagewise.problem.checks import TRUTHS, is_listing, mapping_of, number, shown
 from stagewise.problem.context import Context
 from stagewise.problem.declared import Limit, Reward, scaled
 from stagewise.problem.errors import InvalidActions, InvalidFile, InvalidProblem
@@ -32,6 +32,7 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.window import Window
 from stagewise.problem.words import nearest
 
+TAKEN = ("decision", "reward", "cost", "costs", "now", "self", "action", "only", "context")  # names of arguments
 SETTINGS = ("norm_bound", "ridge", "launched", "spread", "patience", "watch")  # of the policy, that may be overruled
 
 
@@ -87,13 +88,21 @@ class Problem:
         if not isinstance(self.reward, Reward):
             raise InvalidProblem(f"reward is {shown(self.reward)}; it must be Reward(name, low, high)")
         names = [self.reward.name, *self.limits, *self.context, *self.divisions]
+        taken = next((name for name in names if name in TAKEN), None)
+        if taken is not None:
+            raise InvalidProblem(
+                f"{taken!r} is what an argument of agents is called; give the signal or number another name"
+            )
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InvalidProblem(f"{twice!r} names two things; signals, numbers and segments need names of their own")
         known = isinstance(self.settings, dict) and all(isinstance(n, str) and n in SETTINGS for n in self.settings)
         if not known:
             raise InvalidProblem(f"settings are {shown(self.settings)}; they may be {', '.join(SETTINGS)}")
-        probability(self.delta, "delta")
+        if probability(self.delta, "delta") >= 0.5:
+            raise InvalidProblem(
+                f"delta is {self.delta:g}; it is the chance of failure, so that 95 % confidence is 0.05"
+            )
         self.policy()  # whatever it refuses is refused now
 
     @cached_property
@@ -201,8 +210,8 @@ class Problem:
 
     def places_of(self, only: Any) -> list[int]:
         """Return the numbers of actions given by name."""
-        if isinstance(only, str):
-            raise InvalidActions(f"only is {only!r}; it must be a list of actions")
+        if isinstance(only, str) or not is_listing(only):
+            raise InvalidActions(f"only is {shown(only)}; it must be a list of actions")
         return [self.place_of(name) for name in only]
 
     def place_of(self, name: Any) -> int:

@@ -3,7 +3,9 @@
 from threading import Lock
 from typing import Any
 
+from stagewise.policies.guard import stayed
 from stagewise.policies.names import mark_of, name_of, stream_of
+from stagewise.policies.offers import offered_by
 from stagewise.policies.saved import encoded
 from stagewise.policies.snapshot import Snapshot
 from stagewise.problem.checks import shown, whole_at_least
@@ -47,10 +49,14 @@ class Replica:
         """How much its snapshot knows."""
         return self._snapshot.version
 
-    def decide(self, actions: Any) -> Decision:
-        """Choose among the actions, as `Agent.decide` does."""
+    def decide(self, actions: Any = None, *, only: Any = None) -> Decision:
+        """Choose among the actions, as `Agent.decide` does; `only` names those that are on offer in this call."""
         with self._alone:
-            decision = self._snapshot.policy.choose(self._state, actions, Draw(self._key, self._run, self.round))
+            policy, doubts = self._snapshot.policy, self._snapshot.doubts
+            offered = actions if only is None else offered_by(policy, actions, only)
+            decision = policy.choose(self._state, offered, Draw(self._key, self._run, self.round))
+            if doubts and decision.fallback is None:
+                decision = stayed(policy, decision, offered, doubts[0])
             self.round += 1
             return decision._made_by(self._mark, decision._offered if decision._unfollowed else None)
 
@@ -60,7 +66,10 @@ class Replica:
         with self._alone:
             ours = self._snapshot
             if snapshot.seed != ours.seed or encoded(snapshot.policy) != encoded(ours.policy):
-                raise InvalidProblem("the snapshot is of another learner; a replica has one, so make another replica")
+                raise InvalidProblem(
+                    "the snapshot is of another learner, or of one that has other actions now; make another replica, "
+                    "under another name"
+                )
             if snapshot.version < ours.version:
                 return False
             self._snapshot, self._state = snapshot, snapshot.state
@@ -71,3 +80,4 @@ def check_snapshot(value: Any) -> None:
     """Refuse what is no snapshot."""
     if not isinstance(value, Snapshot):
         raise InvalidProblem(f"the snapshot is {shown(value)}; it must be what Agent.snapshot returned")
+    value.policy.own(value.state)  # kernels check no bounds

@@ -145,7 +145,8 @@ def actions_now(
     total = max(sum(notes.plays.values()), 1)
     last = recent[-1]._seen if recent else None
     home = int(last.layout[HOME]) if last is not None else -1
-    count = len(last.features) if last is not None else 1 + max(notes.plays, default=-1)
+    known = 1 + max(notes.plays, default=-1)
+    count = len(last.features) if last is not None else max(known, 0 if names is None else len(list(names)))
     labels = labels_of(names, count, "arm" if home >= 0 else "action")
     weights = recent_weights(views, recent, count)
     rows = []

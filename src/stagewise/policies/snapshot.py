@@ -38,6 +38,8 @@ class Snapshot:
     """The learner's seed."""
     name: str = ""
     """The learner's name."""
+    doubts: tuple[str, ...] = ()
+    """What contradicts safety, in words: while there is any, the safe action is played."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and bytes(self) == bytes(other)
@@ -63,6 +65,7 @@ class Snapshot:
             "learned": self.version,
             "seed": self.seed,
             "name": self.name,
+            "doubts": list(self.doubts),
         }
 
     @classmethod
@@ -75,13 +78,14 @@ class Snapshot:
             fits = isinstance(policy, Learning) and policy.fits(memory) and bool(np.isfinite(memory).all())
             learned, seed = whole_at_least(content["learned"], "learned", 0), seed_of(content["seed"])
             name = name_of(content["name"], "name")
+            doubts = tuple(str(words) for words in content["doubts"])
         except StagewiseError as error:
             raise InvalidFile(f"the snapshot holds what is refused: {brief(error)}") from None
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             raise InvalidFile(f"the snapshot lacks something or holds it in another form: {brief(error)}") from None
         if not fits:
             raise InvalidFile("the snapshot holds a memory that does not fit its policy")
-        return cls(policy, memory.tobytes(), learned, seed, name)
+        return cls(policy, memory.tobytes(), learned, seed, name, doubts)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Snapshot":

@@ -68,7 +68,7 @@ class Limit:
     high: float = 1.0
     """The most that one outcome can be."""
     safe: float | None = None
-    """The most that the safe action's mean is, for every user; None: unknown, and learned first."""
+    """The most that the safe action's mean is (`AtLeast`: the least) for every user; None: unknown, learned first."""
     model: Model | None = None
     """How the mean depends on user and action: "linear" in the context, "rates" by action; None: as fits."""
     window: str | float | None = None

@@ -11,6 +11,7 @@ from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.words import nearest, shown
 
 DROP = "drop"
+LATEST = 1e11  # seconds since 1970
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}  # in seconds
 
 
@@ -103,7 +104,12 @@ def moment(value: Any) -> float:
         if value.tzinfo is None:
             raise InvalidOutcome(f"now is {value.isoformat()}; a datetime needs a time zone, or an hour may come twice")
         return value.timestamp()
-    return number(value, "now", InvalidOutcome)
+    told = number(value, "now", InvalidOutcome)
+    if abs(told) > LATEST:
+        raise InvalidOutcome(
+            f"now is {told:g}; it must be seconds, and that is beyond the year 5000: was it milliseconds?"
+        )
+    return told
 
 
 def clock_of(value: Any) -> Callable[[], float]:

@@ -189,3 +189,22 @@ def fill_tallies(part: Part, memory: Floats, pulls: Floats, totals: Floats) -> N
                 first = at + SLOT + CELL * action
                 pulls[place + action] = memory[first]
                 totals[place + action] = memory[first] * memory[first + MEAN]
+
+
+@kernel
+def in_order(layout: Ints, memory: Floats) -> bool:
+    """Say whether the slots of every division that are taken are numbered from 1 to as many as were met."""
+    for which in range(layout[PARTS]):
+        part = part_of(layout, memory, which)
+        if part.kind == CELLS and part.detail >= 0:
+            met, total, taken = memory[part.memory], 0.0, 0.0
+            for slot in range(slots_of(part, memory)):
+                at = slot_at(part, slot)
+                if memory[at] != 0.0:
+                    taken += 1.0
+                    total += memory[at + 1]
+                    if not 1.0 <= memory[at + 1] <= met:
+                        return False
+            if taken != met or total != 0.5 * met * (met + 1.0):
+                return False
+    return True

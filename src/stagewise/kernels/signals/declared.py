@@ -44,8 +44,8 @@ def declare(layout: Ints, settings: Floats, bounds: Floats, rewards: bool) -> in
         for candidate in range(safe):
             if centre[candidate] + half[candidate] > ceiling:
                 cut(centre, half, candidate, centre[candidate] - half[candidate], ceiling)
-        most = min(centre[safe] + half[safe], told.costs[j])
-        cut(centre, half, safe, centre[safe] - half[safe], most)
+        if centre[safe] - half[safe] <= told.costs[j]:  # else what was declared is false, and the data's own ends stay
+            cut(centre, half, safe, centre[safe] - half[safe], min(centre[safe] + half[safe], told.costs[j]))
     for signal in range(bounds.shape[0]):
         half, cross = bounds[signal, HALF], bounds[signal, CROSS]
         for candidate in range(safe + 1):

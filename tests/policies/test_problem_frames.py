@@ -42,6 +42,17 @@ def test_a_frame_is_learned_as_its_rows_are_whatever_the_order_of_its_columns() 
     assert np.array_equal(agent.state.memory, other.state.memory)
 
 
+def test_a_report_tells_what_the_log_averages() -> None:
+    rated = problem(context=(), reward=sw.Reward("spend", low=-10.0, high=30.0, model="rates"))
+    agent = sw.Agent(rated, seed=1)
+    agent.learn_frame({name: column for name, column in FRAME.items() if name not in ("age", "tenure")})
+    agent.decide({"country": "NZ"})
+    told = {action.name: action.reward.estimate for action in agent.report().actions if action.reward is not None}
+    done = np.array(FRAME["action"])
+    for name, estimate in told.items():
+        assert estimate == pytest.approx((FRAME["spend"][done == name].mean() + 10.0) / 40.0)
+
+
 def test_two_limits_do_not_read_one_column() -> None:
     agent = sw.Agent(problem(), seed=1)
     refuses(lambda: agent.learn_frame(FRAME, costs={"opt_out": "minutes"}), sw.InvalidOutcome, "two names")

@@ -86,7 +86,7 @@ def health_of(policy: Any, state: State, notes: Notes) -> Health:
 
 def declared(policy: CompiledPolicy, settings: Floats, memory: Floats) -> Iterator[Finding]:
     """Yield what is to be said of the declared noise and of the safe action's declared values."""
-    layout, names = policy.layout, ("reward", *policy.thresholds.names)
+    layout, names = policy.layout, (policy.reward_name, *policy.thresholds.names)
     for which in range(layout[PARTS]):
         part = PART_OF(layout, memory, which)
         for signal in range(part.signals):
@@ -106,7 +106,7 @@ def declared(policy: CompiledPolicy, settings: Floats, memory: Floats) -> Iterat
 def declared_of_today(policy: Any, told: Evidence, signal: int) -> Finding:
     """Return what was seen of the safe one of actions in a context beside what was declared of it, for every user."""
     sign = 1.0 if signal == 0 else float(policy.thresholds.signs[signal - 1])
-    name = "reward" if signal == 0 else f"cost of {policy.thresholds.names[signal - 1]}"
+    name = policy.reward_name if signal == 0 else f"cost of {policy.thresholds.names[signal - 1]}"
     safe = policy.safe_action.reward if signal == 0 else None
     if signal and policy.thresholds.safe is not None:
         safe = float(policy.thresholds.safe[signal - 1])
@@ -161,7 +161,7 @@ def limits(policy: CompiledPolicy, settings: Floats) -> Iterator[Finding]:
 
 def drift(policy: CompiledPolicy, settings: Floats, memory: Floats, notes: Notes) -> Iterator[Finding]:
     """Yield whether means are today what they were earlier."""
-    now, names = sums_of(policy.layout, settings, memory), ("reward", *policy.thresholds.names)
+    now, names = sums_of(policy.layout, settings, memory), (policy.reward_name, *policy.thresholds.names)
     found = {} if now is None else moved(policy.layout, settings, memory, notes, now)
     for signal, name in enumerate(names):
         title = f"drift of {name}"

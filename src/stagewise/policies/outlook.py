@@ -7,13 +7,16 @@ import numpy as np
 
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import ARMS, HOME, LIMITS, PARTS, part_of
+from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, LIMITS, PARTS, part_of
 from stagewise.kernels.rules.promise import COST_SCALE, terms_of
+from stagewise.kernels.signals.apiece import fill_fits
 from stagewise.kernels.signals.arms import KL, confidence_in, interval, means_of, stated_of_arms, unit_radius
+from stagewise.kernels.signals.cells import fill_rates
 from stagewise.policies.compiled import Chosen
 from stagewise.records.decision import Decision
 
 PART_OF, TERMS, MEANS_OF, STATED = named(part_of), named(terms_of), named(means_of), named(stated_of_arms)
+FITS, RATES = named(fill_fits), named(fill_rates)
 INTERVAL, RADIUS, SURE = named(interval), named(unit_radius), named(confidence_in)
 MOST_PULLS = 1e12
 
@@ -22,7 +25,8 @@ class Outlook(NamedTuple):
     """One decision, candidate by candidate; the safe action stands last."""
 
     weights: Floats  # (K + 1,) what is played of each: probabilities, or 1 − step and step
-    centre: Floats  # (1 + m, K + 1) estimates, signed
+    fit: Floats  # (1 + m, K + 1) estimates, signed
+    centre: Floats  # (1 + m, K + 1) of the intervals
     half: Floats  # (1 + m, K + 1)
     dearest: Floats  # (m, K + 1) pessimistic costs
     limits: Floats  # (m,)
@@ -30,8 +34,8 @@ class Outlook(NamedTuple):
     mixes: bool
 
 
-def outlook(decision: Decision) -> Outlook:
-    """Return a decision's outlook."""
+def outlook(decision: Decision, memory: Floats) -> Outlook:
+    """Return a decision's outlook, with the estimates of this memory."""
     seen: Chosen = decision._seen
     m, home = int(seen.layout[LIMITS]), int(seen.layout[HOME])
     bounds, terms = seen.workspace.bounds, TERMS(seen.layout, seen.settings)
@@ -52,8 +56,25 @@ def outlook(decision: Decision) -> Outlook:
     if home >= 0:
         open_[home] = False
     choose = best_mixture if mixes else best_ray
-    best = choose(np.where(open_, centre[0], -np.inf), dearest, terms.limits)
-    return Outlook(weights, centre, half, dearest, terms.limits.copy(), best, mixes)
+    fit = fitted(seen, memory, centre, half)
+    best = choose(np.where(open_, fit[0], -np.inf), dearest, terms.limits)
+    return Outlook(weights, fit, centre, half, dearest, terms.limits.copy(), best, mixes)
+
+
+def fitted(seen: Chosen, memory: Floats, centre: Floats, half: Floats) -> Floats:
+    """Return the estimates: the middles of intervals, but where those were cut at a range or lean to one side.
+
+    What was never seen has none of its own, and keeps the middle.
+    """
+    fit = centre.copy()
+    for which in range(seen.layout[PARTS]):
+        part = PART_OF(seen.layout, memory, which)
+        if part.kind in (APIECE, CELLS):
+            told = np.full(fit.shape[1] - 1, np.nan)
+            (FITS if part.kind == APIECE else RATES)(part, seen.features, seen.settings, memory, told)
+            row = np.append(told, told[int(seen.layout[HOME])])
+            fit[part.first] = np.where(np.isnan(row), fit[part.first], row)
+    return np.clip(fit, centre - half, centre + half)
 
 
 def best_ray(reward: Floats, dearest: Floats, limits: Floats) -> Floats:
@@ -129,12 +150,12 @@ def pulls_needed(seen: Chosen, memory: Floats, arm: int, limits: Floats) -> tupl
 
 def needed_of(view: Outlook, plays: int, index: int) -> float:
     """Return about how many plays a candidate needs: half-widths shrink with the root of what was played."""
-    gap, most = view.limits - view.centre[1:, index], 0.0
+    gap, most = view.limits - view.fit[1:, index], 0.0
     for j in range(gap.size):
         if view.dearest[j, index] <= view.limits[j]:
             continue
         if gap[j] <= 0.0:
             return math.inf
-        excess: Any = (view.dearest[j, index] - view.centre[1 + j, index]) / gap[j]
+        excess: Any = (view.dearest[j, index] - view.fit[1 + j, index]) / gap[j]
         most = max(most, max(plays, 1) * float(excess) ** 2)
     return most

@@ -16,6 +16,7 @@ from stagewise.problem.words import shown
 from stagewise.records.decision import Decision, plain
 
 CERTIFIED, DEAR, IDLE = "certified", "its estimate is beyond a limit", "not played at present"
+UNSURE = "too little was seen of it to tell"
 
 
 class Span(NamedTuple):
@@ -85,7 +86,7 @@ def entry(record: Any) -> dict[str, Any]:
 def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Report:
     """Return the report of an agent; `names` are those of the listed actions, in their order."""
     rounds, recent = sum(notes.plays.values()), list(notes.recent)
-    views = [outlook(decision) for decision in recent]
+    views = [outlook(decision, state.memory) for decision in recent]
     shares: list[float | None] = [None, None, None]
     if views:
         told = [kinds(view, decision.index) for view, decision in zip(views, recent, strict=True)]
@@ -110,10 +111,13 @@ def rewards(views: list[Outlook]) -> tuple[Span | None, Span | None, Span | None
     """Return what recent rounds earn, what the safe action does, and the difference, each with its interval."""
     if not views:
         return None, None, None
-    now = np.array([[view.weights @ view.centre[0], view.weights @ view.half[0]] for view in views]).mean(axis=0)
-    safe = np.array([[view.centre[0, -1], view.half[0, -1]] for view in views]).mean(axis=0)
+    now = np.array([[view.weights @ row[0] for row in (view.fit, view.centre, view.half)] for view in views]).mean(
+        axis=0
+    )
+    safe = np.array([[row[0, -1] for row in (view.fit, view.centre, view.half)] for view in views]).mean(axis=0)
     gains = [
-        [view.weights @ (view.centre[0] - view.centre[0, -1]), view.weights[:-1] @ view.half[0, :-1]
+        [view.weights @ (view.fit[0] - view.fit[0, -1]), view.weights @ (view.centre[0] - view.centre[0, -1]),
+         view.weights[:-1] @ view.half[0, :-1]
          + (1.0 - view.weights[-1]) * view.half[0, -1]]
         for view in views
     ]  # fmt: skip
@@ -121,9 +125,9 @@ def rewards(views: list[Outlook]) -> tuple[Span | None, Span | None, Span | None
     return span(*now), span(*safe), span(*gain)
 
 
-def span(estimate: float, half: float) -> Span:
+def span(estimate: float, centre: float, half: float) -> Span:
     """Return a mean with its interval."""
-    return Span(float(estimate), float(estimate - half), float(estimate + half))
+    return Span(float(estimate), float(centre - half), float(centre + half))
 
 
 def limits_now(policy: Any, views: list[Outlook], recent: list[Decision]) -> tuple[LimitNow, ...]:
@@ -132,7 +136,7 @@ def limits_now(policy: Any, views: list[Outlook], recent: list[Decision]) -> tup
         return ()
     found, thresholds = [], policy.thresholds
     for j, (name, sign, value) in enumerate(zip(thresholds.names, thresholds.signs, thresholds.values, strict=True)):
-        estimate = sign * float(np.mean([view.weights @ view.centre[1 + j] for view in views]))
+        estimate = sign * float(np.mean([view.weights @ view.fit[1 + j] for view in views]))
         dearest = sign * max(sign * float(decision.dearest[j]) for decision in recent)
         found.append(LimitNow(name, float(value), estimate, dearest, float(sign * (value - dearest))))
     return tuple(found)
@@ -159,8 +163,12 @@ def actions_now(
             continue
         view = views[-1]
         needs = what_is_needed(view, last, state.memory, notes, i, float(weights[i]))
-        rows.append(ActionNow(labels[i], share, float(weights[i]), span(view.centre[0, i], view.half[0, i]), *needs))
-    safe = span(views[-1].centre[0, -1], views[-1].half[0, -1]) if views else None
+        rows.append(
+            ActionNow(
+                labels[i], share, float(weights[i]), span(view.fit[0, i], view.centre[0, i], view.half[0, i]), *needs
+            )
+        )
+    safe = span(views[-1].fit[0, -1], views[-1].centre[0, -1], views[-1].half[0, -1]) if views else None
     label = labels[home] if home >= 0 and names is not None else "safe action"
     share = notes.plays.get(home, 0) / total
     rows.append(ActionNow(label, share, float(weights[-1]), safe, True, 0.0, CERTIFIED))
@@ -192,7 +200,8 @@ def what_is_needed(
         plays = float(notes.plays.get(index, 0))
         needed = needed_of(view, int(plays), index)
     if math.isinf(needed):
-        return False, None, DEAR
+        unsure = np.all(view.centre[1:, index] - view.half[1:, index] <= view.limits)
+        return False, None, UNSURE if unsure and counted is None else DEAR
     if rate <= 0.0:
         return False, None, f"{IDLE}; about {max(needed - plays, 1.0):,.0f} more plays would do"
     return False, math.ceil(max(needed - plays, 1.0) / rate), "at the recent rate, with means as they are"

@@ -122,3 +122,14 @@ def draw_apiece(
         drawn[action] = fit + deviate * min(seems, noise) * drawn[action]
     drawn[count] = drawn[layout[HOME]]
     hold(part, bounds)
+
+
+@kernel
+def fill_fits(part: Part, rows: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
+    """Write the estimate of every action of which something was seen, in its context."""
+    for action in range(part.detail):
+        piece, fit = piece_of(part, memory, action), 0.0
+        for i in range(part.size):
+            fit += piece.own[part.size, i] * rows[action, 1 + i]
+        if piece.tally[TAKEN] > 0.0:
+            fits[action] = fit

@@ -208,3 +208,12 @@ def in_order(layout: Ints, memory: Floats) -> bool:
             if taken != met or total != 0.5 * met * (met + 1.0):
                 return False
     return True
+
+
+@kernel
+def fill_rates(part: Part, rows: Floats, settings: Floats, memory: Floats, rates: Floats) -> None:
+    """Write the mean of every action of which something was seen, in its context."""
+    slot = found(part, memory, rows[0])
+    for action in range(part.size):
+        if slot >= 0 and memory[slot + SLOT + CELL * action] > 0.0:
+            rates[action] = settings[part.settings] + memory[slot + SLOT + CELL * action + MEAN]

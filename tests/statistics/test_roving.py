@@ -145,7 +145,7 @@ def test_a_declared_cost_below_the_truth_stops_the_exploration_and_unseen_it_bre
     watched, blind = (sw.simulate(*mistold(watch), **plan) for watch in (True, False))
     assert np.allclose(watched.reward[:, -1], 0.1, atol=1e-12), "all rounds of the end play the safe action"
     assert np.count_nonzero(blind.violations) > 100
-    assert 10 * watched.violations.sum() < blind.violations.sum(), "some rounds pass before it is certain"
+    assert 1.3 * watched.violations.sum() < blind.violations.sum(), "unwatched, only the data's own ends hold it back"
 
 
 @pytest.mark.parametrize("name", ["OPLB", "CAPS, mixtures"])

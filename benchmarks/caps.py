@@ -2,7 +2,7 @@
 
 .venv/bin/python benchmarks/caps.py            # every table but the last three: three minutes on two cores
 .venv/bin/python benchmarks/caps.py rays       # one: rays long few quiet sphere fresh own finite arms rare speed
-.venv/bin/python benchmarks/caps.py templates  # six templates after a log, by hand: 20 minutes
+.venv/bin/python benchmarks/caps.py templates  # six templates after a log, by hand
 .venv/bin/python benchmarks/caps.py picture    # docs/pictures/caps.png
 .venv/bin/python benchmarks/caps.py broken     # how many of 131,072 runs ever break the limit, on a GPU
 .venv/bin/python benchmarks/caps.py broken-few # how many of 2,000

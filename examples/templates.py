@@ -2,7 +2,7 @@
 
 python examples/templates.py              # a table, day by day
 python examples/templates.py picture      # the same, and docs/pictures/templates.png
-python examples/templates.py seeds        # eight logs and months: eight minutes
+python examples/templates.py seeds        # eight logs and months
 """
 
 import heapq

@@ -1,0 +1,1 @@
+"""The desk: a decision service that keeps its limits, and a log that proves it."""

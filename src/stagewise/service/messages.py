@@ -1,0 +1,123 @@
+"""What clients send and what they are answered, as JSON; the same words as in the HTTP reference (docs/desk.md)."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Words = Annotated[str, Meta(min_length=1, max_length=2000)]
+Mode = Annotated[str, Meta(pattern="^(off|shadow|canary|live)$")]
+LARGEST_BATCH = 1000
+
+
+class Asked(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A decision that is wanted."""
+
+    context: dict[str, Any] = {}
+    """What is known of the user: every number and segment that the problem declares, by name."""
+    only: list[str] | None = None
+    """The actions that are on offer; left out: all of the problem's."""
+    decision_id: Name | None = None
+    """The client's own id: a retry with the same is answered the same. Left out: the desk makes one."""
+    dry_run: bool = False
+    """Only say what would be decided: nothing is logged."""
+
+
+class Kept(Struct):
+    """A limit of a decision, in the user's own units."""
+
+    dearest: float
+    """The largest plausible mean of what was drawn from, by what is known; the lowest for an at-least limit."""
+    threshold: float
+
+
+class Decided(Struct):
+    """A decision."""
+
+    decision_id: str
+    action: str
+    probabilities: dict[str, float]
+    """With which probability each action was served: propensities for off-policy evaluation."""
+    mode: str
+    """off, shadow, canary, live; killed."""
+    version: int
+    """The version of the problem."""
+    state: int
+    """The row of the log up to which the deciding state had learned."""
+    limits: dict[str, Kept]
+    fallback: str | None = None
+    """Why the safe action is served, where it is served for a reason."""
+    logged: bool = True
+    """False: it was a dry run, or the store could not be reached and outcomes of it cannot be taken."""
+
+
+class Told(Struct):
+    """What became of an outcome."""
+
+    decision_id: str
+    taken: list[str]
+    """Signals that are in the log by this call."""
+    known: list[str] = []
+    """Signals that were in the log already, with the same value."""
+    late: list[str] = []
+    """Signals that came after their window had closed: logged and counted, not learned from."""
+
+
+class Refusal(Struct, omit_defaults=True):
+    """Why something was refused, in one sentence."""
+
+    error: str
+    decision_id: str | None = None
+
+
+class Changed(Struct):
+    """A change of mode or of the kill switch, with who and why."""
+
+    mode: str
+    share: float
+    killed: bool
+    control: int
+    """The row of the log that holds it."""
+
+
+class ChangeMode(Struct, forbid_unknown_fields=True):
+    """Another mode for an experiment."""
+
+    mode: Mode
+    reason: Words
+    share: Annotated[float, Meta(ge=0.0, le=1.0)] | None = None
+    """canary: the share of decisions that are the policy's; the others are the safe action."""
+
+
+class Reason(Struct, forbid_unknown_fields=True):
+    """Why somebody pulls the kill switch, or lets go of it."""
+
+    reason: Words
+
+
+class Acknowledge(Struct, forbid_unknown_fields=True):
+    """A person's word that a contradiction is known and the experiment may go on."""
+
+    name: Words
+    """The name of what is in doubt, as health says it."""
+    reason: Words
+
+
+class NewProblem(Struct, forbid_unknown_fields=True):
+    """Another version of a problem."""
+
+    problem: dict[str, Any]
+    """As TOML or JSON holds it (docs/problem.md)."""
+    reason: Words
+
+
+OUTCOME_WORDS = ("decision_id", "outcome_id", "shown")
+
+
+class Outcome(msgspec.Struct):
+    """An outcome: the signals of a decision that are known so far."""
+
+    decision_id: str
+    values: dict[str, float]
+    outcome_id: str | None = None

@@ -12,12 +12,12 @@ from stagewise import _exported
 from stagewise.files.paths import brief, named
 from stagewise.files.whole import fingerprint
 from stagewise.kernels.compile import Floats
+from stagewise.policies.agent.names import name_of
+from stagewise.policies.agent.notes import Notes
+from stagewise.policies.agent.saved_waits import Waits, count, waits_from
 from stagewise.policies.learning import Learning
 from stagewise.policies.named_caps import NamedCAPS
-from stagewise.policies.names import name_of
-from stagewise.policies.notes import Notes
 from stagewise.policies.problem import Problem
-from stagewise.policies.saved_waits import Waits, count, waits_from
 from stagewise.problem.checks import one_of, seed_of, shown
 from stagewise.problem.declared import Limit, Reward
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError

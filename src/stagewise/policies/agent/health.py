@@ -11,11 +11,11 @@ from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, PARTS, RIDGE, SP
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.signals.arms import KL
 from stagewise.kernels.signals.watch import farthest
+from stagewise.policies.agent.drift import moved, seen_in, sums_of
+from stagewise.policies.agent.guard import DEARER, PART_OF, TERMS
+from stagewise.policies.agent.notes import Notes
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.policies.contradictions import Evidence, evidence_of
-from stagewise.policies.drift import moved, seen_in, sums_of
-from stagewise.policies.guard import DEARER, PART_OF, TERMS
-from stagewise.policies.notes import Notes
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALSE_ALARMS
 

@@ -10,25 +10,25 @@ from typing import Any
 import numpy as np
 
 from stagewise.files.paths import content_of, path_of
-from stagewise.policies.adopted import Adopted, sent
-from stagewise.policies.deadlines import deadlines_for
-from stagewise.policies.frames import Asked, rows_in
-from stagewise.policies.guard import acknowledged, guarded, looked
-from stagewise.policies.health import Health, health_of
-from stagewise.policies.identity import Identity
+from stagewise.policies.agent.adopted import Adopted, sent
+from stagewise.policies.agent.deadlines import deadlines_for
+from stagewise.policies.agent.frames import Asked, rows_in
+from stagewise.policies.agent.guard import acknowledged, guarded, looked
+from stagewise.policies.agent.health import Health, health_of
+from stagewise.policies.agent.identity import Identity
+from stagewise.policies.agent.ledger import Ledger
+from stagewise.policies.agent.notes import Notes
+from stagewise.policies.agent.offers import offered_by
+from stagewise.policies.agent.outcomes import ABSENT, check_action, names_of, values_of
+from stagewise.policies.agent.ownership import Ownership
+from stagewise.policies.agent.pending import pending_in
+from stagewise.policies.agent.report import Report, report_of
+from stagewise.policies.agent.saved import ORDERS, Order, check_kind, check_same, read, written
+from stagewise.policies.agent.saved_waits import Waits, waits_content
+from stagewise.policies.agent.snapshot import Snapshot
 from stagewise.policies.learning import Learning
-from stagewise.policies.ledger import Ledger
-from stagewise.policies.notes import Notes
-from stagewise.policies.offers import offered_by
-from stagewise.policies.outcomes import ABSENT, check_action, names_of, values_of
-from stagewise.policies.ownership import Ownership
-from stagewise.policies.pending import pending_in
 from stagewise.policies.policy import Played, Policy, State, check_verbs
 from stagewise.policies.problem import Problem
-from stagewise.policies.report import Report, report_of
-from stagewise.policies.saved import ORDERS, Order, check_kind, check_same, read, written
-from stagewise.policies.saved_waits import Waits, waits_content
-from stagewise.policies.snapshot import Snapshot
 from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.tables import named

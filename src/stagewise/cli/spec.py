@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from stagewise import _exported
-from stagewise.policies.agent.saved import policies
+from stagewise.policies.encoded import policies
 from stagewise.policies.problem import Problem
 from stagewise.problem.actions import Rays
 from stagewise.problem.checks import shown

@@ -2,47 +2,33 @@
 
 import time
 from collections.abc import Callable, Mapping
-from copy import copy, deepcopy
+from copy import copy
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
-import numpy as np
-
 from stagewise.files.paths import content_of, path_of
-from stagewise.policies.agent.adopted import Adopted, sent
-from stagewise.policies.agent.deadlines import deadlines_for
+from stagewise.policies.agent.adopted import check_new, sent
 from stagewise.policies.agent.frames import Asked, rows_in
-from stagewise.policies.agent.guard import acknowledged, guarded, looked
-from stagewise.policies.agent.health import Health, health_of
+from stagewise.policies.agent.guard import looked
+from stagewise.policies.agent.health import Health, acknowledge, health_of
 from stagewise.policies.agent.identity import Identity
-from stagewise.policies.agent.ledger import Ledger
-from stagewise.policies.agent.notes import Notes
-from stagewise.policies.agent.offers import offered_by
-from stagewise.policies.agent.outcomes import ABSENT, check_action, names_of, values_of
+from stagewise.policies.agent.logs import log_of
 from stagewise.policies.agent.ownership import Ownership
-from stagewise.policies.agent.pending import pending_in
 from stagewise.policies.agent.report import Report, report_of
-from stagewise.policies.agent.saved import ORDERS, Order, check_kind, check_same, read, written
-from stagewise.policies.agent.saved_waits import Waits, waits_content
+from stagewise.policies.agent.rounds import Rounds
+from stagewise.policies.agent.saved import Saved, check_same, read, written
+from stagewise.policies.agent.saved_waits import Waits
 from stagewise.policies.agent.snapshot import Snapshot
+from stagewise.policies.encoded import check_kind
 from stagewise.policies.learning import Learning
-from stagewise.policies.policy import Played, Policy, State, check_verbs
+from stagewise.policies.policy import Played, Policy, State
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import as_array, entries_of, is_listing, kept, one_of, outcomes, seed_of, shown, switch
+from stagewise.problem.checks import switch
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
-from stagewise.problem.tables import named
-from stagewise.problem.window import Window, clock_of, moment
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
-from stagewise.records.outcome import Outcome
-from stagewise.records.pending import Pending
-
-NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-PREPARED = ("_ours", "_choose", "_take", "_values", "_costly", "_alone", "_saving")
 
 
-class Agent:
+class Agent(Rounds):
     """Decide, learn, save, load.
 
     Outcomes may come late, in any order or never, where that does not depend on what they are: the confidence sets hold
@@ -67,323 +53,6 @@ class Agent:
     (1, 0, 0)
     """
 
-    def __init__(
-        self,
-        policy: Policy | Problem,
-        seed: int | np.random.Generator = 0,
-        order: Order = "decision",
-        *,
-        name: str = "",
-        windows: Mapping[str, Window] | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        if isinstance(policy, Problem):
-            windows = {**policy.windows, **({} if windows is None else windows)}
-            policy = policy.policy()
-        check_verbs(policy)
-        self.policy: Policy = policy
-        self.order = one_of(order, ORDERS, "order")
-        self.seed = seed_of(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
-        self.clock = clock_of(clock)
-        self.round = 0
-        self._who = Identity(self.seed, name)
-        self._state: Any = policy.start()
-        self._learned = 0  # how often the memory was changed
-        ours = policy if isinstance(policy, Learning) else None
-        names = ("outcome",) if ours is None else names_of(ours)
-        self._ledger = Ledger(names, ours is not None and ours.apart, self.order == "arrival")
-        self._deadlines = deadlines_for(ours, windows)
-        if self._deadlines is not None and self.order == "arrival":
-            raise InvalidProblem(
-                "order is 'arrival' and there are windows; when an outcome is learned would depend on what it is: what "
-                "happens is told at once, and what does not only when the window closes, so leave order out"
-            )
-        self._adopted = Adopted()
-        self._plainly = self._deadlines is None  # no decision has a date, and none was made elsewhere
-        self._files = Ownership()
-        self._notes = Notes()  # what it counts beside the memory
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Set what follows from the policy or is never copied: its verbs, and locks, of which `_saving` comes first."""
-        self._alone, self._saving = Lock(), Lock()
-        self._take_verbs()
-
-    def _take_verbs(self) -> None:
-        """Set what follows from the policy."""
-        policy = self.policy
-        self._ours = ours = policy if isinstance(policy, Learning) else None  # None: three verbs are all that is known
-        own = ours is not None and type(ours).decide is Learning.decide
-        self._choose: Callable[..., Decision] = getattr(policy, "choose" if own else "decide")
-        self._take: Callable[..., Any] = policy.learn if ours is None else ours.take  # trusts what was kept here
-        self._values: Callable[[Any, Any], Any] = own_outcome if ours is None else ours.values
-        self._costly = ours is not None and len(ours.thresholds.names) > 0  # an outcome is not whole without costs
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return a moment of the agent that nobody shares, for a copy or a pickle, whatever other threads do."""
-        with self._alone:
-            kept = {name: value for name, value in vars(self).items() if name not in PREPARED}
-            kept["policy"] = copy(self.policy)  # it works out some of its numbers when they are first asked for
-            kept["_state"] = deepcopy(self._state)
-            kept |= {name: part.copied() for name, part in kept.items() if hasattr(part, "copied")}
-            return kept
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept)
-        self._prepare()
-
-    @property
-    def name(self) -> str:
-        """What tells its ids and random numbers from those of other agents of its seed."""
-        return self._who.name
-
-    @property
-    def state(self) -> Any:
-        """A copy of the policy's memory."""
-        with self._alone:
-            return deepcopy(self._state)
-
-    @property
-    def waiting(self) -> int:
-        """How many decisions lack a signal of their outcome; `pending` tells which."""
-        return len(self._ledger.open) + self._ledger.lacking
-
-    @property
-    def held(self) -> int:
-        """How many decisions have outcomes that are known and not learned yet; `pending` tells why."""
-        return self._ledger.holding
-
-    def pending(self) -> Pending:
-        """Say for each signal how many outcomes are missing and held back, since which decision, and why."""
-        with self._alone:
-            return pending_in(self._ledger, self._deadlines, lambda r: self._who.id_at(r, self._adopted))
-
-    def decide(self, actions: Any = None, *, only: Any = None, now: Any = None) -> Decision:
-        """Choose among the actions: an action set, a table of features, or for a problem the context of a user.
-
-        `only` names the actions that are on offer in this call; `now` is as `time.time` tells it.
-        """
-        if only is not None:
-            actions = offered_by(self._ours, actions, only)
-        with self._alone:
-            who, deadlines, round_ = self._who, self._deadlines, self.round
-            if deadlines is not None or now is not None:
-                now = self._pass(now)
-            draw = NEW(Draw, (who.key, who.run, round_))
-            decision, notes = self._choose(self._state, actions, draw), self._notes
-            if round_ >= notes.look_at or decision.fallback is not None or notes.doubts:
-                decision = self._guarded(decision, actions, draw)
-            notes.plays[decision.index] = notes.plays.get(decision.index, 0) + 1
-            if decision._seen is not None:
-                notes.recent.append(decision)
-            decision._by = who.mark
-            if self._ours is None:
-                self._ledger.open[round_] = decision
-            elif decision._unfollowed:
-                self._ledger.open[round_] = Played.by(decision)
-                self._state = self._ours.follow(self._state, decision)
-                self._learned += 1
-            else:
-                self._ledger.open[round_] = NEW(Played, (*decision[:3], decision._start))  # as `Played.by`
-            if deadlines is not None:
-                deadlines.date(round_, now)
-            self.round = round_ + 1
-            return decision
-
-    def _guarded(self, decision: Decision, actions: Any, draw: Draw) -> Decision:
-        """Return the decision, or the safe action where something contradicts safety that nobody has acknowledged."""
-        if self._ours is None:
-            return decision
-        state = self._state
-        decision = guarded(
-            self._ours, state, self._notes, decision, actions, lambda policy: policy.choose(state, actions, draw)
-        )
-        self._notes.stays += decision.fallback is not None
-        return decision
-
-    def learn(
-        self,
-        decision: Decision | int | str,
-        reward: Any = ABSENT,
-        cost: Any = ABSENT,
-        *,
-        now: Any = None,
-        **signals: Any,
-    ) -> None:
-        """Take in an outcome of a decision, given as itself, by its id or by its round; a bad one is refused at once.
-
-        The outcome is `reward` and `cost`, or any of the signals by name, the others later; each counts once.
-        """
-        with self._alone:
-            ledger, made = self._ledger, isinstance(decision, Decision)
-            if made and self._plainly and decision._by == self._who.mark:  # type: ignore[union-attr]
-                round_: int = decision.round  # type: ignore[union-attr]
-            else:
-                round_ = self._who.place_of(decision, self._adopted, self.round)
-            played = ledger.open.get(round_)
-            if (
-                played is None
-                or signals
-                or reward is ABSENT
-                or (cost is ABSENT and self._costly)
-                or now is not None
-                or not self._plainly
-            ):
-                self._learn_parts(decision, round_, reward, cost, now, signals)
-                return
-            if made and decision.action is not played.action:  # type: ignore[union-attr]
-                check_action(decision, played)
-            try:
-                values = self._values(reward, None if cost is ABSENT else cost)
-            except InvalidOutcome:
-                self._notes.refused += 1
-                raise
-            if round_ == ledger.oldest or ledger.at_once:
-                self._state = self._take(self._state, played, values)
-                self._learned += 1
-                ledger.oldest = round_ + 1
-                del ledger.open[round_]
-            else:
-                self._hold(round_, played, values)
-            if ledger.rows:
-                self._learn_due()
-
-    def _learn_parts(self, decision: Any, round_: int, reward: Any, cost: Any, now: Any, signals: Any) -> None:
-        """Take in an outcome that may be a part, or late, or of a decision that was made elsewhere."""
-        ledger, deadlines, policy = self._ledger, self._deadlines, self._ours
-        if round_ >= self.round:
-            raise InvalidOutcome(f"the outcome is for round {round_}; this agent did not make it")
-        if policy is None and (signals or reward is ABSENT):
-            raise InvalidOutcome(
-                "this policy has only start, decide and learn, so its outcomes have no names; give reward= and cost="
-            )
-        try:
-            values, given = (None, [0]) if policy is None else values_of(policy, ledger.names, reward, cost, signals)
-        except InvalidOutcome:
-            self._notes.refused += 1
-            raise
-        if deadlines is not None or now is not None:
-            self._pass(now)
-        late = [] if deadlines is None else [k for k in given if deadlines.is_late(round_, k)]
-        given = [k for k in given if k not in late and ledger.missing(round_, k)] if late else given
-        if late and not given and deadlines is not None:
-            deadlines.refuse(late, round_, ledger.names)
-        played = ledger.played(round_)
-        again = [ledger.names[k] for k in given if not ledger.missing(round_, k)]
-        if played is None or len(again) == len(ledger.names):
-            raise InvalidOutcome(
-                f"the outcome is for round {round_}; its outcome was given already, and once is all it counts, or "
-                "it was forgotten"
-            )
-        if isinstance(decision, Decision):
-            check_action(decision, played)
-        if again:
-            raise InvalidOutcome(
-                f"the outcome is for round {round_}; its {again[0]!r} was given already or given up, and once is all "
-                "it counts"
-            )
-        if values is None:
-            self._hold(round_, played, own_outcome(reward, None if cost is ABSENT else cost))
-        else:
-            ledger.put(round_, values, given)
-        self._learn_due()
-        if late and deadlines is not None:  # what came in time is taken
-            deadlines.refuse(late, round_, ledger.names)
-
-    def _hold(self, round_: int, played: Any, values: Any) -> None:
-        """Write down a whole outcome."""
-        if self._ours is None:
-            self._take(self._state, played, values)  # a rehearsal: what is refused is refused now
-            self._ledger.put_whole(round_, values)
-        else:
-            self._ledger.put(round_, values.tolist(), range(len(values)))
-
-    def _learn_due(self) -> None:
-        """Learn what is held behind nothing any more, in the order of the decisions."""
-        for played, values in self._ledger.due(self.round):
-            self._state = self._take(self._state, played, values)
-            self._learned += 1
-        if self._adopted.places:
-            self._adopted.tidy(self._ledger.played, self.waiting + self.held)
-
-    def _pass(self, now: Any) -> float:
-        """Let time pass, and close the windows that end; return what the clock says."""
-        told = moment(self.clock() if now is None else now)
-        if self._deadlines is not None:
-            for round_, span in self._deadlines.closing(told, self.round):
-                self._ledger.close(round_, span.signal, span.value)
-            self._learn_due()
-        return told
-
-    def expire(self, now: Any = None) -> int:
-        """Close the windows that have ended by now, and return how many decisions are answered by that.
-
-        Every call that tells the time does so; this one is for times when there is none.
-        """
-        with self._alone:
-            before = self.waiting
-            self._pass(now)
-            return before - self.waiting
-
-    def adopt(self, decision: Decision | Mapping[str, Any], now: Any = None) -> int:
-        """Take in a decision of a `Replica`, itself or as its `plain` wrote it; return its round in this agent's order.
-
-        Outcomes then come by its id. Adopt a decision before its outcome exists, as by logging it before it is acted
-        on: decisions count in the order in which they are adopted (docs/theory/order.md).
-        """
-        made, policy = sent(decision), self._ours
-        if policy is None:
-            raise InvalidProblem("this policy has only start, decide and learn; replicas are for policies of stagewise")
-        with self._alone:
-            mark, _, replica = made._by.partition(".")
-            if not replica or not self._who.bears(mark):
-                raise InvalidOutcome(f"the decision is {made.id!r}; no replica of this agent made it")
-            if self._adopted.knows(made.id):
-                raise InvalidOutcome(f"the decision is {made.id!r}; it was adopted already, and once is all it counts")
-            played = policy.made(Played(made.action, made.index, made.step))
-            if made._unfollowed:
-                policy.follow(self._state, made)  # a rehearsal: what is refused changes nothing
-            told = self._pass(now) if self._deadlines is not None or now is not None else 0.0
-            if made._unfollowed:
-                self._state, self._learned = policy.follow(self._state, made), self._learned + 1
-            place, self._plainly = self.round, False
-            self._adopted.add(made.id, place)
-            self._ledger.open[place] = Played(played.action) if made._unfollowed else played
-            if self._deadlines is not None:
-                self._deadlines.date(place, told)
-            self.round = place + 1
-            return place
-
-    def snapshot(self) -> Snapshot:
-        """Return what is known now as a value that does not change, for a `Replica`; with what contradicts safety."""
-        with self._alone:
-            policy: Any = self._ours
-            check_kind(policy)
-            if self.round >= self._notes.look_at:
-                looked(policy, self._state.memory, self._notes, self.round)
-            doubts = tuple(self._notes.open_doubts.values())
-            return Snapshot(copy(policy), self._state.memory.tobytes(), self._learned, self.seed, self.name, doubts)
-
-    def forget(self, before: int) -> int:
-        """Give up waiting for the outcomes of all rounds below `before`, and return how many there were.
-
-        What was held behind them is learned. That leaves the bounds valid only where neither the outcome nor later ones
-        decide whether it is given up: go by age.
-        """
-        if isinstance(before, bool) or not isinstance(before, int | np.integer) or not 0 <= before <= self.round:
-            raise InvalidOutcome(
-                f"before is {shown(before)}; it must be a round from 0 to {self.round}, which is the next"
-            )
-        if self._deadlines is not None:
-            raise InvalidOutcome(
-                "this agent has windows, and forgetting would drop what was not reported and keep what was; windows "
-                "close what is missing by age (expire)"
-            )
-        with self._alone:
-            given_up = self._ledger.give_up(int(before))
-            self._learn_due()
-        return given_up
-
     def learn_log(self, features: Any, rewards: Any, costs: Any = None) -> None:
         """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
 
@@ -394,27 +63,8 @@ class Agent:
         A log is one batch, in whatever order its rows stand, and is learned at once, also while decisions are open:
         then nothing offered so far may depend on its outcomes, nor its actions on the outcomes that are still open.
         """
-        policy = self._ours
-        if policy is None:
-            raise InvalidProblem("this policy has only start, decide and learn; a log is for policies of stagewise")
-        actions, seen = policy.logged(features), outcomes(rewards, "the logged rewards")
-        if seen.shape != (len(actions),):
-            raise InvalidOutcome(
-                f"the logged rewards have shape {seen.shape}; they must be one for each of {len(actions)}"
-            )
-        rows, values = rows_of(costs, len(actions)), []
-        if len(rows) != len(actions):
-            raise InvalidOutcome(f"there are {len(rows)} logged costs; they must be one row for each of {len(actions)}")
-        for i, row in enumerate(rows):
-            try:
-                values.append(policy.values(float(seen[i]), row))
-            except InvalidOutcome as error:
-                raise InvalidOutcome(f"row {i} of the log: {error}") from None
-        with self._alone:
-            self._check_unchanged(policy)
-            self._state = policy.absorb_log(self._state, actions, values)
-            self._learned += 1
-            self._notes.look_at = 0
+        policy = self._learner("a log is")
+        self._absorb(policy, *log_of(policy, features, rewards, costs))
 
     def learn_frame(
         self,
@@ -445,21 +95,20 @@ class Agent:
         stagewise.problem.errors.InvalidActions: action names 'templte', which is no column of the frame (did you mean
         'template'?); its columns are ['opted', 'template', 'click']
         """
-        policy = self._ours
-        if policy is None:
-            raise InvalidProblem("this policy has only start, decide and learn; a log is for policies of stagewise")
+        policy = self._learner("a log is")
         rows = rows_in(policy, frame, Asked(reward, action, costs, context, names))
         if rows is not None:
-            with self._alone:
-                self._check_unchanged(policy)
-                self._state = policy.absorb_log(self._state, rows.actions, rows.values)
-                self._learned += 1
-                self._notes.look_at = 0
+            self._absorb(policy, rows.actions, rows.values)
 
-    def _check_unchanged(self, policy: Any) -> None:
-        """Refuse a log that was read for other actions than there are now."""
-        if self._ours is not policy:
-            raise InvalidOutcome("an action was added while this log was read; nothing of it is learned, give it again")
+    def _absorb(self, policy: Learning, actions: Any, values: Any) -> None:
+        """Take in a log that was read for this policy; it has another once an action is added."""
+        with self._alone:
+            if self._ours is not policy:
+                raise InvalidOutcome(
+                    "an action was added while this log was read; nothing of it is learned, give it again"
+                )
+            self._state, self._learned = policy.absorb_log(self._state, actions, values), self._learned + 1
+            self._notes.look_at = 0
 
     def add_action(self, name: str) -> None:
         """Add an action to the problem; what was learned of the others, and what waits, stays as it is.
@@ -505,12 +154,7 @@ class Agent:
         if self._ours is None:
             raise InvalidProblem("this policy has only start, decide and learn, and nothing of it is ever in doubt")
         with self._alone:
-            found = {
-                one.name: one for one in health_of(self.policy, self._state, self._notes) if one.stops(self.policy)
-            }
-            if isinstance(name, str) and name in found:  # before a decision has met it
-                self._notes.doubts.setdefault(name, found[name].sentence)
-            acknowledged(self._ours, self._state.memory, self._notes, name, note)
+            acknowledge(self._ours, self._state, self._notes, name, note)
 
     def report(self, names: Any = None) -> Report:
         """Return where traffic goes, what it earns against the safe action, and what limits and actions still need.
@@ -530,6 +174,39 @@ class Agent:
             told = getattr(self.policy, "names", None) if names is None else names
             return report_of(self.policy, self._state, self._notes, told)
 
+    def adopt(self, decision: Decision | Mapping[str, Any], now: Any = None) -> int:
+        """Take in a decision of a `Replica`, itself or as its `plain` wrote it; return its round in this agent's order.
+
+        Outcomes then come by its id. Adopt a decision before its outcome exists, as by logging it before it is acted
+        on: decisions count in the order in which they are adopted (docs/theory/order.md).
+        """
+        made, policy = sent(decision), self._learner("replicas are")
+        with self._alone:
+            check_new(made, self._who, self._adopted)
+            played = policy.made(Played(made.action, made.index, made.step))
+            if made._unfollowed:
+                policy.follow(self._state, made)  # a rehearsal: what is refused changes nothing
+            told = self._pass(now) if self._deadlines is not None or now is not None else 0.0
+            if made._unfollowed:
+                self._state, self._learned = policy.follow(self._state, made), self._learned + 1
+            place, self._plainly = self.round, False
+            self._adopted.add(made.id, place)
+            self._ledger.open[place] = Played(played.action) if made._unfollowed else played
+            if self._deadlines is not None:
+                self._deadlines.date(place, told)
+            self.round = place + 1
+            return place
+
+    def snapshot(self) -> Snapshot:
+        """Return what is known now as a value that does not change, for a `Replica`; with what contradicts safety."""
+        with self._alone:
+            policy: Any = self._ours
+            check_kind(policy)
+            if self.round >= self._notes.look_at:
+                looked(policy, self._state.memory, self._notes, self.round)
+            doubts = tuple(self._notes.open_doubts.values())
+            return Snapshot(copy(policy), self._state.memory.tobytes(), self._learned, self.seed, self.name, doubts)
+
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write policy, memory, seed and all that waits to a JSON file, all or nothing; others decide meanwhile.
 
@@ -540,24 +217,18 @@ class Agent:
         check_kind(self.policy)
         with self._saving:
             with self._alone:
-                policy: Any = self._ours
-                memory, round_, learned, who = self._state.memory.copy(), self.round, self._learned, self._who
-                deadlines = None if self._deadlines is None else self._deadlines.copied()
-                waits = Waits(self._ledger.copied(), deadlines, self._adopted.copied())
-                notes = self._notes.plain()
-            content = {
-                **self._files.stamp(),
-                "seed": self.seed,
-                "name": self.name,
-                "former": who.former,
-                "round": round_,
-                "learned": learned,
-                "memory": memory.tolist(),
-                "order": self.order,
-                **waits_content(policy, waits),
-                "notes": notes,
-            }
-            self._files.write(place, written(policy, content), round_, replaces)
+                saved = self._saved()
+            self._files.write(place, written(saved, self._files.stamp()), saved.round, replaces)
+
+    def _saved(self) -> Saved:
+        """Return a moment of the agent that later calls do not change."""
+        policy: Any = self._ours
+        deadlines = None if self._deadlines is None else self._deadlines.copied()
+        waits = Waits(self._ledger.copied(), deadlines, self._adopted.copied())
+        return Saved(
+            policy, self._state.memory.copy(), self.seed, self.round, self.order, waits, self._files.generation,
+            self.name, self._who.former, self._learned, self._notes.copied(),
+        )  # fmt: skip
 
     @classmethod
     def load(
@@ -590,27 +261,3 @@ class Agent:
         agent._files, agent._notes = Ownership(saved.generation), saved.notes
         agent._files.learn(place, content, saved.round)
         return agent
-
-
-def own_outcome(reward: Any, cost: Any) -> Outcome:
-    """Return an outcome that stays as it is whatever its giver does with a list of costs."""
-    return Outcome(kept(reward), kept(cost))
-
-
-def rows_of(costs: Any, count: int) -> list[Any]:
-    """Return the logged costs row by row; a mapping or a data frame holds a column for each constraint."""
-    if costs is None:
-        return [None] * count
-    by_name = named(costs, "the logged costs")
-    if by_name is not None:
-        if not all(is_listing(column) for column in by_name.values()):
-            raise InvalidOutcome("the logged costs hold a number where a column belongs; give one list for each name")
-        columns = {name: entries_of(column, "a logged cost", InvalidOutcome) for name, column in by_name.items()}
-        if any(len(column) != count for column in columns.values()):
-            raise InvalidOutcome(f"the logged costs have columns of other lengths than the {count} logged actions")
-        return [{name: column[i] for name, column in columns.items()} for i in range(count)]
-    if not is_listing(costs):
-        raise InvalidOutcome(
-            f"the logged costs are {shown(costs)}; they must be one row of costs for each logged action"
-        )
-    return list(costs) if isinstance(costs, list | tuple) else list(as_array(costs, "the logged costs", InvalidOutcome))

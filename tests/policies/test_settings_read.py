@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.policies.saved import policies
+from stagewise.policies.encoded import policies
 
 ORIGIN = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
 ZERO, OFF = sw.SafeAction(features=[0.0, 0.0]), sw.SafeAction(features=[0.1, 0.0], reward=0.05, cost=0.02)

@@ -49,7 +49,8 @@ class Keys:
 
     def refresh(self) -> None:
         """Look at the store again."""
-        self._rows = {row.name: row for row in self._store.keys()}
+        found = self._store.keys()
+        self._rows = {row.name: row for row in found}
 
     async def watch(self) -> None:
         """Look at the store again and again, until cancelled.
@@ -106,7 +107,7 @@ class Keys:
         self.refresh()
 
     def first(self) -> list[str]:
-        """Make the keys that are needed to begin with, and return them: one of each role, or an admin's if none is left."""
+        """Make the keys to begin with, and return them: one of each role, or an admin's where none is left."""
         missing = FIRST if not self._rows else () if self._admins() else FIRST[:1]
         return [self.add(self._free(name), role, "made on the first start") for name, role in missing]
 

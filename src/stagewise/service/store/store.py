@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from stagewise.problem.errors import StagewiseError
-from stagewise.service.records import Ask, Event, Head, Kept, KeyRow, Settled
+from stagewise.service.records import Ask, Event, Head, KeyRow, Kept, Settled
 
 
 class StoreDown(StagewiseError):

@@ -1,6 +1,7 @@
 """The door of the desk: an ASGI application. Who comes in has a key that may, a body that fits, and a line in the log.
 
-Our own routes go straight to ASGI, because two of them are all of the load (docs/decisions/0023); the page is Starlette's.
+Our own routes go straight to ASGI, because two of them are all of the load (docs/decisions/0023). The page is
+Starlette's.
 """
 
 import asyncio

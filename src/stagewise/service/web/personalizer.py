@@ -1,8 +1,8 @@
 """Rank, reward and activate, as clients of Azure Personalizer (v1.0) send them; a desk answers, and keeps its limits.
 
 An action's id must be an action of the problem. Of the context's features those that the problem declares are taken, by
-their own name or by their path ("user.age"), however deep they stand. A reward is the problem's reward; costs come by the
-desk's own outcomes under the same id, or count as what their window declares.
+their own name or by their path ("user.age"), however deep they stand. A reward is the problem's reward; costs come by
+the desk's own outcomes under the same id, or count as what their window declares.
 """
 
 from collections.abc import Iterator

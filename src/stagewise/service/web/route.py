@@ -1,4 +1,4 @@
-"""A route, and which one a path leads to. Everything that is known of a route is said once, in the table of `routes`."""
+"""A route, and which one a path leads to. Whatever is known of a route is said once, in the table of `routes`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field

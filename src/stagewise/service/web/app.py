@@ -13,7 +13,8 @@ from itertools import count
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from starlette.routing import BaseRoute, Router
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 
 from stagewise.service.keys import Keys
 from stagewise.service.web.asking import Asking
@@ -50,7 +51,7 @@ class App:
 
     def __init__(self, desk: "Desk", keys: Keys, settings: Settings | None = None) -> None:
         self.desk, self.keys, self.settings = desk, keys, settings or Settings()
-        self._table, self._page = Table(ROUTES), Router(page_routes(desk, keys))
+        self._table, self._page = Table(ROUTES), Starlette(routes=page_routes(desk, keys))
         self._buckets, self._log = Buckets(self.settings.rate), RequestLog()
         self._begun, self._count = token_hex(4), count()
 
@@ -75,9 +76,7 @@ class App:
         except Exception as error:
             said = asking.failed(error, known)
         if said is None:
-            page = PageSend(send)
-            await self._page(scope, receive, page)
-            status = page.status
+            status = await self._turned(asking, scope, receive, PageSend(send))
         else:
             await _send(send, said, known, whole=asking.method != "HEAD")
             status = said.status
@@ -118,6 +117,14 @@ class App:
                 self.settings.personalizer,
             )
         )
+
+    async def _turned(self, asking: Asking, scope: Scope, receive: Receive, page: PageSend) -> int:
+        """Have the page answer, and return its status."""
+        try:
+            await self._page(scope, receive, page)
+        except Exception as error:  # Starlette has answered 500
+            asking.note(error)
+        return page.status
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

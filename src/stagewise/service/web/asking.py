@@ -55,10 +55,14 @@ class Asking:
         return answer(say(refused.status, str(refused)), refused.status)._replace(headers=refused.headers)
 
     def failed(self, error: Exception, known: str) -> Answer:
-        """Return the answer to a mistake of ours: where it is goes into the log, and nothing of it outside."""
+        """Return the answer to a mistake of ours; nothing of it goes outside."""
+        self.note(error)
+        return self.refused(Refused(500, f"the desk failed; its log has more under {known}"))
+
+    def note(self, error: Exception) -> None:
+        """Remember where a mistake of ours is, for the log; its words may hold what was sent, and are left out."""
         step = error.__traceback__
         while step is not None and step.tb_next is not None:
             step = step.tb_next
         at = "" if step is None else f" at {step.tb_frame.f_code.co_qualname}:{step.tb_lineno}"
         self.fault = f"{type(error).__name__}{at}"
-        return self.refused(Refused(500, f"the desk failed; its log has more under {known}"))

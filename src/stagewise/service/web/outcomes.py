@@ -68,5 +68,5 @@ def _id(said: dict[str, Any], name: str) -> str:
         return msgspec.convert(said.get(name), Id)
     except msgspec.ValidationError:
         raise InvalidOutcome(
-            f"the {name} is {shown(said.get(name))}; it must be text of 1 to 256 characters, none of them a control character"
+            f"the {name} is {shown(said.get(name))}; it must be text of 1 to 256 characters, without control characters"
         ) from None

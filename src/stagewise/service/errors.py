@@ -1,15 +1,15 @@
-"""What the desk refuses; each of them is one sentence, and nothing has changed."""
+"""What a desk refuses, each in one sentence."""
 
 from stagewise.problem.errors import StagewiseError
 
 
 class UnknownExperiment(StagewiseError):
-    """There is no experiment of this name."""
+    """No experiment of this name is served."""
 
 
 class UnknownDecision(StagewiseError):
-    """No decision has this id."""
+    """No decision of this id is in the log."""
 
 
 class Conflict(StagewiseError):
-    """The same id came with other content, or a change contradicts what is there."""
+    """The id is taken by something else."""

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from stagewise.service.records import SHOWN, Event, KeyRow, canonical
 from stagewise.service.store.store import StoreDown
 
 
+@cache
 def problem() -> sw.Problem:
     """Return the problem of the tests."""
     return sw.Problem(
@@ -66,15 +68,16 @@ class FakeDesk:
     """Decides for the safe action, and remembers."""
 
     def __init__(self, store: FakeStore, names: tuple[str, ...] = ("demo",)) -> None:
-        self.store, self.name, self.running = store, "fake", False
+        self.store, self.running = store, False
         self.counts = SimpleNamespace(decisions=Counter(), outcomes=Counter(), refused=Counter())
+        self.everywhere = SimpleNamespace(killed=None)
         self.made: dict[str, tuple[bytes, Decided]] = {}
         self.told: dict[str, dict[str, float]] = {}
         self.changes: list[tuple[Any, ...]] = []
         self._experiments = {
             name: SimpleNamespace(
                 name=name, problem=problem(), version=1, mode="live", share=1.0, killed=None, state=0,
-                snapshot_at=time.time(), doubts=(),
+                snapshot_at=time.monotonic(), doubts={},
             )
             for name in names
         }  # fmt: skip

@@ -56,7 +56,7 @@ def test_an_outcome_is_signals_by_name_and_shown() -> None:
             await place.writer.post(PATH, {**USER, "decision_id": "a"})
             told = await place.writer.post(OUT, {"decision_id": "a", "opt_out": False, "shown": True})
             assert told.plain == {"decision_id": "a", "taken": ["opt_out", "shown"], "known": [], "late": []}
-            assert place.desk.told["a"] == {"opt_out": 0.0, "shown": 1.0}
+            assert place.desk.told["a"] == {"opt_out": 0.0, "shown": True}
             wrong = [
                 {"click": 1}, {"decision_id": 4, "click": 1}, {"decision_id": "a"}, {"decision_id": "a", "click": "yes"},
                 {"decision_id": "a", "click": None}, {"decision_id": "a", "click": [1]}, {"decision_id": "a", "shown": 1},

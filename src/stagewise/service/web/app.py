@@ -7,7 +7,7 @@ Starlette's.
 import asyncio
 import contextlib
 import time
-from collections.abc import MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from importlib.util import find_spec
 from itertools import count
 from secrets import token_hex
@@ -47,10 +47,16 @@ class Settings(NamedTuple):
 
 
 class App:
-    """A desk as an ASGI application; its lifespan starts and stops the desk."""
+    """A desk as an ASGI application; its lifespan starts the desk, has it prepared, and stops it."""
 
-    def __init__(self, desk: "Desk", keys: Keys, settings: Settings | None = None) -> None:
-        self.desk, self.keys, self.settings = desk, keys, settings or Settings()
+    def __init__(
+        self,
+        desk: "Desk",
+        keys: Keys,
+        settings: Settings | None = None,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.desk, self.keys, self.settings, self._prepare = desk, keys, settings or Settings(), prepare
         self._table, self._page = Table(ROUTES), Starlette(routes=page_routes(desk, keys))
         self._buckets, self._log = Buckets(self.settings.rate), RequestLog()
         self._begun, self._count = token_hex(4), count()
@@ -130,6 +136,8 @@ class App:
         await receive()
         try:
             await self.desk.start()
+            if self._prepare is not None:
+                await self._prepare()
         except Exception as error:
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return

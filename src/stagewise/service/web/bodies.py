@@ -21,8 +21,8 @@ class Summary(Struct):
     """The row of the log up to which the deciding state has learned."""
     snapshot_age_s: float
     """How old what decisions are made of is, in seconds."""
-    doubts: list[str]
-    """What the data contradict, and nobody has acknowledged."""
+    doubts: dict[str, str]
+    """What the data contradict and nobody has acknowledged, by name, in words."""
 
 
 class Whole(Summary):
@@ -80,7 +80,6 @@ class Ready(Struct):
 class About(Struct):
     """What runs here."""
 
-    name: str
     version: str
 
 
@@ -120,19 +119,19 @@ class Figures(Struct):
     share: float
     killed: str | None
     version: int
-    problem: dict[str, Any]
+    problem: dict[str, Any] | None
     decisions: int
     waiting: int
     held: int
     lag_s: dict[str, float | None]
     snapshot_age_s: float | None
-    reward: dict[str, Any]
+    reward: dict[str, Any] | None
     limits: dict[str, dict[str, Any]]
     series: list[dict[str, Any]]
     fallbacks: dict[str, int]
     trips: list[Any]
     controls: list[dict[str, Any]]
-    doubts: list[Any]
+    doubts: Any
     last: list[dict[str, Any]]
     health: list[dict[str, Any]]
     pending: list[Any]

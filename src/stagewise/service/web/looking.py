@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import stagewise
@@ -11,20 +11,21 @@ from stagewise.service.web.bodies import About, Alive, Page, Ready, Row, Summary
 from stagewise.service.web.call import Answer, Call, Refused, answer
 
 if TYPE_CHECKING:
-    from stagewise.service.desk import Experiment
+    from stagewise.service.desk import Desk, Experiment
 
 ROWS, MOST_ROWS = 1000, 10_000
 
 
 async def experiments(call: Call) -> Answer:
     """List the experiments."""
-    return answer([summary_of(call.desk.experiment(name)) for name in call.desk.experiments()])
+    names = call.desk.experiments()
+    return answer([Summary(**fields_of(call.desk, call.desk.experiment(name))) for name in names])
 
 
 async def experiment(call: Call) -> Answer:
     """Tell an experiment."""
     found = call.desk.experiment(call.words[0])
-    return answer(Whole(*fields_of(found), found.problem.plain()))
+    return answer(Whole(**fields_of(call.desk, found), problem=found.problem.plain()))
 
 
 async def explain(call: Call) -> Answer:
@@ -61,19 +62,21 @@ async def ready(call: Call) -> Answer:
 
 async def version(call: Call) -> Answer:
     """Say what runs here."""
-    return answer(About(call.desk.name, stagewise.__version__))
+    return answer(About(stagewise.__version__))
 
 
-def summary_of(found: "Experiment") -> Summary:
+def fields_of(desk: "Desk", found: "Experiment") -> dict[str, Any]:
     """Return how an experiment stands."""
-    return Summary(*fields_of(found))
-
-
-def fields_of(found: "Experiment") -> tuple[str, str, float, str | None, int, int, float, list[str]]:
-    """Return the fields of a summary."""
-    age = round(max(0.0, time.time() - found.snapshot_at), 3)
-    mode, share = found.mode, found.share
-    return found.name, mode, share, found.killed, found.version, found.state, age, list(found.doubts)
+    return {
+        "name": found.name,
+        "mode": found.mode,
+        "share": found.share,
+        "killed": desk.everywhere.killed or found.killed,
+        "version": found.version,
+        "state": found.state,
+        "snapshot_age_s": round(max(0.0, time.monotonic() - found.snapshot_at), 3),
+        "doubts": found.doubts,
+    }
 
 
 def row_of(event: Event) -> Row:

@@ -63,8 +63,8 @@ def samples_of(desk: "Desk") -> Iterator[Sample]:
     yield READY, (), float(desk.ready()[0])
     for name in desk.experiments():
         found, told = desk.experiment(name), desk.figures(name)
-        yield AGE, (name,), max(0.0, time.time() - found.snapshot_at)
-        yield KILLED, (name,), float(found.killed is not None)
+        yield AGE, (name,), max(0.0, time.monotonic() - found.snapshot_at)
+        yield KILLED, (name,), float((desk.everywhere.killed or found.killed) is not None)
         yield WAITING, (name,), told["waiting"]
         yield from ((LAG, (name, signal), lag) for signal, lag in told["lag_s"].items() if lag is not None)
         yield from _limits(name, told["limits"])

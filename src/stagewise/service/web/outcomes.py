@@ -44,13 +44,13 @@ def outcome_of(said: dict[str, Any]) -> Outcome:
     """Return the outcome that a body tells.
 
     >>> outcome_of({"decision_id": "a", "click": True, "shown": False})
-    Outcome(decision_id='a', values={'click': 1.0, 'shown': 0.0}, outcome_id=None)
+    Outcome(decision_id='a', values={'click': 1.0, 'shown': False}, outcome_id=None)
     """
     values = {name: _number(name, value) for name, value in said.items() if name not in OUTCOME_WORDS}
     if SHOWN in said:
         if not isinstance(said[SHOWN], bool):
             raise InvalidOutcome(f"shown is {shown(said[SHOWN])}; it must be true or false")
-        values[SHOWN] = float(said[SHOWN])
+        values[SHOWN] = said[SHOWN]
     if not values:
         raise InvalidOutcome("the outcome tells nothing; it needs a signal by name, or shown")
     own = said.get("outcome_id")

@@ -104,7 +104,7 @@ async def reward(call: Call) -> Answer:
 
 async def activate(call: Call) -> Answer:
     """Take it that what was decided was shown."""
-    await call.desk.learn(experiment_of(call), Outcome(call.words[0], {SHOWN: 1.0}))
+    await call.desk.learn(experiment_of(call), Outcome(call.words[0], {SHOWN: True}))
     return Answer(204, b"")
 
 

@@ -22,7 +22,14 @@ PORT, CLIENTS, SECONDS, ROUNDS = 18_080, 32, 3.0, 5
 BODY = msgspec.json.encode({"context": {"age": 34, "tenure": 2.5, "opens_7d": 3}, "decision_id": "a" * 24})
 LAYERS = ("raw", "framework")
 SERVERS = {
-    "uvicorn": ["uvicorn", "--http=httptools", "--loop=uvloop", "--no-access-log", "--log-level=error", f"--port={PORT}"],
+    "uvicorn": [
+        "uvicorn",
+        "--http=httptools",
+        "--loop=uvloop",
+        "--no-access-log",
+        "--log-level=error",
+        f"--port={PORT}",
+    ],
     "granian": ["granian", "--interface=asgi", "--loop=uvloop", "--no-log", f"--port={PORT}"],
 }
 

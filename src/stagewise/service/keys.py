@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from itertools import chain, count
 from typing import NamedTuple
 
 from stagewise.problem.errors import StagewiseError
@@ -115,7 +116,7 @@ class Keys:
         return [row.name for row in self._rows.values() if row.role == ADMIN and row.revoked is None]
 
     def _free(self, name: str) -> str:
-        return next(n for n in (name, *(f"{name}-{i}" for i in range(2, 10**6))) if n not in self._rows)
+        return next(free for free in chain([name], (f"{name}-{i}" for i in count(2))) if free not in self._rows)
 
 
 def digest_of(key: str) -> bytes:

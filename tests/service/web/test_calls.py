@@ -111,7 +111,15 @@ def test_the_log_is_read_in_pages() -> None:
                 after, more = page["after"], page["more"]
             assert pages == [[1, 2, 3], [4, 5, 6], [7]]
             assert json.loads(page["rows"][0]["body"])
-            for query in ("after=-1", "after=x", "limit=0", "limit=10001", "before=3", "after=" + "9" * 30, "after=%FF"):
+            for query in (
+                "after=-1",
+                "after=x",
+                "limit=0",
+                "limit=10001",
+                "before=3",
+                "after=" + "9" * 30,
+                "after=%FF",
+            ):
                 assert (await place.reader.get("/v1/demo/log", query)).status == 422
 
     asyncio.run(play())

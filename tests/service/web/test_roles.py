@@ -100,7 +100,15 @@ def test_methods_and_paths_that_are_not_there() -> None:
                 sent = await place.admin.send("PATCH", ROWS[row][1])
                 assert sent.status == 405
                 assert row[0] in sent.headers["allow"]
-            for path in ("/nothing", "/v1", "/v1/", "/v1/demo/nothing", "/v1//decisions", "/v1/demo/decisions/a/b", "/%ff"):
+            for path in (
+                "/nothing",
+                "/v1",
+                "/v1/",
+                "/v1/demo/nothing",
+                "/v1//decisions",
+                "/v1/demo/decisions/a/b",
+                "/%ff",
+            ):
                 assert (await place.admin.get(path)).status == 404
             for path in ("/v1/nothing", "/v1/nothing/log", "/v1/nothing/figures", "/v1/demo/decisions/nothing"):
                 assert (await place.admin.get(path)).status == 404

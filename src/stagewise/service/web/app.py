@@ -60,6 +60,8 @@ class App:
         self._table, self._page = Table(ROUTES), Starlette(routes=page_routes(desk, keys))
         self._buckets, self._log = Buckets(self.settings.rate), RequestLog()
         self._begun, self._count = token_hex(4), count()
+        self.failed = ""
+        """Why it could not start."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the start and the end."""
@@ -139,7 +141,8 @@ class App:
             if self._prepare is not None:
                 await self._prepare()
         except Exception as error:
-            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            self.failed = f"the desk could not start: {error}"
+            await send({"type": "lifespan.startup.failed", "message": self.failed})
             return
         watching = asyncio.create_task(self.keys.watch())
         await send({"type": "lifespan.startup.complete"})

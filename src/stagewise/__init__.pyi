@@ -3,7 +3,9 @@ from typing import Any
 from stagewise.models.kernel import RBF as RBF
 from stagewise.models.kernel import LinearKernel as LinearKernel
 from stagewise.models.kernel import Matern as Matern
-from stagewise.policies.agent import Agent as Agent
+from stagewise.policies.agent.agent import Agent as Agent
+from stagewise.policies.agent.replica import Replica as Replica
+from stagewise.policies.agent.snapshot import Snapshot as Snapshot
 from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS as ArmsCAPS
 from stagewise.policies.caps import CAPS as CAPS
@@ -19,9 +21,7 @@ from stagewise.policies.opnlb import OPNLB as OPNLB
 from stagewise.policies.policy import Policy as Policy
 from stagewise.policies.policy import State as State
 from stagewise.policies.problem import Problem as Problem
-from stagewise.policies.replica import Replica as Replica
 from stagewise.policies.safe_lts import SafeLTS as SafeLTS
-from stagewise.policies.snapshot import Snapshot as Snapshot
 from stagewise.policies.ucb import UCB as UCB
 from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import Finite as Finite

@@ -30,7 +30,7 @@ from stagewise import (
     SafeAction,
     StagewiseError,
 )
-from stagewise.policies import saved
+from stagewise.policies.agent import saved
 
 LINEAR = LCLUCB(safe_action=SafeAction(features=[0.3, 0.4], reward=0.1, cost=0.1), threshold=0.5, noise=0.1)
 PULLS = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.1), threshold=0.5)

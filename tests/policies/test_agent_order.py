@@ -12,7 +12,7 @@ from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
 from stagewise import Agent, InvalidFile, InvalidOutcome, InvalidProblem, Outcome, State
-from stagewise.policies.saved import digest
+from stagewise.policies.agent.saved import digest
 
 SEVERAL = {"LCLUCB": ONE, "OPB": PULLS, "SafeLTS": WITH_ONE_COST["SafeLTS"], "three verbs": ThreeVerbs()}
 several = pytest.mark.parametrize("policy", SEVERAL.values(), ids=SEVERAL)

@@ -10,7 +10,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.policies import drift
+from stagewise.policies.agent import drift
 
 ARMS = sw.Arms(3)
 SAFE = sw.SafeAction(arm=0, reward=0.0, cost=0.001)

@@ -11,7 +11,7 @@ from tests.policies.kernel_reading import read_bounds, read_sums
 
 import stagewise as sw
 from stagewise.kernels.layout import FIRST_PLACE, FOLLOWED, ROOM
-from stagewise.policies.saved import digest
+from stagewise.policies.agent.saved import digest
 
 SAFE = [0.4, -0.3, 0.2]
 LIMITS, FAR_LIMITS = [0.6, 0.5, sw.AtLeast(-0.5)], [1.2, 1.1, sw.AtLeast(-1.2)]

@@ -33,7 +33,7 @@ from stagewise import (
     Window,
 )
 from stagewise.kernels.layout import FOLLOWED
-from stagewise.policies.names import stream_of
+from stagewise.policies.agent.names import stream_of
 from stagewise.policies.policy import Played
 
 OWN = CAPS(safe_action=ORIGIN, threshold=0.5, noise=0.1)

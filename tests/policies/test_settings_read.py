@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.policies.saved import policies
+from stagewise.policies.encoded import policies
 
 ORIGIN = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
 ZERO, OFF = sw.SafeAction(features=[0.0, 0.0]), sw.SafeAction(features=[0.1, 0.0], reward=0.05, cost=0.02)
@@ -46,6 +46,7 @@ OTHER: dict[str, Any] = {
     "context": 2,
     "cost_model": "linear",
     "launched": 2,
+    "expected": {"cost": 0.01},
     "reward_model": "rates",
     "segments": 1,
     "bound_gap": False,
@@ -107,6 +108,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ContextCAPS", "by"): {"segments": 1, "watch": False},
     ("ContextCAPS", "cost_bound"): {"watch": False},
     ("ContextCAPS", "launched"): {"watch": False},
+    ("ContextCAPS", "expected"): {"watch": False},
     ("ContextCAPS", "patience"): {"threshold": 0.99, "safe_action": CHEAP, "spread": 0.0, "delta": 0.5},
     ("ContextCAPS", "spread"): {"threshold": 0.9, "safe_action": DEAR},
     ("CAPS", "rare_costs"): {"mixtures": True},

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from stagewise import _exported
+from stagewise.policies.encoded import policies
 from stagewise.policies.problem import Problem
-from stagewise.policies.saved import policies
 from stagewise.problem.actions import Rays
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidFile, StagewiseError

@@ -28,7 +28,7 @@ from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import Optimism, keep, probability, promise_numbers, settle
 from stagewise.problem.action_set import ALL, Flags
 from stagewise.problem.actions import Finite
-from stagewise.problem.checks import MOST, array, one_of, positive, shown, size_of, whole
+from stagewise.problem.checks import MOST, array, number, one_of, positive, shown, size_of, whole
 from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -75,6 +75,8 @@ class ContextCAPS(SafePolicy):
     """λ of the regressions; None: n R²/S²."""
     launched: int | None = None
     """How many actions there were when learning began; those that came later take what was kept back of δ."""
+    expected: Mapping[str, float] | None = None
+    """Around which mean a cost's sets are sharpest; None: its limit. A limit that is changed later keeps the first."""
     spread: float = 0.7
     """ν: how wide the draws are, in posterior standard deviations; 0: greedy."""
     patience: float = 5.0
@@ -161,7 +163,7 @@ class ContextCAPS(SafePolicy):
         delta, (high, other) = probability(self.delta, "delta"), end_shares(m)
         costs = self.declared_costs
         declared, lows, parts = [-np.inf if safe.reward is None else safe.reward, *costs], lows_of(thresholds.signs), []
-        expected = [0.5, *(thresholds.signs * thresholds.values - lows[1:]).tolist()]
+        expected = [0.5, *(thresholds.signs * self.sharpest(thresholds) - lows[1:]).tolist()]
         for place, (name, kind) in enumerate(self.models.items()):
             lower, upper = -math.log(delta * other), -math.log(delta * (high if place else other))
             signal = Signal(place, float(lows[place]), lower, upper, float(declared[place]), float(expected[place]))
@@ -171,6 +173,31 @@ class ContextCAPS(SafePolicy):
                 division = self.divisions[name]
                 parts.append(signal.rates(-1 if division < 0 else 1 + size + division, self.shares))
         return tuple(parts)
+
+    def sharpest(self, thresholds: Thresholds) -> Floats:
+        """Return the mean costs (m,) around which the sets are sharpest."""
+        given = {} if self.expected is None else self.expected
+        if not isinstance(given, Mapping) or not all(
+            isinstance(name, str) and name in thresholds.names for name in given
+        ):
+            raise InvalidProblem(
+                f"expected is {shown(self.expected)}; it must name limits: {', '.join(thresholds.names)}"
+            )
+        told = [
+            number(given.get(name, value), f"the expected {name!r}")
+            for name, value in zip(thresholds.names, thresholds.values.tolist(), strict=True)
+        ]
+        beyond = next(
+            (
+                name
+                for name, value in zip(thresholds.names, told, strict=True)
+                if name in given and not 0.0 <= value <= 1.0
+            ),
+            None,
+        )
+        if beyond is not None:
+            raise InvalidProblem(f"the expected {beyond!r} is {given[beyond]:g}; outcomes lie in [0, 1]")
+        return np.array(told)
 
     @cached_property
     def _template(self) -> Floats:
@@ -249,6 +276,31 @@ class ContextCAPS(SafePolicy):
         """Return the memory, with twice the room where more than half of it is taken: slots are then found at once."""
         room = int(memory.item(ROOM))
         return memory if room == 0 or 2 * most_met(layout, memory) < room else self.with_room(memory, room)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return 2 + self.context + self.segments
+
+    def take_rows(self, state: State, rows: Floats, values: Floats) -> State:
+        """Take in rows (n, D) and values (n, 1 + m), NaN for what is not in: as `take` one by one, to the bit."""
+        done = 0
+        while done < len(rows):
+            memory = self.roomy(self.layout, self.settings, state.memory)
+            end = done + self.few_enough(memory, rows[done:])
+            state = super().absorb_log(State(memory), rows[done:end], values[done:end])
+            done = end
+        return state
+
+    def few_enough(self, memory: Floats, rows: Floats) -> int:
+        """Return how many rows can be taken before the room for segments has to be looked at again."""
+        room, new = int(memory.item(ROOM)), np.zeros(len(rows))
+        if room == 0:
+            return len(rows)
+        for column in range(2 + self.context, self.width):
+            new[np.unique(rows[:, column], return_index=True)[1]] += 1.0
+        full = 2.0 * (most_met(self.layout, memory) + np.cumsum(new) - new) >= room
+        return int(np.argmax(full)) if full.any() else len(rows)
 
     def absorb_log(self, state: State, actions: Any, values: Any) -> State:
         """Take in a log as one batch; its segments count in the order of their numbers, as rows stand in any order."""

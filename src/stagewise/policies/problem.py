@@ -33,7 +33,15 @@ from stagewise.problem.window import Window
 from stagewise.problem.words import nearest
 
 TAKEN = ("decision", "reward", "cost", "costs", "now", "self", "action", "only", "context")  # names of arguments
-SETTINGS = ("norm_bound", "ridge", "launched", "spread", "patience", "watch")  # of the policy, that may be overruled
+SETTINGS = (
+    "norm_bound",
+    "ridge",
+    "launched",
+    "expected",
+    "spread",
+    "patience",
+    "watch",
+)  # of the policy, that may be overruled
 
 
 class Choice(NamedTuple):
@@ -160,7 +168,18 @@ class Problem:
             "threshold": {name: scaled_limit(name, limit) for name, limit in self.limits.items()},
             "delta": self.delta,
             **self.settings,
+            **self._expected(),
         }
+
+    def _expected(self) -> dict[str, Any]:
+        """Return around which means the sets of limits are sharpest, scaled, where that was said."""
+        if self.settings.get("expected") is None:
+            return {}
+        given = mapping_of(self.settings["expected"], "expected")
+        unknown = next((name for name in given if name not in self.limits), None)
+        if unknown is not None:
+            raise InvalidProblem(f"expected names {shown(unknown)}, which is no limit{nearest(unknown, self.limits)}")
+        return {"expected": {name: scaled(self.limits[name], name, value) for name, value in given.items()}}
 
     def with_action(self, name: str) -> "Problem":
         """Return the same problem with one action more; what was learned of the others carries over."""

@@ -50,7 +50,7 @@ class Decision(Made):
     _table: Callable[[], Table] | None = None  # what `explain` shows
     _offered: Floats | None = None  # (M, d) the candidates that a memory may follow
     _unfollowed: bool = False  # the memory that decided did not follow them
-    _seen: Any = None  # what was believed of the candidates, where they are few (see `policies.report`)
+    _seen: Any = None  # what was believed of the candidates, where they are few (see `policies.agent.report`)
     _start: Any = None  # the safe action of the round, where it is the round's own
     _by: str = ""  # whose it is
     _told: Floats | None = None  # candidates that its learner has to be told of

@@ -1,1 +1,456 @@
-"""The desk: what a request meets. It decides on a snapshot, has the log written, and answers; it learns nothing itself."""
+"""The desk: what a request meets. It decides on what is known, has the log written, and only then answers.
+
+It learns nothing itself: the learner does, from the log. So a desk has no state of its own, and any number of them may
+stand before one store.
+"""
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from stagewise.policies.problem import Problem
+from stagewise.problem.checks import shown
+from stagewise.problem.declared import scaled, title
+from stagewise.problem.errors import InvalidOutcome, StagewiseError
+from stagewise.problem.words import nearest
+from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
+from stagewise.service.deciding import UNLOGGED, Known, decided, safely
+from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
+from stagewise.service.fold import Fold, beginning
+from stagewise.service.learner import Learner
+from stagewise.service.messages import Asked, Changed, Decided, Kept, Outcome, Refusal, Told
+from stagewise.service.records import (
+    CONFLICT,
+    CONTROL,
+    DECISION,
+    EVERYWHERE,
+    OUTCOME,
+    PROBLEM,
+    SAME,
+    SHOWN,
+    STALE,
+    UNKNOWN,
+    Ask,
+    Event,
+    Settled,
+    canonical,
+)
+from stagewise.service.store.store import Store, StoreDown
+from stagewise.service.versions import Version, first, following
+from stagewise.service.writer import Writer
+
+log = logging.getLogger("stagewise.desk")
+
+TRIES = 8  # of a decision while controls change under it
+REFRESH = 0.2  # seconds between two looks at what other processes changed
+
+
+class Experiment:
+    """What this process knows of one experiment."""
+
+    def __init__(self, name: str, version: Version, key: bytes) -> None:
+        self.name, self.key = name, key
+        self.controls = Controls()
+        self.fold: Fold | None = None
+        """The learner's state, where this process leads."""
+        self.snapshot_at = time.monotonic()
+        self.versioned(version)
+
+    def versioned(self, version: Version) -> None:
+        """Play another version of the problem; until it is learned, what is known of it is nothing."""
+        self.current = version
+        self.known: Known = beginning(version.problem, version.number, version.retired)
+
+    @property
+    def problem(self) -> Problem:
+        """The problem as it is played, with the actions of all versions."""
+        return self.current.problem
+
+    @property
+    def version(self) -> int:
+        """The number of the problem's version."""
+        return self.current.number
+
+    @property
+    def mode(self) -> str:
+        """off, shadow, canary or live."""
+        return self.controls.mode
+
+    @property
+    def share(self) -> float:
+        """canary: the share of decisions that are the policy's."""
+        return self.controls.share
+
+    @property
+    def killed(self) -> str | None:
+        """Why the experiment's own kill switch is pulled."""
+        return self.controls.killed
+
+    @property
+    def state(self) -> int:
+        """The row of the log up to which was learned."""
+        return self.known.seq
+
+    @property
+    def doubts(self) -> dict[str, str]:
+        """What contradicts safety and nobody has acknowledged, by name."""
+        return self.known.notes.open_doubts
+
+
+class Counts:
+    """What happened since this process started, for /metrics."""
+
+    def __init__(self) -> None:
+        self.decisions: Counter[tuple[str, str, str, str]] = Counter()
+        """By experiment, action, mode and kind of fallback."""
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+        """By experiment and what became of them."""
+
+
+class Desk:
+    """Decide, take outcomes, change controls: each durable before it is answered."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        learn: bool = True,
+        alone: bool = True,
+        max_age: float = 60.0,
+        dry_after: float | None = None,
+    ) -> None:
+        self.store, self.max_age = store, max_age
+        self.counts = Counts()
+        self.everywhere = Controls()
+        self.writer = Writer(store)
+        self._experiments: dict[str, Experiment] = {}
+        self._refreshed = 0.0
+        self._learn = learn
+        self.learner = Learner(
+            store, self._versions, self._publish, self.writer.append_now, alone=alone, dry_after=dry_after
+        )
+
+    async def start(self) -> None:
+        """Read what there is, and begin to learn."""
+        self.writer.start()
+        self.refresh()
+        if self._learn:
+            self.learner.start()
+
+    async def stop(self) -> None:
+        """Answer what was asked, keep a snapshot, let go of the store."""
+        await asyncio.to_thread(self.learner.stop)
+        await asyncio.to_thread(self.writer.stop)
+        self.store.close()
+
+    # What is served.
+
+    def experiments(self) -> list[str]:
+        """Return the names of all experiments."""
+        return sorted(self._experiments)
+
+    def experiment(self, name: str) -> Experiment:
+        """Return an experiment, or say that there is none of this name."""
+        found = self._experiments.get(name)
+        if found is None:
+            known = self.experiments()
+            raise UnknownExperiment(f"{shown(name)} is no experiment of this desk{nearest(name, known)}")
+        return found
+
+    def refresh(self) -> None:
+        """Read versions and controls that other processes have written."""
+        self._refreshed = time.monotonic()
+        head = self.store.head(EVERYWHERE)
+        if head.control > self.everywhere.row:
+            self.everywhere = folded(self.store.of_kind(EVERYWHERE, CONTROL, self.everywhere.row), self.everywhere)
+        for name in self.store.experiments():
+            self._read(name)
+
+    def _read(self, name: str) -> None:
+        """Read what was written of one experiment's versions and controls."""
+        ours, head = self._experiments.get(name), self.store.head(name)
+        if ours is not None and head.control <= ours.controls.row:
+            return
+        after = 0 if ours is None else ours.controls.row
+        problems = self.store.of_kind(name, PROBLEM, after)
+        version = None if ours is None else ours.current
+        for event in problems:
+            wanted = Problem.from_plain(msgspec.json.decode(event.body)["problem"])
+            version = first(wanted) if version is None else following(version, wanted)
+        if version is None:
+            return
+        if ours is None:
+            key = self.store.secret(f"draws of {name}", secrets.token_bytes(32))
+            ours = self._experiments[name] = Experiment(name, version, key)
+        elif problems:
+            ours.versioned(version)
+        controls = folded(self.store.of_kind(name, CONTROL, after), ours.controls)
+        ours.controls = controls._replace(row=max(controls.row, head.control))
+
+    def _versions(self) -> dict[str, Version]:
+        """Return what is to be learned, read again from time to time; the learner asks."""
+        if time.monotonic() - self._refreshed >= REFRESH:
+            self.refresh()
+        return {name: one.current for name, one in list(self._experiments.items())}
+
+    def _publish(self, name: str, known: Known, fold: Fold | None) -> None:
+        """Decide by this from now on; the learner says so."""
+        ours = self._experiments.get(name)
+        if ours is not None and ours.version == known.version:
+            ours.known, ours.fold, ours.snapshot_at = known, fold, time.monotonic()
+
+    def ready(self) -> tuple[bool, str]:
+        """Say whether decisions can be made and written, or why not."""
+        try:
+            self.store.now()
+        except StoreDown as error:
+            return False, str(error)
+        if self.learner.failed is not None:
+            return False, self.learner.failed
+        return True, "ready" if self._experiments else "ready, with no experiment yet"
+
+    # Deciding.
+
+    async def decide(self, name: str, asked: Asked) -> Decided:
+        """Decide for a user. The answer is in the log, or says that it is not."""
+        ours, body = self.experiment(name), {}
+        id_ = asked.decision_id or fresh_id()
+        sent = digest(canonical([asked.context, asked.only])) if asked.decision_id is not None else b""
+        why = "the controls changed again and again while it was made"
+        for _ in range(TRIES):
+            control = (ours.controls.row, self.everywhere.row)
+            body = decided(ours.known, ours.controls, self.everywhere, ours.key, id_, asked)
+            if asked.dry_run:
+                return answer(id_, body, logged=False)
+            try:
+                settled = await self.writer.append(Ask(ours.name, DECISION, id_, canonical(body), sent, control))
+                if settled.verdict != STALE:
+                    return self._answered(ours, id_, body, settled)
+                await asyncio.to_thread(self.refresh)
+            except StoreDown as error:
+                why = str(error)
+                break
+        return self._unlogged(ours, id_, body, why)
+
+    async def decide_all(self, name: str, asked: Sequence[Asked]) -> list[Decided | Refusal]:
+        """Decide for several users, each by itself; what is refused is answered in its place."""
+        self.experiment(name)
+        made = await asyncio.gather(*(self.decide(name, one) for one in asked), return_exceptions=True)
+        return [told_of(one, asked[i].decision_id) for i, one in enumerate(made)]
+
+    def _answered(self, ours: Experiment, id_: str, body: dict[str, Any], settled: Settled) -> Decided:
+        """Return the answer to a decision that is in the log, now or since an earlier try."""
+        if settled.verdict == CONFLICT:
+            raise Conflict(settled.words or f"decision {shown(id_)} was asked before with other content")
+        if settled.verdict == SAME and settled.event is not None:
+            return answer(id_, msgspec.json.decode(settled.event.body))
+        self.counts.decisions[ours.name, body["action"], body["mode"], body["kind"]] += 1
+        self.learner.wake()
+        return answer(id_, body)
+
+    def _unlogged(self, ours: Experiment, id_: str, body: dict[str, Any], why: str) -> Decided:
+        """Return the safe action, loudly: nothing of it is in the log."""
+        words = f"not logged, so the safe action: {why}"
+        told = {**body, **safely(ours.known, UNLOGGED, words)}
+        self.counts.decisions[ours.name, told["action"], told["mode"], UNLOGGED] += 1
+        return answer(id_, told, logged=False)
+
+    # Outcomes.
+
+    async def learn(self, name: str, outcome: Outcome) -> Told:
+        """Take in signals of a decision, each once, whenever they come."""
+        ours = self.experiment(name)
+        values = values_of(ours.problem, outcome.values)
+        body = {"of": outcome.decision_id, "values": values}
+        sent = digest(canonical([outcome.decision_id, values])) if outcome.outcome_id is not None else b""
+        settled = await self.writer.append(
+            Ask(name, OUTCOME, outcome.outcome_id or "", canonical(body), sent, of=outcome.decision_id, values=values)
+        )
+        if settled.verdict == UNKNOWN:
+            self.counts.outcomes[name, "unknown"] += 1
+            raise UnknownDecision(settled.words)
+        if settled.verdict == CONFLICT:
+            self.counts.outcomes[name, "conflict"] += 1
+            raise Conflict(settled.words)
+        late = late_in(ours.problem, settled)
+        kind = "same" if settled.verdict == SAME else "late" if late else "taken"
+        self.counts.outcomes[name, kind] += 1
+        self.learner.wake()
+        return Told(outcome.decision_id, list(settled.taken), list(settled.known), late)
+
+    async def learn_all(self, name: str, outcomes: Sequence[Outcome]) -> list[Told | Refusal]:
+        """Take in several outcomes, each by itself."""
+        self.experiment(name)
+        told = await asyncio.gather(*(self.learn(name, one) for one in outcomes), return_exceptions=True)
+        return [told_of(one, outcomes[i].decision_id) for i, one in enumerate(told)]
+
+    # Controls: who may decide.
+
+    async def open(self, name: str, problem: Problem, actor: str, reason: str, mode: str = "live") -> None:
+        """Serve a problem: as a new experiment, or the same as before; a changed one is a new version."""
+        if name in self._experiments:
+            if canonical(self._asked_for(name)) != canonical(problem.plain()):
+                await self.new_version(name, problem.plain(), actor, reason)
+            return
+        title(name, "the experiment's name")
+        told, share = mode_of(mode, None)
+        body = {"version": 1, "problem": problem.plain(), "actor": actor, "reason": reason}
+        await self._written(Ask(name, PROBLEM, "1", canonical(body)))
+        await self._control(name, {"what": MODE, "mode": told, "share": share}, actor, reason)
+
+    def _asked_for(self, name: str) -> Any:
+        """Return the problem as it was last said."""
+        return msgspec.json.decode(self.store.last(name, PROBLEM, 1)[0].body)["problem"]
+
+    async def new_version(self, name: str, problem: dict[str, Any], actor: str, reason: str) -> int:
+        """Play a changed problem from now on, or say why that would void the guarantee."""
+        ours = self.experiment(name)
+        wanted = Problem.from_plain(problem)
+        following(ours.current, wanted)
+        number = ours.version + 1
+        body = {"version": number, "problem": wanted.plain(), "actor": actor, "reason": reason}
+        settled = await self._written(Ask(name, PROBLEM, str(number), canonical(body)))
+        if settled.verdict == CONFLICT:
+            raise Conflict(f"version {number} of {shown(name)} was made by somebody else meanwhile; look at it first")
+        await asyncio.to_thread(self.refresh)
+        return number
+
+    async def set_mode(self, name: str, mode: str, share: float | None, actor: str, reason: str) -> Changed:
+        """Change the mode of an experiment."""
+        self.experiment(name)
+        told, part = mode_of(mode, share)
+        return await self._control(name, {"what": MODE, "mode": told, "share": part}, actor, reason)
+
+    async def kill(self, name: str | None, actor: str, reason: str) -> Changed:
+        """Serve the safe action alone from now on, in every process; of no name: in every experiment."""
+        return await self._control(name, {"what": KILL}, actor, reason)
+
+    async def revive(self, name: str | None, actor: str, reason: str) -> Changed:
+        """Let go of the kill switch."""
+        return await self._control(name, {"what": REVIVE}, actor, reason)
+
+    async def acknowledge(self, name: str, doubt: str, actor: str, reason: str) -> Changed:
+        """Go on although something contradicts safety, on a person's word."""
+        doubts = self.experiment(name).doubts
+        if doubt not in doubts:
+            known = f"in doubt are {shown(list(doubts))}" if doubts else "nothing is"
+            raise InvalidOutcome(f"{shown(doubt)} is not in doubt; {known}")
+        return await self._control(name, {"what": ACKNOWLEDGE, "name": doubt}, actor, reason)
+
+    async def _control(self, name: str | None, told: dict[str, Any], actor: str, reason: str) -> Changed:
+        """Write a control, and obey it."""
+        if name is not None and told["what"] != MODE:
+            self.experiment(name)
+        body = canonical({**told, "actor": actor, "reason": reason})
+        settled = await self._written(Ask(EVERYWHERE if name is None else name, CONTROL, "", body))
+        await asyncio.to_thread(self.refresh)
+        now = self.everywhere if name is None else self.experiment(name).controls
+        row = 0 if settled.event is None else settled.event.seq
+        return Changed(now.mode, now.share, (now.killed or self.everywhere.killed) is not None, row)
+
+    async def _written(self, ask: Ask) -> Settled:
+        """Write a row that is no decision and no outcome."""
+        return await self.writer.append(ask)
+
+    # Looking.
+
+    def explain(self, name: str, id_: str) -> dict[str, Any]:
+        """Return a decision with what was asked, the bounds it was made by, and what came of it."""
+        ours = self.experiment(name)
+        event = self.store.find(name, DECISION, id_)
+        if event is None:
+            raise UnknownDecision(f"{shown(id_)} is no decision of {shown(name)}")
+        body = msgspec.json.decode(event.body)
+        return {
+            "decision_id": id_,
+            "at": event.at / 1e6,
+            "row": event.seq,
+            "place": event.place,
+            "chain": event.chain.hex(),
+            **body,
+            "outcome": self.store.answers(name, event.place),
+            "words": in_words(ours.problem, event, body),
+        }
+
+
+def in_words(problem: Problem, event: Event, body: dict[str, Any]) -> list[str]:
+    """Return a decision as sentences."""
+    sure = max(body["probabilities"].values())
+    drawn = "for certain" if sure == 1.0 else f"with probability {body['probabilities'][body['action']]:.4g}"
+    told = [
+        f"{body['action']!r} was served {drawn}, in mode {body['mode']}, by version {body['problem']} of the problem "
+        f"and what was learned up to row {body['state']}."
+    ]
+    if body["fallback"] is not None:
+        told.append(f"The safe action was served because: {body['fallback']}.")
+    for name, kept in body["limits"].items():
+        bound = "at least" if "at least" in str(problem.limits[name].value) else "at most"
+        told.append(
+            f"{name}: expected {bound} {kept['dearest']:.4g} by what was known; the limit is {kept['threshold']:.4g}."
+        )
+    return told
+
+
+def answer(id_: str, body: dict[str, Any], logged: bool = True) -> Decided:
+    """Return a decision's row as it is answered."""
+    limits = {name: Kept(kept["dearest"], kept["threshold"]) for name, kept in body["limits"].items()}
+    return Decided(
+        id_, body["action"], body["probabilities"], body["mode"], body["problem"], body["state"], limits,
+        body["fallback"], logged,
+    )  # fmt: skip
+
+
+def told_of(result: Any, id_: str | None = None) -> Any:
+    """Return an answer, or a refusal in its place; what nobody foresaw goes on."""
+    if isinstance(result, StagewiseError):
+        return Refusal(str(result), id_)
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def values_of(problem: Problem, given: dict[str, Any]) -> dict[str, float]:
+    """Return the signals of an outcome, each in its declared range; and whether the action was carried out."""
+    values: dict[str, float] = {}
+    for name, value in given.items():
+        if name == SHOWN:
+            if not isinstance(value, bool):
+                raise InvalidOutcome(f"shown is {shown(value)}; it must be true or false")
+            values[SHOWN] = float(value)
+            continue
+        signal = problem.signals.get(name)
+        if signal is None:
+            known = [*problem.signals, SHOWN]
+            raise InvalidOutcome(
+                f"the outcome names {shown(name)}; the signals are {', '.join(known)}{nearest(name, known)}"
+            )
+        scaled(signal, name, value)
+        values[name] = float(value)
+    if not values:
+        raise InvalidOutcome(f"no outcome is given; give at least one of {', '.join(problem.signals)}")
+    return values
+
+
+def late_in(problem: Problem, settled: Settled) -> list[str]:
+    """Return the signals that came after their window had closed."""
+    if settled.event is None:
+        return []
+    windows, age = problem.windows, (settled.event.at - settled.dated) / 1e6
+    return [name for name in settled.taken if name in windows and age >= windows[name].seconds]
+
+
+def digest(content: bytes) -> bytes:
+    """Return what tells one content from another."""
+    return hashlib.sha256(content).digest()
+
+
+def fresh_id() -> str:
+    """Return an id that nobody has: milliseconds, so that ids lie in the order of time, and 80 random bits."""
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"

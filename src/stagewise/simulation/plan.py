@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 import stagewise
-from stagewise.policies.saved import encoded, kinds
+from stagewise.policies.encoded import encoded, kinds
 from stagewise.problem.errors import InvalidProblem
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.policies.saved import decoded, kinds
+from stagewise.policies.encoded import decoded, kinds
 from stagewise.problem.checks import number, one_of, seed_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.renamed import today

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from stagewise.problem.errors import StagewiseError
-from stagewise.service.records import Ask, Event, Head, KeyRow, Kept, Settled
+from stagewise.service.records import Ask, Event, Head, Kept, KeyRow, Settled
 
 
 class StoreDown(StagewiseError):
@@ -57,7 +57,7 @@ class Store(Protocol):
         """Revoke one; say whether there was one to revoke."""
 
     def secret(self, name: str, fresh: bytes) -> bytes:
-        """Return the secret of this name (the experiment's key, the sessions'), or keep this fresh one and return it."""
+        """Return the secret of this name, such as an experiment's; keep this fresh one where there is none."""
 
     def lead(self) -> bool:
         """Be the one learner, or stay it: True while no other process is. SQLite: whoever holds the file is."""

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.signals.ridge import ELSEWHERE
-from stagewise.policies.adopted import Adopted, Stretches
-from stagewise.policies.deadlines import Deadlines, spans_of
+from stagewise.policies.agent.adopted import Adopted, Stretches
+from stagewise.policies.agent.deadlines import Deadlines, spans_of
+from stagewise.policies.agent.ledger import DONE, HELD, SEVERAL, Ledger, Row
+from stagewise.policies.agent.outcomes import ABSENT, names_of, values_of
 from stagewise.policies.learning import Learning
-from stagewise.policies.ledger import DONE, HELD, SEVERAL, Ledger, Row
-from stagewise.policies.outcomes import ABSENT, names_of, values_of
 from stagewise.policies.policy import Played
 from stagewise.problem.checks import number, whole
 from stagewise.problem.errors import InvalidProblem

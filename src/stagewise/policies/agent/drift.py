@@ -16,7 +16,7 @@ from stagewise.kernels.signals.arms import KL, means_of, stated_of_arms
 from stagewise.kernels.signals.cells import fill_tallies, slots_of
 from stagewise.kernels.signals.interval import kl_interval
 from stagewise.kernels.signals.ridge import TAKEN, frame_of, stated
-from stagewise.policies.notes import Notes
+from stagewise.policies.agent.notes import Notes
 from stagewise.policies.settings import FALSE_ALARMS
 
 PART_OF, STATED, FRAME = named(part_of), named(stated), named(frame_of)

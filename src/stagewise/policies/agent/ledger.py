@@ -6,10 +6,12 @@ every queue rows are learned in the order of the decisions (docs/theory/order.md
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+Order = Literal["decision", "arrival"]
+ORDERS = get_args(Order)
 MISSING, HELD, DROPPED, DONE = 0, 1, 2, 3  # a signal of a row: not in; in, and not learned; given up; past
 SEVERAL = -1  # in the place of the oldest: queues stand at different rounds
 

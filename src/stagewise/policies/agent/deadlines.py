@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from stagewise.policies.agent.outcomes import ABSENT, names_of, values_of
 from stagewise.policies.learning import Learning
-from stagewise.policies.outcomes import ABSENT, names_of, values_of
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.window import Window, windows_of
 

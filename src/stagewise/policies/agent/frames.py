@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.policies.agent.named_frames import named_actions, named_values
 from stagewise.policies.learning import Learning
 from stagewise.policies.named_caps import NamedCAPS
-from stagewise.policies.named_frames import named_actions, named_values
 from stagewise.problem.checks import is_listing, mapping_of
 from stagewise.problem.columns import NOTHINGS, columns_of, distinct, lacking, named_column, near, numbers_in
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem

@@ -7,8 +7,8 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import HOME
-from stagewise.policies.notes import Notes
-from stagewise.policies.outlook import Outlook, kinds, needed_of, outlook, pulls_needed
+from stagewise.policies.agent.notes import Notes
+from stagewise.policies.agent.outlook import Outlook, kinds, needed_of, outlook, pulls_needed
 from stagewise.policies.policy import State
 from stagewise.problem.columns import distinct
 from stagewise.problem.errors import InvalidProblem

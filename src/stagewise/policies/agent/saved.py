@@ -1,35 +1,25 @@
 """An agent as a file: JSON with a version and a digest. Floats survive to the bit."""
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise import _exported
 from stagewise.files.paths import brief, named
 from stagewise.files.whole import fingerprint
 from stagewise.kernels.compile import Floats
+from stagewise.policies.agent.ledger import ORDERS
+from stagewise.policies.agent.names import name_of
+from stagewise.policies.agent.notes import Notes
+from stagewise.policies.agent.saved_waits import Waits, count, waits_content, waits_from
+from stagewise.policies.encoded import check_kind, decoded, encoded
 from stagewise.policies.learning import Learning
-from stagewise.policies.named_caps import NamedCAPS
-from stagewise.policies.names import name_of
-from stagewise.policies.notes import Notes
-from stagewise.policies.problem import Problem
-from stagewise.policies.saved_waits import Waits, count, waits_from
 from stagewise.problem.checks import one_of, seed_of, shown
-from stagewise.problem.declared import Limit, Reward
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
-from stagewise.problem.functions import FunctionClass
-from stagewise.problem.renamed import today
-from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
 FORMAT, VERSION, LAST = "stagewise-agent", 4, 3
-Order = Literal["decision", "arrival"]
-ORDERS = get_args(Order)
-WITHIN = (SafeAction, AtLeast, RelativeToSafe, FunctionClass, Problem, Reward, Limit)  # what settings may hold
 
 
 class Saved(NamedTuple):
@@ -48,60 +38,23 @@ class Saved(NamedTuple):
     notes: Notes  # what its agent counts
 
 
-def policies() -> dict[str, Any]:
-    """Return the policies that stagewise exports, by name."""
-    return {name: kind for name, kind in _exported("policies").items() if issubclass(kind, Learning)}
-
-
-def kinds() -> dict[str, Any]:
-    """Return all that a file can name."""
-    return {**policies(), "NamedCAPS": NamedCAPS, **{kind.__name__: kind for kind in WITHIN}, **_exported("models")}
-
-
-def check_kind(value: Any) -> None:
-    """Refuse what a file cannot name."""
-    if kinds().get(type(value).__name__) is not type(value):
-        raise InvalidProblem(f"{type(value).__name__} cannot be saved; known are {', '.join(kinds())}")
-
-
-def encoded(value: Any) -> Any:
-    """Return plain JSON values; an object becomes its kind and its settings."""
-    if isinstance(value, FunctionClass) and value.callables:
-        raise InvalidProblem(
-            f"{value!r} cannot be saved, since a file cannot hold callables; "
-            "give FunctionClass(callables, features=...), a table of their values at the actions there are"
-        )
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        check_kind(value)
-        names = getattr(value, "SAVED", None) or [f.name for f in dataclasses.fields(value) if f.init]
-        settings = {name: encoded(getattr(value, name)) for name in names}
-        return {"kind": type(value).__name__, "settings": settings}
-    if isinstance(value, Mapping):
-        return {"mapping": {name: encoded(entry) for name, entry in value.items()}}
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [encoded(entry) for entry in value]
-    if isinstance(value, bool | int | float | str) or value is None:
-        return value
-    return float(value)  # an exact number, such as a Fraction
-
-
-def decoded(value: Any) -> Any:
-    """Return what `encoded` was given."""
-    if isinstance(value, dict) and "kind" in value:
-        kind = kinds()[value["kind"]]
-        return kind(**{name: decoded(entry) for name, entry in today(kind, value["settings"]).items()})
-    if isinstance(value, dict):
-        return {name: decoded(entry) for name, entry in value["mapping"].items()}
-    if isinstance(value, list):
-        return [decoded(entry) for entry in value]
-    return value
-
-
-def written(policy: Learning, content: Mapping[str, Any]) -> bytes:
+def written(saved: Saved, stamp: Mapping[str, Any]) -> bytes:
     """Return a file: the policy and what its agent knows, closed by a digest of all that."""
-    told = {"format": FORMAT, "version": VERSION, "policy": encoded(policy), **content}
+    told = {
+        "format": FORMAT,
+        "version": VERSION,
+        "policy": encoded(saved.policy),
+        **stamp,
+        "seed": saved.seed,
+        "name": saved.name,
+        "former": saved.former,
+        "round": saved.round,
+        "learned": saved.learned,
+        "memory": saved.memory.tolist(),
+        "order": saved.order,
+        **waits_content(saved.policy, saved.waits),
+        "notes": saved.notes.plain(),
+    }
     try:  # bit by bit: other threads get a turn in between, and decide while one saves
         text = "".join(json.JSONEncoder(allow_nan=False).iterencode(told))
     except ValueError:

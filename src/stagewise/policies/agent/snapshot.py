@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from stagewise.files.paths import brief
+from stagewise.policies.agent.names import name_of
+from stagewise.policies.agent.saved import numbers
+from stagewise.policies.encoded import decoded, encoded
 from stagewise.policies.learning import Learning
-from stagewise.policies.names import name_of
 from stagewise.policies.policy import State
-from stagewise.policies.saved import decoded, encoded, numbers
 from stagewise.problem.checks import seed_of, shown, whole_at_least
 from stagewise.problem.errors import InvalidFile, StagewiseError
 

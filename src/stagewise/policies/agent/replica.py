@@ -3,11 +3,11 @@
 from threading import Lock
 from typing import Any
 
-from stagewise.policies.guard import stayed
-from stagewise.policies.names import mark_of, name_of, stream_of
-from stagewise.policies.offers import offered_by
-from stagewise.policies.saved import encoded
-from stagewise.policies.snapshot import Snapshot
+from stagewise.policies.agent.guard import stayed
+from stagewise.policies.agent.names import mark_of, name_of, stream_of
+from stagewise.policies.agent.offers import offered_by
+from stagewise.policies.agent.snapshot import Snapshot
+from stagewise.policies.encoded import encoded
 from stagewise.problem.checks import shown, whole_at_least
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision

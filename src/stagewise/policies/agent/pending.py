@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable
 
-from stagewise.policies.deadlines import Deadlines
-from stagewise.policies.ledger import HELD, MISSING, Ledger
+from stagewise.policies.agent.deadlines import Deadlines
+from stagewise.policies.agent.ledger import HELD, MISSING, Ledger
 from stagewise.records.pending import Pending, Waiting
 
 

@@ -11,11 +11,12 @@ from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, PARTS, RIDGE, SP
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.signals.arms import KL
 from stagewise.kernels.signals.watch import farthest
+from stagewise.policies.agent.drift import moved, seen_in, sums_of
+from stagewise.policies.agent.guard import DEARER, PART_OF, TERMS, acknowledged
+from stagewise.policies.agent.notes import Notes
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.policies.contradictions import Evidence, evidence_of
-from stagewise.policies.drift import moved, seen_in, sums_of
-from stagewise.policies.guard import DEARER, PART_OF, TERMS
-from stagewise.policies.notes import Notes
+from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALSE_ALARMS
 
@@ -189,3 +190,11 @@ def ranged(policy: Any, notes: Notes) -> Finding:
         return Finding(name, FINE if count else UNKNOWN, f"declared is that {rule}, and none was refused")
     words = f"{notes.refused:,} were refused, and declared is that {rule}"
     return Finding(name, DOUBTFUL, f"{words}; where one of them was real, the rest is no fair sample")
+
+
+def acknowledge(policy: Learning, state: State, notes: Notes, name: Any, note: Any) -> None:
+    """Let go on what contradicts safety, also where no decision has met it yet."""
+    found = {one.name: one for one in health_of(policy, state, notes) if one.stops(policy)}
+    if isinstance(name, str) and name in found:
+        notes.doubts.setdefault(name, found[name].sentence)
+    acknowledged(policy, state.memory, notes, name, note)

@@ -27,11 +27,11 @@ from stagewise.kernels.signals.arms import KL, dearer
 from stagewise.kernels.signals.declared import mistold_start
 from stagewise.kernels.signals.events import mistold_events
 from stagewise.kernels.signals.watch import farthest, mistold_regression
+from stagewise.policies.agent.drift import marked, moved, sums_of
+from stagewise.policies.agent.notes import Notes
 from stagewise.policies.compiled import Chosen, CompiledPolicy
 from stagewise.policies.contradictions import evidence_of, explained, subject
-from stagewise.policies.drift import marked, moved, sums_of
 from stagewise.policies.learning import Learning
-from stagewise.policies.notes import Notes
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALLBACKS
 from stagewise.problem.errors import InvalidProblem

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.policies.adopted import Adopted
-from stagewise.policies.names import mark_of, name_of, stream_of
+from stagewise.policies.agent.adopted import Adopted
+from stagewise.policies.agent.names import mark_of, name_of, stream_of
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.records.decision import Decision

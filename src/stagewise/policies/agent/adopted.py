@@ -116,3 +116,12 @@ def sent(decision: Any) -> Decision:
         ) from None
     offered = told.get("offered")
     return made if offered is None else made._with(None, offered, True)
+
+
+def check_new(made: Decision, who: Any, adopted: Adopted) -> None:
+    """Refuse a decision that no replica of this agent made, and one that was adopted before."""
+    mark, _, replica = made._by.partition(".")
+    if not replica or not who.bears(mark):
+        raise InvalidOutcome(f"the decision is {made.id!r}; no replica of this agent made it")
+    if adopted.knows(made.id):
+        raise InvalidOutcome(f"the decision is {made.id!r}; it was adopted already, and once is all it counts")

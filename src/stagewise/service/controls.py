@@ -1,0 +1,77 @@
+"""Who may decide: mode, canary share and kill switch of an experiment, as a fold of the control rows of its log."""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, get_args
+
+import msgspec
+
+from stagewise.problem.checks import number, one_of, shown
+from stagewise.problem.errors import InvalidProblem
+from stagewise.service.records import Event
+
+Mode = Literal["off", "shadow", "canary", "live"]
+MODES = get_args(Mode)
+MODE, KILL, REVIVE, ACKNOWLEDGE, TRIP = "mode", "kill", "revive", "acknowledge", "trip"
+
+
+class Controls(NamedTuple):
+    """What holds after the last control row."""
+
+    row: int = 0
+    """The last control or problem row that it knows."""
+    mode: Mode = "shadow"
+    share: float = 1.0
+    """canary: the share of decisions that are the policy's."""
+    killed: str | None = None
+    """Why the kill switch is pulled, with who did it; None: it is not."""
+
+    def after(self, event: Event) -> "Controls":
+        """Return what holds after one more row.
+
+        >>> told = b'{"what":"kill","actor":"ada","reason":"complaints doubled"}'
+        >>> Controls().after(Event(3, 0, "control", "3", -1, told, b"")).killed
+        'killed by ada: complaints doubled'
+        """
+        told = msgspec.json.decode(event.body)
+        what, now = told.get("what"), self._replace(row=event.seq)
+        if what == MODE:
+            return now._replace(mode=told["mode"], share=float(told["share"]))
+        if what in (KILL, TRIP):
+            return now._replace(
+                killed=f"{'tripped' if what == TRIP else 'killed'} by {told['actor']}: {told['reason']}"
+            )
+        return now._replace(killed=None) if what == REVIVE else now
+
+
+def folded(events: Iterable[Event], controls: Controls | None = None) -> Controls:
+    """Return what holds after these rows."""
+    controls = Controls() if controls is None else controls
+    for event in events:
+        controls = controls.after(event) if event.kind == "control" else controls._replace(row=event.seq)
+    return controls
+
+
+def mode_of(mode: Any, share: Any) -> tuple[Mode, float]:
+    """Return a mode and its share, or refuse them."""
+    told: Any = one_of(mode, MODES, "mode")
+    if told != "canary":
+        if share is not None:
+            raise InvalidProblem(f"share is {shown(share)} and mode is {told!r}; only a canary has a share")
+        return told, 1.0
+    if share is None:
+        raise InvalidProblem("mode is 'canary' and there is no share; say which part of the decisions, such as 0.05")
+    part = number(share, "share")
+    if not 0.0 < part < 1.0:
+        percent = "; was it a percentage" if 1.0 <= part <= 100.0 else ""
+        raise InvalidProblem(f"share is {part:g}; a canary has a part between 0 and 1{percent}")
+    return told, part
+
+
+def chosen_for_canary(id_: str, share: float) -> bool:
+    """Say whether a decision is among the canary's share: by its id alone, so that a retry is too.
+
+    >>> sum(chosen_for_canary(f"user-{i}", 0.1) for i in range(10_000))
+    1016
+    """
+    return int.from_bytes(hashlib.sha256(b"canary\0" + id_.encode()).digest()[:8]) < share * 2**64

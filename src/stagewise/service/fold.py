@@ -1,0 +1,275 @@
+"""The learner's state: a fold of the log, row by row, the same to the bit however the rows are cut into batches."""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.policies.agent.guard import KNOWN, acknowledged, looked, note_contradictions
+from stagewise.policies.agent.health import Health, health_of
+from stagewise.policies.agent.notes import Notes
+from stagewise.policies.policy import State
+from stagewise.policies.problem import Problem
+from stagewise.problem.context import Context
+from stagewise.problem.declared import scaled
+from stagewise.problem.errors import InvalidProblem, StagewiseError
+from stagewise.problem.naming import number_of, segment_name
+from stagewise.records.draw import FIRST
+from stagewise.service.controls import ACKNOWLEDGE, REVIVE, TRIP
+from stagewise.service.deciding import DOUBT, Known
+from stagewise.service.records import CONTROL, DECISION, OUTCOME, SHOWN, Event
+from stagewise.service.trips import Trip
+from stagewise.service.waits import Span, Waits
+
+DRY = "feedback"
+EVERY = 256  # decisions, after which what was declared is held against the data even if no decision met a contradiction
+
+
+class Asked(msgspec.Struct):
+    """What a decision was asked for."""
+
+    context: dict[str, Any]
+
+
+class Decided(msgspec.Struct):
+    """What of a decision's row is learned from."""
+
+    action: str
+    asked: Asked
+    kind: str = ""
+
+
+class Came(msgspec.Struct):
+    """What of an outcome's row is learned from."""
+
+    values: dict[str, float]
+
+
+DECODE_DECISION = msgspec.json.Decoder(Decided).decode
+DECODE_OUTCOME = msgspec.json.Decoder(Came).decode
+
+
+class Fold:
+    """What is known after row `seq` of an experiment's log, by one version of its problem."""
+
+    def __init__(self, problem: Problem, version: int, retired: frozenset[str] = frozenset()) -> None:
+        self.problem, self.version, self.retired = problem, version, retired
+        self.policy = problem.policy()
+        self._deciding = problem.policy()  # of those who decide meanwhile, in other threads
+        self.seq = self.at = 0
+        self.learned = 0
+        """How many values were learned."""
+        self.state: State = self.policy.start()
+        self.notes = Notes()
+        self.names = tuple(problem.signals)
+        self.places = {name: place for place, name in enumerate(self.names)}
+        self.waits = Waits(self.policy.width, len(self.names), spans_of(problem))
+        self.trips = {name: Trip(*told) for name, told in levels_of(problem).items()}
+        self.outcome_at = self.since_outcome = 0  # when the last outcome came, and how many decisions were made since
+        self.reasons: set[str] = set()  # kinds of trips that stand in the log
+        self._due: list[tuple[int, int]] = []
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Take in the rows that follow `seq`."""
+        decisions = [DECODE_DECISION(event.body) for event in events if event.kind == DECISION]
+        rows = iter(self.rows_of(decisions))
+        told = iter(decisions)
+        self.waits.reserve(len(decisions))
+        for event in events:
+            if event.seq != self.seq + 1:
+                raise InvalidProblem(f"row {event.seq} of the log follows row {self.seq}; rows are missing")
+            self.seq, self.at = event.seq, event.at
+            for signal in self.waits.closing(event.at):
+                self.waits.due(signal, self._due)
+            if event.kind == DECISION:
+                self.decided(next(told), next(rows), event)
+            elif event.kind == OUTCOME:
+                self.came(event)
+            elif event.kind == CONTROL:
+                self.controlled(msgspec.json.decode(event.body))
+        self.learn()
+
+    def rows_of(self, decisions: Sequence[Decided]) -> Floats:
+        """Return what was played (n, D): the action, 1, the numbers about the user, the segments."""
+        problem, count = self.problem, len(decisions)
+        rows = np.empty((count, self.policy.width))
+        rows[:, 0] = [problem.place_of(one.action) for one in decisions]
+        rows[:, 1] = 1.0
+        for column, (name, (low, high)) in enumerate(problem.ranges, 2):
+            told = np.array([one.asked.context[name] for one in decisions], dtype=np.float64)
+            rows[:, column] = np.clip((2.0 * told - (low + high)) / (high - low), -1.0, 1.0)
+        for column, name in enumerate(problem.divisions, 2 + len(problem.context)):
+            rows[:, column] = [number_of(segment_name(one.asked.context[name], name)) for one in decisions]
+        return rows
+
+    def decided(self, told: Decided, row: Floats, event: Event) -> None:
+        """Take in a decision; from time to time, hold what was declared against the data."""
+        waits = self.waits
+        if event.place != waits.end:
+            raise InvalidProblem(f"decision {event.key!r} has place {event.place}; it must be {waits.end}")
+        waits.add(row, event.at)
+        self.since_outcome += 1
+        if told.kind == DOUBT or event.place % EVERY == 0:
+            self.learn()
+            self.check(row)
+        if event.place >= self.notes.look_at:
+            self.learn()
+            looked(self.policy, self.state.memory, self.notes, event.place)
+
+    def check(self, row: Floats) -> None:
+        """Note what contradicts what was declared; once noted it stays, until a person acknowledges it."""
+        numbers = 2 + len(self.problem.context)
+        context = Context.trusted(row[2:numbers], [int(key) for key in row[numbers:]], None)
+        decision = self.policy.choose(self.state, context, FIRST)
+        if decision.fallback is not None and decision.fallback not in KNOWN:
+            note_contradictions(self.policy, self.state, self.notes, decision)
+
+    def came(self, event: Event) -> None:
+        """Take in an outcome: each of its signals by itself."""
+        waits, values = self.waits, DECODE_OUTCOME(event.body).values
+        self.outcome_at, self.since_outcome = event.at, 0
+        if values.get(SHOWN, 1.0) == 0.0:
+            waits.withdraw(event.place)
+        for name, value in values.items():
+            signal = self.places.get(name)
+            if signal is not None:
+                waits.put(event.place, signal, self.scaled(name, signal, value))
+        for signal in range(len(self.names)):
+            if waits.heads[signal] == event.place:
+                waits.due(signal, self._due)
+
+    def scaled(self, name: str, signal: int, value: float) -> float:
+        """Return a value as it is learned: in [0, 1], and signed so that less is better."""
+        told = scaled(self.problem.signals[name], name, value)
+        return told if signal == 0 else float(self.policy.thresholds.signs[signal - 1]) * told
+
+    def controlled(self, told: Mapping[str, Any]) -> None:
+        """Take in a control: a person's word on a contradiction is part of what is known."""
+        if told["what"] == TRIP:
+            self.reasons.add(subject(told["reason"]))
+        if told["what"] == REVIVE:
+            self.reasons = {reason for reason in self.reasons if reason != DRY}
+            self.since_outcome = 0
+        if told["what"] != ACKNOWLEDGE:
+            return
+        self.learn()
+        with suppress(StagewiseError):  # it is in doubt no more, or not by this version of the problem
+            acknowledged(self.policy, self.state.memory, self.notes, told["name"], f"{told['actor']}: {told['reason']}")
+
+    def learn(self) -> None:
+        """Learn all that is due, in its order, in compiled code."""
+        due, self._due = self._due, []
+        if not due:
+            return
+        places, signals = np.array(due).T
+        at = places - self.waits.base
+        values = np.full((len(due), len(self.names)), math.nan)
+        values[np.arange(len(due)), signals] = self.waits.values[at, signals]
+        rows = self.waits.rows[at]
+        self.state = self.policy.take_rows(self.state, rows, values)
+        self.learned += len(due)
+        for j, trip in enumerate(self.trips.values()):
+            seen = values[signals == 1 + j, 1 + j]
+            trip.take(seen if self.policy.thresholds.signs[j] > 0 else 1.0 + seen)
+
+    @property
+    def doubts(self) -> dict[str, str]:
+        """What contradicts safety and nobody has acknowledged, in words."""
+        return self.notes.open_doubts
+
+    def tripped(self) -> str | None:
+        """Return why the desk should stop by itself, if it should."""
+        for name, trip in self.trips.items():
+            if trip.tripped:
+                seen = trip.total / trip.count
+                return (
+                    f"{name!r} averages {seen:.4g} of its range over {trip.count:,} decisions, above its limit beyond "
+                    f"chance (level {trip.level:.2g})"
+                )
+        return None
+
+    def was_tripped(self, why: str) -> bool:
+        """Say whether the log holds a trip of this kind: a person who revives the desk after it is not overruled."""
+        return subject(why) in self.reasons
+
+    def health(self) -> Health:
+        """Return what was declared, held against the data."""
+        return health_of(self.policy, self.state, self.notes)
+
+    def known(self) -> Known:
+        """Return what a decider needs, as a value that does not change."""
+        state = State(self.state.memory.copy())
+        return Known(self.problem, self._deciding, self.version, self.retired, self.seq, state, self.notes.copied())
+
+    def whole(self) -> bytes:
+        """Return everything, for a snapshot that a learner goes on from."""
+        return msgspec.msgpack.encode(
+            {
+                "seq": self.seq, "at": self.at, "learned": self.learned, "memory": self.state.memory.tobytes(),
+                "notes": self.notes.plain(), "waits": self.waits.plain(), "reasons": sorted(self.reasons),
+                "outcome_at": self.outcome_at, "since_outcome": self.since_outcome,
+                "trips": {name: trip.plain() for name, trip in self.trips.items()},
+            }
+        )  # fmt: skip
+
+    def restore(self, content: bytes) -> None:
+        """Go on from what `whole` wrote down."""
+        told = msgspec.msgpack.decode(content)
+        self.state = self.policy.own(State(np.frombuffer(told["memory"]).copy()))
+        self.seq, self.at, self.learned = told["seq"], told["at"], told["learned"]
+        self.notes, self.reasons = Notes.of(told["notes"]), set(told["reasons"])
+        self.outcome_at, self.since_outcome = told["outcome_at"], told["since_outcome"]
+        self.waits.restore(told["waits"])
+        for name, trip in self.trips.items():
+            trip.restore(told["trips"][name])
+
+
+def subject(why: str) -> str:
+    """Return what a trip is about: a limit by name, or feedback."""
+    return why.split(" averages ")[0] if " averages " in why else DRY
+
+
+def encoded_known(known: Known) -> bytes:
+    """Return what a decider in another process needs beside the problem."""
+    return msgspec.msgpack.encode(
+        {"seq": known.seq, "memory": known.state.memory.tobytes(), "notes": known.notes.plain()}
+    )
+
+
+def decoded_known(problem: Problem, version: int, retired: frozenset[str], content: bytes) -> Known:
+    """Return what `encoded_known` wrote down."""
+    told, policy = msgspec.msgpack.decode(content), problem.policy()
+    state = policy.own(State(np.frombuffer(told["memory"]).copy()))
+    return Known(problem, policy, version, retired, told["seq"], state, Notes.of(told["notes"]))
+
+
+def beginning(problem: Problem, version: int, retired: frozenset[str]) -> Known:
+    """Return what is known before anything is learned."""
+    policy = problem.policy()
+    return Known(problem, policy, version, retired, 0, policy.start(), Notes())
+
+
+def spans_of(problem: Problem) -> list[Span]:
+    """Return the windows of a problem's signals."""
+    spans = []
+    for place, (name, signal) in enumerate(problem.signals.items()):
+        window = signal.waits
+        if window is not None:
+            sign = 1.0 if place == 0 else float(problem.policy().thresholds.signs[place - 1])
+            value = math.nan if window.drops else sign * scaled(signal, name, window.missing)
+            spans.append(Span(place, round(window.seconds * 1e6), value))
+    return spans
+
+
+def levels_of(problem: Problem) -> dict[str, tuple[float, float]]:
+    """Return each limit in [0, 1] with its level: all of them together trip by chance with probability δ at most."""
+    policy = problem.policy()
+    told = {}
+    for j, name in enumerate(problem.limits):
+        value = float(policy.thresholds.values[j])
+        told[name] = (value if policy.thresholds.signs[j] > 0 else 1.0 - value), problem.delta / len(problem.limits)
+    return told

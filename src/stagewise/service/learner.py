@@ -1,0 +1,170 @@
+"""The one learner: it reads the log in order, folds it, and publishes what deciders need; it also lets time pass.
+
+Any number of processes may run one; the store lets one of them lead at a time, and another takes over when it dies.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from stagewise.service.controls import TRIP
+from stagewise.service.deciding import Known
+from stagewise.service.fold import Fold, beginning, decoded_known, encoded_known
+from stagewise.service.records import CONTROL, TICK, Ask, Kept, canonical
+from stagewise.service.store.store import Store, StoreDown
+from stagewise.service.versions import Version
+
+log = logging.getLogger("stagewise.desk")
+
+AT_ONCE = 5_000  # rows that are folded before anybody is told
+PAUSE = 0.05  # seconds between two looks at a log that has not grown
+SHARE_EVERY = 0.5  # seconds between two snapshots for other processes
+KEEP_EVERY = 30.0  # seconds between two whole ones, which a learner starts from
+TICK_EVERY = 1_000_000  # microseconds between two rows that only say that time has passed
+DESK = "the desk"
+
+
+class Learner:
+    """A thread that learns for every experiment while it leads, and follows whoever leads while it does not."""
+
+    def __init__(
+        self,
+        store: Store,
+        versions: Callable[[], dict[str, Version]],
+        publish: Callable[[str, Known, Fold | None], None],
+        append: Callable[[list[Ask]], Any],
+        *,
+        alone: bool,
+        dry_after: float | None = None,
+    ) -> None:
+        self.store, self.versions, self.publish, self.append = store, versions, publish, append
+        self.alone = alone
+        """Whether no other process needs snapshots."""
+        self.dry_after = dry_after
+        self.folds: dict[str, Fold] = {}
+        self.leads = False
+        self.failed: str | None = None
+        self._shared: dict[str, tuple[int, float]] = {}  # by experiment: row and time of the last snapshot
+        self._kept: dict[str, tuple[int, float]] = {}
+        self._stop, self._wake = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="learner", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the batch at hand, keep a snapshot, and end."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=30.0)
+
+    def wake(self) -> None:
+        """Say that the log has grown."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                busy = self.step()
+                self.failed = None
+            except StoreDown as error:
+                busy, self.failed, self.leads = False, str(error), False
+            except Exception as error:  # a learner that fails means no progress, not danger
+                log.exception("learning failed; deciders go on with what is known")
+                busy, self.failed = False, f"learning failed: {error}"
+                self.folds.clear()
+                self._stop.wait(1.0)
+            if not busy:
+                self._wake.wait(PAUSE)
+                self._wake.clear()
+        if self.leads and self.failed is None:
+            for name, fold in self.folds.items():
+                try:
+                    self.keep(name, fold, whole=True)
+                except StoreDown:
+                    break
+
+    def step(self) -> bool:
+        """Learn or follow once, for every experiment; say whether there is more to do."""
+        self.leads, busy = self.store.lead(), False
+        for name, version in self.versions().items():
+            busy |= self.learn(name, version) if self.leads else self.follow(name, version)
+        return busy
+
+    def learn(self, name: str, version: Version) -> bool:
+        """Fold the next rows of an experiment."""
+        fold = self.folds.get(name)
+        if fold is None or fold.version != version.number:
+            fold = self.folds[name] = self.started(name, version)
+        events = self.store.events(name, fold.seq, AT_ONCE)
+        if events:
+            fold.take(events)
+        if len(events) < AT_ONCE:
+            self.tell(name, fold)
+            self.watch(name, fold)
+        return len(events) == AT_ONCE
+
+    def started(self, name: str, version: Version) -> Fold:
+        """Return a fold that goes on from the last whole snapshot of this version, or from nothing."""
+        fold = Fold(version.problem, version.number, version.retired)
+        kept = self.store.latest(name, version.number, whole=True)
+        if kept is not None:
+            fold.restore(kept.whole)
+            self._kept[name] = (fold.seq, time.monotonic())
+        return fold
+
+    def tell(self, name: str, fold: Fold) -> None:
+        """Publish what is known, in this process at once and in others soon."""
+        shared = self._shared.get(name)
+        if shared is None or shared[0] != fold.seq:
+            self.publish(name, fold.known(), fold)
+            if self.alone:
+                self._shared[name] = (fold.seq, time.monotonic())
+        now, kept = time.monotonic(), self._kept.get(name, (0, -KEEP_EVERY))
+        whole = fold.seq > kept[0] and now - kept[1] >= KEEP_EVERY
+        late = shared is None or now - shared[1] >= SHARE_EVERY
+        if whole or (not self.alone and late and (shared is None or shared[0] != fold.seq)):
+            self.keep(name, fold, whole)
+
+    def keep(self, name: str, fold: Fold, whole: bool) -> None:
+        """Keep a snapshot in the store."""
+        content = fold.whole() if whole else b""
+        self.store.keep(Kept(name, fold.version, fold.seq, encoded_known(fold.known()), content))
+        self._shared[name] = (fold.seq, time.monotonic())
+        if whole:
+            self._kept[name] = self._shared[name]
+
+    def watch(self, name: str, fold: Fold) -> None:
+        """Let time pass where the log is silent, and trip the desk where costs are above their limit beyond chance."""
+        closes, now = fold.waits.closes(), self.store.now()
+        if closes is not None and closes <= now and now - fold.at >= TICK_EVERY:
+            self.append([Ask(name, TICK, "", canonical({}))])
+        why = fold.tripped() or self.dried(fold, now)
+        if why is not None and not fold.was_tripped(why):
+            self.append([Ask(name, CONTROL, "", canonical({"what": TRIP, "actor": DESK, "reason": why}))])
+
+    def dried(self, fold: Fold, now: int) -> str | None:
+        """Return that feedback dried up, where decisions go on and no outcome has come for long."""
+        if self.dry_after is None or fold.since_outcome == 0:
+            return None
+        silent = (now - fold.outcome_at) / 1e6
+        if silent < self.dry_after or fold.since_outcome < 100:
+            return None
+        return f"no outcome has come for {silent:.0f} s, while {fold.since_outcome:,} decisions were made"
+
+    def follow(self, name: str, version: Version) -> bool:
+        """Take over what the leading learner has published."""
+        self.folds.pop(name, None)
+        shared = self._shared.get(name, (-1, 0.0))
+        kept = self.store.latest(name, version.number, shared[0])
+        if kept is not None:
+            self._shared[name] = (kept.seq, time.monotonic())
+            self.publish(name, decoded_known(version.problem, version.number, version.retired, kept.content), None)
+        elif shared[0] < 0:
+            self._shared[name] = (0, time.monotonic())
+            self.publish(name, beginning(version.problem, version.number, version.retired), None)
+        return False

@@ -1,0 +1,98 @@
+"""Versions of a problem: what may change while the log goes on, and what may not.
+
+Every confidence set is declared before its data and holds for all rounds at once, whatever the limits are and whatever
+is offered. So limits may move and actions may come and go, and the whole log is still learned from. What the sets
+themselves are made of (δ, ranges, models, windows, what is declared of the safe action) cannot be chosen after looking.
+"""
+
+from dataclasses import fields, replace
+from typing import NamedTuple
+
+from stagewise.policies.problem import Problem
+from stagewise.problem.declared import Limit
+from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.naming import listing
+from stagewise.problem.plain_limits import in_words, plain_limit, plain_signal, scaled_limit
+from stagewise.problem.thresholds import AtLeast
+
+AFTER_LOOKING = (
+    "the log was learned by the first one, and what is chosen after seeing outcomes voids the guarantee; open a new "
+    "experiment for it"
+)
+
+
+class Version(NamedTuple):
+    """A problem as a desk plays it: with the actions of all versions so far, some of them retired."""
+
+    number: int
+    problem: Problem
+    retired: frozenset[str]
+
+
+def first(problem: Problem) -> Version:
+    """Return the first version."""
+    return Version(1, problem, frozenset())
+
+
+def following(before: Version, wanted: Problem) -> Version:
+    """Return the next version, or say what of it cannot be changed."""
+    ours = before.problem
+    for what, old, new in (
+        ("safe", ours.safe, wanted.safe),
+        ("delta", ours.delta, wanted.delta),
+        ("context", ours.ranges, wanted.ranges),
+        ("reward", plain_signal(ours.reward), plain_signal(wanted.reward)),
+        ("the limits' names", tuple(ours.limits), tuple(wanted.limits)),
+    ):
+        if old != new:
+            raise InvalidProblem(f"{what} cannot change from {old!r} to {new!r}: {AFTER_LOOKING}"[:390])
+    for name, limit in ours.limits.items():
+        check_limit(name, limit, wanted.limits[name])
+    kept_settings = {name: value for name, value in ours.settings.items() if name not in ("launched", "expected")}
+    told = {name: value for name, value in wanted.settings.items() if name not in ("launched", "expected")}
+    if told != kept_settings:
+        raise InvalidProblem(f"settings cannot change from {kept_settings!r} to {told!r}: {AFTER_LOOKING}"[:390])
+    new = [name for name in wanted.actions if name not in ours.actions]
+    settings = {
+        **ours.settings,
+        "launched": ours.settings.get("launched", len(ours.actions)),
+        "expected": ours.settings.get("expected") or sharpest(ours),
+    }
+    problem = replace(ours, actions=[*ours.actions, *new], limits=dict(wanted.limits), settings=settings)
+    return Version(before.number + 1, problem, frozenset(ours.actions) - frozenset(wanted.actions))
+
+
+def check_limit(name: str, old: Limit, new: Limit) -> None:
+    """Refuse a change of anything but the limit's own value."""
+    before, after = plain_limit(old), plain_limit(new)
+    changed = [f.name for f in fields(Limit) if f.name != "value" and getattr(old, f.name) != getattr(new, f.name)]
+    if changed:
+        told = f"{before.get(changed[0])!r} to {after.get(changed[0])!r}"
+        raise InvalidProblem(f"the {changed[0]} of {name!r} cannot change from {told}: {AFTER_LOOKING}")
+    if isinstance(old.value, AtLeast) != isinstance(new.value, AtLeast):
+        raise InvalidProblem(f"{name!r} cannot change from {in_words(old)} to {in_words(new)}: {AFTER_LOOKING}")
+
+
+def sharpest(problem: Problem) -> dict[str, float]:
+    """Return around which rates the sets of a first version are sharpest: its limits, in the user's units."""
+    told = {}
+    for name, limit in problem.limits.items():
+        ends = scaled_limit(name, limit)
+        share = float(ends.value if isinstance(ends, AtLeast) else ends)
+        told[name] = limit.low + share * (limit.high - limit.low)
+    return told
+
+
+def changes(before: Version, after: Version) -> str:
+    """Return what is different, in words."""
+    limits = [
+        f"{name} {in_words(limit)} instead of {in_words(before.problem.limits[name])}"
+        for name, limit in after.problem.limits.items()
+        if in_words(limit) != in_words(before.problem.limits[name])
+    ]
+    new = [name for name in after.problem.actions if name not in before.problem.actions]
+    gone, back = after.retired - before.retired, before.retired - after.retired
+    told = [*limits]
+    told += [f"new: {listing(new)}"] * bool(new) + [f"retired: {listing(sorted(gone))}"] * bool(gone)
+    told += [f"offered again: {listing(sorted(back))}"] * bool(back)
+    return "; ".join(told) or "nothing"

@@ -1,0 +1,115 @@
+"""The learner's state is a fold of the log: the same however it is cut, and the same as an agent's."""
+
+from contextlib import suppress
+
+import msgspec
+import numpy as np
+import pytest
+from tests.service.logs import DAY, Log, month, problem
+
+import stagewise as sw
+from stagewise.problem.errors import InvalidProblem
+from stagewise.records.decision import Decision
+from stagewise.service.fold import DECODE_DECISION, Fold, decoded_known, encoded_known
+
+
+def folded(log: Log, sizes: tuple[int, ...], told: sw.Problem | None = None) -> Fold:
+    fold, done, turn = Fold(problem() if told is None else told, 1), 0, 0
+    while done < len(log.events):
+        fold.take(log.events[done : done + sizes[turn % len(sizes)]])
+        done, turn = done + sizes[turn % len(sizes)], turn + 1
+    return fold
+
+
+def test_a_fold_does_not_depend_on_how_the_log_is_cut() -> None:
+    log = month(300)
+    whole = folded(log, (10_000,))
+    assert whole.learned > 500
+    assert folded(log, (1,)).whole() == whole.whole()
+    assert folded(log, (7, 3, 150)).whole() == whole.whole()
+
+
+def test_a_fold_goes_on_from_a_snapshot_to_the_bit() -> None:
+    log = month(300)
+    half = Fold(problem(), 1)
+    half.take(log.events[:250])
+    again = Fold(problem(), 1)
+    again.restore(half.whole())
+    again.take(log.events[250:])
+    assert again.whole() == folded(log, (10_000,)).whole()
+
+
+def test_a_fold_learns_what_an_agent_learns_that_is_told_the_same() -> None:
+    log = month(300)
+    shown = [
+        event for event in log.events if b"shown" not in event.body
+    ]  # agents know no decisions that were not shown
+    log.events = [event._replace(seq=i + 1) for i, event in enumerate(shown)]
+    fold = folded(log, (64,))
+    agent, rows = sw.Agent(problem(), seed=1), Fold(problem(), 1)
+    mark = sw.Replica(agent.snapshot(), "desk")._mark
+    nothing = np.empty(0)
+    for event in log.events:
+        if event.kind == "decision":
+            row = rows.rows_of([DECODE_DECISION(event.body)])[0]
+            made = Decision(row, int(row[0]), 1.0, None, 0.0, nothing, nothing, None, event.place)
+            agent.adopt(made._made_by(mark), now=event.at / 1e6)
+        elif event.kind == "outcome":
+            with suppress(sw.InvalidOutcome):  # it came after its window
+                agent.learn(event.place, now=event.at / 1e6, **msgspec.json.decode(event.body)["values"])
+        else:
+            agent.expire(event.at / 1e6)
+    assert agent.state.memory.tobytes() == fold.state.memory.tobytes()
+
+
+def test_what_is_missing_counts_as_declared_when_its_window_closes() -> None:
+    log = Log()
+    place = log.decide("offer", 0)
+    log.tell(place, 1, click=1.0)
+    fold = folded(log, (10,))
+    assert fold.learned == 1
+    assert fold.waits.waiting == [0, 1, 1]
+    log.add("tick", {}, 7 * DAY)
+    fold.take(log.events[2:])
+    assert fold.learned == 3
+    log.tell(place, 7 * DAY + 1, opt_out=1.0)
+    fold.take(log.events[3:])
+    assert fold.learned == 3
+    assert fold.waits.late == [0, 1, 0]
+
+
+def test_a_decision_that_was_not_shown_is_not_learned_from_and_holds_nothing_back() -> None:
+    log = Log()
+    first, second = log.decide("offer", 0), log.decide("digest", 1)
+    log.tell(second, 2, click=1.0)
+    log.tell(first, 3, shown=0.0)
+    fold = folded(log, (1,))
+    assert fold.learned == 1
+    assert fold.waits.heads == [2, 1, 1]
+
+
+def test_rows_that_are_missing_are_refused() -> None:
+    log = month(20)
+    with pytest.raises(InvalidProblem, match="rows are missing"):
+        Fold(problem(), 1).take([*log.events[:5], *log.events[6:]])
+
+
+def test_costs_far_above_a_limit_trip_the_desk() -> None:
+    log = Log()
+    for user in range(200):
+        log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
+    fold = folded(log, (50,))
+    assert "'opt_out' averages 0.5" in str(fold.tripped())
+
+
+def test_a_contradicted_declaration_stays_in_doubt_until_a_person_acknowledges_it() -> None:
+    log = Log()
+    for user in range(600):  # the safe action is declared to cost .001, and costs .04
+        log.tell(log.decide("nothing", user), user, click=0.0, opt_out=float(user % 25 == 0), complaint=0.0)
+    fold = folded(log, (50,))
+    assert list(fold.doubts) == ["safe cost of opt_out"]
+    known = decoded_known(problem(), 1, frozenset(), encoded_known(fold.known()))
+    assert known.notes.open_doubts == fold.doubts
+    log.add("control", {"what": "acknowledge", "name": "safe cost of opt_out", "actor": "ada", "reason": "known"}, 700)
+    fold.take(log.events[-1:])
+    assert fold.doubts == {}

@@ -14,6 +14,8 @@ from stagewise.policies.agent.notes import Notes
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
 from stagewise.problem.context import Context
+from stagewise.problem.errors import InvalidActions
+from stagewise.problem.naming import listing
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.draw import Draw
 from stagewise.service.controls import Controls, chosen_for_canary
@@ -55,14 +57,13 @@ def offered_of(known: Known, context: Mapping[str, Any], only: list[str] | None)
     problem = known.problem
     if known.retired:
         allowed = [name for name in problem.actions if name not in known.retired]
-        only = allowed if only is None else [*problem_names(problem, only, known.retired)]
+        gone = next((name for name in only or () if name in known.retired), None)
+        if gone is not None:
+            raise InvalidActions(
+                f"{gone!r} was retired by a later version of the problem; there are {listing(allowed)}"
+            )
+        only = allowed if only is None else only
     return problem.offered(context, only)
-
-
-def problem_names(problem: Problem, only: list[str], retired: frozenset[str]) -> list[str]:
-    """Return the names on offer; a retired one is refused as one that is unknown."""
-    problem.places_of([name for name in only if name not in retired])
-    return [name for name in only if name not in retired] or [problem.safe]
 
 
 def why_safe(controls: Controls, everywhere: Controls, id_: str) -> tuple[str, str] | None:
@@ -140,7 +141,7 @@ def by_policy(known: Known, offered: Context, draw: Draw) -> dict[str, Any]:
     fallback = decision.fallback
     return {
         "action": decision.name,
-        "index": decision.index,
+        "index": int(decision.index),
         "probabilities": decision.probabilities,
         "limits": limits_in(policy.presented, decision.dearest.tolist()),
         "hoped": float(decision.hoped),

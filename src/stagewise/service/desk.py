@@ -302,7 +302,7 @@ class Desk:
         title(name, "the experiment's name")
         told, share = mode_of(mode, None)
         body = {"version": 1, "problem": problem.plain(), "actor": actor, "reason": reason}
-        await self._written(Ask(name, PROBLEM, "1", canonical(body)))
+        await self.writer.append(Ask(name, PROBLEM, "1", in_order(body)))
         await self._control(name, {"what": MODE, "mode": told, "share": share}, actor, reason)
 
     def _asked_for(self, name: str) -> Any:
@@ -316,7 +316,7 @@ class Desk:
         following(ours.current, wanted)
         number = ours.version + 1
         body = {"version": number, "problem": wanted.plain(), "actor": actor, "reason": reason}
-        settled = await self._written(Ask(name, PROBLEM, str(number), canonical(body)))
+        settled = await self.writer.append(Ask(name, PROBLEM, str(number), in_order(body)))
         if settled.verdict == CONFLICT:
             raise Conflict(f"version {number} of {shown(name)} was made by somebody else meanwhile; look at it first")
         await asyncio.to_thread(self.refresh)
@@ -349,15 +349,11 @@ class Desk:
         if name is not None and told["what"] != MODE:
             self.experiment(name)
         body = canonical({**told, "actor": actor, "reason": reason})
-        settled = await self._written(Ask(EVERYWHERE if name is None else name, CONTROL, "", body))
+        settled = await self.writer.append(Ask(EVERYWHERE if name is None else name, CONTROL, "", body))
         await asyncio.to_thread(self.refresh)
         now = self.everywhere if name is None else self.experiment(name).controls
         row = 0 if settled.event is None else settled.event.seq
         return Changed(now.mode, now.share, (now.killed or self.everywhere.killed) is not None, row)
-
-    async def _written(self, ask: Ask) -> Settled:
-        """Write a row that is no decision and no outcome."""
-        return await self.writer.append(ask)
 
     # Looking.
 
@@ -444,6 +440,11 @@ def late_in(problem: Problem, settled: Settled) -> list[str]:
         return []
     windows, age = problem.windows, (settled.event.at - settled.dated) / 1e6
     return [name for name in settled.taken if name in windows and age >= windows[name].seconds]
+
+
+def in_order(body: Any) -> bytes:
+    """Return a problem's row: names stay in the order in which they were said."""
+    return msgspec.json.encode(body)
 
 
 def digest(content: bytes) -> bytes:

@@ -8,15 +8,25 @@ was decided.
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 Kind = Literal["problem", "decision", "outcome", "control", "tick"]
 Verdict = Literal["new", "same", "conflict", "unknown", "stale"]
 
-PROBLEM, DECISION, OUTCOME, CONTROL, TICK = "problem", "decision", "outcome", "control", "tick"
-NEW, SAME, CONFLICT, UNKNOWN, STALE = "new", "same", "conflict", "unknown", "stale"
+PROBLEM: Final = "problem"
+DECISION: Final = "decision"
+OUTCOME: Final = "outcome"
+CONTROL: Final = "control"
+TICK: Final = "tick"
+
+NEW: Final = "new"
+SAME: Final = "same"
+CONFLICT: Final = "conflict"
+UNKNOWN: Final = "unknown"
+STALE: Final = "stale"
+
 ORIGIN = bytes(32)
 SHOWN = "shown"  # beside the signals: false where a decision was not carried out
 EVERYWHERE = ""  # the experiment of what holds for all of them: its log holds controls alone
@@ -75,7 +85,7 @@ class Ask(NamedTuple):
     experiment: str
     kind: Kind
     key: str
-    """Empty: the store gives one (controls, ticks: the row's number)."""
+    """Empty: the store gives one (the row's number; with a "#" before it for decisions and outcomes)."""
     body: bytes
     asked: bytes = b""
     """The digest of what a client sent: the same id with another is a conflict (decisions and outcomes with an id)."""
@@ -98,8 +108,14 @@ class Settled(NamedTuple):
 
     verdict: Verdict
     event: Event | None = None
-    """The row: the new one, or the one that was there."""
+    """The row: the new one, or the one that was there; None too where an outcome adds nothing to what others told."""
     words: str = ""
+    taken: tuple[str, ...] = ()
+    """An outcome: its signals that are in the log by this ask."""
+    known: tuple[str, ...] = ()
+    """An outcome: its signals that were in the log already, with the same value."""
+    dated: int = 0
+    """An outcome: when its decision was made."""
 
 
 class Kept(NamedTuple):

@@ -57,7 +57,7 @@ class Store(Protocol):
         """Revoke one; say whether there was one to revoke."""
 
     def secret(self, name: str, fresh: bytes) -> bytes:
-        """Return the secret of this name, such as an experiment's; keep this fresh one where there is none."""
+        """Return the secret of this name (an experiment's key, the sessions'), or keep this fresh one and return it."""
 
     def lead(self) -> bool:
         """Be the one learner, or stay it: True while no other process is. SQLite: whoever holds the file is."""

@@ -1,0 +1,203 @@
+"""Whether what is asked can be written, and as which row: the same for every store, and without any.
+
+A store locks the logs that a batch touches, reads what it `wants`, has the batch settled, and writes what came out.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from stagewise.problem.words import shown
+from stagewise.service.records import (
+    CONFLICT,
+    CONTROL,
+    DECISION,
+    EVERYWHERE,
+    NEW,
+    OUTCOME,
+    PROBLEM,
+    SAME,
+    STALE,
+    UNKNOWN,
+    Ask,
+    Event,
+    Head,
+    Settled,
+    canonical,
+    chained,
+)
+
+LONGEST = 200  # letters of a name or an id, as in the messages
+OWN = "#"  # begins the ids of decisions and outcomes that the store gives, and no others
+HALF = re.compile("[\ud800-\udfff]")  # of a pair: UTF-8 has no letters for it
+
+Named = tuple[str, str, str]
+"""An experiment, a kind, and a key."""
+
+
+class Row(NamedTuple):
+    """A row with what its client sent, which the chain does not hold."""
+
+    experiment: str
+    event: Event
+    asked: bytes
+
+
+class Answer(NamedTuple):
+    """The value of one signal of a decision."""
+
+    experiment: str
+    place: int
+    signal: str
+    value: float
+    seq: int
+    """The row that told it."""
+
+
+@dataclass
+class Held:
+    """What a store holds of what a batch touches; settling a batch adds to it."""
+
+    heads: dict[str, Head]
+    """Where logs end; all that `touched` names."""
+    rows: dict[Named, Row] = field(default_factory=dict)
+    """All rows that are there of those which the batch `wants`."""
+    answers: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
+    """Signals that are known of the decisions among them: by experiment and place."""
+
+
+class Batch(NamedTuple):
+    """What a store has to write, and what it answers then."""
+
+    settled: list[Settled]
+    rows: list[Row]
+    answers: list[Answer]
+    heads: dict[str, Head]
+    """Those that moved."""
+
+
+def touched(asks: Iterable[Ask]) -> set[str]:
+    """Return the experiments whose heads a batch needs."""
+    return {EVERYWHERE} | {ask.experiment for ask in asks if sayable(ask.experiment)}
+
+
+def wants(asks: Iterable[Ask]) -> set[Named]:
+    """Return the rows that a batch asks about: those with its keys, and the decisions of its outcomes."""
+    named = {(ask.experiment, str(ask.kind), ask.key) for ask in asks if ask.key}
+    named |= {(ask.experiment, DECISION, ask.of) for ask in asks if ask.kind == OUTCOME}
+    return {name for name in named if sayable(name[0]) and sayable(name[2])}
+
+
+def settle(asks: Sequence[Ask], held: Held, now: int) -> Batch:
+    """Settle a batch in its order; an ask may meet what another one before it in the batch has just added."""
+    before, batch = dict(held.heads), Batch([], [], [], {})
+    for ask in asks:
+        batch.settled.append(settled(ask, held, batch, now))
+    batch.heads.update({name: head for name, head in held.heads.items() if head is not before.get(name)})
+    return batch
+
+
+def settled(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:
+    """Settle one ask, and add to the batch what is to be written."""
+    refused = refusal(ask)
+    if refused:
+        return Settled(CONFLICT, words=refused)
+    there = held.rows.get((ask.experiment, ask.kind, ask.key)) if ask.key else None
+    if there is not None:
+        return repeated(ask, there)
+    if ask.kind == OUTCOME:
+        return outcome(ask, held, batch, now)
+    if ask.kind == DECISION and outdated(ask, held):
+        return Settled(STALE, words=f"the controls changed while decision {shown(ask.key)} was made; decide again")
+    place = held.heads[ask.experiment].places if ask.kind == DECISION else -1
+    return Settled(NEW, written(ask, ask.body, place, held, batch, now))
+
+
+def repeated(ask: Ask, there: Row) -> Settled:
+    """Settle an ask whose key is in the log."""
+    if there.asked == digest(ask):
+        return Settled(SAME, there.event, known=tuple(sorted(ask.values)))
+    words = f"{ask.kind} {shown(ask.key)} is in the log with other content; an id stands for one content, for good"
+    return Settled(CONFLICT, there.event, words)
+
+
+def outdated(ask: Ask, held: Held) -> bool:
+    """Say whether a decision was made by controls that are not the last ones."""
+    own, all_ = ask.control
+    return 0 <= own < held.heads[ask.experiment].control or 0 <= all_ < held.heads[EVERYWHERE].control
+
+
+def outcome(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:
+    """Settle signals: each counts once; another value than the one that is known refuses the whole outcome."""
+    decision = held.rows.get((ask.experiment, DECISION, ask.of))
+    if decision is None:
+        return Settled(UNKNOWN, words=f"no decision {shown(ask.of)} is in the log of {shown(ask.experiment)}")
+    place = decision.event.place
+    answers = held.answers.setdefault((ask.experiment, place), {})
+    for signal, value in sorted(ask.values.items()):
+        if answers.get(signal, value) != value:
+            words = f"{signal} of decision {shown(ask.of)} is {answers[signal]} in the log, not {value}"
+            return Settled(CONFLICT, words=f"{words}; what was told once stays")
+    taken = tuple(sorted(signal for signal in ask.values if signal not in answers))
+    known = tuple(sorted(signal for signal in ask.values if signal in answers))
+    if not taken:
+        return Settled(SAME, known=known)
+    event = written(ask, without(ask.body, known), place, held, batch, now)
+    for signal in taken:
+        answers[signal] = float(ask.values[signal])
+        batch.answers.append(Answer(ask.experiment, place, signal, answers[signal], event.seq))
+    return Settled(NEW, event, taken=taken, known=known, dated=decision.event.at)
+
+
+def written(ask: Ask, body: bytes, place: int, held: Held, batch: Batch, now: int) -> Event:
+    """Return the row that follows the end of its log, and move that end."""
+    head = held.heads[ask.experiment]
+    seq, at = head.seq + 1, max(now, head.at, ask.at)
+    key = ask.key or (f"{OWN}{seq}" if ask.kind in (DECISION, OUTCOME) else str(seq))
+    event = Event(seq, at, ask.kind, key, place, body, b"")
+    event = event._replace(chain=chained(head.chain, ask.experiment, event))
+    row = Row(ask.experiment, event, digest(ask))
+    batch.rows.append(row)
+    held.rows[ask.experiment, ask.kind, key] = row
+    places = head.places + (ask.kind == DECISION)
+    control = seq if ask.kind in (CONTROL, PROBLEM) else head.control
+    held.heads[ask.experiment] = Head(seq, at, places, control, event.chain)
+    return event
+
+
+def without(body: bytes, known: Sequence[str]) -> bytes:
+    """Return an outcome's body less the signals that are in the log already."""
+    if not known:
+        return body
+    said = msgspec.json.decode(body)
+    said["values"] = {signal: value for signal, value in said["values"].items() if signal not in known}
+    return canonical(said)
+
+
+def digest(ask: Ask) -> bytes:
+    """Return what tells the same content from another: of what a client sent, or else of the body."""
+    return ask.asked or hashlib.sha256(ask.body).digest()
+
+
+def sayable(text: str) -> bool:
+    """Say whether every store can hold a name or an id, in its columns and in its indices."""
+    return len(text) <= LONGEST and "\0" not in text and (text.isascii() or HALF.search(text) is None)
+
+
+def refusal(ask: Ask) -> str:
+    """Say what no log can hold; empty: nothing of the kind."""
+    names = [ask.experiment, ask.key, *ask.values]
+    wrong = next((name for name in names if not sayable(name)), None)
+    if wrong is not None:
+        return f"{shown(wrong)} is no name or id: up to {LONGEST} letters, none of value 0 or half of a pair"
+    if ask.key.startswith(OWN) if ask.kind in (DECISION, OUTCOME) else ask.kind != PROBLEM and ask.key.isdecimal():
+        return f"the id {shown(ask.key)} may be one of the store's own; choose another"
+    if ask.experiment == EVERYWHERE and ask.kind != CONTROL:
+        return f"a {ask.kind} belongs to an experiment; only controls hold everywhere"
+    endless = next((signal for signal, value in ask.values.items() if not math.isfinite(value)), None)
+    return "" if endless is None else f"{endless} is {ask.values[endless]}; a signal is a finite number"

@@ -1,0 +1,227 @@
+"""A log in one SQLite file: one process writes it, any number read it.
+
+Journal in WAL mode, flushed at every commit (synchronous = FULL): what is answered is on disk.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from stagewise.files.paths import named
+from stagewise.service.records import DECISION, OUTCOME, Ask, Event, Head, Settled
+from stagewise.service.store.migrating import FOLDER, Step, ahead, steps_in
+from stagewise.service.store.owner import Owner
+from stagewise.service.store.settling import Batch, Held, Row, settle, touched, wants
+from stagewise.service.store.store import StoreDown
+from stagewise.service.store.tables import ANSWERS, HEAD, Statement, Tables
+
+SETTINGS = """
+PRAGMA synchronous = FULL;
+PRAGMA cache_size = -65536;
+PRAGMA wal_autocheckpoint = 4000;
+PRAGMA journal_size_limit = 67108864;
+"""
+HELD_ROW = """
+SELECT asked, seq, at, kind, key, place, body, chain FROM events WHERE experiment = ? AND kind = ? AND key = ?
+"""
+ADD_EVENT = """
+INSERT INTO events (experiment, asked, seq, at, kind, key, place, body, chain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+ADD_ANSWER = "INSERT INTO answers (experiment, place, signal, value, seq) VALUES (?, ?, ?, ?, ?)"
+MOVE_HEAD = "INSERT OR REPLACE INTO heads (experiment, seq, at, places, control, chain) VALUES (?, ?, ?, ?, ?, ?)"
+
+MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT"
+MIGRATE = "BEGIN IMMEDIATE;\n{sql};\nINSERT INTO migrations VALUES ({number}, '{name}');\nCOMMIT;"
+VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
+
+OLDEST = (3, 37, 0)  # strict tables
+PATIENCE = 5.0  # seconds to wait for a lock that somebody else's program holds on the file
+
+
+def wall_clock() -> int:
+    """Return the time of this machine, in microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+class SqliteStore(Tables):
+    """A store in a file.
+
+    Attributes:
+        path: The file; beside it stand its journal, and the lock of the one desk that writes.
+        clock: What tells the time; rows never go back in it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        clock: Callable[[], int] = wall_clock,
+        migrations: Path = FOLDER / "sqlite",
+    ) -> None:
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise StoreDown(f"SQLite is {sqlite3.sqlite_version}; a store needs 3.37 or newer, for strict tables")
+        self.path, self.clock, self.read_only = Path(os.path.realpath(path)), clock, read_only
+        self._turn = threading.Lock()  # one writes at a time
+        self._writer: sqlite3.Connection | None = None
+        self._idle: list[sqlite3.Connection] = []  # readers that nobody uses just now
+        self._closed = False
+        if read_only and not self.path.exists():
+            raise StoreDown(f"{named(self.path)} does not exist")
+        self._owner = None if read_only else Owner(self.path)
+        try:
+            self._migrate(steps_in(migrations))
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, asks: Sequence[Ask]) -> list[Settled]:
+        """Write all that can be written in one durable transaction; one answer for each ask. Raises StoreDown."""
+        with self._writing() as connection:
+            batch = settle(asks, held_by(connection, asks), self.now())
+            write(connection, batch)
+        return batch.settled
+
+    def lead(self) -> bool:
+        """Say that this is the one learner: whoever holds the file is."""
+        return self._owner is not None and not self._closed
+
+    def now(self) -> int:
+        """Return the time of this machine."""
+        return self.clock()
+
+    def close(self) -> None:
+        """Let go of everything; the journal is put into the file where that is possible."""
+        with self._turn:
+            self._closed = True
+            for connection in [*self._idle, *filter(None, [self._writer])]:
+                forget(connection)
+            self._idle, self._writer = [], None
+            if self._owner is not None:
+                self._owner.release()
+
+    def _all(self, sql: str, *values: Any) -> list[Any]:
+        with self._errors("read"):
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self._open("ro")
+            try:
+                rows = connection.execute(sql, values).fetchall()
+            except BaseException:
+                forget(connection)
+                raise
+        if self._closed:
+            forget(connection)
+        else:
+            self._idle.append(connection)
+        return rows
+
+    def _change(self, *statements: Statement) -> int:
+        with self._writing() as connection:
+            for sql, values in statements:
+                changed = connection.execute(sql, values).rowcount
+        return changed
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Be the one who writes, in a transaction; after any error the connection is a new one."""
+        with self._turn, self._errors("written"):
+            connection = self._writer or self._open("rwc")
+            self._writer = None
+            try:
+                self._same_file()
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                forget(connection)
+                raise
+            self._writer = connection
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Say every error of the file in a sentence."""
+        if self._closed:
+            raise StoreDown(f"{named(self.path)} is closed; nothing can be {what}")
+        if what == "written" and self.read_only:
+            raise StoreDown(f"{named(self.path)} is open for reading only")
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreDown(f"{named(self.path)} cannot be {what}: {error}") from None
+
+    def _open(self, mode: str) -> sqlite3.Connection:
+        """Return a new connection; threads take turns with it."""
+        uri = f"{self.path.as_uri()}?mode={mode}"
+        connection = sqlite3.connect(uri, PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
+        if mode != "ro":
+            try:
+                (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                if journal != "wal":
+                    raise sqlite3.OperationalError(f"the journal is {journal!r}, and WAL is not to be had there")
+                connection.executescript(SETTINGS)
+            except BaseException:
+                forget(connection)
+                raise
+        return connection
+
+    def _same_file(self) -> None:
+        """Refuse to write into a file that was removed or replaced: it would take rows, and nobody would find them."""
+        try:
+            seen = os.stat(self.path)
+        except OSError as error:
+            raise StoreDown(f"{named(self.path)} is gone: {error.strerror}; put it back") from None
+        if (seen.st_dev, seen.st_ino) != self._inode:
+            raise StoreDown(f"{named(self.path)} was replaced by another file; start the desk again to go on with it")
+
+    def _migrate(self, steps: list[Step]) -> None:
+        """Take the file to the version that is known here."""
+        where = named(self.path)
+        with self._errors("opened"):
+            connection = self._open("ro" if self.read_only else "rwc")
+            try:
+                if not self.read_only:
+                    connection.execute(MIGRATIONS)
+                (version,) = connection.execute(VERSION).fetchone()
+                for step in ahead(steps, version, where, read_only=self.read_only):
+                    connection.executescript(MIGRATE.format(sql=step.sql, number=step.number, name=step.name))
+            finally:
+                forget(connection)
+            seen = os.stat(self.path)
+            self._inode = seen.st_dev, seen.st_ino
+
+
+def held_by(connection: sqlite3.Connection, asks: Sequence[Ask]) -> Held:
+    """Return what the file holds of what a batch touches."""
+    held = Held({name: Head() for name in touched(asks)})
+    for name in held.heads:
+        for head in connection.execute(HEAD, (name,)):
+            held.heads[name] = Head(*head)
+    for experiment, kind, key in wants(asks):
+        for asked, *event in connection.execute(HELD_ROW, (experiment, kind, key)):
+            held.rows[experiment, kind, key] = Row(experiment, Event(*event), asked)
+    for ask in asks:
+        decision = held.rows.get((ask.experiment, DECISION, ask.of)) if ask.kind == OUTCOME else None
+        if decision is not None:
+            place = decision.event.place
+            held.answers[ask.experiment, place] = dict(connection.execute(ANSWERS, (ask.experiment, place)))
+    return held
+
+
+def write(connection: sqlite3.Connection, batch: Batch) -> None:
+    """Write what was settled."""
+    connection.executemany(ADD_EVENT, [(row.experiment, row.asked, *row.event) for row in batch.rows])
+    connection.executemany(ADD_ANSWER, batch.answers)
+    connection.executemany(MOVE_HEAD, [(name, *head) for name, head in batch.heads.items()])
+
+
+def forget(connection: sqlite3.Connection) -> None:
+    """Close a connection, whatever state it is in; what was not committed is rolled back."""
+    with suppress(sqlite3.Error):
+        connection.close()

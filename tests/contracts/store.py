@@ -1,0 +1,278 @@
+"""What every store promises, whatever it is made of: one contract, and after each test every log is sound."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.service.store.asks import control, decision, log_of, outcome, problem, sound
+
+from stagewise.service.records import EVERYWHERE, SHOWN, Ask, Head, Kept, KeyRow, canonical
+from stagewise.service.store.store import Store
+
+SECOND = 1_000_000
+
+
+class Clock:
+    """A clock that tells what it is told."""
+
+    def __init__(self) -> None:
+        self.time = 1_700_000_000 * SECOND
+
+    def __call__(self) -> int:
+        return self.time
+
+
+def verdicts(store: Store, *asks: Ask) -> list[str]:
+    return [settled.verdict for settled in store.append(asks)]
+
+
+class StoreContract:
+    """Subclassed for each store, with a fixture `opened` that opens the same store again."""
+
+    @pytest.fixture
+    def clock(self) -> Clock:
+        return Clock()
+
+    @pytest.fixture
+    def store(self, opened: Callable[..., Store], clock: Clock) -> Iterator[Store]:
+        store = opened(clock=clock)
+        yield store
+        store.close()
+        again = opened(clock=clock)
+        sound(again)
+        again.close()
+
+    def test_an_empty_store_holds_nothing(self, store: Store) -> None:
+        assert store.experiments() == []
+        assert store.head("mail") == store.head(EVERYWHERE) == Head()
+        assert store.events("mail") == store.of_kind("mail", "decision") == store.last("mail", "decision", 3) == []
+        assert store.find("mail", "decision", "a") is None
+        assert store.append([]) == []
+
+    def test_rows_come_back_as_they_were_written(self, store: Store, clock: Clock) -> None:
+        asks = [problem(), decision("a"), outcome("a", click=1.0, open=0.1), Ask("mail", "tick", "", b"{}"), control()]
+        rows = [settled.event for settled in store.append(asks)]
+        assert log_of(store, "mail") == rows
+        assert [row.kind for row in rows] == ["problem", "decision", "outcome", "tick", "control"]
+        assert [row.key for row in rows] == ["1", "a", "#3", "4", "5"]
+        assert [row.place for row in rows] == [-1, 0, 0, -1, -1]
+        assert [row.body for row in rows] == [ask.body for ask in asks]
+        assert {row.at for row in rows} == {clock.time}
+        assert store.answers("mail", 0) == {"click": 1.0, "open": 0.1}
+        assert store.experiments() == ["mail"]
+
+    def test_pages_and_kinds(self, store: Store) -> None:
+        store.append([problem(), *(decision(f"d{n}") for n in range(5)), outcome("d0", click=0.0), decision("d5")])
+        assert [row.seq for row in store.events("mail", 3, 2)] == [4, 5]
+        assert [row.key for row in store.of_kind("mail", "decision", 4, 3)] == ["d3", "d4", "d5"]
+        assert [row.key for row in store.last("mail", "decision", 2)] == ["d5", "d4"]
+        assert store.find("mail", "decision", "d5").place == 5
+        assert store.find("mail", "outcome", "d5") is None
+        assert store.find("other", "decision", "d5") is None
+
+    def test_the_same_id_is_written_once(self, store: Store) -> None:
+        first, again = store.append([decision("a")]), store.append([decision("a")])
+        assert again[0].verdict == "same"
+        assert again[0].event == first[0].event
+        other = store.append([decision("a", action="push")])[0]
+        assert other.verdict == "conflict"
+        assert other.event == first[0].event
+        assert "'a'" in other.words
+        assert store.head("mail").seq == 1
+        assert verdicts(store, decision("a", "other")) == ["new"], "ids belong to an experiment"
+
+    def test_duplicates_within_a_batch(self, store: Store) -> None:
+        batch = [decision("a"), decision("a"), decision("a", action="push"), outcome("a", click=1.0)]
+        batch += [outcome("a", click=1.0), outcome("a", click=0.0)]
+        assert verdicts(store, *batch) == ["new", "same", "conflict", "new", "same", "conflict"]
+        assert store.head("mail").seq == 2
+
+    def test_each_signal_counts_once(self, store: Store) -> None:
+        store.append([decision("a"), outcome("a", click=1.0)])
+        same, partly, other = store.append(
+            [outcome("a", click=1.0), outcome("a", click=1.0, buy=0.0), outcome("a", buy=1.0, late=2.0)]
+        )
+        assert (same.verdict, same.taken, same.known) == ("same", (), ("click",))
+        assert (partly.verdict, partly.taken, partly.known) == ("new", ("buy",), ("click",))
+        assert partly.event.body == canonical({"of": "a", "values": {"buy": 0.0}})
+        assert other.verdict == "conflict"
+        assert "buy" in other.words
+        assert store.answers("mail", 0) == {"click": 1.0, "buy": 0.0}, "nothing of a refused outcome is written"
+        assert store.answers("mail", 1) == {}
+
+    def test_an_outcome_with_an_id(self, store: Store) -> None:
+        store.append([decision("a"), decision("b"), outcome("a", click=1.0)])
+        told = outcome("a", key="o1", click=1.0, buy=3.0)
+        first, again = store.append([told])[0], store.append([told])[0]
+        assert (first.verdict, first.taken, first.known) == ("new", ("buy",), ("click",))
+        assert (again.verdict, again.event, again.known) == ("same", first.event, ("buy", "click"))
+        assert verdicts(store, outcome("b", key="o1", click=1.0), outcome("b", key="o2", click=1.0)) == [
+            "conflict",
+            "new",
+        ]
+
+    def test_an_outcome_of_no_decision(self, store: Store) -> None:
+        store.append([decision("a")])
+        settled = store.append([outcome("b", click=1.0), outcome("a", "other", click=1.0)])
+        assert [each.verdict for each in settled] == ["unknown", "unknown"]
+        assert store.experiments() == ["mail"]
+        assert store.head("other") == Head()
+
+    def test_not_shown(self, store: Store) -> None:
+        store.append([decision("a")])
+        body = canonical({"of": "a", "values": {"shown": False}})
+        ask = Ask("mail", "outcome", "", body, of="a", values={SHOWN: 0.0})
+        assert verdicts(store, ask, ask) == ["new", "same"]
+        assert store.last("mail", "outcome", 1)[0].body == body
+        assert store.answers("mail", 0) == {SHOWN: 0.0}
+
+    def test_who_decided_by_older_controls_decides_again(self, store: Store) -> None:
+        store.append([problem(), decision("a", control=(1, 0))])
+        store.append([control()])
+        assert verdicts(store, decision("b", control=(1, 0)), decision("b", control=(3, 0))) == ["stale", "new"]
+        assert verdicts(store, decision("a", control=(1, 0))) == ["same"], "what is written stays answered"
+        assert verdicts(store, decision("a", action="push", control=(1, 0))) == ["conflict"]
+        store.append([control(EVERYWHERE, "kill")])
+        assert store.head(EVERYWHERE).control == 1
+        assert verdicts(store, decision("c", control=(3, 0)), decision("c", control=(3, 1))) == ["stale", "new"]
+        assert verdicts(store, control(), decision("d", control=(3, 1)), decision("d")) == ["new", "stale", "new"]
+        assert verdicts(store, problem(version=2), decision("e", control=(7, 1))) == ["new", "stale"]
+
+    def test_versions_of_a_problem_are_taken_once(self, store: Store) -> None:
+        assert verdicts(store, problem(), problem()) == ["new", "same"]
+        other = Ask("mail", "problem", "1", canonical({"version": 1, "problem": {"safe": 2}}))
+        assert verdicts(store, other) == ["conflict"]
+
+    def test_the_clock_jumps_back(self, store: Store, clock: Clock) -> None:
+        store.append([decision("a")])
+        clock.time -= 3600 * SECOND
+        store.append([decision("b"), decision("a", "other")])
+        assert [row.at for row in store.events("mail")] == [clock.time + 3600 * SECOND] * 2
+        assert store.events("other")[0].at == clock.time
+        clock.time += 3601 * SECOND
+        store.append([decision("c")])
+        assert store.events("mail")[-1].at == clock.time == store.now()
+
+    def test_a_row_may_not_be_earlier_than_it_says(self, store: Store, clock: Clock) -> None:
+        later = clock.time + 5
+        store.append([Ask("mail", "tick", "", b"{}", at=later), decision("a")])
+        assert [row.at for row in store.events("mail")] == [later, later]
+
+    @pytest.mark.parametrize("name", ["a\0b", "x" * 201, "\ud800", "#7"])
+    def test_ids_that_no_log_holds(self, store: Store, name: str) -> None:
+        store.append([decision("a")])
+        settled = store.append([decision(name), outcome("a", key=name, click=1.0), decision("b")])
+        assert [each.verdict for each in settled] == ["conflict", "conflict", "new"]
+        assert all(each.words for each in settled[:2])
+        assert verdicts(store, outcome(name, click=1.0)) == ["unknown"]
+        if name != "#7":
+            assert verdicts(store, decision("b", name), outcome("a", **{name: 1.0})) == ["conflict", "conflict"]
+        assert store.find("mail", "decision", name) is None
+        assert store.events(name) == []
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf")])
+    def test_signals_are_numbers(self, store: Store, value: float) -> None:
+        assert verdicts(store, decision("a"), outcome("a", click=value)) == ["new", "conflict"]
+
+    def test_only_controls_hold_everywhere(self, store: Store) -> None:
+        assert verdicts(store, decision("a", EVERYWHERE), control(EVERYWHERE)) == ["conflict", "new"]
+        assert store.experiments() == []
+
+    def test_strange_names_are_names(self, store: Store) -> None:
+        names = ["'; DROP TABLE events; --", "<b>é\n", "😀", "%s", "?", " ", "A", "a", "\\", "x" * 200]
+        asks = [decision(name, experiment) for experiment in names for name in names]
+        assert set(verdicts(store, *asks)) == {"new"}
+        assert set(verdicts(store, *asks)) == {"same"}
+        assert store.experiments() == sorted(names)
+        assert set(verdicts(store, *(outcome(name, names[0], **{name: 1.5}) for name in names))) == {"new"}
+        assert store.answers(names[0], 2) == {"😀": 1.5}
+
+    def test_everything_is_there_when_opened_again(self, store: Store, opened: Callable[..., Store]) -> None:
+        store.append([problem(), decision("a"), outcome("a", click=1.0)])
+        rows, head = log_of(store, "mail"), store.head("mail")
+        store.close()
+        again = opened()
+        assert (log_of(again, "mail"), again.head("mail")) == (rows, head)
+        assert verdicts(again, decision("a"), outcome("a", click=1.0)) == ["same", "same"]
+        again.close()
+
+    def test_snapshots(self, store: Store) -> None:
+        assert store.latest("mail", 1) is None
+        for seq in range(1, 9):
+            store.keep(Kept("mail", 1, seq, b"small%d" % seq, b"large" if seq in (2, 3, 4) else b""))
+        store.keep(Kept("mail", 2, 3, b"other"))
+        store.keep(Kept("x", 1, 9, b"\0\xff"))
+        assert store.latest("mail", 1) == Kept("mail", 1, 8, b"small8")
+        assert store.latest("mail", 1, 7) == Kept("mail", 1, 8, b"small8")
+        assert store.latest("mail", 1, 8) is None
+        assert store.latest("mail", 1, whole=True) == Kept("mail", 1, 4, b"small4", b"large")
+        assert store.latest("mail", 2) == Kept("mail", 2, 3, b"other")
+        assert store.latest("mail", 2, whole=True) is None
+        assert store.latest("x", 1).content == b"\0\xff"
+        store.keep(Kept("mail", 1, 8, b"again", b"whole"))
+        store.keep(Kept("mail", 1, 8, b"thrice"))
+        assert store.latest("mail", 1, whole=True) == Kept("mail", 1, 8, b"thrice", b"whole")
+        store.drop_snapshots()
+        assert store.latest("mail", 1) is None
+        assert store.latest("x", 1) is None
+
+    def test_keys(self, store: Store) -> None:
+        rows = [KeyRow("k2", b"\1\0", "writer", "a note", 5), KeyRow("k1", b"\2", "admin", "", 6)]
+        for row in rows:
+            store.add_key(row)
+        assert store.keys() == rows
+        assert store.revoke_key("k2", 9)
+        assert not store.revoke_key("k2", 10)
+        assert not store.revoke_key("k3", 10)
+        assert store.keys() == [rows[0]._replace(revoked=9), rows[1]]
+
+    def test_secrets(self, store: Store) -> None:
+        assert store.secret("sessions", b"one") == b"one"
+        assert store.secret("sessions", b"two") == b"one"
+        assert store.secret("mail", b"\0three") == b"\0three"
+
+    def test_leading(self, store: Store) -> None:
+        assert store.lead()
+        assert store.lead()
+
+    def test_many_threads(self, store: Store) -> None:
+        """Threads write the same and different rows, and read meanwhile: each id is new exactly once."""
+        found: list[str] = []
+        errors: list[BaseException] = []
+
+        def work(who: int) -> None:
+            try:
+                for n in range(12):
+                    keys = [f"shared{n}", f"own{who}-{n}"]
+                    settled = store.append([decision(key, f"e{(n + who) % 2}") for key in keys])
+                    found.extend(
+                        f"{(n + who) % 2}{k}" for k, s in zip(keys, settled, strict=True) if s.verdict == "new"
+                    )
+                    assert all(store.find(f"e{(n + who) % 2}", "decision", key) for key in keys)
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(who,)) for who in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert len(found) == len(set(found)) == 6 * 12 + 12 * 2
+        assert store.head("e0").places + store.head("e1").places == len(found)
+
+    def test_a_reader(self, store: Store, opened: Callable[..., Store]) -> None:
+        """Another process may read, beside the desk and after it, and cannot write."""
+        store.append([decision("a")])
+        reader = opened(read_only=True)
+        assert len(reader.events("mail")) == 1
+        store.append([decision("b")])
+        assert len(reader.events("mail")) == 2
+        assert not reader.lead()
+        with pytest.raises(ValueError, match="reading only"):
+            reader.append([decision("c")])
+        with pytest.raises(ValueError, match="reading only"):
+            reader.secret("sessions", b"fresh")
+        reader.close()
+        with pytest.raises(ValueError, match="closed"):
+            reader.events("mail")

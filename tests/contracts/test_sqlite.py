@@ -1,0 +1,17 @@
+"""The store in a SQLite file keeps the contract."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.contracts.store import StoreContract
+
+from stagewise.service.store.sqlite import SqliteStore
+from stagewise.service.store.store import Store
+
+
+class TestSqlite(StoreContract):
+    @pytest.fixture
+    def opened(self, tmp_path: Path) -> Callable[..., Store]:
+        return partial(SqliteStore, tmp_path / "desk.db")

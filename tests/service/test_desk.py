@@ -1,0 +1,319 @@
+"""What a request meets: decisions, outcomes and controls, each in the log before it is answered."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.service.desks import NAME, desk_on, learned, played, user
+from tests.service.logs import problem
+
+import stagewise as sw
+from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
+from stagewise.service.desk import Desk
+from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
+from stagewise.service.fold import Fold
+from stagewise.service.messages import Asked, Outcome, Refusal
+from stagewise.service.records import EVERYWHERE, Ask, canonical
+from stagewise.service.store.store import StoreDown
+
+
+async def begun(desk: Desk) -> None:
+    """Let the desk learn what the safe action earns: before that, nothing promises more."""
+    for i in range(30):
+        await desk.decide(NAME, user(f"first-{i}"))
+        await desk.learn(NAME, Outcome(f"first-{i}", {"click": 0, "opt_out": 0, "complaint": 0}))
+    await learned(desk)
+
+
+@played
+async def test_a_decision_is_in_the_log_before_it_is_answered(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        made = await desk.decide(NAME, user("u-1"))
+        row = desk.store.find(NAME, "decision", "u-1")
+        assert row is not None
+        body = msgspec.json.decode(row.body)
+        assert (body["action"], body["probabilities"]) == (made.action, made.probabilities)
+        assert all(kept.dearest <= kept.threshold for kept in made.limits.values())
+
+
+@played
+async def test_a_retry_is_answered_the_same_and_another_question_with_its_id_is_refused(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        first = await desk.decide(NAME, user("u-1"))
+        for _ in range(3):
+            assert await desk.decide(NAME, user("u-1")) == first
+        with pytest.raises(Conflict, match="other content"):
+            await desk.decide(NAME, user("u-1", age=41.0))
+        assert desk.store.head(NAME).places == 1
+
+
+@played
+async def test_a_retry_after_more_was_learned_does_not_draw_again(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        first = await desk.decide(NAME, user("u-1"))
+        for i in range(30):
+            await desk.decide(NAME, user(f"v-{i}"))
+            await desk.learn(NAME, Outcome(f"v-{i}", {"click": True, "opt_out": False, "complaint": False}))
+        await learned(desk)
+        assert desk.experiment(NAME).state > first.state
+        assert await desk.decide(NAME, user("u-1")) == first
+
+
+@played
+async def test_draws_follow_from_the_id_and_differ_between_ids(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        await begun(desk)
+        dry = [(await desk.decide(NAME, user(f"u-{i}", dry_run=True))) for i in range(40)]
+        again = [(await desk.decide(NAME, user(f"u-{i}", dry_run=True))) for i in range(40)]
+        assert dry == again
+        assert len({canonical(one.probabilities) for one in dry}) > 1
+        assert desk.store.head(NAME).places == 30
+        assert not any(one.logged for one in dry)
+
+
+@played
+async def test_outcomes_come_in_parts_and_each_counts_once(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        await desk.decide(NAME, user("u-1"))
+        told = await desk.learn(NAME, Outcome("u-1", {"click": True}))
+        assert (told.taken, told.known) == (["click"], [])
+        told = await desk.learn(NAME, Outcome("u-1", {"click": True, "opt_out": 0}))
+        assert (told.taken, told.known) == (["opt_out"], ["click"])
+        with pytest.raises(Conflict, match="what was told once stays"):
+            await desk.learn(NAME, Outcome("u-1", {"opt_out": 1, "complaint": 0}))
+        assert desk.store.answers(NAME, 0) == {"click": 1.0, "opt_out": 0.0}
+        with pytest.raises(UnknownDecision):
+            await desk.learn(NAME, Outcome("u-2", {"click": True}))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"clik": 1}, "did you mean 'click'"),
+        ({"opt_out": 2}, "percentage"),
+        ({"opt_out": "yes"}, "opt_out"),
+        ({"shown": 1}, "true or false"),
+        ({}, "no outcome"),
+        ({"click": float("nan")}, "click"),
+    ],
+)
+def test_an_outcome_that_makes_no_sense_changes_nothing(tmp_path: Path, values: dict[str, object], words: str) -> None:
+    async def run() -> None:
+        async with desk_on(tmp_path) as desk:
+            await desk.decide(NAME, user("u-1"))
+            before = desk.store.head(NAME)
+            with pytest.raises(InvalidOutcome, match=words):
+                await desk.learn(NAME, Outcome("u-1", values))  # type: ignore[arg-type]
+            assert desk.store.head(NAME) == before
+
+    asyncio.run(run())
+
+
+@played
+async def test_what_is_asked_in_vain_changes_nothing(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        before = desk.store.head(NAME)
+        for asked in (user(age=400.0), user(only=["sale"]), user(height=1.8), user(age="old"), user(age=None)):
+            with pytest.raises(InvalidActions):
+                await desk.decide(NAME, asked)
+        with pytest.raises(UnknownExperiment, match="did you mean 'mail'"):
+            await desk.decide("male", user())
+        assert desk.store.head(NAME) == before
+
+
+@played
+async def test_a_batch_answers_each_by_itself(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        made = await desk.decide_all(NAME, [user("a"), user("b", age=400.0), user("a"), user("c")])
+        assert isinstance(made[1], Refusal)
+        assert made[0] == made[2]
+        assert desk.store.head(NAME).places == 2
+        told = await desk.learn_all(NAME, [Outcome("a", {"click": 1}), Outcome("x", {"click": 1})])
+        assert told[1] == Refusal("no decision 'x' is in the log of 'mail'", "x")
+
+
+@played
+async def test_shadow_serves_the_safe_action_and_logs_the_choice(tmp_path: Path) -> None:
+    async with desk_on(tmp_path, mode="shadow") as desk:
+        await begun(desk)
+        chosen = set()
+        for i in range(60):
+            made = await desk.decide(NAME, user(f"u-{i}"))
+            assert (made.action, made.probabilities["nothing"], made.mode) == ("nothing", 1.0, "shadow")
+            row = desk.store.find(NAME, "decision", f"u-{i}")
+            assert row is not None
+            chosen.add(canonical(msgspec.json.decode(row.body)["choice"]["probabilities"]))
+        assert len(chosen) > 1
+
+
+@played
+async def test_a_canary_serves_the_policy_to_its_share_alone(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        await desk.set_mode(NAME, "canary", 0.25, "ada", "carefully")
+        made = [await desk.decide(NAME, user(f"u-{i}")) for i in range(200)]
+        held_back = [one for one in made if "canary" in (one.fallback or "")]
+        assert 120 < len(held_back) < 180
+        assert {one.action for one in held_back} == {"nothing"}
+
+
+@played
+async def test_the_kill_switch_of_one_process_holds_in_another_at_its_next_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stagewise.service.desk.REFRESH", 3600.0)  # it does not even look
+    async with desk_on(tmp_path) as desk:
+        assert (await desk.decide(NAME, user())).mode == "live"
+        row = desk.store.append([control(NAME, "kill")])[0]  # as another process would
+        assert row.verdict == "new"
+        made = await desk.decide(NAME, user())
+        assert (made.action, made.mode, made.fallback) == ("nothing", "killed", "killed by bob: so")
+        desk.store.append([control(NAME, "revive")])
+        assert (await desk.decide(NAME, user())).mode == "live"
+        desk.store.append([control(EVERYWHERE, "kill")])
+        assert (await desk.decide(NAME, user())).mode == "killed"
+
+
+def control(name: str, what: str) -> Ask:
+    return Ask(name, "control", "", canonical({"what": what, "actor": "bob", "reason": "so"}))
+
+
+@played
+async def test_a_store_that_cannot_be_written_gives_the_safe_action_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk_on(tmp_path) as desk:
+
+        def down(asks: object) -> object:
+            raise StoreDown("the disk is full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(desk.store, "append", down)
+            made = await desk.decide(NAME, user("u-1"))
+            assert (made.action, made.logged) == ("nothing", False)
+            assert "the disk is full" in str(made.fallback)
+            with pytest.raises(StoreDown):
+                await desk.learn(NAME, Outcome("u-1", {"click": 1}))
+        assert (await desk.decide(NAME, user("u-1"))).logged
+
+
+@played
+async def test_deciding_that_fails_gives_the_safe_action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with desk_on(tmp_path) as desk:
+        monkeypatch.setattr("stagewise.service.deciding.by_policy", lambda *_: 1 / 0)
+        made = await desk.decide(NAME, user("u-1"))
+        assert (made.action, made.logged) == ("nothing", True)
+        assert "failed inside the desk" in str(made.fallback)
+
+
+@played
+async def test_another_version_is_learned_from_the_same_log(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        for i in range(40):
+            await desk.decide(NAME, user(f"u-{i}"))
+            await desk.learn(NAME, Outcome(f"u-{i}", {"click": 1, "opt_out": 0, "complaint": 0}))
+        await learned(desk)
+        more = problem(actions=["nothing", "offer", "sale"])
+        assert await desk.new_version(NAME, more.plain(), "ada", "a sale") == 2
+        made = await desk.decide(NAME, user("after"))
+        assert (made.version, set(made.probabilities)) == (2, {"nothing", "digest", "offer", "sale"})
+        await learned(desk)
+        fold = desk.experiment(NAME).fold
+        assert fold is not None
+        assert fold.learned >= 120
+        later = [await desk.decide(NAME, user(f"w-{i}")) for i in range(60)]
+        assert all(one.probabilities["digest"] == 0.0 for one in later)
+        with pytest.raises(InvalidActions, match="digest"):
+            await desk.decide(NAME, user(only=["digest"]))
+        with pytest.raises(InvalidProblem, match="voids the guarantee"):
+            await desk.new_version(NAME, problem(delta=0.2).plain(), "ada", "more")
+
+
+@played
+async def test_a_desk_that_starts_again_knows_what_it_knew(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        for i in range(50):
+            await desk.decide(NAME, user(f"u-{i}"))
+            await desk.learn(NAME, Outcome(f"u-{i}", {"click": i % 2, "opt_out": 0}))
+        await learned(desk)
+        fold = desk.experiment(NAME).fold
+        assert fold is not None
+        whole, first = fold.whole(), await desk.decide(NAME, user("dry", dry_run=True))
+    for snapshots in (True, False):
+        async with desk_on(tmp_path) as desk:
+            if not snapshots:
+                desk.store.drop_snapshots()
+                desk.learner.folds.clear()
+            await learned(desk)
+            fold = desk.experiment(NAME).fold
+            assert fold is not None
+            assert fold.whole() == whole
+            assert await desk.decide(NAME, user("dry", dry_run=True)) == first
+            scratch = Fold(desk.experiment(NAME).problem, 1)
+            scratch.take(desk.store.events(NAME))
+            assert scratch.whole() == whole
+
+
+@played
+async def test_a_contradiction_stops_exploration_until_a_person_acknowledges_it(tmp_path: Path) -> None:
+    async with desk_on(tmp_path, problem(limits={"opt_out": sw.Limit(0.05, safe=0.001)})) as desk:
+
+        def asked(i: object) -> Asked:
+            return msgspec.structs.replace(user(f"u-{i}"), context={"age": 40.0, "tenure": 0.25})
+
+        for i in range(600):
+            made = await desk.decide(NAME, asked(i))
+            await desk.learn(NAME, Outcome(f"u-{i}", {"click": 0, "opt_out": int(i % 20 == 0)}))
+        await learned(desk)
+        made = await desk.decide(NAME, asked("x"))
+        assert made.action == "nothing"
+        assert "is declared 0.001" in str(made.fallback)
+        with pytest.raises(InvalidOutcome, match="is not in doubt"):
+            await desk.acknowledge(NAME, "the weather", "ada", "no")
+        await desk.acknowledge(NAME, "safe cost of opt_out", "ada", "we know")
+        await learned(desk)
+        made = await desk.decide(NAME, asked("y"))
+        assert "is declared" not in str(made.fallback)
+
+
+@played
+async def test_costs_above_their_limit_trip_the_desk_by_itself(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        for i in range(80):
+            made = await desk.decide(NAME, user(f"u-{i}"))
+            if made.mode == "killed":
+                break
+            await desk.learn(NAME, Outcome(f"u-{i}", {"click": 0, "opt_out": 1, "complaint": 0}))
+        await learned(desk)
+        await asyncio.sleep(0.2)
+        made = await desk.decide(NAME, user("after"))
+        assert made.mode == "killed"
+        assert "tripped by the desk: 'opt_out' averages" in str(made.fallback)
+        await desk.revive(NAME, "ada", "the feed was wrong")
+        await asyncio.sleep(0.2)
+        assert (await desk.decide(NAME, user("later"))).mode == "live"
+
+
+@played
+async def test_feedback_that_dries_up_trips_the_desk(tmp_path: Path) -> None:
+    async with desk_on(tmp_path, dry_after=0.2) as desk:
+        await desk.decide(NAME, user("u-0"))
+        await desk.learn(NAME, Outcome("u-0", {"click": 0}))
+        for _ in range(120):
+            await desk.decide(NAME, user())
+        await asyncio.sleep(0.6)
+        made = await desk.decide(NAME, user())
+        assert "no outcome has come" in str(made.fallback)
+
+
+@played
+async def test_a_decision_explains_itself(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        made = await desk.decide(NAME, user("u-1"))
+        await desk.learn(NAME, Outcome("u-1", {"click": 1}))
+        told = desk.explain(NAME, "u-1")
+        assert told["outcome"] == {"click": 1.0}
+        assert f"'{made.action}' was served" in told["words"][0]
+        assert any("the limit is 0.05" in line for line in told["words"])
+        with pytest.raises(UnknownDecision):
+            desk.explain(NAME, "u-2")

@@ -178,7 +178,9 @@ class Problem:
         given = mapping_of(self.settings["expected"], "expected")
         unknown = next((name for name in given if name not in self.limits), None)
         if unknown is not None:
-            raise InvalidProblem(f"expected names {shown(unknown)}, which is no limit{nearest(unknown, self.limits)}")
+            raise InvalidProblem(
+                f"expected names {shown(unknown)}, which is no limit{nearest(unknown, list(self.limits))}"
+            )
         return {"expected": {name: scaled(self.limits[name], name, value) for name, value in given.items()}}
 
     def with_action(self, name: str) -> "Problem":

@@ -6,7 +6,7 @@ themselves are made of (δ, ranges, models, windows, what is declared of the saf
 """
 
 from dataclasses import fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.declared import Limit
@@ -37,13 +37,14 @@ def first(problem: Problem) -> Version:
 def following(before: Version, wanted: Problem) -> Version:
     """Return the next version, or say what of it cannot be changed."""
     ours = before.problem
-    for what, old, new in (
+    compared: tuple[tuple[str, Any, Any], ...] = (
         ("safe", ours.safe, wanted.safe),
         ("delta", ours.delta, wanted.delta),
         ("context", ours.ranges, wanted.ranges),
         ("reward", plain_signal(ours.reward), plain_signal(wanted.reward)),
         ("the limits' names", tuple(ours.limits), tuple(wanted.limits)),
-    ):
+    )
+    for what, old, new in compared:
         if old != new:
             raise InvalidProblem(f"{what} cannot change from {old!r} to {new!r}: {AFTER_LOOKING}"[:390])
     for name, limit in ours.limits.items():
@@ -52,13 +53,13 @@ def following(before: Version, wanted: Problem) -> Version:
     told = {name: value for name, value in wanted.settings.items() if name not in ("launched", "expected")}
     if told != kept_settings:
         raise InvalidProblem(f"settings cannot change from {kept_settings!r} to {told!r}: {AFTER_LOOKING}"[:390])
-    new = [name for name in wanted.actions if name not in ours.actions]
+    more = [name for name in wanted.actions if name not in ours.actions]
     settings = {
         **ours.settings,
         "launched": ours.settings.get("launched", len(ours.actions)),
         "expected": ours.settings.get("expected") or sharpest(ours),
     }
-    problem = replace(ours, actions=[*ours.actions, *new], limits=dict(wanted.limits), settings=settings)
+    problem = replace(ours, actions=[*ours.actions, *more], limits=dict(wanted.limits), settings=settings)
     return Version(before.number + 1, problem, frozenset(ours.actions) - frozenset(wanted.actions))
 
 
@@ -78,8 +79,8 @@ def sharpest(problem: Problem) -> dict[str, float]:
     told = {}
     for name, limit in problem.limits.items():
         ends = scaled_limit(name, limit)
-        share = float(ends.value if isinstance(ends, AtLeast) else ends)
-        told[name] = limit.low + share * (limit.high - limit.low)
+        share: Any = ends.value if isinstance(ends, AtLeast) else ends
+        told[name] = limit.low + float(share) * (limit.high - limit.low)
     return told
 
 

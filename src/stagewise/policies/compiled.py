@@ -216,7 +216,7 @@ class CompiledPolicy(Learning):
 
     @cached_property
     def _needs(self) -> dict[tuple[int, ...], Needs]:
-        """What was needed before: found sooner than by all that a form says, of which a policy has one for each rule."""
+        """What was needed before, by size: a policy has one form for each rule."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import HOPE, UNFOLLOWED, costs_in, written_in
+from stagewise.kernels.answer import HOPE, UNFOLLOWED, costs_in, fill_odds_of, written_in
 from stagewise.kernels.bounds import COSTS, HOPED
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import HOME, LIMITS
@@ -36,12 +36,9 @@ class Blend(NamedTuple):
 
 def solved_blend(seen: Chosen) -> Blend:
     """Return the mixture that stands in a kernel's answer."""
-    answer, layout = seen.answer, seen.layout
-    written, home = WRITTEN_IN(layout, answer), layout.item(HOME)
-    odds = [0.0] * (len(seen.features) + 1)
-    for place, share in zip(written.places.tolist(), written.shares.tolist(), strict=True):
-        odds[home if place < 0 else place] += share
-    return NEW(Blend, (np.array(odds), answer.item(HOPE), COSTS_IN(answer, layout.item(LIMITS)), 0.0))
+    answer, layout, odds = seen.answer, seen.layout, np.empty(len(seen.features) + 1)
+    fill_odds_of(layout, answer, odds)
+    return NEW(Blend, (odds, answer.item(HOPE), COSTS_IN(answer, layout.item(LIMITS)), 0.0))
 
 
 def decision_from(
@@ -53,6 +50,7 @@ def decision_from(
     blend: Blend | None = None,
     why: str = SAFEST,
     names: Sequence[str] | None = None,
+    kind: type[Decision] = Decision,
 ) -> Decision:
     """Return the decision that a kernel's answer stands for: of this mixture, or of its own."""
     played, code, home = solved_blend(seen) if blend is None else blend, seen.code, seen.layout.item(HOME)
@@ -60,7 +58,7 @@ def decision_from(
     index, fallback = (code, None) if code >= 0 else (home, None if code == -DRAWN else FALLBACKS.get(-code))
     odds, dearest, values = played.probabilities, thresholds.in_units(played.dearest), thresholds.values
     told = (action, index, 1.0, odds, played.hoped, dearest, values, fallback, round_, played.gap)
-    decision = NEW(Decision, told)
+    decision = NEW(kind, told)
     decision._table, decision._offered = partial(table, seen, odds, thresholds, why, names), features
     decision._unfollowed = features is not None and seen.answer.item(UNFOLLOWED) != 0.0
     return decision

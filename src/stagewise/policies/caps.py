@@ -163,8 +163,8 @@ class CAPS(Sharpened):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture."""
-        listed = self.fitting(listed_of(actions) if self.mixtures else rays_of(actions))
-        start = self.started(listed)
+        listed = listed_of(actions) if self.mixtures else rays_of(actions)
+        start = self.entered(listed)
         seen = self.chosen(self.form, state, listed.features, listed.eligible, draw, start)
         safe: Any = self.safe_action.features if start is None else start.features
         if type(self).propose is not CAPS.propose and undecided(seen):

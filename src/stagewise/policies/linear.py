@@ -136,8 +136,8 @@ class LinearPolicy(RovingPolicy, SafePolicy):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays."""
-        rays = self.fitting(rays_of(actions))
-        start = self.started(rays)
+        rays = rays_of(actions)
+        start = self.entered(rays)
         seen = self.chosen(self.form, state, rays.features, rays.eligible, draw, start)
         return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), start)
 

@@ -65,8 +65,6 @@ class CAPS(Sharpened):
     """Costs lie in [0, 1] and are rarely more than 0, as complaints are; sharp for features that never come back."""
     blocks: int = 1
     """With `rare_costs`: features are so many blocks of equal length, of which an action uses one (template × user)."""
-    ridge: float | None = None
-    """λ of the regressions; None: d R²/S², the largest of the signals'."""
     optimism: Optimism = field(init=False, default="inflated")
     reward_scale: float | None = field(init=False, default=None)
     cost_scale: float = field(init=False, default=1.0)

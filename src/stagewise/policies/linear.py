@@ -42,8 +42,8 @@ class LinearPolicy(RovingPolicy, SafePolicy):
     """S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost."""
     action_bound: float = 1.0
     """L ≥ ‖x‖, which only radius="paper" and the inflation "theory" of SafeLTS rest on."""
-    ridge: float | None = 1.0
-    """λ of the regressions; None: d R²/S², the largest of the signals'."""
+    ridge: float | None = None
+    """λ of the regressions; None: d R²/S², the largest of the signals'. The paper has 1."""
     radius: Radius = "joint"
     """How far the truth may lie from an estimate (docs/theory/joint-radius.md)."""
     apart: bool = False

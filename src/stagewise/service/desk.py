@@ -228,7 +228,7 @@ class Desk:
         """Decide for a user. The answer is in the log, or says that it is not."""
         ours, body = self.experiment(name), {}
         id_ = asked.decision_id or fresh_id()
-        sent = digest(canonical([asked.context, asked.only])) if asked.decision_id is not None else b""
+        sent = digest(canonical([asked.context, asked.only, asked.deferred])) if asked.decision_id is not None else b""
         why = "the controls changed again and again while it was made"
         for _ in range(TRIES):
             control = (ours.controls.row, self.everywhere.row)

@@ -126,10 +126,10 @@ class SqliteStore(Tables):
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Be the one who writes, in a transaction; after any error the connection is a new one."""
         with self._turn, self._errors("written"):
-            connection = self._writer or self._open("rwc")
+            self._same_file()  # before it is opened: an empty file in its place would take the journal with it
+            connection = self._writer or self._open("rw")
             self._writer = None
             try:
-                self._same_file()
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")

@@ -112,6 +112,8 @@ class Counts:
         """By experiment, action, mode and kind of fallback."""
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """By experiment and what became of them."""
+        self.refused: Counter[tuple[str, int]] = Counter()
+        """By route and status."""
 
 
 class Desk:
@@ -404,8 +406,8 @@ def answer(id_: str, body: dict[str, Any], logged: bool = True) -> Decided:
 
 
 def told_of(result: Any, id_: str | None = None) -> Any:
-    """Return an answer, or a refusal in its place; what nobody foresaw goes on."""
-    if isinstance(result, StagewiseError):
+    """Return an answer, or a refusal in its place; what nobody foresaw goes on, and so does a store that is away."""
+    if isinstance(result, StagewiseError) and not isinstance(result, StoreDown):
         return Refusal(str(result), id_)
     if isinstance(result, BaseException):
         raise result

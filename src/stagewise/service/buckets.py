@@ -1,0 +1,89 @@
+"""A log over time, in at most 200 buckets: where it grows too long for them, each takes in its neighbour."""
+
+from typing import Any
+
+from stagewise.service.bands import Seen
+
+MOST = 200
+SHORTEST = 1_000_000  # microseconds
+
+
+class Bucket:
+    """What happened in a stretch of time; outcomes stand where their decisions were made."""
+
+    __slots__ = ("actions", "count", "dearest", "exploring", "fallback", "seen")
+
+    def __init__(self) -> None:
+        self.count = self.exploring = self.fallback = 0
+        self.actions: dict[str, int] = {}
+        self.seen: dict[str, Seen] = {}
+        self.dearest: dict[str, tuple[float, float]] = {}  # by limit, the lowest and the highest
+
+    def fear(self, name: str, low: float, high: float) -> None:
+        """Take in pessimistic values of a limit."""
+        least, most = self.dearest.get(name, (low, high))
+        self.dearest[name] = (min(least, low), max(most, high))
+
+    def take(self, other: "Bucket") -> None:
+        """Take in another bucket."""
+        self.count += other.count
+        self.exploring += other.exploring
+        self.fallback += other.fallback
+        for name, count in other.actions.items():
+            self.actions[name] = self.actions.get(name, 0) + count
+        for name, seen in other.seen.items():
+            self.seen[name] = self.seen.get(name, Seen()).joined(seen)
+        for name, (low, high) in other.dearest.items():
+            self.fear(name, low, high)
+
+
+class Buckets:
+    """The buckets of a log."""
+
+    def __init__(self) -> None:
+        self.origin: int | None = None
+        self.width = SHORTEST
+        self.held: dict[int, Bucket] = {}
+
+    def at(self, moment: int) -> Bucket:
+        """Return the bucket of a moment; none is before the first."""
+        if self.origin is None:
+            self.origin = moment - moment % SHORTEST
+        while (moment - self.origin) // self.width >= MOST:
+            self._double()
+        return self.held.setdefault((moment - self.origin) // self.width, Bucket())
+
+    def _double(self) -> None:
+        """Make every bucket twice as wide."""
+        self.width *= 2
+        halves, self.held = self.held, {}
+        for place, bucket in sorted(halves.items()):
+            self.held.setdefault(place // 2, Bucket()).take(bucket)
+
+    def plain(self, reward: str, limits: dict[str, bool]) -> list[dict[str, Any]]:
+        """Return them in order, without the empty ones; `limits` says which are at-most."""
+        rows, origin = [], self.origin or 0
+        for place, bucket in sorted(self.held.items()):
+            if not bucket.count:
+                continue
+            told = {}
+            for name, at_most in limits.items():
+                ends = bucket.dearest.get(name)
+                told[name] = {
+                    "seen": bucket.seen.get(name, Seen()).mean,
+                    "count": bucket.seen.get(name, Seen()).count,
+                    "dearest": None if ends is None else ends[1] if at_most else ends[0],
+                }
+            rows.append(
+                {
+                    "at": (origin + place * self.width) / 1e6,
+                    "decisions": bucket.count,
+                    "actions": {name: count / bucket.count for name, count in bucket.actions.items()},
+                    "exploring": bucket.exploring / bucket.count,
+                    "fallback": bucket.fallback / bucket.count,
+                    "reward": bucket.seen.get(reward, Seen()).mean,
+                    "rewards": bucket.seen.get(reward, Seen()).count,
+                    "limits": told,
+                }
+            )
+        return rows

@@ -1,0 +1,119 @@
+"""The figures of an experiment, as the page and the interface show them: made of a tally of its log."""
+
+from collections import Counter
+from statistics import median
+from typing import Any
+
+from stagewise.policies.problem import Problem
+from stagewise.problem.declared import Limit
+from stagewise.problem.plain_limits import scaled_limit
+from stagewise.problem.thresholds import AtLeast
+from stagewise.service.bands import Seen
+from stagewise.service.line import Line
+from stagewise.service.tally import Tally
+
+
+def figures_of(tally: Tally, now: int, **told: Any) -> dict[str, Any]:
+    """Return the figures as JSON holds them (docs/desk.md).
+
+    Args:
+        tally: The count of the log.
+        now: The time, in microseconds by the store's clock. Windows close by the times of rows alone.
+        **told: What the log does not hold, or the desk knows better: mode, share, killed, version, snapshot_age_s,
+            doubts, health; each replaces what the tally says.
+    """
+    with tally.alone:
+        problem, line, changes = tally.problem, tally.line, sorted(tally.changes, key=lambda one: -one["at"])
+        delta = 0.05 if problem is None else problem.delta
+        answer: dict[str, Any] = {
+            "name": tally.experiment,
+            "now": now / 1e6,
+            "version": tally.version,
+            "problem": None if problem is None else problem.plain(),
+            "delta": delta,
+            "behind": max(tally.head - tally.seq, 0),
+            "decisions": tally.decisions,
+            "waiting": max(line.waiting().values(), default=0),
+            "held": sum(line.held.values()),
+            "lag_s": {name: median(lags) for name, lags in tally.lags.items()},
+            "pending": [pending(line, name, problem, now) for name in line.signals],
+            "bucket_s": tally.buckets.width / 1e6,
+            "fallbacks": dict(tally.fallbacks.most_common()),
+            "controls": changes,
+            "would": dict(Counter(one["would"] for one in tally.last if one["would"] is not None)),
+            "trips": [one for one in changes if one["what"] == "trip"],
+            "last": list(reversed(tally.last)),
+            "reward": None,
+            "limits": {},
+            "actions": [],
+            "series": [],
+        }
+        if problem is not None:
+            limits = {name: not isinstance(limit.value, AtLeast) for name, limit in problem.limits.items()}
+            answer["reward"] = rewards(tally, problem)
+            answer["limits"] = {name: limit_now(tally, name, limit) for name, limit in problem.limits.items()}
+            answer["actions"] = [action_now(tally, problem, name) for name in problem.actions]
+            answer["series"] = tally.buckets.plain(problem.reward.name, limits)
+    return {**answer, **told}
+
+
+def rewards(tally: Tally, problem: Problem) -> dict[str, Any]:
+    """Return what the policy earns lately, what the safe action does, and between which ends the difference lies."""
+    signal = problem.reward
+    now, safe = (tally.lately[ours].band(signal, problem.delta / 2.0) for ours in (True, False))
+    gain = None
+    if now.mean is not None and safe.mean is not None:
+        gain = {"mean": now.mean - safe.mean, "low": now.low - safe.high, "high": now.high - safe.low}
+    span = {"least": float(signal.low), "most": float(signal.high)}
+    return {"name": signal.name, "now": now.plain(), "safe": safe.plain(), "gain": gain, **span}
+
+
+def limit_now(tally: Tally, name: str, limit: Limit) -> dict[str, Any]:
+    """Return a limit: what it may be, what recent decisions are feared to cost, what was seen and its band."""
+    at_most = not isinstance(limit.value, AtLeast)
+    feared = [row.limits[name] for row in tally.recent if name in row.limits]
+    scaled: Any = scaled_limit(name, limit)
+    own = limit.low + (limit.high - limit.low) * float(scaled if at_most else scaled.value)
+    dearest = [kept["dearest"] for kept in feared]
+    band = tally.of_signal(name).band(limit, 0.05 if tally.problem is None else tally.problem.delta)
+    return {
+        "threshold": feared[-1]["threshold"] if feared else own,
+        "at_most": at_most,
+        "dearest": None if not dearest else max(dearest) if at_most else min(dearest),
+        "seen": band.mean,
+        "low": band.low,
+        "high": band.high,
+        "count": band.count,
+        "by": limit.by,
+        "least": float(limit.low),
+        "most": float(limit.high),
+    }
+
+
+def action_now(tally: Tally, problem: Problem, name: str) -> dict[str, Any]:
+    """Return an action: how often it was served, how often lately, and what was seen of it."""
+    recent = sum(row.action == name for row in tally.recent)
+    seen = {signal: tally.seen.get((name, signal), Seen()) for signal in problem.signals}
+    return {
+        "name": name,
+        "safe": name == problem.safe,
+        "decisions": tally.actions.get(name, 0),
+        "share": tally.actions.get(name, 0) / max(tally.decisions, 1),
+        "recent": recent / max(len(tally.recent), 1),
+        "seen": {signal: seen[signal].band(problem.signals[signal], problem.delta).plain() for signal in seen},
+    }
+
+
+def pending(line: Line, name: str, problem: Problem | None, now: int) -> dict[str, Any]:
+    """Return how many decisions wait for a signal, since when, and what came too late."""
+    window = None if problem is None else problem.windows.get(name)
+    oldest = line.oldest(name)
+    return {
+        "signal": name,
+        "waiting": line.waiting()[name],
+        "held": line.held[name],
+        "late": line.late[name],
+        "oldest_s": None if oldest is None else max(now - oldest, 0) / 1e6,
+        "window_s": None if window is None else window.seconds,
+        "missing": None if window is None else window.missing,
+    }

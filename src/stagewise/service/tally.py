@@ -1,0 +1,148 @@
+"""A running count of an experiment's log: a look at it costs what is new since the last one."""
+
+from collections import Counter, deque
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from stagewise.policies.problem import Problem
+from stagewise.service.bands import Lately, Seen
+from stagewise.service.buckets import Buckets
+from stagewise.service.line import Line
+from stagewise.service.records import CONTROL, DECISION, EVERYWHERE, OUTCOME, PROBLEM, Event
+from stagewise.service.store.store import Store
+
+RECENT = 64  # decisions that "now" rests on, as in an agent's report
+LAST, CHANGES, REASONS = 20, 50, 40  # how many are shown
+LAGS = 501
+AT_ONCE = 20_000  # rows that one look folds; a longer log is caught up with over several looks
+OURS = ("", "policy", "contradiction")  # kinds of what the policy decided, or would not
+PLANNED = ("off", "shadow", "canary")
+OTHERS = "other reasons"
+
+
+class Row(msgspec.Struct):
+    """What is read of a decision's row."""
+
+    action: str
+    mode: str = "live"
+    probabilities: dict[str, float] = {}
+    limits: dict[str, dict[str, float]] = {}
+    choice: dict[str, Any] | None = None
+    fallback: str | None = None
+    kind: str = ""
+
+
+class Answer(msgspec.Struct):
+    """What is read of an outcome's row."""
+
+    values: dict[str, float] = {}
+
+
+rows, answers = msgspec.json.Decoder(Row), msgspec.json.Decoder(Answer)
+
+
+class Tally:
+    """What the rows of one experiment come to."""
+
+    def __init__(self, experiment: str) -> None:
+        self.experiment, self.seq, self.everywhere, self.head = experiment, 0, 0, 0
+        self.problem: Problem | None = None
+        self.version = 0
+        self.line, self.buckets = Line(), Buckets()
+        self.decisions, self.actions = 0, dict[str, int]()
+        self.names: list[str] = []
+        self.seen: dict[tuple[str, str], Seen] = {}  # by action and signal
+        self.lately: dict[bool, Lately] = {True: Lately(), False: Lately()}  # the reward of what the policy served
+        self.lags: dict[str, deque[float]] = {}
+        self.fallbacks: Counter[str] = Counter()
+        self.recent: deque[Row] = deque(maxlen=RECENT)
+        self.last: deque[dict[str, Any]] = deque(maxlen=LAST)
+        self.changes: deque[dict[str, Any]] = deque(maxlen=CHANGES)
+        self.alone = Lock()
+
+    def follow(self, store: Store, most: int = AT_ONCE) -> None:
+        """Take in what the log has more of, at most so many rows."""
+        with self.alone:
+            for event in store.events(EVERYWHERE, self.everywhere, most):
+                self.everywhere = event.seq
+                self.change(event, "all experiments")
+            self.head = store.head(self.experiment).seq
+            for event in store.events(self.experiment, self.seq, most):
+                self.take(event)
+
+    def take(self, event: Event) -> None:
+        """Take in the next row."""
+        self.seq = event.seq
+        self.settle(event.at)
+        if event.kind == DECISION:
+            self.decide(event, rows.decode(event.body))
+        elif event.kind == OUTCOME:
+            for name, lag in self.line.told(event.place, answers.decode(event.body).values):
+                self.lags.setdefault(name, deque(maxlen=LAGS)).append(lag)
+            self.settle(event.at)
+        elif event.kind == CONTROL:
+            self.change(event)
+        elif event.kind == PROBLEM:
+            body = msgspec.json.decode(event.body)
+            self.problem, self.version = Problem.from_plain(body["problem"]), int(body.get("version", 0))
+            self.line.declare(self.problem)
+            self.change(event)
+
+    def decide(self, event: Event, row: Row) -> None:
+        """Take in a decision."""
+        if row.action not in self.actions:
+            self.names.append(row.action)
+        self.actions[row.action] = self.actions.get(row.action, 0) + 1
+        ours = row.kind in OURS
+        self.decisions += 1
+        self.line.decided(event.at, 2 * self.names.index(row.action) + ours)
+        bucket = self.buckets.at(event.at)
+        bucket.count += 1
+        bucket.actions[row.action] = bucket.actions.get(row.action, 0) + 1
+        bucket.exploring += explores(row, "" if self.problem is None else self.problem.safe)
+        for name, kept in row.limits.items():
+            bucket.fear(name, kept["dearest"], kept["dearest"])
+        if row.fallback is not None:
+            bucket.fallback += row.kind not in PLANNED
+            known = row.fallback in self.fallbacks or len(self.fallbacks) < REASONS
+            self.fallbacks[row.fallback if known else OTHERS] += 1
+        self.recent.append(row)
+        told = {name: getattr(row, name) for name in ("action", "mode", "kind", "fallback", "limits", "probabilities")}
+        would = None if row.choice is None else row.choice.get("action")
+        self.last.append({"decision_id": event.key, "at": event.at / 1e6, **told, "would": would})
+
+    def settle(self, now: int) -> None:
+        """Count what is settled by now."""
+        for signal, at, what, value in self.line.passed(now):
+            action = self.names[what // 2]
+            self.seen.setdefault((action, signal), Seen()).add(value)
+            self.buckets.at(at).seen.setdefault(signal, Seen()).add(value)
+            if self.problem is not None and signal == self.problem.reward.name:
+                if what % 2:
+                    self.lately[True].add(value)
+                if action == self.problem.safe:
+                    self.lately[False].add(value)
+
+    def change(self, event: Event, where: str = "") -> None:
+        """Take in who changed what, and why."""
+        body = msgspec.json.decode(event.body)
+        what = body.get("what") or f"version {body.get('version', '')} of the problem"
+        more = {name: body[name] for name in ("mode", "share", "name", "doubt") if body.get(name) is not None}
+        who = {"actor": body.get("actor", ""), "reason": body.get("reason", "")}
+        self.changes.append({"at": event.at / 1e6, "seq": event.seq, "what": what, **who, **more, "where": where})
+
+    def of_signal(self, signal: str) -> Seen:
+        """Return what was seen of a signal, whatever was served."""
+        total = Seen()
+        for (_, name), seen in self.seen.items():
+            total = total.joined(seen) if name == signal else total
+        return total
+
+
+def explores(row: Row, safe: str) -> bool:
+    """Say whether an action was served that is neither the safe one nor the likeliest of its draw."""
+    if row.action == safe or not row.probabilities:
+        return False
+    return row.probabilities.get(row.action, 0.0) < max(row.probabilities.values())

@@ -1,0 +1,207 @@
+"""The addresses of the page."""
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from stagewise.problem.errors import StagewiseError
+from stagewise.service.errors import UnknownDecision, UnknownExperiment
+from stagewise.service.store.store import StoreDown
+from stagewise.service.web.page.assets import assets
+from stagewise.service.web.page.changing import CHANGES, changed
+from stagewise.service.web.page.rendering import experiment_address, explained, parts_of, presented, rendered
+from stagewise.service.web.page.responding import FOR_EVER, HEADERS, Refused, data, elsewhere, form_of, html
+from stagewise.service.web.page.sessions import (
+    HOURS, Keys, Session, Sessions, cookie_name, cookie_settings, from_elsewhere,
+)  # fmt: skip
+from stagewise.service.web.page.verdict import verdict
+
+Shown = Callable[[Request, Session], Awaitable[Response]]
+WRONG_KEY = "Nobody holds this key, or it was revoked."
+FOREIGN = "The form was sent from another page than the desk's; nothing was changed."
+DOWN = "The store cannot be reached, so nothing can be shown or changed. Decisions meanwhile are the safe action."
+
+
+def routes(desk: Any, keys: Keys, secret: bytes | None = None) -> list[Route]:
+    """Return the page of a desk; `secret` signs its sessions, and is the store's where none is given."""
+    known = desk.store.secret("page sessions", secrets.token_bytes(32)) if secret is None else secret
+    page = Page(desk, Sessions(known, keys))
+    get, post = ["GET"], ["POST"]
+    made = [
+        Route("/login", page.login, methods=get),
+        Route("/login", page.log_in, methods=post),
+        Route("/logout", page.guarded(page.log_out, change=True), methods=post),
+        Route("/", page.guarded(page.experiments), methods=get),
+        Route("/data.json", page.guarded(page.experiments_data), methods=get),
+        Route("/e/{experiment}", page.guarded(page.experiment), methods=get),
+        Route("/e/{experiment}/data.json", page.guarded(page.experiment_data), methods=get),
+        Route("/e/{experiment}/decisions/{decision:path}", page.guarded(page.explain), methods=get),
+        Route("/static/{name}", static, methods=get),
+    ]
+    for what in CHANGES:
+        made.append(Route(f"/e/{{experiment}}/{what}", page.guarded(page.change(what), change=True), methods=post))
+    for what in ("kill", "revive"):
+        made.append(Route(f"/{what}", page.guarded(page.change(what), change=True), methods=post))
+    return made
+
+
+async def static(request: Request) -> Response:
+    """Answer a file that never changes under its name."""
+    asset = assets().get(request.path_params["name"])
+    if asset is None:
+        return Response("There is no such file.", 404, HEADERS, "text/plain")
+    return Response(asset.content, 200, {**HEADERS, "cache-control": FOR_EVER, "content-type": asset.kind})
+
+
+class Page:
+    """What stands behind the addresses."""
+
+    def __init__(self, desk: Any, sessions: Sessions) -> None:
+        self.desk, self.sessions = desk, sessions
+
+    def guarded(self, shown: Shown, change: bool = False) -> Callable[[Request], Awaitable[Response]]:
+        """Return a route for whoever came in; the others are sent to the door."""
+
+        async def answer(request: Request) -> Response:
+            cookie = request.cookies.get(cookie_name(request.url.scheme), "")
+            session = self.sessions.session(cookie, time.time())
+            if session is None:
+                if request.url.path.endswith(".json"):
+                    return data({"error": "this session is over; log in again"}, 401)
+                return elsewhere("/login") if change else elsewhere(f"/login?next={request.url.path}")
+            try:
+                if change and from_elsewhere(request.headers, request.url.scheme):
+                    raise Refused(403, FOREIGN)
+                return await shown(request, session)
+            except Refused as error:
+                return self.trouble(request, session, error.status, error.sentence)
+            except (UnknownExperiment, UnknownDecision) as error:
+                return self.trouble(request, session, 404, sentence(error))
+            except StoreDown as error:
+                return self.trouble(request, session, 503, f"{DOWN} ({error})")
+            except StagewiseError as error:
+                return self.trouble(request, session, 422, sentence(error))
+
+        return answer
+
+    def trouble(self, request: Request, session: Session | None, status: int, words: str) -> Response:
+        """Answer what went wrong, in one sentence."""
+        if request.url.path.endswith(".json"):
+            return data({"error": words}, status)
+        title = {404: "Not here", 503: "The store is away", 403: "Not allowed"}.get(status, "Nothing was changed")
+        name = request.path_params.get("experiment")
+        back = experiment_address(name) if name and status not in (404, 503) else "/"
+        more = "The page of the desk tries again when you come back." if status == 503 else ""
+        return html(
+            rendered("trouble.html", title=title, sentence=words, more=more, back=back, session=session), status
+        )
+
+    async def login(self, request: Request) -> Response:
+        """Show the door."""
+        return html(
+            rendered("login.html", wrong=None, next=inside(request.query_params.get("next", "/")), session=None)
+        )
+
+    async def log_in(self, request: Request) -> Response:
+        """Let somebody in who has a key."""
+        try:
+            if from_elsewhere(request.headers, request.url.scheme):
+                raise Refused(403, FOREIGN)
+            form = await form_of(request)
+        except Refused as error:
+            return self.trouble(request, None, error.status, error.sentence)
+        cookie = self.sessions.begun(form.get("key", "").strip(), time.time())
+        target = inside(form.get("next", "/"))
+        if cookie is None:
+            return html(rendered("login.html", wrong=WRONG_KEY, next=target, session=None), 403)
+        answer, scheme = elsewhere(target), request.url.scheme
+        answer.set_cookie(cookie_name(scheme), cookie, max_age=HOURS * 3600, **cookie_settings(scheme))
+        return answer
+
+    async def log_out(self, request: Request, session: Session) -> Response:
+        """Have the browser forget its cookie."""
+        await self.checked_form(request, session)
+        answer, scheme = elsewhere("/login"), request.url.scheme
+        answer.delete_cookie(cookie_name(scheme), **cookie_settings(scheme))
+        return answer
+
+    async def checked_form(self, request: Request, session: Session) -> dict[str, str]:
+        """Return a form that this session was given."""
+        form = await form_of(request)
+        if not self.sessions.form_is_ours(session, form.get("token", "")):
+            raise Refused(403, "The form is not of this session: load the page again. Nothing was changed.")
+        return form
+
+    async def listed(self, session: Session) -> dict[str, Any]:
+        """Return what the list of experiments shows."""
+        rows = []
+        for name in self.desk.experiments():
+            figures = await run_in_threadpool(self.desk.figures, name)
+            shown = {"mode": "", "share": 1.0, "killed": None, **figures}
+            rows.append(
+                {"name": name, "address": experiment_address(name), "figures": shown, "verdict": verdict(shown)}
+            )
+        ready, why = self.desk.ready()
+        told = {"experiments": rows, "ready": ready, "ready_why": why, "session": session, "wrong": None}
+        return {**told, "admin": session.holder.may("admin")}
+
+    async def experiments(self, request: Request, session: Session) -> Response:
+        """Show all experiments."""
+        return html(rendered("list.html", **await self.listed(session)))
+
+    async def experiments_data(self, request: Request, session: Session) -> Response:
+        """Answer the list again."""
+        return data({"parts": {"list": rendered("parts/list.html", **await self.listed(session))}})
+
+    async def told(self, request: Request, session: Session) -> dict[str, Any]:
+        """Return what the page of an experiment shows."""
+        figures = await run_in_threadpool(self.desk.figures, request.path_params["experiment"])
+        base = f"{request.url.scheme}://{request.headers.get('host', '')}"
+        return presented(figures, session, self.desk.ready(), base)
+
+    async def experiment(self, request: Request, session: Session) -> Response:
+        """Show an experiment."""
+        return html(rendered("experiment.html", **await self.told(request, session)))
+
+    async def experiment_data(self, request: Request, session: Session) -> Response:
+        """Answer the figures, and the parts of the page that show them."""
+        told = await self.told(request, session)
+        return data({"figures": told["figures"], "colours": told["colours"], "parts": parts_of(told)})
+
+    async def explain(self, request: Request, session: Session) -> Response:
+        """Answer why a decision is as it is."""
+        name, id_ = request.path_params["experiment"], request.path_params["decision"]
+        explanation = await run_in_threadpool(self.desk.explain, name, id_)
+        return html(explained(id_, explanation, self.desk.experiment(name).problem))
+
+    def change(self, what: str) -> Shown:
+        """Return the route of a change."""
+
+        async def answer(request: Request, session: Session) -> Response:
+            form = await self.checked_form(request, session)
+            if not session.holder.may("admin"):
+                raise Refused(403, f"This takes an admin's key; {session.holder.name} is a {session.holder.role}'s.")
+            name = request.path_params.get("experiment")
+            await changed(self.desk, what, name, form, session.holder.name)
+            return elsewhere("/" if name is None else experiment_address(name))
+
+        return answer
+
+
+def inside(address: str) -> str:
+    """Return an address of this page, whatever was asked for."""
+    return (
+        address if address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable() else "/"
+    )
+
+
+def sentence(error: Exception) -> str:
+    """Return an error as a sentence of the page."""
+    words = str(error)
+    return words[:1].upper() + words[1:] + ("" if words.endswith(".") else ".")

@@ -1,0 +1,246 @@
+// The page looks again every two seconds while somebody can see it, replaces the parts that have changed, and draws.
+"use strict";
+(() => {
+  const EVERY = 2000, PATIENCE = 8000, SMALL = 150, TALL = 210;
+  const page = document.body.dataset, seen = new Map(), explained = new Map(), charts = new Map();
+  let figures = null, colours = {}, since = null, timer = 0, hovered = false;
+
+  // --- words
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  const moment = (at) => (Math.abs(Date.now() / 1000 - at) < 72000 ? clock : day).format(new Date(at * 1000));
+  const trimmed = (value) => {
+    if (Math.abs(value) < 5e-7) return "0";
+    const places = Math.min(Math.max(2 - Math.floor(Math.log10(Math.abs(value))), 0), 6);
+    return value.toFixed(places).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+  };
+  const percent = (value) => (value == null ? "–" : `${trimmed(100 * value)} %`);
+  const amount = (of) => (value) => (value == null ? "–" : of.least === 0 && of.most === 1 ? percent(value) : trimmed(value));
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const node = (tag, kind, text) => {
+    const made = document.createElement(tag);
+    if (kind) made.className = kind;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+
+  // --- parts
+  function tell(root) {
+    for (const one of root.querySelectorAll("time[data-time]")) {
+      one.textContent = moment(Number(one.dataset.time));
+      one.title = new Date(Number(one.dataset.time) * 1000).toString();
+    }
+    for (const one of root.querySelectorAll("details[data-explain]")) one.addEventListener("toggle", () => explain(one));
+  }
+
+  function replace(part, html) {
+    if (seen.get(part.dataset.part) === html) return;
+    seen.set(part.dataset.part, html);
+    const open = [...part.querySelectorAll("details[open][data-key]")].map((one) => one.dataset.key);
+    const focused = part.contains(document.activeElement) ? address(document.activeElement) : null;
+    part.innerHTML = html; // rendered and escaped by the desk
+    for (const one of part.querySelectorAll("details[data-key]")) one.open = open.includes(one.dataset.key);
+    tell(part);
+    if (focused) part.querySelector(focused)?.focus({ preventScroll: true });
+  }
+
+  // How to find what had the focus in a part that was rendered anew.
+  function address(one) {
+    const details = one.closest("details[data-key]");
+    if (details) return `details[data-key="${CSS.escape(details.dataset.key)}"] ${one.tagName.toLowerCase()}`;
+    if (one.dataset.name) return `[data-open="${one.dataset.open}"][data-name="${CSS.escape(one.dataset.name)}"]`;
+    return one.dataset.open ? `[data-open="${one.dataset.open}"]` : one.tagName.toLowerCase();
+  }
+
+  async function explain(one) {
+    const place = one.querySelector(".explained"), key = one.dataset.key;
+    if (!one.open) return;
+    if (!explained.has(key)) {
+      try {
+        const answer = await fetch(one.dataset.explain, { cache: "no-store", credentials: "same-origin" });
+        if (!answer.ok) throw new Error();
+        explained.set(key, await answer.text());
+      } catch {
+        place.textContent = "The explanation could not be fetched; close and open it again.";
+        return;
+      }
+    }
+    if (place.innerHTML !== explained.get(key)) place.innerHTML = explained.get(key);
+  }
+
+  // --- charts
+  const rows = () => {
+    const gap = 2.5 * (figures.bucket_s || 1), told = [];
+    for (const one of figures.series) {
+      const last = told[told.length - 1];
+      if (last && last.actions && one.at - last.at > gap) told.push({ at: (one.at + last.at) / 2 });
+      told.push(one);
+    }
+    return told;
+  };
+
+  function chart_of(place) {
+    const kind = place.dataset.chart, told = rows(), at = told.map((one) => one.at), whole = told.map((one) => Boolean(one.actions));
+    const line = (name, values, stroke, more = {}) => ({ name, values, stroke, ...more });
+    if (kind === "actions") {
+      const names = Object.keys(colours), sums = at.map(() => 0);
+      const lines = names.map((name) => {
+        const shares = told.map((one, i) => (whole[i] ? one.actions[name] || 0 : null));
+        const top = shares.map((share, i) => (share == null ? null : (sums[i] += share)));
+        return line(name, top, `--c${colours[name]}`, { told: shares, fill: true });
+      });
+      return { at, lines: lines.reverse(), show: percent, ends: [0, 1], legend: [...lines].reverse() };
+    }
+    if (kind === "kinds") {
+      return { at, show: percent, ends: [0, null], lines: [
+        line("exploring", told.map((one, i) => (whole[i] ? one.exploring : null)), "--c1"),
+        line("falling back", told.map((one, i) => (whole[i] ? one.fallback : null)), "--c6", { dash: [6, 4] }),
+      ] };
+    }
+    if (kind === "reward") {
+      const safe = figures.reward.safe.mean;
+      return { at, show: amount(figures.reward), ends: [figures.reward.least === 0 ? 0 : null, null], lines: [
+        line(figures.reward.name, told.map((one, i) => (whole[i] ? one.reward : null)), "--c1"),
+        line("safe action, so far", at.map(() => safe), "--quiet", { dash: [6, 4] }),
+      ] };
+    }
+    const name = Object.keys(figures.limits)[Number(place.dataset.place)], limit = figures.limits[name];
+    const of = (key) => told.map((one, i) => (whole[i] && one.limits[name] ? one.limits[name][key] : null));
+    return { at, show: amount(limit), ends: [limit.at_most ? limit.least : null, limit.at_most ? null : limit.most], must: limit.threshold,
+      cap: limit.at_most ? limit.least + 3 * (limit.threshold - limit.least) : null, lines: [
+      line("seen", of("seen"), "--c1"),
+      line("pessimistic", of("dearest"), "--ink", { dash: [2, 3] }),
+      line("limit", at.map(() => limit.threshold), "--bad", { dash: [9, 4] }),
+    ] };
+  }
+
+  function ends_of(told) {
+    const values = told.lines.flatMap((one) => one.values).filter((value) => value != null);
+    let low = Math.min(...values), high = Math.max(...values);
+    if (told.cap != null) high = Math.min(high, told.cap);
+    const margin = 0.08 * (high - low) || Math.abs(high) * 0.1 || 0.1;
+    return [told.ends[0] ?? low - margin, told.ends[1] ?? high + margin];
+  }
+
+  function draw(place) {
+    const kept = charts.get(place);
+    if (!figures.series.length) {
+      if (!place.querySelector(".none")) place.replaceChildren(node("p", "none", "Nothing to draw yet: it begins with the first decision."));
+      charts.delete(place);
+      return;
+    }
+    const told = chart_of(place), table = [told.at, ...told.lines.map((one) => one.values)];
+    if (kept) {
+      kept.told = told;
+      kept.plot.setData(table);
+      legend(kept, null);
+      return;
+    }
+    place.replaceChildren();
+    const made = { place, told, legend: node("div", "legend"), plot: null };
+    place.append(made.legend);
+    const ink = colour("--quiet"), grid = { stroke: colour("--grid"), width: 1 }, height = place.classList.contains("tall") ? TALL : SMALL;
+    made.plot = new uPlot({
+      width: place.clientWidth, height, legend: { show: false }, padding: [8, 4, 0, 0],
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      scales: { x: { time: true }, y: { range: () => ends_of(made.told) } },
+      series: [{}, ...told.lines.map((one) => ({
+        label: one.name, stroke: colour(one.stroke), width: one.fill ? 1 : 2, dash: one.dash, points: { show: told.at.length === 1, size: 7 },
+        fill: one.fill ? colour(one.stroke) : undefined,
+      }))],
+      axes: [
+        { stroke: ink, grid: { show: false }, ticks: grid, font: "12px system-ui, sans-serif", size: 34, space: 70 },
+        { stroke: ink, grid, ticks: { show: false }, font: "12px system-ui, sans-serif", size: 54, space: 34, values: (_, marks) => marks.map(told.show) },
+      ],
+      hooks: { setCursor: [(plot) => legend(made, plot.cursor.idx)] },
+    }, table, place);
+    charts.set(place, made);
+    legend(made, null);
+    watch.observe(place);
+  }
+
+  function legend(made, index) {
+    const { told } = made, last = told.at.length - 1, order = told.legend || told.lines;
+    let i = index == null ? last : index;
+    const words = order.map((one) => {
+      const entry = node("span"), key = node("i", one.fill ? "key swatch" : `key rule${one.dash ? " dashed" : ""}`);
+      key.style[one.fill ? "background" : "borderColor"] = `var(${one.stroke})`;
+      let at = i;
+      const values = one.told || one.values;
+      while (index == null && at > 0 && values[at] == null) at -= 1; // the newest that is known
+      entry.append(key, one.name, node("b", "", told.show(values[at])));
+      return entry;
+    });
+    const at = node("span", "at", index == null ? "" : moment(told.at[i]));
+    made.legend.replaceChildren(...words, at);
+  }
+
+  const watch = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const made = charts.get(target);
+      if (made && made.plot.width !== target.clientWidth && target.clientWidth > 0) made.plot.setSize({ width: target.clientWidth, height: made.plot.height });
+    }
+  });
+
+  const draw_all = () => figures && document.querySelectorAll("[data-chart]").forEach(draw);
+
+  function redraw() {
+    for (const made of charts.values()) made.plot.destroy();
+    charts.clear();
+    draw_all();
+  }
+
+  // --- looking
+  function unreached(words) {
+    const notice = document.getElementById("unreached");
+    notice.hidden = words === null;
+    if (words !== null) notice.querySelector("span").textContent = words;
+  }
+
+  async function look() {
+    clearTimeout(timer);
+    if (document.hidden) return;
+    try {
+      const answer = await fetch(page.look, { cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(PATIENCE) });
+      if (answer.status === 401) return location.assign("/login?next=" + encodeURIComponent(location.pathname));
+      const told = await answer.json();
+      if (!answer.ok) throw new Error(told.error);
+      since = Date.now() / 1000;
+      unreached(null);
+      if (told.figures && String(told.figures.version) !== page.version) return location.reload();
+      for (const part of document.querySelectorAll("[data-part]")) if (part.dataset.part in told.parts) replace(part, told.parts[part.dataset.part]);
+      if (told.figures) {
+        ({ figures, colours } = told);
+        draw_all();
+      }
+      document.documentElement.dataset.looked = String(since);
+    } catch (error) {
+      const why = error instanceof TypeError || error.name === "TimeoutError" ? "The desk does not answer." : error.message;
+      unreached(`${why} ${since ? `These figures are of ${moment(since)}.` : ""} Looking again…`);
+    }
+    timer = setTimeout(look, EVERY);
+  }
+
+  document.addEventListener("visibilitychange", look);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+
+  // --- dialogs
+  document.addEventListener("click", (event) => {
+    const opens = event.target.closest("[data-open]"), closes = event.target.closest("[data-close]");
+    if (closes) closes.closest("dialog").close();
+    if (!opens) return;
+    const dialog = document.getElementById(opens.dataset.open);
+    for (const one of dialog.querySelectorAll("[data-fill]")) {
+      if (one.tagName === "INPUT") one.value = opens.dataset[one.dataset.fill];
+      else one.textContent = opens.dataset[one.dataset.fill];
+    }
+    dialog.showModal();
+    dialog.querySelector("textarea").focus();
+  });
+  document.addEventListener("submit", (event) => {
+    if (event.target.closest("dialog")) for (const one of event.target.querySelectorAll("button:not([type])")) one.disabled = true;
+  });
+
+  tell(document);
+  look();
+})();

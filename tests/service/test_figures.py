@@ -1,0 +1,229 @@
+"""The figures of a small log, reckoned by hand; and of a long one, against counting anew."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+from stagewise.service.bands import Lately, Seen
+from stagewise.service.buckets import MOST, Buckets
+from stagewise.service.figures import figures_of
+from stagewise.service.tally import Tally
+from tests.service.rows import Log, feared
+
+PROBLEM = sw.Problem(
+    actions=["nothing", "offer"],
+    safe="nothing",
+    reward=sw.Reward("click", window="10s"),
+    limits={"opt_out": sw.Limit(0.02, safe=0.0, window="20s")},
+)
+
+
+def tallied(log: Log) -> Tally:
+    tally = Tally("notes")
+    for event in log.events:
+        tally.take(event)
+    return tally
+
+
+def small_log() -> Log:
+    log = Log(PROBLEM)
+    log.decision(1.0, "d0", "nothing", limits=feared(opt_out=0.0))
+    log.decision(2.0, "d1", "offer", probabilities={"nothing": 0.6, "offer": 0.4}, limits=feared(opt_out=0.018))
+    log.decision(3.0, "d2", "offer", probabilities={"nothing": 0.3, "offer": 0.7}, limits=feared(opt_out=0.015))
+    log.decision(3.5, "d3", "nothing", kind="policy", fallback="nothing better is known", limits=feared(opt_out=0.0))
+    log.outcome(4.0, "d2", click=1.0)
+    log.outcome(5.0, "d1", click=0.0)
+    return log
+
+
+def test_an_outcome_counts_when_all_before_it_are_settled() -> None:
+    told = figures_of(tallied(small_log()), 5_000_000)
+    assert (told["decisions"], told["waiting"], told["held"]) == (4, 4, 2)
+    assert told["reward"]["now"]["mean"] is None
+    assert told["limits"]["opt_out"]["seen"] is None
+    assert told["lag_s"] == {"click": 2.0}  # the middle of one second and three
+
+
+def test_windows_close_by_the_clock_and_what_is_missing_counts() -> None:
+    log = small_log()
+    log.tick(12.0)  # d0's window for clicks closed at 11, so that d1 and d2 count; d2's closes at 13
+    log.outcome(13.2, "d1", opt_out=1.0)
+    log.outcome(14.0, "d0", click=1.0)  # late
+    tally = tallied(log)
+    told = figures_of(tally, 14_000_000)
+    assert told["reward"]["now"]["count"] == 4  # d3's closed at 13.5
+    assert told["reward"]["now"]["mean"] == pytest.approx(1 / 4)
+    assert told["reward"]["safe"]["count"] == 2
+    assert told["reward"]["safe"]["mean"] == 0.0
+    assert told["reward"]["gain"]["mean"] == pytest.approx(1 / 4)
+    assert [one["late"] for one in told["pending"]] == [1, 0]
+    assert told["held"] == 1
+    log.tick(23.0)
+    tally.take(log.events[-1])
+    told = figures_of(tally, 23_000_000)  # opt-outs of d0, d1 and d2, whose window is over at 23
+    limit = told["limits"]["opt_out"]
+    assert (limit["seen"], limit["count"], limit["threshold"]) == (pytest.approx(1 / 3), 3, 0.02)
+    assert limit["low"] <= 1 / 3 <= limit["high"]
+    assert told["pending"][1]["waiting"] == 1
+
+
+def test_what_recent_decisions_are_feared_to_cost_and_who_explored() -> None:
+    told = figures_of(tallied(small_log()), 5_000_000)
+    assert told["limits"]["opt_out"]["dearest"] == 0.018
+    assert told["fallbacks"] == {"nothing better is known": 1}
+    first, second, third = told["series"]
+    assert first["at"] == 1.0
+    assert first["actions"] == {"nothing": 1.0}
+    assert second["exploring"] == 1.0
+    assert second["limits"]["opt_out"]["dearest"] == 0.018
+    assert third["actions"] == {"offer": 0.5, "nothing": 0.5}
+    assert third["exploring"] == 0.0  # the likeliest of its draw
+    assert third["fallback"] == 0.5
+    offer = told["actions"][1]
+    assert (offer["decisions"], offer["share"], offer["recent"]) == (2, 0.5, 0.5)
+    assert [one["decision_id"] for one in told["last"]] == ["d3", "d2", "d1", "d0"]
+
+
+def test_what_was_not_shown_is_left_out() -> None:
+    log = small_log()
+    log.outcome(6.0, "d0", shown=0.0)
+    told = figures_of(tallied(log), 6_000_000)
+    assert told["reward"]["now"]["count"] == 2  # d1 and d2
+    assert told["reward"]["now"]["mean"] == 0.5
+
+
+def test_who_changed_what_and_why() -> None:
+    log = small_log()
+    log.control(6.0, "mode", "ada", "looks fine", mode="canary", share=0.1)
+    log.control(7.0, "trip", "desk", "opt-outs above their limit")
+    told = figures_of(tallied(log), 8_000_000, mode="canary", killed="tripped")
+    assert [one["what"] for one in told["controls"]] == ["trip", "mode", "version 1 of the problem"]
+    assert [(one["actor"], one["reason"]) for one in told["trips"]] == [("desk", "opt-outs above their limit")]
+    assert told["mode"] == "canary"
+
+
+def test_another_version_keeps_what_was_counted() -> None:
+    log = small_log()
+    limits = {**PROBLEM.limits, "complaint": sw.Limit(0.01, safe=0.0)}
+    other = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=PROBLEM.reward, limits=limits)
+    log.row("problem", 5.5, {"version": 2, "problem": other.plain(), "actor": "ada", "reason": "complaints too"})
+    log.decision(6.0, "d4", "offer")
+    log.outcome(7.0, "d4", complaint=1.0)
+    log.tick(40.0)
+    told = figures_of(tallied(log), 40_000_000)
+    assert told["version"] == 2
+    assert told["reward"]["now"]["count"] == 5
+    assert (told["limits"]["complaint"]["seen"], told["limits"]["complaint"]["count"]) == (1.0, 1)
+
+
+def test_a_waiting_signal_without_a_window_holds_what_comes_after() -> None:
+    problem = sw.Problem(
+        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits=PROBLEM.limits
+    )
+    log = Log(problem)
+    log.decision(1.0, "a", "offer")
+    log.decision(2.0, "b", "offer")
+    log.outcome(3.0, "b", click=1.0)
+    told = figures_of(tallied(log), 10**12)
+    assert told["reward"]["now"]["count"] == 0
+    assert told["pending"][0] == {
+        "signal": "click", "waiting": 1, "held": 1, "late": 0, "oldest_s": 10**6 - 1.0, "window_s": None,
+        "missing": None,
+    }  # fmt: skip
+
+
+def test_nothing_yet() -> None:
+    told = figures_of(tallied(Log(PROBLEM)), 1_000_000)
+    assert told["decisions"] == 0
+    assert told["series"] == []
+    assert told["limits"]["opt_out"] == {
+        "threshold": 0.02, "at_most": True, "dearest": None, "seen": None, "low": 0.0, "high": 1.0, "count": 0,
+        "by": None, "least": 0.0, "most": 1.0,
+    }  # fmt: skip
+    assert figures_of(Tally("none"), 1)["reward"] is None
+
+
+def test_an_at_least_limit_in_units_of_its_own() -> None:
+    problem = sw.Problem(
+        actions=["today", "new"], safe="today", reward=sw.Reward("margin", low=-10.0, high=30.0),
+        limits={"stars": sw.Limit(sw.AtLeast(4.0), low=1.0, high=5.0, safe=4.5)},
+    )  # fmt: skip
+    log = Log(problem)
+    for i in range(40):
+        log.decision(i, f"d{i}", "new", limits={"stars": {"dearest": 4.1 + 0.01 * i, "threshold": 4.0}})
+        log.outcome(i + 0.5, f"d{i}", margin=10.0, stars=5.0 if i % 2 else 4.0)
+    told = figures_of(tallied(log), 50_000_000)
+    limit = told["limits"]["stars"]
+    assert (limit["at_most"], limit["threshold"], limit["seen"]) == (False, 4.0, 4.5)
+    assert limit["dearest"] == pytest.approx(4.1)
+    assert 1.0 < limit["low"] < 4.5 < limit["high"] < 5.0
+    assert -10.0 < told["reward"]["now"]["low"] < 10.0 < told["reward"]["now"]["high"] < 30.0
+
+
+def test_a_band_ends_where_the_mixture_is_as_much_likelier_as_it_may_be() -> None:
+    signal = sw.Reward("click")
+    seen = Seen(50, 10.0)
+    band = seen.band(signal, 0.05)
+    mixture = math.lgamma(10.5) + math.lgamma(40.5) - math.lgamma(51) - math.log(math.pi)
+    for end in (band.low, band.high):
+        assert mixture - (10 * math.log(end) + 40 * math.log(1 - end)) == pytest.approx(math.log(20))
+
+
+def test_lately_is_the_newer_half() -> None:
+    lately = Lately()
+    for value in [0.0] * 1000 + [1.0] * 1000:
+        lately.add(value)
+    band = lately.band(sw.Reward("click"), 0.05)
+    assert 1000 <= band.count <= 1500
+    assert band.mean is not None
+    assert band.mean > 0.65
+
+
+def test_buckets_are_never_more_than_can_be_drawn() -> None:
+    buckets, moments = Buckets(), [0, 10, 250, 900, 901, 90_000, 2_000_000]
+    for moment in moments:
+        bucket = buckets.at(moment * 1_000_000)
+        bucket.count += 1
+        bucket.actions["offer"] = bucket.actions.get("offer", 0) + 1
+    rows = buckets.plain("click", {})
+    assert sum(row["decisions"] for row in rows) == len(moments)
+    assert len(rows) <= MOST
+    assert buckets.width * MOST > 2_000_000 * 1_000_000 >= buckets.width * MOST // 2
+
+
+def test_a_long_log_is_counted_as_it_would_be_anew() -> None:
+    rng, log, due = np.random.default_rng(1), Log(PROBLEM), list[tuple[float, str, dict[str, float]]]()
+    chosen, expected = [], []
+    for i in range(3000):
+        at = 1.0 + 0.05 * i
+        due.sort()
+        while due and due[0][0] <= at:
+            when, key, values = due.pop(0)
+            log.outcome(when, key, **values)
+        action = "offer" if rng.random() < 0.5 else "nothing"
+        log.decision(at, f"d{i:04}", action)
+        chosen.append(action)
+        clicked, late = float(rng.random() < 0.3), rng.random() < 0.1
+        if rng.random() < 0.8:
+            due.append((at + (11.0 if late else 8.0 * rng.random()), f"d{i:04}", {"click": clicked}))
+            expected.append(0.0 if late else clicked)
+        else:
+            expected.append(0.0)
+    for when, key, values in sorted(due):
+        log.outcome(max(when, at), key, **values)
+    log.tick(1000.0)
+    tally, looks = Tally("notes"), list[dict[str, Any]]()
+    for i, event in enumerate(log.events):
+        tally.take(event)
+        if i % 1000 == 0:
+            looks.append(figures_of(tally, event.at))  # looking changes nothing
+    told = figures_of(tally, 10**9)
+    by_action = {row["name"]: row["seen"]["click"] for row in told["actions"]}
+    for action in ("nothing", "offer"):
+        values = [value for value, name in zip(expected, chosen, strict=True) if name == action]
+        assert (by_action[action]["count"], by_action[action]["mean"]) == (len(values), pytest.approx(np.mean(values)))
+    assert told["held"] == told["waiting"] == 0
+    assert tally.line.at.size < 3000  # what is counted is let go

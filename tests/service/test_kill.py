@@ -71,7 +71,7 @@ def compare(store: Store, told: list[list[Any]]) -> None:
 
 
 def test_a_killed_desk_loses_nothing_on_sqlite(tmp_path: Path) -> None:
-    told = killed(str(tmp_path / "desk.db"), 60)
+    told = killed(str(tmp_path / "desk.db"), 40)
     check(str(tmp_path / "desk.db"), told)
 
 
@@ -82,7 +82,7 @@ def test_a_thousand_kills_on_sqlite(tmp_path: Path) -> None:
 
 
 def test_a_killed_desk_loses_nothing_on_postgresql(postgres: str) -> None:
-    check(postgres, killed(postgres, 40))
+    check(postgres, killed(postgres, 25))
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """A route, and which one a path leads to. Whatever is known of a route is said once, in the table of `routes`."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,7 @@ from urllib.parse import unquote_to_bytes
 from stagewise.service.web.call import Answer, Call, Refused, plain_refusal
 
 ANY = "{}"
+CONTROL = re.compile("[\\x00-\\x1f\\x7f]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +78,12 @@ def words_of(path: bytes) -> list[str]:
     >>> words_of(b"/v1/a%2Fb")
     ['', 'v1', 'a/b']
     """
-    try:
-        if b"%" not in path:
-            return path.decode().split("/")
-        return [unquote_to_bytes(word).decode() for word in path.split(b"/")]
-    except UnicodeDecodeError:
-        raise Refused(404, "the path is no UTF-8 text; there is nothing there") from None
+    if b"%" not in path:
+        return path.decode(errors="replace").split("/")
+    return [unquote_to_bytes(word).decode(errors="replace") for word in path.split(b"/")]
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Refuse names that nothing can have: not every store can look for them."""
+    if any(CONTROL.search(word) for word in words):
+        raise Refused(404, "the path has control characters; there is nothing there")

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from stagewise.policies.agent.health import health_of
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import shown
 from stagewise.problem.declared import scaled, title
@@ -23,6 +24,7 @@ from stagewise.problem.words import nearest
 from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
 from stagewise.service.deciding import UNLOGGED, Known, decided, safely
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
+from stagewise.service.figures import figures_of
 from stagewise.service.fold import Fold, beginning
 from stagewise.service.learner import Learner
 from stagewise.service.messages import Asked, Changed, Decided, Kept, Outcome, Refusal, Told
@@ -43,6 +45,7 @@ from stagewise.service.records import (
     canonical,
 )
 from stagewise.service.store.store import Store, StoreDown
+from stagewise.service.tally import Tally
 from stagewise.service.versions import Version, first, following
 from stagewise.service.writer import Writer
 
@@ -61,6 +64,7 @@ class Experiment:
         self.fold: Fold | None = None
         """The learner's state, where this process leads."""
         self.snapshot_at = time.monotonic()
+        self.tally = Tally(name)
         self.versioned(version)
 
     def versioned(self, version: Version) -> None:
@@ -356,6 +360,26 @@ class Desk:
         return Changed(now.mode, now.share, (now.killed or self.everywhere.killed) is not None, row)
 
     # Looking.
+
+    def figures(self, name: str) -> dict[str, Any]:
+        """Return what the page shows of an experiment: a tally of its log, and what this process knows."""
+        ours = self.experiment(name)
+        ours.tally.follow(self.store)
+        known, everywhere = ours.known, self.everywhere.killed
+        behind = known.seq < ours.tally.head
+        return figures_of(
+            ours.tally,
+            self.store.now(),
+            mode=ours.mode,
+            share=ours.share,
+            killed=everywhere or ours.killed,
+            killed_everywhere=everywhere is not None,
+            version=ours.version,
+            max_age_s=self.max_age,
+            snapshot_age_s=time.monotonic() - ours.snapshot_at if behind else 0.0,
+            doubts=[{"name": doubt, "sentence": words} for doubt, words in ours.doubts.items()],
+            health=health_of(known.policy, known.state, known.notes).plain(),
+        )
 
     def explain(self, name: str, id_: str) -> dict[str, Any]:
         """Return a decision with what was asked, the bounds it was made by, and what came of it."""

@@ -49,6 +49,7 @@ from stagewise.records.outcome import Outcome as Outcome
 from stagewise.reports.certificate import Certificate as Certificate
 from stagewise.reports.result import Result as Result
 from stagewise.reports.traffic import draw_report as draw_report
+from stagewise.service.client import DeskClient as DeskClient
 from stagewise.simulation.certify import certify as certify
 from stagewise.simulation.simulate import simulate as simulate
 from stagewise.simulation.sweep import sweep as sweep

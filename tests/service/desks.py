@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from stagewise.service.store.opened import open_store
 from tests.service.logs import problem
 
 import stagewise as sw
 from stagewise.service.desk import Desk
 from stagewise.service.messages import Asked
+from stagewise.service.store.opened import open_store
 
 NAME = "mail"
 

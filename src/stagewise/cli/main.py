@@ -1,7 +1,5 @@
-"""The words people type: `stagewise simulate`, `compare`, `sweep`, `certify`, `show` and `reproduce`."""
+"""The words people type: `stagewise serve`, `audit`, `simulate`, `compare`, `sweep`, `certify`, `show`, `reproduce`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,8 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from stagewise import __version__
+from stagewise.cli.auditing import audit
+from stagewise.cli.saying import in_a_sentence
+from stagewise.cli.serving import keys, serve
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app.command()(serve)
+app.add_typer(audit, name="audit")
+app.add_typer(keys, name="keys")
 Spec = Annotated[Path, typer.Argument(help="A TOML file.")]
 Out = Annotated[Path, typer.Option(help="The folder for the results; an interrupted run continues there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
@@ -23,19 +27,6 @@ NOT_INSTALLED = (
     "the paper's experiments are a package of their own in the repository of stagewise; "
     "in a clone of it, `make reproduce` installs and runs them"
 )
-
-
-@contextmanager
-def in_a_sentence() -> Iterator[None]:
-    """Say what is wrong in one line, and leave with 2."""
-    from stagewise.problem.errors import StagewiseError
-
-    try:
-        yield
-    except (StagewiseError, OSError) as error:
-        words = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
-        typer.echo(f"stagewise: {words}", err=True)
-        raise typer.Exit(2) from None
 
 
 def tell_version(asked: bool) -> None:

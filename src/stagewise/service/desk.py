@@ -64,7 +64,6 @@ class Experiment:
         self.fold: Fold | None = None
         """The learner's state, where this process leads."""
         self.snapshot_at = time.monotonic()
-        self.tally = Tally(name)
         self.versioned(version)
 
     def versioned(self, version: Version) -> None:
@@ -116,6 +115,8 @@ class Counts:
         """By experiment, action, mode and kind of fallback."""
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """By experiment and what became of them."""
+        self.refused: Counter[tuple[str, int]] = Counter()
+        """By route and status."""
 
 
 class Desk:
@@ -135,6 +136,7 @@ class Desk:
         self.everywhere = Controls()
         self.writer = Writer(store)
         self._experiments: dict[str, Experiment] = {}
+        self._tallies: dict[str, Tally] = {}
         self._refreshed = 0.0
         self._learn = learn
         self.learner = Learner(
@@ -226,7 +228,7 @@ class Desk:
         """Decide for a user. The answer is in the log, or says that it is not."""
         ours, body = self.experiment(name), {}
         id_ = asked.decision_id or fresh_id()
-        sent = digest(canonical([asked.context, asked.only])) if asked.decision_id is not None else b""
+        sent = digest(canonical([asked.context, asked.only, asked.deferred])) if asked.decision_id is not None else b""
         why = "the controls changed again and again while it was made"
         for _ in range(TRIES):
             control = (ours.controls.row, self.everywhere.row)
@@ -362,21 +364,20 @@ class Desk:
     # Looking.
 
     def figures(self, name: str) -> dict[str, Any]:
-        """Return what the page shows of an experiment: a tally of its log, and what this process knows."""
-        ours = self.experiment(name)
-        ours.tally.follow(self.store)
-        known, everywhere = ours.known, self.everywhere.killed
-        behind = known.seq < ours.tally.head
+        """Return what the page shows of an experiment: counted from the log, with what is known and who may decide."""
+        ours, known, everywhere = self.experiment(name), self.experiment(name).known, self.everywhere.killed
+        tally = self._tallies.setdefault(name, Tally(name))
+        tally.follow(self.store)
         return figures_of(
-            ours.tally,
+            tally,
             self.store.now(),
             mode=ours.mode,
             share=ours.share,
             killed=everywhere or ours.killed,
             killed_everywhere=everywhere is not None,
             version=ours.version,
+            snapshot_age_s=time.monotonic() - ours.snapshot_at if known.seq < tally.head else 0.0,
             max_age_s=self.max_age,
-            snapshot_age_s=time.monotonic() - ours.snapshot_at if behind else 0.0,
             doubts=[{"name": doubt, "sentence": words} for doubt, words in ours.doubts.items()],
             health=health_of(known.policy, known.state, known.notes).plain(),
         )
@@ -428,8 +429,8 @@ def answer(id_: str, body: dict[str, Any], logged: bool = True) -> Decided:
 
 
 def told_of(result: Any, id_: str | None = None) -> Any:
-    """Return an answer, or a refusal in its place; what nobody foresaw goes on."""
-    if isinstance(result, StagewiseError):
+    """Return an answer, or a refusal in its place; what nobody foresaw goes on, and so does a store that is away."""
+    if isinstance(result, StagewiseError) and not isinstance(result, StoreDown):
         return Refusal(str(result), id_)
     if isinstance(result, BaseException):
         raise result

@@ -1,27 +1,32 @@
 """What clients send and what they are answered, as JSON; the same words as in the HTTP reference (docs/desk.md)."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Id = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)")]
+"""What a client calls a decision or an outcome: no control characters, which not every store can hold."""
+Known = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Annotated[str, Meta(max_length=1000)]
+"""What can be known of a user: a number, a truth value, or the name of a segment."""
 Words = Annotated[str, Meta(min_length=1, max_length=2000)]
-Mode = Annotated[str, Meta(pattern="^(off|shadow|canary|live)$")]
+Mode = Literal["off", "shadow", "canary", "live"]
 LARGEST_BATCH = 1000
 
 
 class Asked(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A decision that is wanted."""
 
-    context: dict[str, Any] = {}
+    context: dict[str, Known] = {}
     """What is known of the user: every number and segment that the problem declares, by name."""
     only: list[str] | None = None
     """The actions that are on offer; left out: all of the problem's."""
-    decision_id: Name | None = None
+    decision_id: Id | None = None
     """The client's own id: a retry with the same is answered the same. Left out: the desk makes one."""
     dry_run: bool = False
     """Only say what would be decided: nothing is logged."""
+    deferred: bool = False
+    """It may never be carried out: nothing is learned of it until an outcome says `shown: true`."""
 
 
 class Kept(Struct):

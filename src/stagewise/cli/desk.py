@@ -1,0 +1,166 @@
+"""What `stagewise serve` starts: a store, a desk, its experiments and keys, and maybe simulated users."""
+
+import asyncio
+import getpass
+import os
+import tomllib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from stagewise import __version__
+from stagewise.files.paths import content_of, named, path_of
+from stagewise.policies.problem import Problem
+from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
+from stagewise.service.controls import MODES, mode_of
+from stagewise.service.desk import Desk
+from stagewise.service.keys import Keys
+from stagewise.service.store.opened import open_store
+from stagewise.service.warming import warm
+from stagewise.service.web.app import Settings
+from stagewise.service.web.serving import serve
+
+
+class Start(NamedTuple):
+    """What was asked for."""
+
+    problems: list[Path]
+    store: str
+    host: str
+    port: int
+    mode: str | None
+    share: float | None
+    name: str | None
+    demo: bool
+    keys: Path | None
+    quiet: bool
+
+
+def run(start: Start) -> None:
+    """Serve until somebody stops it. All that can be refused is refused before anything is written."""
+    problems = named_problems(start)
+    if start.mode is not None or start.share is not None:
+        mode_of(start.mode or "live", start.share)
+    store = open_store(start.store)
+    desk, keys = Desk(store, alone="://" not in start.store or start.store.startswith("sqlite")), Keys(store)
+    users: list[Callable[[], None]] = []
+
+    async def prepare() -> None:
+        for name, problem in problems.items():
+            await opened(desk, name, problem, start)
+
+    def started(address: str) -> None:
+        greet(start, address, desk)
+        fresh = keys.first()
+        hand_over(fresh, start.keys)
+        if start.demo:
+            users.append(begin_demo(start, address, desk, keys))
+
+    try:
+        serve(desk, start.host, start.port, keys=keys, settings=Settings(log=not start.quiet), prepare=prepare,
+              started=started)  # fmt: skip
+    finally:
+        for stop in users:
+            stop()
+
+
+def named_problems(start: Start) -> dict[str, Problem]:
+    """Return the problems by the names of their experiments."""
+    if start.name is not None and len(start.problems) > 1:
+        raise InvalidProblem(f"--name is {start.name!r} and there are {len(start.problems)} files; it names one")
+    found: dict[str, Problem] = {}
+    for path in start.problems:
+        name = start.name or path.stem
+        if name in found:
+            raise InvalidProblem(f"two files are called {name!r}; experiments need names of their own")
+        found[name] = problem_in(path)
+    return found
+
+
+def problem_in(path: Path) -> Problem:
+    """Return the problem of a file: the whole file, or the [problem] of one that simulations read too."""
+    place = path_of(path)
+    try:
+        content = tomllib.loads(content_of(place).decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidFile(f"{named(place)} is no TOML: {error}") from None
+    inner = content.get("problem")
+    if inner is None and "policy" in content:
+        raise InvalidFile(f"{named(place)} holds a [policy]; a desk serves a [problem] (docs/problem.md)")
+    try:
+        return Problem.from_plain(inner if isinstance(inner, dict) else content)
+    except StagewiseError as error:
+        raise InvalidProblem(f"{named(place)}: {error}") from None
+
+
+async def opened(desk: Desk, name: str, problem: Problem, start: Start) -> None:
+    """Open an experiment, or a new version of it; the mode changes only where one was asked for."""
+    actor, reason = actor_of(), "stagewise serve"
+    fresh = name not in desk.experiments()
+    plain = start.mode if start.mode in MODES and start.mode != "canary" else "shadow" if start.mode else "live"
+    await desk.open(name, problem, actor, reason, plain)
+    ours = desk.experiment(name)
+    await asyncio.to_thread(warm, ours.current)
+    asked = start.mode is not None and (ours.mode != start.mode or (start.share or 1.0) != ours.share)
+    if asked and (start.mode == "canary" or not fresh):
+        await desk.set_mode(name, str(start.mode), start.share, actor, reason)
+
+
+def actor_of() -> str:
+    """Return who started it."""
+    try:
+        return f"{getpass.getuser()}, on the command line"
+    except (KeyError, OSError, ImportError):  # a user without a name, as in a container
+        return f"user {os.getuid()}, on the command line"
+
+
+def greet(start: Start, address: str, desk: Desk) -> None:
+    """Say what is served, and where."""
+    typer.echo(
+        f"stagewise {__version__}: the desk is at {address}, and so is its page; its store is {shown_store(start)}"
+    )
+    for name in desk.experiments():
+        ours = desk.experiment(name)
+        killed = f"; {ours.killed}" if ours.killed else ""
+        typer.echo(f"  {name}: {ours.mode}, version {ours.version}, {len(ours.problem.actions)} actions{killed}")
+
+
+def shown_store(start: Start) -> str:
+    """Return a store's address without its password.
+
+    >>> shown_store(Start([], "postgresql://ada:secret@db/desk", "", 0, None, None, None, False, None, False))
+    'postgresql://ada@db/desk'
+    """
+    scheme, mark, rest = start.store.partition("://")
+    who, at, where = rest.rpartition("@")
+    return f"{scheme}{mark}{who.partition(':')[0]}{at}{where}" if mark else start.store
+
+
+def hand_over(fresh: list[str], path: Path | None) -> None:
+    """Show keys this once, or write them to a file that nobody else can read."""
+    if not fresh:
+        return
+    if path is None:
+        typer.echo("The keys, shown this once (Authorization: Bearer …, and for the page's login):")
+        for key in fresh:
+            typer.echo(f"  {key}")
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.writelines(f"{key}\n" for key in fresh)
+    typer.echo(f"The keys of the first start are in {path}")
+
+
+def begin_demo(start: Start, address: str, desk: Desk, keys: Keys) -> Callable[[], None]:
+    """Let simulated users ask and answer; return what stops them."""
+    from stagewise.cli.demo import begin
+
+    return begin(start.problems, address, desk, keys)
+
+
+def day(at: int) -> str:
+    """Return a day as people write it."""
+    return f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,82 @@
+"""`stagewise serve` and `stagewise keys`: a desk on a port, and who may ask it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stagewise.cli.auditing import Address, reading
+from stagewise.cli.saying import in_a_sentence
+
+if TYPE_CHECKING:
+    from stagewise.service.keys import Keys
+
+keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke the keys of a desk's store.")
+KeyName = Annotated[str, typer.Argument(help="The key's name.")]
+
+
+def serve(
+    problems: Annotated[
+        list[Path], typer.Argument(help="TOML files, each a problem: an experiment of the file's name.")
+    ],
+    store: Annotated[str, typer.Option(help="A file, or postgresql://… for several machines.")] = "desk.db",
+    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0: all of this machine's.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: any that is free.")] = 8000,
+    mode: Annotated[
+        str | None, typer.Option(help="off, shadow, canary or live; default: live, or as it was last.")
+    ] = None,
+    share: Annotated[float | None, typer.Option(help="canary: the share of decisions that are the policy's.")] = None,
+    name: Annotated[str | None, typer.Option(help="The name of the experiment, where there is one file.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Simulated users ask and answer, to look at the page.")] = False,
+    key_file: Annotated[
+        Path | None, typer.Option("--keys", help="Write the keys of the first start here, and do not show them.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
+) -> None:
+    """Serve decisions by HTTP, with a page to watch them, until Ctrl+C."""
+    with in_a_sentence():
+        from stagewise.cli.desk import Start, run
+
+        run(Start(problems, store, host, port, mode, share, name, demo, key_file, quiet))
+
+
+@keys.command("list")
+def list_keys(store: Address) -> None:
+    """List the keys: names, roles, when they were made and revoked; the secrets are nowhere."""
+    with reading(store) as opened:
+        from stagewise.cli.desk import day
+        from stagewise.service.keys import Keys
+
+        for key in Keys(opened).listed():
+            revoked = "" if key.revoked is None else f", revoked {day(key.revoked)}"
+            note = f"  {key.note}" if key.note else ""
+            typer.echo(f"{key.name:<20} {key.role:<7} made {day(key.made)}{revoked}{note}")
+
+
+@keys.command("add")
+def add_key(
+    store: Address,
+    name: KeyName,
+    role: Annotated[str, typer.Option(help="reader, writer or admin; each may what those before it may.")] = "writer",
+    note: Annotated[str, typer.Option(help="What it is for.")] = "",
+) -> None:
+    """Make a key and show it, this once."""
+    with in_a_sentence():
+        typer.echo(changing(store).add(name, role, note))
+
+
+@keys.command("revoke")
+def revoke_key(store: Address, name: KeyName) -> None:
+    """Revoke a key: refused from now on, by a desk that runs within a second."""
+    with in_a_sentence():
+        changing(store).revoke(name)
+        typer.echo(f"the key {name!r} is revoked")
+
+
+def changing(address: str) -> "Keys":
+    """Return the keys of a store that is there, to change them."""
+    from stagewise.service.keys import Keys
+    from stagewise.service.store.opened import open_store
+
+    open_store(address, read_only=True).close()  # there must be one: a mistyped name makes none
+    return Keys(open_store(address))

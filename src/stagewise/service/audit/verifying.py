@@ -1,0 +1,183 @@
+"""Whether a log is whole: chained without a gap, every id once, and what is kept beside it the same as it says.
+
+Whoever can write to a store can make the whole chain anew. A receipt (an experiment, a row, its digest) that is kept
+elsewhere proves afterwards that the log up to there is the one that it was.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stagewise.problem.errors import InvalidFile
+from stagewise.problem.words import shown
+from stagewise.service.audit.reading import rows_of
+from stagewise.service.records import (
+    CONTROL,
+    DECISION,
+    EVERYWHERE,
+    ORIGIN,
+    OUTCOME,
+    PROBLEM,
+    TICK,
+    Event,
+    Head,
+    chained,
+)
+from stagewise.service.store.store import Store
+
+KINDS = (PROBLEM, DECISION, OUTCOME, CONTROL, TICK)
+
+
+class Receipt(NamedTuple):
+    """A row and the digest of all up to it: as text, `messages:1042:9f…`; of what holds everywhere, `:7:03…`."""
+
+    experiment: str
+    seq: int
+    chain: str
+
+    def __str__(self) -> str:
+        return f"{self.experiment}:{self.seq}:{self.chain}"
+
+    @classmethod
+    def of(cls, text: str) -> "Receipt":
+        """Return the receipt that a text is.
+
+        >>> Receipt.of("a:b:3:00ff").experiment
+        'a:b'
+        """
+        experiment, _, rest = text.rpartition(":")[0].rpartition(":")
+        chain = text.rpartition(":")[2]
+        try:
+            return cls(experiment, int(rest), bytes.fromhex(chain).hex())
+        except ValueError:
+            raise InvalidFile(
+                f"the receipt is {shown(text)}; it must be experiment:row:digest, as verify printed it"
+            ) from None
+
+
+class Verified(NamedTuple):
+    """What was found in one log."""
+
+    experiment: str
+    rows: int
+    decisions: int
+    receipt: Receipt
+    fault: str | None
+    """The first thing that is wrong, with its row; None: nothing is."""
+
+
+class Fault(Exception):
+    """Something is wrong with a log."""
+
+
+def verify(store: Store, receipts: Sequence[Receipt] = ()) -> Iterator[Verified]:
+    """Verify every log of a store, and what holds everywhere."""
+    names = [EVERYWHERE, *store.experiments()]
+    for receipt in receipts:
+        if receipt.experiment not in names:
+            why = f"receipt {receipt} is of {shown(receipt.experiment)}, which is not in the store"
+            yield Verified(receipt.experiment, 0, 0, receipt, why)
+    for name in names:
+        expected = {receipt.seq: receipt.chain for receipt in receipts if receipt.experiment == name}
+        yield verified(store, name, expected)
+
+
+def verified(store: Store, name: str, expected: Mapping[int, str]) -> Verified:
+    """Verify one log against itself, against receipts, and against what is kept beside it."""
+    # What a desk writes meanwhile is above this end, and its answers are asked for only up to it.
+    end, walk = store.head(name), Walk(name, expected)
+    fault: str | None = None
+    try:
+        for event in rows_of(store, name):
+            if event.seq > end.seq and end.seq:
+                break
+            walk.take(event)
+        walk.finish(end)
+        if name != EVERYWHERE:
+            check_answers(store, name, walk, store.head(name).seq > end.seq)
+    except Fault as error:
+        fault = str(error)
+    head = walk.head
+    return Verified(name, head.seq, head.places, Receipt(name, head.seq, head.chain.hex()), fault)
+
+
+class Walk:
+    """A walk along a log that stops at the first row that is wrong."""
+
+    def __init__(self, name: str, expected: Mapping[int, str]) -> None:
+        self.name, self.expected = name, expected
+        self.head = Head(chain=ORIGIN)
+        self.keys: set[tuple[str, str]] = set()
+        self.places: dict[str, int] = {}
+        self.answers: list[dict[str, float]] = []
+
+    def take(self, event: Event) -> None:
+        """Check a row against all before it."""
+        head, where = self.head, f"row {event.seq}"
+        if event.seq != head.seq + 1:
+            raise Fault(f"row {head.seq + 1} is missing: row {event.seq} follows row {head.seq}")
+        if chained(head.chain, self.name, event) != event.chain:
+            raise Fault(f"{where} ({event.kind} {shown(event.key)}) is not what was written, or not in its place")
+        if event.seq in self.expected and event.chain.hex() != self.expected[event.seq]:
+            raise Fault(f"{where} has the digest {event.chain.hex()}, and its receipt has {self.expected[event.seq]}")
+        if event.at < head.at:
+            raise Fault(f"{where} is older than the row before it")
+        if event.kind not in KINDS or (self.name == EVERYWHERE and event.kind != CONTROL):
+            raise Fault(f"{where} is of kind {shown(event.kind)}, which does not belong there")
+        if (event.kind, event.key) in self.keys:
+            raise Fault(f"{where} is {event.kind} {shown(event.key)} once more")
+        self.keys.add((event.kind, event.key))
+        said = decoded(event, where)
+        if event.kind == DECISION:
+            self.decision(event, where)
+        elif event.kind == OUTCOME:
+            self.outcome(event, said, where)
+        control = event.seq if event.kind in (CONTROL, PROBLEM) else head.control
+        self.head = Head(event.seq, event.at, len(self.answers), control, event.chain)
+
+    def decision(self, event: Event, where: str) -> None:
+        """Check a decision's number."""
+        if event.place != len(self.answers):
+            raise Fault(f"{where} is decision number {event.place}; the next is {len(self.answers)}")
+        self.places[event.key] = event.place
+        self.answers.append({})
+
+    def outcome(self, event: Event, said: Any, where: str) -> None:
+        """Check that an outcome belongs to a decision before it, and tells each signal once."""
+        if self.places.get(said.get("of")) != event.place:
+            raise Fault(f"{where} tells of {shown(said.get('of'))}, which is not decision number {event.place}")
+        known = self.answers[event.place]
+        twice = next((signal for signal in said["values"] if signal in known), None)
+        if twice is not None:
+            raise Fault(f"{where} tells {shown(twice)} of {shown(said['of'])} once more")
+        known.update(said["values"])
+
+    def finish(self, end: Head) -> None:
+        """Check that the log ends where the store says it does, and that no receipt is of a row beyond."""
+        if self.head != end:
+            raise Fault(f"the log ends with row {self.head.seq}, and the store says that it ends with row {end.seq}")
+        beyond = [seq for seq in self.expected if seq > end.seq]
+        if beyond:
+            raise Fault(f"there is a receipt of row {max(beyond)}, and the log ends with row {end.seq}")
+
+
+def check_answers(store: Store, name: str, walk: Walk, grows: bool) -> None:
+    """Check that what is kept of each decision's outcomes is what the log tells; a growing log may know more."""
+    for place, told in enumerate(walk.answers):
+        kept = store.answers(name, place)
+        if kept != told and not (grows and told.items() <= kept.items()):
+            raise Fault(f"decision number {place} has the outcomes {shown(kept)}, and the log says {shown(told)}")
+
+
+def decoded(event: Event, where: str) -> Any:
+    """Return what a row says."""
+    try:
+        said = msgspec.json.decode(event.body)
+    except msgspec.DecodeError:
+        raise Fault(f"{where} is no JSON") from None
+    if not isinstance(said, dict):
+        raise Fault(f"{where} is no object")
+    if event.kind == OUTCOME and not isinstance(said.get("values"), dict):
+        raise Fault(f"{where} is an outcome without values")
+    return said

@@ -1,0 +1,137 @@
+"""What is sent and answered by HTTP alone, besides `messages`."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+
+class Summary(Struct):
+    """An experiment, and how it stands."""
+
+    name: str
+    mode: str
+    """off, shadow, canary, live."""
+    share: float
+    """canary: the share of decisions that are the policy's."""
+    killed: str | None
+    """Why the kill switch is on; null: it is off."""
+    version: int
+    """The version of the problem."""
+    state: int
+    """The row of the log up to which the deciding state has learned."""
+    snapshot_age_s: float
+    """How old what decisions are made of is, in seconds."""
+    doubts: dict[str, str]
+    """What the data contradict and nobody has acknowledged, by name, in words."""
+
+
+class Whole(Summary):
+    """An experiment with its problem."""
+
+    problem: dict[str, Any]
+    """As TOML or JSON holds it."""
+
+
+class Row(Struct):
+    """A row of the log."""
+
+    seq: int
+    at: int
+    """Microseconds since 1970."""
+    kind: Literal["problem", "decision", "outcome", "control", "tick"]
+    key: str
+    place: int
+    """A decision's number; -1: it is no decision and no outcome."""
+    body: str
+    """The row's JSON exactly as it was digested, as text."""
+    chain: str
+    """The digest of this row and all before it, in hexadecimal digits."""
+
+
+class Page(Struct):
+    """Some rows of a log, in order."""
+
+    rows: list[Row]
+    after: int
+    """Ask for what follows this row to go on."""
+    more: bool
+    """Whether there were more when this was read."""
+
+
+class Version(Struct):
+    """A version of a problem."""
+
+    version: int
+
+
+class Alive(Struct):
+    """The process is there."""
+
+    alive: bool = True
+
+
+class Ready(Struct):
+    """Whether decisions are better than the safe action now."""
+
+    ready: bool
+    why: str
+
+
+class About(Struct):
+    """What runs here."""
+
+    version: str
+
+
+class NewKey(Struct, forbid_unknown_fields=True):
+    """A key that is wanted."""
+
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9-]{0,39}$")]
+    role: Literal["reader", "writer", "admin"]
+    note: Annotated[str, Meta(max_length=200)] = ""
+
+
+class MadeKey(Struct):
+    """A key that was made."""
+
+    name: str
+    role: str
+    key: str
+    """The key itself: this is the only time that it is shown."""
+
+
+class KnownKey(Struct):
+    """What is known of a key."""
+
+    name: str
+    role: str
+    note: str
+    made: int
+    """Microseconds since 1970."""
+    revoked: int | None
+
+
+class Figures(Struct):
+    """What the page shows of an experiment."""
+
+    name: str
+    mode: str
+    share: float
+    killed: str | None
+    version: int
+    problem: dict[str, Any] | None
+    decisions: int
+    waiting: int
+    held: int
+    lag_s: dict[str, float | None]
+    snapshot_age_s: float | None
+    reward: dict[str, Any] | None
+    limits: dict[str, dict[str, Any]]
+    series: list[dict[str, Any]]
+    fallbacks: dict[str, int]
+    trips: list[Any]
+    controls: list[dict[str, Any]]
+    doubts: Any
+    last: list[dict[str, Any]]
+    health: list[dict[str, Any]]
+    pending: list[Any]

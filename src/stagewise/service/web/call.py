@@ -1,0 +1,65 @@
+"""What a route is given and what it returns."""
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from stagewise.problem.words import LONGEST, one_line
+from stagewise.service.keys import Holder, Keys
+from stagewise.service.messages import Refusal
+
+if TYPE_CHECKING:
+    from stagewise.service.desk import Desk
+    from stagewise.service.web.rates import Buckets
+
+JSON = b"application/json"
+Headers = tuple[tuple[bytes, bytes], ...]
+
+_encoded = msgspec.json.Encoder(order="deterministic").encode  # the same answer has the same bytes
+
+
+class Call(NamedTuple):
+    """A request that came through the door: who asks for what."""
+
+    desk: "Desk"
+    keys: Keys
+    buckets: "Buckets"
+    holder: Holder
+    words: tuple[str, ...]
+    """What stands in the path where the route has {names}, in their order."""
+    query: bytes = b""
+    body: bytes = b""
+    serves: str = ""
+    """The experiment that Personalizer's routes are for; empty: the only one."""
+
+    def counts_as(self, calls: int) -> None:
+        """Take what a batch takes beyond one call from the key's bucket."""
+        self.buckets.take(self.holder.name, calls - 1, time.monotonic())
+
+
+class Answer(NamedTuple):
+    """What is sent back."""
+
+    status: int
+    body: bytes
+    kind: bytes = JSON
+    headers: Headers = ()
+
+
+class Refused(Exception):
+    """A request that is answered with a status and one sentence."""
+
+    def __init__(self, status: int, sentence: str, headers: Headers = ()) -> None:
+        super().__init__(one_line(sentence, LONGEST))
+        self.status, self.headers = status, headers
+
+
+def answer(value: Any, status: int = 200) -> Answer:
+    """Return a value as JSON."""
+    return Answer(status, _encoded(value))
+
+
+def plain_refusal(status: int, sentence: str) -> Any:
+    """Return what a refusal looks like on our own routes."""
+    return Refusal(sentence)

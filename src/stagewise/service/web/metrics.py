@@ -1,0 +1,97 @@
+"""What Prometheus reads: a page of text (exposition format 0.0.4)."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stagewise.service.web.call import Answer, Call
+
+if TYPE_CHECKING:
+    from stagewise.service.desk import Desk
+
+KIND = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metric(NamedTuple):
+    """A metric: what it is called, what it counts, and what its labels are."""
+
+    name: str
+    kind: str
+    tells: str
+    labels: tuple[str, ...]
+
+
+DECISIONS = Metric("decisions_total", "counter", "Decisions.", ("experiment", "action", "mode", "fallback"))
+OUTCOMES = Metric(
+    "outcomes_total", "counter", "Outcomes: taken, same, late, unknown, conflict.", ("experiment", "became")
+)
+REFUSED = Metric("refused_total", "counter", "Requests that were refused.", ("route", "status"))
+SLACK = Metric(
+    "slack", "gauge", "How far the dearest of the last decisions is below its limit.", ("experiment", "limit")
+)
+SEEN = Metric("limit_seen", "gauge", "The mean that was seen of what is limited.", ("experiment", "limit"))
+AGE = Metric("snapshot_age_seconds", "gauge", "How old what decisions are made of is.", ("experiment",))
+LAG = Metric("feedback_lag_seconds", "gauge", "Median time from a decision to its signal.", ("experiment", "signal"))
+WAITING = Metric("waiting", "gauge", "Decisions whose outcomes are not all there.", ("experiment",))
+KILLED = Metric("killed", "gauge", "1 where the kill switch is on.", ("experiment",))
+READY = Metric("ready", "gauge", "1 where the desk is ready.", ())
+ALL = (DECISIONS, OUTCOMES, REFUSED, SLACK, SEEN, AGE, LAG, WAITING, KILLED, READY)
+
+Sample = tuple[Metric, tuple[Any, ...], float]
+
+
+async def metrics(call: Call) -> Answer:
+    """Tell the figures."""
+    page = await asyncio.to_thread(page_of, call.desk)
+    return Answer(200, page.encode(), KIND)
+
+
+def page_of(desk: "Desk") -> str:
+    """Return the page."""
+    by: dict[str, list[Sample]] = {}
+    for sample in samples_of(desk):
+        by.setdefault(sample[0].name, []).append(sample)
+    return "".join(line for metric in ALL for line in _lines(metric, by.get(metric.name, [])))
+
+
+def samples_of(desk: "Desk") -> Iterator[Sample]:
+    """Yield every figure with its labels."""
+    counts = desk.counts
+    for metric, counted in ((DECISIONS, counts.decisions), (OUTCOMES, counts.outcomes), (REFUSED, counts.refused)):
+        yield from ((metric, labels, number) for labels, number in list(counted.items()))
+    yield READY, (), float(desk.ready()[0])
+    for name in desk.experiments():
+        found, told = desk.experiment(name), desk.figures(name)
+        yield AGE, (name,), max(0.0, time.monotonic() - found.snapshot_at)
+        yield KILLED, (name,), float((desk.everywhere.killed or found.killed) is not None)
+        yield WAITING, (name,), told["waiting"]
+        yield from ((LAG, (name, signal), lag) for signal, lag in told["lag_s"].items() if lag is not None)
+        yield from _limits(name, told["limits"])
+
+
+def _limits(name: str, limits: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:
+    for limit, told in limits.items():
+        if told["dearest"] is not None:
+            below = told["threshold"] - told["dearest"]
+            yield SLACK, (name, limit), below if told["at_most"] else -below
+        if told["seen"] is not None:
+            yield SEEN, (name, limit), told["seen"]
+
+
+def _lines(metric: Metric, samples: list[Sample]) -> Iterator[str]:
+    name = f"stagewise_{metric.name}"
+    yield f"# HELP {name} {metric.tells}\n# TYPE {name} {metric.kind}\n"
+    for _, values, number in samples:
+        labels = ",".join(f'{label}="{quoted(value)}"' for label, value in zip(metric.labels, values, strict=True))
+        yield f"{name}{{{labels}}} {number!r}\n" if labels else f"{name} {number!r}\n"
+
+
+def quoted(value: Any) -> str:
+    r"""Return a label's value as it stands between quotes.
+
+    >>> quoted('a"b')
+    'a\\"b'
+    """
+    text = "" if value is None else str(value)
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

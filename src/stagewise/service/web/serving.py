@@ -1,0 +1,137 @@
+"""A desk on a port, until it is told to stop: it takes no more, finishes what it has, writes it, and ends well."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from stagewise.problem.errors import StagewiseError
+from stagewise.service.keys import Keys
+from stagewise.service.web.app import App, Settings
+
+if TYPE_CHECKING:
+    from stagewise.service.desk import Desk
+
+STOPS = (signal.SIGTERM, signal.SIGINT)
+GRACE = 5  # seconds for requests that are under way
+KEPT = 75  # seconds that an idle connection stays open
+LARGEST_HEAD = 1 << 16  # bytes that may come before a request's headers are complete
+
+
+class NotServed(StagewiseError):
+    """The desk could not start."""
+
+
+class Protocol(HttpToolsProtocol):
+    """uvicorn's HTTP, which hangs up on headers that never end."""
+
+    head = -1  # bytes since a request began whose headers are not complete; -1: there is none
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self.head = 0
+
+    def on_headers_complete(self) -> None:
+        """Go on to a request's body."""
+        self.head = -1
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes."""
+        if self.head >= 0:
+            self.head += len(data)
+            if self.head > LARGEST_HEAD:
+                self.transport.close()
+                return
+        super().data_received(data)
+
+
+class Server(uvicorn.Server):
+    """uvicorn, stopped by its event loop: the process ends with 0, and not by the signal."""
+
+    def __init__(self, app: App, started: Callable[[], None] | None = None) -> None:
+        self._tell = started
+        super().__init__(
+            uvicorn.Config(
+                app, http=Protocol, loop="uvloop", ws="none", lifespan="on", proxy_headers=False, server_header=False,
+                access_log=False, log_config=None, log_level="error", timeout_keep_alive=KEPT,
+                timeout_graceful_shutdown=GRACE,
+            )
+        )  # fmt: skip
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        if self.started and self._tell is not None:
+            self._tell()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop by a signal, where this is the thread that signals come to."""
+        here = threading.current_thread() is threading.main_thread()
+        loop = asyncio.get_running_loop()
+        for number in STOPS if here else ():
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in STOPS if here else ():
+                loop.remove_signal_handler(number)
+
+
+def serve(
+    desk: "Desk",
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    *,
+    keys: Keys | None = None,
+    settings: Settings | None = None,
+    prepare: Callable[[], Awaitable[None]] | None = None,
+    started: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a desk until SIGTERM or Ctrl+C.
+
+    Args:
+        desk: Not started yet; it is stopped at the end, with its store.
+        host: The address to listen at.
+        port: The port; 0: any that is free.
+        keys: The keys of the desk's store, where somebody made them already.
+        settings: Rates, the log of requests, Personalizer's experiment.
+        prepare: Called once the desk runs and before anybody is answered, to open experiments.
+        started: Called with the address of the desk once it answers.
+    """
+    listening = listener(host, port)
+    app = App(desk, Keys(desk.store) if keys is None else keys, settings, prepare)
+    server = Server(app, None if started is None else lambda: started(address_of(listening)))
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(_until_stopped(server, listening))
+    if app.failed:
+        raise NotServed(app.failed)
+
+
+async def _until_stopped(server: Server, listening: socket.socket) -> None:
+    with contextlib.suppress(SystemExit):  # uvicorn's word for a desk that did not start
+        await server.serve([listening])
+
+
+def listener(host: str, port: int) -> socket.socket:
+    """Return a socket that listens."""
+    try:
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
+        )
+    except OSError as error:
+        raise NotServed(f"nothing can listen at {host}, port {port}: {error.strerror or error}") from None
+
+
+def address_of(listening: socket.socket) -> str:
+    """Return the address of a socket as a browser takes it."""
+    place: tuple[Any, ...] = listening.getsockname()
+    return f"http://[{place[0]}]:{place[1]}" if ":" in place[0] else f"http://{place[0]}:{place[1]}"

@@ -1,0 +1,242 @@
+"""The client: it always has an answer, a retry never redraws, and nothing is learned of what was not shown."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+from tests.service.scripted import decided, desk, scripted, waited
+
+import stagewise as sw
+from stagewise.service import client_unsettled
+from stagewise.service.client import Client, DeskAway, DeskRefused, Refused, Told, Wanted
+
+
+def client_of(url: str, **settings: Any) -> Client:
+    return Client(url, "k.secret", "messages", safe="nothing", **{"timeout": 2.0, "pause": 0.001, **settings})
+
+
+def test_importing_it_loads_the_standard_library_alone() -> None:
+    code = (
+        "import sys; before = set(sys.modules); from stagewise.service.client import Client; "
+        "print(sorted({name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert told.strip() == "['stagewise']"
+
+
+def test_a_decision_and_its_outcomes() -> None:
+    with scripted(desk) as server, client_of(server.url + "/") as client:
+        decision = client.decide({"age": 34}, only=["offer"])
+        assert decision.action == "offer"
+        assert decision.probabilities == {"nothing": 0.25, "offer": 0.75}
+        assert (decision.logged, decision.fallback, decision.limits["opt_out"]["threshold"]) == (True, None, 0.02)
+        assert client.learn(decision.decision_id, click=True) == Told(decision.decision_id, ("click",))
+        assert client.learn(decision, opt_out=0.0, outcome_id="o1").taken == ("opt_out", "outcome_id")
+        assert client.not_shown(decision).taken == ("shown",)
+    paths = [path for path, _ in server.seen]
+    assert paths == ["/v1/messages/decisions", *3 * ["/v1/messages/outcomes"]]
+    assert server.seen[0][1] == {"context": {"age": 34}, "only": ["offer"], "decision_id": decision.decision_id}
+    assert server.seen[3][1] == {"decision_id": decision.decision_id, "shown": False}
+    assert server.keys == {"Bearer k.secret"}
+    assert server.opened == 1  # one connection, kept open
+
+
+def test_the_name_at_the_front_door() -> None:
+    assert sw.DeskClient is Client
+
+
+def test_names_of_experiments_are_part_of_a_path_and_no_more() -> None:
+    with scripted(desk) as server, Client(server.url + "/desk", "k", "a/b ?ö", safe="nothing") as client:
+        client.decide({})
+    assert server.seen[0][0] == "/desk/v1/a%2Fb%20%3F%C3%B6/decisions"
+
+
+def test_a_retry_asks_for_the_same_decision() -> None:
+    answers = iter([(503, {"error": "the store is away"}), None, (429, {"error": "slower"})])
+    with scripted(lambda path, body: next(answers, desk(path, body))) as server, client_of(server.url) as client:
+        decision = client.decide({"age": 34})
+    assert decision.action == "offer"
+    assert len(server.seen) == 4
+    assert {body["decision_id"] for _, body in server.seen} == {decision.decision_id}
+
+
+def test_ids_are_made_or_given() -> None:
+    with scripted(desk) as server, client_of(server.url) as client:
+        assert client.decide({}, decision_id="mail-17").decision_id == "mail-17"
+        assert client.decide({}).decision_id != client.decide({}).decision_id
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ((500, {"error": "something broke"}), "something broke"),
+        ((502, b"<html>"), "the desk answered with status 502"),
+        ((200, b"{"), "cannot be read"),
+        ((200, [1]), "cannot be read"),
+        ((200, {"decision_id": "x"}), "cannot be read"),
+        ((200, {"action": 3, "decision_id": "x", "probabilities": {}}), "cannot be read"),
+        ((301, b""), "status 301"),
+        ((429, {"error": "slower"}), "slower"),
+        ((503, {"logged": False, "action": "offer", "fallback": "the store is away"}), "the store is away"),
+        ((200, {**decided({"decision_id": "x"}), "logged": False, "fallback": "the disk is full"}), "the disk is full"),
+        (None, "cannot be reached"),
+    ],
+)
+def test_whatever_a_desk_says_there_is_an_answer(said: Any, words: str) -> None:
+    """The safe action, why, and nothing that outcomes could be told of; the desk hears that it was not shown."""
+
+    def script(path: str, body: Any) -> Any:
+        return said if path.endswith("/decisions") else desk(path, body)
+
+    with scripted(script) as server, client_of(server.url) as client:
+        decision = client.decide({"age": 34})
+        assert (decision.action, decision.logged, decision.mode) == ("nothing", False, "away")
+        assert decision.probabilities == {"nothing": 1.0}
+        assert words in str(decision.fallback)
+        asked = server.seen[0][1]["decision_id"]
+        assert waited(lambda: server.seen[-1] == ("/v1/messages/outcomes", [{"decision_id": asked, "shown": False}]))
+        count = len(server.seen)
+        assert client.learn(decision.decision_id, click=True) == Told(decision.decision_id)  # nothing is sent
+        assert client.learn_all([{"decision_id": decision.decision_id, "click": 1}]) == [Told(decision.decision_id)]
+        assert len(server.seen) == count
+
+
+def test_where_nobody_listens_there_is_an_answer_at_once_and_nothing_to_report() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as place:
+        port = place.getsockname()[1]
+    client = client_of(f"http://127.0.0.1:{port}")
+    decision = client.decide({})
+    assert (decision.action, decision.logged) == ("nothing", False)
+    assert "Connection refused" in str(decision.fallback)
+    assert len(client._unsettled) == 0
+    with pytest.raises(DeskAway, match=r"the outcome of d1 is not told: .*Connection refused"):
+        client.learn("d1", click=True)
+
+
+def test_a_desk_that_hangs_is_left_after_the_timeout() -> None:
+    """And what it logs long after that is reported as not shown, though at first it does not know of it."""
+    free, known = threading.Event(), set()
+
+    def script(path: str, body: Any) -> Any:
+        if path.endswith("/decisions"):
+            free.wait(10)
+            known.add(body["decision_id"])
+            return desk(path, body)
+        told = [{"decision_id": r["decision_id"], "taken": ["shown"]} for r in body]
+        return 200, [t if t["decision_id"] in known else {"error": "unknown"} for t in told]
+
+    with scripted(script) as server, client_of(server.url, timeout=0.2) as client:
+        started = time.monotonic()
+        decision = client.decide({})
+        assert time.monotonic() - started < 5.0
+        assert (decision.action, decision.logged) == ("nothing", False)
+        assert "did not answer in time" in str(decision.fallback)
+        assert waited(lambda: any(path.endswith("/outcomes") for path, _ in server.seen))
+        assert len(client._unsettled) == 1
+        free.set()
+        assert waited(lambda: len(client._unsettled) == 0)
+    assert known == {server.seen[0][1]["decision_id"]}
+
+
+def test_what_no_desk_ever_logged_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_unsettled, "PAUSES", (0.01, 0.01, 0.01))
+    asked: list[list[str]] = []
+    unsettled = client_unsettled.Unsettled(lambda ids: asked.append(list(ids)) or list(ids))  # type: ignore[func-returns-value]
+    unsettled.add("a")
+    assert waited(lambda: len(unsettled) == 0)
+    assert asked == [["a"]] * 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
+def test_a_refusal_is_one_sentence(status: int) -> None:
+    said = (status, {"error": f"the key is unknown{chr(10)}really"})
+    with scripted(lambda path, body: said) as server, client_of(server.url) as client:
+        with pytest.raises(DeskRefused, match=r"^the key is unknown really$") as refusal:
+            client.decide({})
+        with pytest.raises(sw.StagewiseError):
+            client.learn("d1", click=1)
+    assert refusal.value.status == status
+    assert len(server.seen) == 2  # another try would not change it
+
+
+def test_many_at_once() -> None:
+    def script(path: str, body: Any) -> Any:
+        status, told = desk(path, body)
+        bad = {"error": "no such action", "decision_id": body[-1]["decision_id"]}
+        return status, [*told[:-1], bad]
+
+    with scripted(script) as server, client_of(server.url) as client:
+        first, second, third = client.decide_all([{"age": 1}, Wanted(decision_id="mine"), Wanted({"age": 2}, ["x"])])
+        assert (first.action, second.decision_id) == ("offer", "mine")
+        assert third == Refused("no such action", server.seen[0][1][2]["decision_id"])
+        told = client.learn_all([{"decision_id": "a", "click": 1}, {"decision_id": "b"}])
+        assert told == [Told("a", ("click",)), Refused("no such action", "b")]
+        assert client.decide_all([]) == []
+        assert len(client.decide_all([{}] * 1001)) == 1001
+    assert [len(body) for _, body in server.seen] == [3, 2, 1000, 1]
+
+
+def test_many_at_once_of_a_dead_desk_are_all_safe() -> None:
+    with scripted(lambda path, body: (500, b"")) as server, client_of(server.url) as client:
+        decisions = client.decide_all([{}, {}])
+        assert [(d.action, d.logged) for d in decisions] == [("nothing", False)] * 2
+        with pytest.raises(DeskAway, match="outcomes of 1 decisions are not told"):
+            client.learn_all([{"decision_id": "a", "click": 1}])
+
+
+def test_connections_that_were_closed_meanwhile_are_opened_again() -> None:
+    with scripted(desk) as server, client_of(server.url, tries=1) as client:
+        client.decide({})
+        for connection in client._wire._free:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        assert client.decide({}).logged
+
+
+def test_threads_share_a_client() -> None:
+    with scripted(desk) as server, client_of(server.url, timeout=20.0) as client:
+        found: dict[str, str] = {}
+
+        def work(i: int) -> None:
+            for j in range(20):
+                name = f"{i}-{j}"
+                found[name] = client.decide({}, decision_id=name).decision_id
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(found) == 160
+    assert all(asked == answered for asked, answered in found.items())
+    assert server.opened <= 8
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Client("ftp://x", "k", "e", "s"), "url is 'ftp://x'; it must be the desk's address"),
+        (lambda: Client("http://x", "k", "e", ""), "it must name the action to fall back to"),
+        (lambda: Client("http://x", "k", "", "s"), "experiment is ''"),
+        (lambda: Client("http://x", "k\nHost: y", "e", "s"), "the key holds characters that no key has"),
+        (lambda: Client("http://x", "k", "e", "s", timeout=0), "timeout is 0"),
+        (lambda: client_of("http://127.0.0.1:9").decide({"age": float("nan")}), "cannot be sent as JSON"),
+        (lambda: client_of("http://127.0.0.1:9").decide({"age": {1, 2}}), "is no JSON"),
+        (lambda: client_of("http://127.0.0.1:9").decide(5), "it must be a mapping by name"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(call: Any, words: str) -> None:
+    with pytest.raises(sw.StagewiseError, match=words):
+        call()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    import numpy as np
+
+    with scripted(desk) as server, client_of(server.url) as client:
+        client.decide({"age": np.float64(3.5), "premium": np.bool_(True)})
+    assert json.dumps(server.seen[0][1]["context"]) == '{"age": 3.5, "premium": true}'

@@ -1,0 +1,75 @@
+"""A desk that is killed at any instant loses nothing that it acknowledged, and decides nothing twice."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.service.desks import NAME
+from tests.service.logs import problem
+
+from stagewise.service.fold import Fold
+from stagewise.service.records import ORIGIN, chained
+from stagewise.service.store.opened import open_store
+from stagewise.service.store.store import Store
+
+HERE = Path(__file__).parents[2]
+
+
+def killed(address: str, count: int) -> list[list[Any]]:
+    """Kill so many desks on one store; return what they had acknowledged."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.service.kills", address, str(count), "7"],
+        cwd=HERE, capture_output=True, text=True, timeout=900, check=True,
+    )  # fmt: skip
+    told = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert sum(one[0] == "killed" for one in told) == count, ran.stderr[-2000:]
+    return told
+
+
+def check(store: Store, told: list[list[Any]]) -> None:
+    """Hold what was acknowledged against the log, and the log against itself."""
+    events, before = store.events(NAME, limit=10**7), ORIGIN
+    for number, event in enumerate(events, 1):
+        assert event.seq == number
+        assert event.chain == chained(before, NAME, event._replace(chain=b""))
+        before = event.chain
+    decisions = {event.key: msgspec.json.decode(event.body) for event in events if event.kind == "decision"}
+    assert Counter(event.kind for event in events)["decision"] == len(decisions)
+    answers: dict[tuple[str, str], float] = {}
+    for event in events:
+        if event.kind == "outcome":
+            body = msgspec.json.decode(event.body)
+            for name, value in body["values"].items():
+                assert (body["of"], name) not in answers
+                answers[body["of"], name] = value
+    for kind, id_, *rest in told:
+        if kind == "decision":
+            assert [decisions[id_]["action"], decisions[id_]["probabilities"]] == rest
+        elif kind == "outcome":
+            assert answers[id_, rest[0]] == rest[1]
+    for body in decisions.values():
+        assert all(kept["dearest"] <= kept["threshold"] for kept in body["limits"].values())
+    whole, kept = Fold(problem(), 1), store.latest(NAME, 1, whole=True)
+    whole.take(events)
+    if kept is not None:
+        again = Fold(problem(), 1)
+        again.restore(kept.whole)
+        again.take(events[again.seq :])
+        assert again.whole() == whole.whole()
+    assert len(decisions) > 20
+
+
+def test_a_killed_desk_loses_nothing_on_sqlite(tmp_path: Path) -> None:
+    told = killed(str(tmp_path / "desk.db"), 60)
+    check(open_store(str(tmp_path / "desk.db")), told)
+
+
+@pytest.mark.slow
+def test_a_thousand_kills_on_sqlite(tmp_path: Path) -> None:
+    told = killed(str(tmp_path / "desk.db"), 1000)
+    check(open_store(str(tmp_path / "desk.db")), told)

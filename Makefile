@@ -9,7 +9,7 @@ PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
 COMMA := ,
 EACH ?= -n logical --dist worksteal
 
-.PHONY: certificates reproduce test test-plain test-compiled test-slow test-gpu bench-gpu lint bench docs clean
+.PHONY: certificates reproduce serve test test-plain test-compiled test-slow test-gpu bench-gpu lint bench docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -21,6 +21,12 @@ EACH ?= -n logical --dist worksteal
 
 reproduce: .venv/ready
 	$(BIN)/stagewise reproduce --size $(SIZE) --preset $(PRESET) --out $(OUT)
+
+# The desk on an example, with simulated users: the address of its page and the keys to it are printed.
+serve: .venv/ready
+	@mkdir -p results/desk
+	@if [ -f results/desk/keys.txt ]; then echo "The keys are in results/desk/keys.txt"; fi
+	$(BIN)/stagewise serve examples/notifications.toml --demo --quiet --store results/desk/notifications.db --keys results/desk/keys.txt
 
 lint: .venv/ready
 	$(BIN)/ruff check .

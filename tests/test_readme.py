@@ -40,7 +40,7 @@ def test_every_reason_for_the_safe_action_stands_in_the_guide() -> None:
 
 def test_the_example_on_the_command_line_page_is_the_file() -> None:
     page = (README.parent / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert (README.parent / "examples" / "notifications.toml").read_text(encoding="utf-8") in page
+    assert (README.parent / "examples" / "campaign.toml").read_text(encoding="utf-8") in page
 
 
 def test_every_file_the_readme_links_to_exists() -> None:

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import msgspec
+
 import stagewise as sw
-from stagewise.service.records import Event, canonical
+from stagewise.service.records import Event
 
 
 class Log:
@@ -17,7 +19,7 @@ class Log:
 
     def row(self, kind: Any, at: float, body: dict[str, Any], key: str = "", place: int = -1) -> None:
         seq = len(self.events) + 1
-        self.events.append(Event(seq, round(1e6 * at), kind, key or str(seq), place, canonical(body), b""))
+        self.events.append(Event(seq, round(1e6 * at), kind, key or str(seq), place, msgspec.json.encode(body), b""))
 
     def decision(self, at: float, key: str, action: str, **body: Any) -> None:
         self.places[key] = len(self.places)

@@ -158,7 +158,7 @@ def begin_demo(start: Start, address: str, desk: Desk, keys: Keys) -> Callable[[
     """Let simulated users ask and answer; return what stops them."""
     from stagewise.cli.demo import begin
 
-    return begin(start.problems, address, desk, keys)
+    return begin([start.name or path.stem for path in start.problems], address, desk, keys)
 
 
 def day(at: int) -> str:

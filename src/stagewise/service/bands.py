@@ -1,6 +1,7 @@
 """What was seen of a signal, and a band around its mean that holds at every look, as long as the mean stays."""
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from stagewise.kernels.compile import named
@@ -20,11 +21,11 @@ class Band(NamedTuple):
     mean: float | None
     low: float
     high: float
-    count: int
+    outcomes: int
 
     def plain(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
-        return self._asdict()
+        return {"mean": self.mean, "low": self.low, "high": self.high, "count": self.outcomes}
 
 
 class Seen:
@@ -50,27 +51,33 @@ class Seen:
         return self.total / self.count if self.count else None
 
     def band(self, signal: Reward | Limit, delta: float) -> Band:
-        """Return the mean with its band, of probability 1 − δ, in the signal's own units.
+        """Return the mean with its band, of probability 1 − δ, in the signal's own units."""
+        return band_of(self.count, self.total, signal, delta)
 
-        A limit's band is the sharpest near the limit (`rate_ends`), half of δ for either end; a reward's is by
-        `kl_interval`. Outcomes lie in [low, high], and are scaled to [0, 1] for it.
-        """
-        low, width = float(signal.low), float(signal.high) - float(signal.low)
-        if not self.count:
-            return Band(None, low, low + width, 0)
-        mean = self.total / self.count
-        middle = (mean - low) / width
-        if isinstance(signal, Limit):
-            expected = min(max(expected_of(signal), SMALLEST), LARGEST)
-            ends = RATE_ENDS(float(self.count), middle, expected, math.log(2.0 / delta), math.log(2.0 / delta))
-        else:
-            ends = KL(float(self.count), middle, math.log(1.0 / delta))
-        return Band(mean, low + width * ends.low, low + width * ends.high, self.count)
+
+@lru_cache(maxsize=8192)  # of a log over time, all but the newest are as they were at the last look
+def band_of(count: int, total: float, signal: Reward | Limit, delta: float) -> Band:
+    """Return the mean of so many outcomes with this sum, and its band.
+
+    A limit's band is the sharpest near the limit (`rate_ends`), half of δ for either end; a reward's is by
+    `kl_interval`. Outcomes lie in [low, high], and are scaled to [0, 1] for it.
+    """
+    low, width = float(signal.low), float(signal.high) - float(signal.low)
+    if not count:
+        return Band(None, low, low + width, 0)
+    mean = total / count
+    middle = (mean - low) / width
+    if isinstance(signal, Limit):
+        expected = min(max(expected_of(signal), SMALLEST), LARGEST)
+        ends = RATE_ENDS(float(count), middle, expected, math.log(2.0 / delta), math.log(2.0 / delta))
+    else:
+        ends = KL(float(count), middle, math.log(1.0 / delta))
+    return Band(mean, low + width * ends.low, low + width * ends.high, count)
 
 
 def expected_of(limit: Limit) -> float:
     """Return the rate that a limit lets expect, scaled to [0, 1]."""
-    scaled = scaled_limit("limit", limit)
+    scaled: Any = scaled_limit("limit", limit)
     return float(scaled.value if isinstance(scaled, AtLeast) else scaled)
 
 

@@ -1,7 +1,10 @@
 """A log over time, in at most 200 buckets: where it grows too long for them, each takes in its neighbour."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from stagewise.problem.declared import Limit
+from stagewise.problem.thresholds import AtLeast
 from stagewise.service.bands import Seen
 
 MOST = 200
@@ -60,20 +63,26 @@ class Buckets:
         for place, bucket in sorted(halves.items()):
             self.held.setdefault(place // 2, Bucket()).take(bucket)
 
-    def plain(self, reward: str, limits: dict[str, bool]) -> list[dict[str, Any]]:
-        """Return them in order, without the empty ones; `limits` says which are at-most."""
-        rows, origin = [], self.origin or 0
+    def plain(self, reward: str, limits: Mapping[str, Limit], delta: float) -> list[dict[str, Any]]:
+        """Return them in order, without the empty ones; beside each limit stands what was seen of it up to there."""
+        rows, origin, so_far = [], self.origin or 0, {name: Seen() for name in limits}
         for place, bucket in sorted(self.held.items()):
             if not bucket.count:
                 continue
             told = {}
-            for name, at_most in limits.items():
-                ends = bucket.dearest.get(name)
+            for name, limit in limits.items():
+                seen, ends = bucket.seen.get(name, Seen()), bucket.dearest.get(name)
+                so_far[name] = so_far[name].joined(seen)
+                band = so_far[name].band(limit, delta)
                 told[name] = {
-                    "seen": bucket.seen.get(name, Seen()).mean,
-                    "count": bucket.seen.get(name, Seen()).count,
-                    "dearest": None if ends is None else ends[1] if at_most else ends[0],
+                    "seen": seen.mean,
+                    "count": seen.count,
+                    "dearest": None if ends is None else ends[0] if isinstance(limit.value, AtLeast) else ends[1],
+                    "so_far": band.mean,
+                    "low": band.low,
+                    "high": band.high,
                 }
+            earned = bucket.seen.get(reward, Seen())
             rows.append(
                 {
                     "at": (origin + place * self.width) / 1e6,
@@ -81,8 +90,8 @@ class Buckets:
                     "actions": {name: count / bucket.count for name, count in bucket.actions.items()},
                     "exploring": bucket.exploring / bucket.count,
                     "fallback": bucket.fallback / bucket.count,
-                    "reward": bucket.seen.get(reward, Seen()).mean,
-                    "rewards": bucket.seen.get(reward, Seen()).count,
+                    "reward": earned.mean,
+                    "rewards": earned.count,
                     "limits": told,
                 }
             )

@@ -365,7 +365,7 @@ class Desk:
 
     def figures(self, name: str) -> dict[str, Any]:
         """Return what the page shows of an experiment: counted from the log, with what is known and who may decide."""
-        ours, known = self.experiment(name), self.experiment(name).known
+        ours, known, everywhere = self.experiment(name), self.experiment(name).known, self.everywhere.killed
         tally = self._tallies.setdefault(name, Tally(name))
         tally.follow(self.store)
         return figures_of(
@@ -373,12 +373,13 @@ class Desk:
             self.store.now(),
             mode=ours.mode,
             share=ours.share,
-            killed=self.everywhere.killed or ours.killed,
+            killed=everywhere or ours.killed,
+            killed_everywhere=everywhere is not None,
             version=ours.version,
-            snapshot_age_s=time.monotonic() - ours.snapshot_at if ours.state < self.store.head(name).seq else 0.0,
+            snapshot_age_s=time.monotonic() - ours.snapshot_at if known.seq < tally.head else 0.0,
             max_age_s=self.max_age,
-            doubts=list(ours.doubts),
-            health=[one._asdict() for one in health_of(known.policy, known.state, known.notes)],
+            doubts=[{"name": doubt, "sentence": words} for doubt, words in ours.doubts.items()],
+            health=health_of(known.policy, known.state, known.notes).plain(),
         )
 
     def explain(self, name: str, id_: str) -> dict[str, Any]:

@@ -49,11 +49,10 @@ def figures_of(tally: Tally, now: int, **told: Any) -> dict[str, Any]:
             "series": [],
         }
         if problem is not None:
-            limits = {name: not isinstance(limit.value, AtLeast) for name, limit in problem.limits.items()}
             answer["reward"] = rewards(tally, problem)
             answer["limits"] = {name: limit_now(tally, name, limit) for name, limit in problem.limits.items()}
             answer["actions"] = [action_now(tally, problem, name) for name in problem.actions]
-            answer["series"] = tally.buckets.plain(problem.reward.name, limits)
+            answer["series"] = tally.buckets.plain(problem.reward.name, problem.limits, delta)
     return {**answer, **told}
 
 
@@ -83,7 +82,7 @@ def limit_now(tally: Tally, name: str, limit: Limit) -> dict[str, Any]:
         "seen": band.mean,
         "low": band.low,
         "high": band.high,
-        "count": band.count,
+        "count": band.outcomes,
         "by": limit.by,
         "least": float(limit.low),
         "most": float(limit.high),

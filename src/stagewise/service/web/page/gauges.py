@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stagewise.service.web.page.telling import amount, count, gained
+from stagewise.service.web.page.telling import amount, count, gained, gained_ends
 
 ROOM = 2.0  # a limit's scale shows so many times the room that it leaves
 
@@ -26,10 +26,11 @@ def limit_gauge(name: str, limit: Mapping[str, Any]) -> dict[str, Any]:
     least, most, threshold = limit["least"], limit["most"], limit["threshold"]
     if limit["at_most"]:
         ends = (least, min(most, least + ROOM * (threshold - least)))
-        allowed = (0.0, placed(threshold, *ends))
+        allowed = (0.0, placed(threshold, *ends) or 0.0)
     else:
         ends = (max(least, most - ROOM * (most - threshold)), most)
-        allowed = (placed(threshold, *ends), 100.0 - (placed(threshold, *ends) or 0.0))
+        allowed = (placed(threshold, *ends) or 0.0, 100.0)
+    allowed = (allowed[0], round(allowed[1] - allowed[0], 3))
     words = {f"{key}_words": amount(limit[key], least, most) for key in ("seen", "low", "high", "threshold", "dearest")}
     side = "at most" if limit["at_most"] else "at least"
     spoken = f"{name}: limit {side} {words['threshold_words']}, pessimistic {words['dearest_words']}"
@@ -71,8 +72,8 @@ def reward_gauges(reward: Mapping[str, Any], safe: str) -> dict[str, Any]:
             }
         )
     gain = reward["gain"] or {"mean": None, "low": None, "high": None}
-    told = {"gain": "mean", "gain_low": "low", "gain_high": "high"}
-    return {"name": reward["name"], "rows": rows, **{key: gained(gain[end], least, most) for key, end in told.items()}}
+    words = {"gain": gained(gain["mean"], least, most), "ends": gained_ends(gain["low"], gain["high"], least, most)}
+    return {"name": reward["name"], "rows": rows, **words}
 
 
 def action_cells(action: Mapping[str, Any], spans: Mapping[str, tuple[float, float]]) -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ PARTS = (
     "health",
 )
 LEVELS = {"fine": FINE, "unknown": WAIT, "doubtful": WAIT, "contradicted": BAD, "acknowledged": WAIT}
+UNSAID = {"mode": "", "share": 1.0, "killed": None, "killed_everywhere": False, "snapshot_age_s": None, "health": []}
 COLOURS = 7  # colours besides the safe action's
 MODES = (
     ("live", "the policy decides, within its limits"),
@@ -82,9 +83,16 @@ def presented(figures: Mapping[str, Any], session: Session, ready: tuple[bool, s
     spans = {} if told is None else {name: (signal.low, signal.high) for name, signal in told.signals.items()}
     colours = colours_of(() if told is None else tuple(told.actions), safe)
     age = figures.get("snapshot_age_s")
-    findings = {one["name"]: one["sentence"] for one in figures.get("health") or []}
     return {
-        "figures": {"mode": "", "share": 1.0, "killed": None, "snapshot_age_s": None, "health": [], **figures},
+        "figures": {
+            "mode": "",
+            "share": 1.0,
+            "killed": None,
+            "killed_everywhere": False,
+            "snapshot_age_s": None,
+            "health": [],
+            **figures,
+        },
         "session": session,
         "admin": session.holder.may("admin"),
         "ready": ready[0],
@@ -103,7 +111,7 @@ def presented(figures: Mapping[str, Any], session: Session, ready: tuple[bool, s
             {**one, "colour": colours[one["name"]], "cells": action_cells(one, spans)} for one in figures["actions"]
         ],
         "fallbacks": shares(figures["fallbacks"]),
-        "doubts": [{"name": name, "sentence": findings.get(name, "")} for name in figures.get("doubts") or []],
+        "doubts": figures.get("doubts") or [],
         "problem_words": "" if told is None else str(told),
         "example": json.dumps({"context": {} if told is None else example_of(told)}),
         "wrong": None,

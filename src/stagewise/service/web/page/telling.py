@@ -62,6 +62,16 @@ def gained(value: Any, least: float = 0.0, most: float = 1.0) -> str:
     return f"{sign}{trimmed(abs(float(value)))}"
 
 
+def gained_ends(low: Any, high: Any, least: float = 0.0, most: float = 1.0) -> str:
+    """Return from where to where a difference lies.
+
+    >>> gained_ends(-0.01, 0.021)
+    '−1 to +2.1 points'
+    """
+    first = gained(low, least, most).removesuffix(" points")
+    return f"{first} to {gained(high, least, most)}"
+
+
 def lasting(seconds: Any) -> str:
     """Return a length of time.
 

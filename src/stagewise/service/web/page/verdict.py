@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from stagewise.service.web.page.telling import amount, count, gained, lasting, percent
+from stagewise.service.web.page.telling import amount, count, gained, gained_ends, lasting, percent
 
 FINE, WAIT, BAD, OFF = "fine", "wait", "bad", "off"
 STALE = 60.0  # seconds
@@ -45,7 +45,8 @@ def verdict(figures: Mapping[str, Any]) -> Verdict:
     if figures.get("killed"):
         return Verdict(OFF, f"Stopped. Only {safe_of(figures)} is served.", answers)
     if safe.level == BAD:
-        return Verdict(BAD, f"{safe.word}: {safe.sentence}", answers)
+        doubted = f"In doubt. Only {safe_of(figures)} is served until a person has looked."
+        return Verdict(BAD, doubted if figures.get("doubts") else f"{safe.word}.", answers)
     if not figures["decisions"]:
         return Verdict(WAIT, "Ready. No decision has been asked for yet.", answers)
     if figures.get("mode") in ("off", "shadow"):
@@ -70,20 +71,23 @@ def is_safe(figures: Mapping[str, Any]) -> Answer:
     """Say whether limits hold: by what decisions are feared to cost, and by what was seen."""
     question = "Is it safe?"
     if figures.get("killed"):
-        return Answer(question, OFF, "Stopped", f"{figures['killed']}.".replace("..", "."))
+        told = str(figures["killed"])
+        return Answer(question, OFF, "Stopped", f"{told[:1].upper()}{told[1:].rstrip('.')}.")
     for name, limit in figures["limits"].items():
         shown = {key: amount(limit[key], limit["least"], limit["most"]) for key in ("seen", "low", "high", "threshold")}
         if limit["seen"] is not None and beyond(limit["low"] if limit["at_most"] else limit["high"], limit):
             told = f"{name} was seen at {shown['seen']} ({shown['low']} to {shown['high']}), and its limit is "
-            return Answer(question, BAD, "Limit broken", f"{told}{shown['threshold']}.")
+            return Answer(question, BAD, f"{name} is over its limit", f"{told}{shown['threshold']}.")
     doubts = figures.get("doubts") or []
     if doubts:
         told = f"{len(doubts)} declared fact{'s' * (len(doubts) != 1)} contradicted by the data"
-        return Answer(question, BAD, "In doubt", f"{told}; {safe_of(figures)} is served until a person has looked.")
+        return Answer(question, BAD, "In doubt", f"{told}: see Doubts.")
     if not figures["decisions"]:
         return Answer(question, WAIT, "Nothing to judge", "No decision yet.")
     if any(limit["dearest"] is not None and beyond(limit["dearest"], limit) for limit in figures["limits"].values()):
-        return Answer(question, BAD, "Over its bound", "A recent decision was feared to cost more than its limit.")
+        return Answer(
+            question, BAD, "A decision was over its bound", "It was feared to cost more than its limit allows."
+        )
     return Answer(question, FINE, "Within limits", "Even by the pessimistic line, every limit holds in every decision.")
 
 
@@ -123,8 +127,9 @@ def is_worth_it(figures: Mapping[str, Any]) -> Answer:
     if not reward or reward["gain"] is None:
         return Answer(question, WAIT, "Too early to tell", "Nothing is known yet of what it earns.")
     gain, name = reward["gain"], reward["name"]
-    shown = {end: gained(gain[end], reward["least"], reward["most"]) for end in ("mean", "low", "high")}
-    told = f"{shown['mean']} {name} a decision against {safe_of(figures)} ({shown['low']} to {shown['high']})."
+    span = (reward["least"], reward["most"])
+    shown = f"{gained(gain['mean'], *span)} ({gained_ends(gain['low'], gain['high'], *span)})"
+    told = f"{name}: {shown} a decision, against {safe_of(figures)}."
     if gain["low"] > 0.0:
         return Answer(question, FINE, "Worth it", told)
     if gain["high"] < 0.0:

@@ -3,12 +3,18 @@
 (() => {
   const EVERY = 2000, PATIENCE = 8000, SMALL = 150, TALL = 210;
   const page = document.body.dataset, seen = new Map(), explained = new Map(), charts = new Map();
-  let figures = null, colours = {}, since = null, timer = 0, hovered = false;
+  let figures = null, colours = {}, since = null, timer = 0;
 
   // --- words
   const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
   const moment = (at) => (Math.abs(Date.now() / 1000 - at) < 72000 ? clock : day).format(new Date(at * 1000));
+  const axis = (plot) => {
+    const span = plot.scales.x.max - plot.scales.x.min;
+    const style = span < 600 ? { minute: "2-digit", second: "2-digit" } : { minute: "2-digit" };
+    const form = new Intl.DateTimeFormat(undefined, span < 1.5e5 ? { hour: "2-digit", hour12: false, ...style } : { day: "numeric", month: "short" });
+    return (at) => form.format(new Date(at * 1000));
+  };
   const trimmed = (value) => {
     if (Math.abs(value) < 5e-7) return "0";
     const places = Math.min(Math.max(2 - Math.floor(Math.log10(Math.abs(value))), 0), 6);
@@ -69,6 +75,21 @@
   }
 
   // --- charts
+  // What is drawn at a bucket rests on so many decisions before it, too: a single bucket tells little of a rate.
+  function smoothed(told, value, weight, part) {
+    const need = part * told.reduce((sum, one) => sum + (weight(one) || 0), 0);
+    return told.map((one, i) => {
+      if (!one.actions) return null;
+      let sum = 0, total = 0;
+      for (let j = i; j >= 0 && (j > i - 3 || total < need); j -= 1) {
+        if (!told[j].actions) break;
+        const w = weight(told[j]) || 0;
+        if (w > 0) { sum += w * value(told[j]); total += w; }
+      }
+      return total > 0 ? sum / total : null;
+    });
+  }
+
   const rows = () => {
     const gap = 2.5 * (figures.bucket_s || 1), told = [];
     for (const one of figures.series) {
@@ -85,7 +106,7 @@
     if (kind === "actions") {
       const names = Object.keys(colours), sums = at.map(() => 0);
       const lines = names.map((name) => {
-        const shares = told.map((one, i) => (whole[i] ? one.actions[name] || 0 : null));
+        const shares = smoothed(told, (one) => one.actions[name] || 0, (one) => one.decisions, 0.025);
         const top = shares.map((share, i) => (share == null ? null : (sums[i] += share)));
         return line(name, top, `--c${colours[name]}`, { told: shares, fill: true });
       });
@@ -93,14 +114,14 @@
     }
     if (kind === "kinds") {
       return { at, show: percent, ends: [0, null], lines: [
-        line("exploring", told.map((one, i) => (whole[i] ? one.exploring : null)), "--c1"),
-        line("falling back", told.map((one, i) => (whole[i] ? one.fallback : null)), "--c6", { dash: [6, 4] }),
+        line("exploring", smoothed(told, (one) => one.exploring, (one) => one.decisions, 0.05), "--c1"),
+        line("falling back", smoothed(told, (one) => one.fallback, (one) => one.decisions, 0.05), "--c6", { dash: [6, 4] }),
       ] };
     }
     if (kind === "reward") {
       const safe = figures.reward.safe.mean;
       return { at, show: amount(figures.reward), ends: [figures.reward.least === 0 ? 0 : null, null], lines: [
-        line(figures.reward.name, told.map((one, i) => (whole[i] ? one.reward : null)), "--c1"),
+        line(figures.reward.name, smoothed(told, (one) => one.reward, (one) => one.rewards, 0.08), "--c1"),
         line("safe action, so far", at.map(() => safe), "--quiet", { dash: [6, 4] }),
       ] };
     }
@@ -108,10 +129,10 @@
     const of = (key) => told.map((one, i) => (whole[i] && one.limits[name] ? one.limits[name][key] : null));
     return { at, show: amount(limit), ends: [limit.at_most ? limit.least : null, limit.at_most ? null : limit.most], must: limit.threshold,
       cap: limit.at_most ? limit.least + 3 * (limit.threshold - limit.least) : null, lines: [
-      line("seen", of("seen"), "--c1"),
+      line("seen so far", of("so_far"), "--c1"),
       line("pessimistic", of("dearest"), "--ink", { dash: [2, 3] }),
       line("limit", at.map(() => limit.threshold), "--bad", { dash: [9, 4] }),
-    ] };
+    ], band: [of("high"), of("low")] };
   }
 
   function ends_of(told) {
@@ -129,7 +150,7 @@
       charts.delete(place);
       return;
     }
-    const told = chart_of(place), table = [told.at, ...told.lines.map((one) => one.values)];
+    const told = chart_of(place), table = [told.at, ...told.lines.map((one) => one.values), ...(told.band || [])];
     if (kept) {
       kept.told = told;
       kept.plot.setData(table);
@@ -147,9 +168,10 @@
       series: [{}, ...told.lines.map((one) => ({
         label: one.name, stroke: colour(one.stroke), width: one.fill ? 1 : 2, dash: one.dash, points: { show: told.at.length === 1, size: 7 },
         fill: one.fill ? colour(one.stroke) : undefined,
-      }))],
+      })), ...(told.band || []).map(() => ({ width: 0, points: { show: false } }))],
+      bands: told.band ? [{ series: [told.lines.length + 1, told.lines.length + 2], fill: colour("--band") }] : undefined,
       axes: [
-        { stroke: ink, grid: { show: false }, ticks: grid, font: "12px system-ui, sans-serif", size: 34, space: 70 },
+        { stroke: ink, grid: { show: false }, ticks: grid, font: "12px system-ui, sans-serif", size: 28, space: 80, values: (plot, marks) => marks.map(axis(plot)) },
         { stroke: ink, grid, ticks: { show: false }, font: "12px system-ui, sans-serif", size: 54, space: 34, values: (_, marks) => marks.map(told.show) },
       ],
       hooks: { setCursor: [(plot) => legend(made, plot.cursor.idx)] },
@@ -211,6 +233,7 @@
       for (const part of document.querySelectorAll("[data-part]")) if (part.dataset.part in told.parts) replace(part, told.parts[part.dataset.part]);
       if (told.figures) {
         ({ figures, colours } = told);
+        document.querySelector("main").classList.toggle("fresh", figures.decisions === 0);
         draw_all();
       }
       document.documentElement.dataset.looked = String(since);

@@ -1,6 +1,5 @@
-"""The addresses of the page."""
+"""What the page answers: to whoever came in, and at the door."""
 
-import secrets
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -8,18 +7,15 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from stagewise.problem.errors import StagewiseError
 from stagewise.service.errors import UnknownDecision, UnknownExperiment
 from stagewise.service.store.store import StoreDown
-from stagewise.service.web.page.assets import assets
-from stagewise.service.web.page.changing import CHANGES, changed
+from stagewise.service.web.page.changing import changed
 from stagewise.service.web.page.rendering import experiment_address, explained, parts_of, presented, rendered
-from stagewise.service.web.page.responding import FOR_EVER, HEADERS, Refused, data, elsewhere, form_of, html
+from stagewise.service.web.page.responding import Refused, data, elsewhere, form_of, html
 from stagewise.service.web.page.sessions import (
     HOURS,
-    Keys,
     Session,
     Sessions,
     cookie_name,
@@ -32,37 +28,6 @@ Shown = Callable[[Request, Session], Awaitable[Response]]
 WRONG_KEY = "Nobody holds this key, or it was revoked."
 FOREIGN = "The form was sent from another page than the desk's; nothing was changed."
 DOWN = "The store cannot be reached, so nothing can be shown or changed. Decisions meanwhile are the safe action."
-
-
-def routes(desk: Any, keys: Keys, secret: bytes | None = None) -> list[Route]:
-    """Return the page of a desk; `secret` signs its sessions, and is the store's where none is given."""
-    known = desk.store.secret("page sessions", secrets.token_bytes(32)) if secret is None else secret
-    page = Page(desk, Sessions(known, keys))
-    get, post = ["GET"], ["POST"]
-    made = [
-        Route("/login", page.login, methods=get),
-        Route("/login", page.log_in, methods=post),
-        Route("/logout", page.guarded(page.log_out, change=True), methods=post),
-        Route("/", page.guarded(page.experiments), methods=get),
-        Route("/data.json", page.guarded(page.experiments_data), methods=get),
-        Route("/e/{experiment}", page.guarded(page.experiment), methods=get),
-        Route("/e/{experiment}/data.json", page.guarded(page.experiment_data), methods=get),
-        Route("/e/{experiment}/decisions/{decision:path}", page.guarded(page.explain), methods=get),
-        Route("/static/{name}", static, methods=get),
-    ]
-    for what in CHANGES:
-        made.append(Route(f"/e/{{experiment}}/{what}", page.guarded(page.change(what), change=True), methods=post))
-    for what in ("kill", "revive"):
-        made.append(Route(f"/{what}", page.guarded(page.change(what), change=True), methods=post))
-    return made
-
-
-async def static(request: Request) -> Response:
-    """Answer a file that never changes under its name."""
-    asset = assets().get(request.path_params["name"])
-    if asset is None:
-        return Response("There is no such file.", 404, HEADERS, "text/plain")
-    return Response(asset.content, 200, {**HEADERS, "cache-control": FOR_EVER, "content-type": asset.kind})
 
 
 class Page:

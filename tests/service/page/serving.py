@@ -1,0 +1,83 @@
+"""A page on the loopback, and a browser that looks at it."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from tests.browser import BROWSER
+
+from stagewise.service.web.page.mount import routes
+
+
+@contextmanager
+def served(app: Any) -> Iterator[str]:
+    """Serve an application in a thread, and yield its address."""
+    door = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [door]}, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.005)
+        yield f"http://127.0.0.1:{door.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10.0)
+        door.close()
+
+
+@contextmanager
+def page_of(desk: Any, keys: Any) -> Iterator[str]:
+    """Serve the page of a desk alone."""
+    with served(Starlette(routes=routes(desk, keys, bytes(32)))) as address:
+        yield address
+
+
+@contextmanager
+def browsing() -> Iterator[Any]:
+    """Yield a browser; without one a test is skipped, but never where everything is meant to be tested."""
+    missing = None if BROWSER is not None else "no chromium on this machine: the page was not looked at"
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing = "playwright is not installed: the page was not looked at"
+    if missing is not None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def tab_of(
+    browser: Any, address: str, width: int = 1280, scheme: str = "light", key: str | None = "sw_ada_secret"
+) -> Iterator[Any]:
+    """Yield a tab that is logged in, with `troubles`: everything logged, failed or fetched from elsewhere."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    tab = context.new_page()
+    troubles: list[str] = []
+    tab.on("console", lambda message: troubles.append(f"console: {message.text}"))
+    tab.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+    tab.on("request", lambda asked: None if asked.url.startswith(address) else troubles.append(f"outside: {asked.url}"))
+    tab.troubles = troubles
+    tab.set_default_timeout(15_000)
+    try:
+        if key is not None:
+            tab.goto(f"{address}/login")
+            tab.fill("#key", key)
+            tab.click("text=Log in")
+            tab.wait_for_url(f"{address}/")
+        yield tab
+    finally:
+        context.close()

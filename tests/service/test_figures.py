@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.service.rows import Log, feared
 
 import stagewise as sw
 from stagewise.service.bands import Lately, Seen
 from stagewise.service.buckets import MOST, Buckets
 from stagewise.service.figures import figures_of
 from stagewise.service.tally import Tally
-from tests.service.rows import Log, feared
 
 PROBLEM = sw.Problem(
     actions=["nothing", "offer"],
@@ -120,9 +120,7 @@ def test_another_version_keeps_what_was_counted() -> None:
 
 
 def test_a_waiting_signal_without_a_window_holds_what_comes_after() -> None:
-    problem = sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits=PROBLEM.limits
-    )
+    problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits=PROBLEM.limits)
     log = Log(problem)
     log.decision(1.0, "a", "offer")
     log.decision(2.0, "b", "offer")

@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from stagewise.service.keys import Keys
-from stagewise.service.web.app import App, Settings
 from tests.service.web.client import Client, running
 from tests.service.web.fake import FakeDesk, FakeStore
+
+from stagewise.service.keys import Keys
+from stagewise.service.web.app import App, Settings
 
 USER = {"context": {"age": 34}}
 

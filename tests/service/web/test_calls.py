@@ -5,11 +5,11 @@ import json
 from io import StringIO
 
 import pytest
+from tests.service.web.place import USER, opened
 
 from stagewise.service.web.app import Settings
 from stagewise.service.web.log import RequestLog
 from stagewise.service.web.rates import Rate
-from tests.service.web.place import USER, opened
 
 PATH, OUT = "/v1/demo/decisions", "/v1/demo/outcomes"
 

@@ -4,9 +4,10 @@ import asyncio
 import json
 from typing import Any
 
-from stagewise.service.web.app import Settings
 from tests.service.web.client import Answered
 from tests.service.web.place import Place, opened
+
+from stagewise.service.web.app import Settings
 
 RANK = "/personalizer/v1.0/rank"
 MORNING = b"""

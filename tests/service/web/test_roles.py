@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.service.web.place import USER, opened
 
 from stagewise.service.keys import ROLES
 from stagewise.service.web.routes import ROUTES
-from tests.service.web.place import USER, opened
 
 REASON = {"reason": "a test"}
 RANK = {"contextFeatures": [{"age": 34}], "actions": [{"id": "nothing"}, {"id": "offer"}], "eventId": "e2"}

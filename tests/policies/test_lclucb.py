@@ -177,10 +177,19 @@ def test_the_first_step_is_as_long_as_the_bound_on_mean_costs_allows(safe: list[
     assert decision.dearest[0] == pytest.approx(0.5, rel=1e-12)
 
 
-def test_without_a_bound_the_first_step_is_as_long_as_the_radius_allows() -> None:
-    policy = LCLUCB(safe_action=SafeAction(features=[0.0, 0.0]), threshold=0.5, noise=1.0, cost_bound=None)
-    radius = math.sqrt(2.0 * math.log(2.0 / 0.05) + 1.0)
+@pytest.mark.parametrize(("more", "ridge"), [({"ridge": 1.0}, 1.0), ({}, 2 * 1.0**2 / 0.8**2)])
+def test_without_a_bound_the_first_step_is_as_long_as_the_radius_allows(more: Any, ridge: float) -> None:
+    told: dict[str, Any] = {"threshold": 0.5, "noise": 1.0, "norm_bound": 0.8, "cost_bound": None, **more}
+    policy = LCLUCB(safe_action=SafeAction(features=[0.0, 0.0]), **told)
+    radius = math.sqrt((2.0 * math.log(2.0 / 0.05) + ridge * 0.8**2) / ridge)  # of ‖x‖ = 1 where V = λI
     assert policy.decide(policy.start(), [[0.0, 1.0]], Draw()).step == pytest.approx(0.5 / radius, rel=1e-12)
+
+
+@pytest.mark.parametrize("noise", [(0.1, 0.1, 0.1), (0.1, 0.2, 0.4), (0.4, 0.2, 0.1)])
+def test_the_ridge_of_signals_with_several_noises_is_that_of_the_loudest(noise: Any) -> None:
+    safe = SafeAction(features=[0.0, 0.0, 0.0])
+    policy = LCLUCB(safe_action=safe, threshold=[0.5, 0.5], noise=noise, norm_bound=0.5)
+    assert policy.model.ridge == pytest.approx(3 * max(noise) ** 2 / 0.5**2, rel=1e-12)
 
 
 # Rounds

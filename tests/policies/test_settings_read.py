@@ -104,6 +104,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("LCLUCB", "starts"): {"watch": False, "bound_gap": False, "noise": 0.3},
     ("ROFUL", "starts"): {"watch": False, "bound_gap": False, "noise": 0.3},
     ("OPNLB", "watch"): {"noise": 0.01},
+    ("SafeLTS", "cost_scale"): {"watch": False},
     ("CAPS", "unit_outcomes"): {"noise": 0.5, "watch": False},
     ("ContextCAPS", "by"): {"segments": 1, "watch": False},
     ("ContextCAPS", "cost_bound"): {"watch": False},

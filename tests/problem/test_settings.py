@@ -139,7 +139,7 @@ def test_ucb_refuses_a_bad_setting(name: str, value: Any, parts: list[str]) -> N
         "noise": NOT_POSITIVE | NOT_NOTHING,
         "norm_bound": NOT_POSITIVE | NOT_NOTHING,
         "action_bound": NOT_POSITIVE | NOT_NOTHING,
-        "ridge": NOT_POSITIVE | NOT_NOTHING,
+        "ridge": NOT_POSITIVE,
         "delta": NOT_A_PROBABILITY,
         "radius": NOT_A_NAME,
     }

@@ -9,7 +9,7 @@ import pytest
 import stagewise as sw
 from stagewise.kernels.signals.interval import bernstein_interval, kl_interval
 from stagewise.kernels.signals.rates import rate_ends
-from stagewise.reports.regret_bound import Bound, regret_bound
+from stagewise.reports.regret_bound import Bound, regret_bound, widths_at_most
 
 ROUNDS = np.array([100, 1000, 3000])
 ARMS = sw.ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
@@ -43,12 +43,34 @@ def test_no_run_loses_more(policy: Any, world: Any) -> None:
     assert np.all(np.diff(bound.values) > 0)
 
 
-def test_the_bound_of_rays_is_the_corollary() -> None:
-    bound = regret_bound(sw.LCLUCB(**RAY), RAYS, np.array([1000]))
-    growth = 2 * math.log(1 + 1000 / 2)
-    beta = math.sqrt(0.04 * (growth + 2 * math.log(2 / 0.05)) + 1.0)
+@pytest.mark.parametrize(("more", "ridge"), [({"ridge": 1.0}, 1.0), ({}, 2 * 0.2**2), ({"ridge": 0.9}, 0.9)])
+def test_the_bound_of_rays_is_the_corollary(more: Any, ridge: float) -> None:
+    bound = regret_bound(sw.LCLUCB(**RAY, **more), RAYS, np.array([1000]))
+    growth = 2 * math.log(1 + 1000 / (2 * ridge))
+    beta = math.sqrt(0.04 * (growth + 2 * math.log(2 / 0.05)) + ridge)
+    widths = math.sqrt(2 * 1000 * growth)
+    widths = min(widths / math.sqrt(ridge), widths + growth / (math.log(2) * math.sqrt(ridge)))
     assert isinstance(bound, Bound)
-    assert bound.values[0] == pytest.approx((2 + 2 / 0.3) * beta * math.sqrt(2 * 1000 * growth))
+    assert bound.values[0] == pytest.approx((2 + 2 / 0.3) * beta * widths)
+
+
+@pytest.mark.parametrize("ridge", [0.01, 0.1, 0.9, 1.0, 10.0])
+def test_no_actions_are_wider_together_than_the_lemma_allows(ridge: float) -> None:
+    random, rounds = np.random.default_rng(6), 50
+    for greedy in [True, *[False] * 20]:
+        gram, total = ridge * np.eye(2), 0.0
+        for count in range(1, rounds + 1):
+            action = np.linalg.eigh(gram)[1][:, 0] if greedy else random.normal(size=2)  # the least known, or any
+            action /= np.linalg.norm(action)
+            total += math.sqrt(action @ np.linalg.solve(gram, action))
+            gram += np.outer(action, action)
+            log_det = float(np.linalg.slogdet(gram / ridge)[1])
+            assert total <= widths_at_most(count, log_det, 1.0 / math.sqrt(ridge)) * (1 + 1e-12)
+
+
+def test_a_small_ridge_costs_a_constant_and_not_a_factor() -> None:
+    count, log_det = 10**8, 40.0
+    assert widths_at_most(count, log_det, 100.0) < 1.1 * widths_at_most(count, log_det, 1.0)
 
 
 def test_the_bound_of_arms_is_the_sum_of_their_widths() -> None:

@@ -317,3 +317,15 @@ async def test_a_decision_explains_itself(tmp_path: Path) -> None:
         assert any("the limit is 0.05" in line for line in told["words"])
         with pytest.raises(UnknownDecision):
             desk.explain(NAME, "u-2")
+
+
+@played
+async def test_the_figures_of_an_experiment_are_those_of_its_log(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        await begun(desk)
+        told = desk.figures(NAME)
+        assert (told["decisions"], told["mode"], told["killed"], told["version"]) == (30, "live", None, 1)
+        assert told["limits"]["opt_out"]["seen"] == 0.0
+        assert told["limits"]["opt_out"]["threshold"] == 0.05
+        assert {one["verdict"] for one in told["health"]} <= {"fine", "unknown"}
+        assert msgspec.json.encode(told)

@@ -113,3 +113,14 @@ def test_a_contradicted_declaration_stays_in_doubt_until_a_person_acknowledges_i
     log.add("control", {"what": "acknowledge", "name": "safe cost of opt_out", "actor": "ada", "reason": "known"}, 700)
     fold.take(log.events[-1:])
     assert fold.doubts == {}
+
+
+def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
+    told, rng = problem(), np.random.default_rng(3)
+    policy, fold = told.policy(), Fold(told, 1)
+    for _ in range(200):
+        context = {"age": float(rng.uniform(0, 100)), "tenure": float(rng.uniform(-1, 1)), "country": "NZ"}
+        decision = policy.decide(policy.start(), context)
+        asked = {"action": decision.name, "asked": {"context": context}}
+        row = fold.rows_of([DECODE_DECISION(msgspec.json.encode(asked))])[0]
+        assert row.tobytes() == decision.action.tobytes()

@@ -6,7 +6,7 @@ A mixture is m + 2 shares and the places they belong to; −1 is the safe action
 from typing import NamedTuple
 
 from stagewise.kernels.compile import WHOLE, Floats, Ints, kernel
-from stagewise.kernels.layout import FEATURES, LIMITS
+from stagewise.kernels.layout import FEATURES, HOME, LIMITS
 
 STEP, HOPE, SAFE_HOPE, UNFOLLOWED, FIRST_COST = 0, 1, 2, 3, 4
 
@@ -45,3 +45,16 @@ def written_in(layout: Ints, answer: Floats) -> Written:
     return Written(
         answer[shares:places], answer[places : places + m + 2].view(WHOLE), answer[answer.size - layout[FEATURES] :]
     )
+
+
+@kernel
+def fill_odds_of(layout: Ints, answer: Floats, odds: Floats) -> None:
+    """Write the probability of every candidate, and last that of the safe action where it stands beside them."""
+    written, home, last = written_in(layout, answer), layout[HOME], odds.size - 1
+    for i in range(odds.size):
+        odds[i] = 0.0
+    for k in range(written.shares.size):
+        place = written.places[k]
+        if place < 0:
+            place = home if home >= 0 else last
+        odds[place] += written.shares[k]

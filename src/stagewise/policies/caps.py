@@ -65,8 +65,6 @@ class CAPS(Sharpened):
     """Costs lie in [0, 1] and are rarely more than 0, as complaints are; sharp for features that never come back."""
     blocks: int = 1
     """With `rare_costs`: features are so many blocks of equal length, of which an action uses one (template × user)."""
-    ridge: float | None = None
-    """λ of the regressions; None: d R²/S², the largest of the signals'."""
     optimism: Optimism = field(init=False, default="inflated")
     reward_scale: float | None = field(init=False, default=None)
     cost_scale: float = field(init=False, default=1.0)
@@ -163,8 +161,8 @@ class CAPS(Sharpened):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays, or draw from a mixture."""
-        listed = self.fitting(listed_of(actions) if self.mixtures else rays_of(actions))
-        start = self.started(listed)
+        listed = listed_of(actions) if self.mixtures else rays_of(actions)
+        start = self.entered(listed)
         seen = self.chosen(self.form, state, listed.features, listed.eligible, draw, start)
         safe: Any = self.safe_action.features if start is None else start.features
         if type(self).propose is not CAPS.propose and undecided(seen):

@@ -37,6 +37,7 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
+NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes some
 FEW = 512  # candidates: what is believed of more is not kept beside a decision
 WORKSPACE_IN, KNOWN_IN = named(workspace_in), named(known_actions)
 NOTHING: Floats = np.empty(0)
@@ -200,10 +201,27 @@ class CompiledPolicy(Learning):
         layout, settings, memory = self.remembered(state, d)
         if start is not None:
             layout, settings = self.at_start(start)
-        needs = needed(form, *self.counted, d, count, self.coordinates(d, memory))
+        needs = self.needs(form, d, count, memory)
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
-        return Chosen(code, answer, scratch, layout, settings, features, eligible)
+        return NEW(Chosen, (code, answer, scratch, layout, settings, features, eligible))
+
+    def needs(self, form: Form, dimension: int, count: int, memory: Floats) -> Needs:
+        """Return what rounds of this size need."""
+        key = (form.rule, dimension, count, self.coordinates(dimension, memory))
+        found = self._needs.get(key)
+        if found is None:
+            found = self._needs[key] = needed(form, *self.counted, *key[1:])
+        return found
+
+    @cached_property
+    def _needs(self) -> dict[tuple[int, ...], Needs]:
+        """What was needed before, by size: a policy has one form for each rule."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or a pickle holds: no kernels."""
+        return {name: value for name, value in vars(self).items() if name != "_needs"}
 
     def follow(self, state: State, decision: Decision) -> State:
         """Follow the first candidates that are ever offered, until others are."""
@@ -234,7 +252,7 @@ class CompiledPolicy(Learning):
         if played.start is not None:
             layout, settings = self.at_start(played.start)
         memory = self.roomy(layout, settings, memory)
-        needs = needed(self.form, *self.counted, d, int(memory.item(FOLLOWED)), self.coordinates(d, memory))
+        needs = self.needs(self.form, d, int(memory.item(FOLLOWED)), memory)
         needs.learn(features, index, played.step, values, layout, settings, memory, np.empty(needs.work))
         return state if memory is state.memory else State(memory)
 
@@ -250,7 +268,7 @@ class CompiledPolicy(Learning):
             layout, settings, memory = self.remembered(state, d)
             memory = self.roomy(layout, settings, memory)
             end = min(done + self.spare(layout, memory), len(seen))
-            needs = needed(self.form, *self.counted, d, int(memory.item(FOLLOWED)), self.coordinates(d, memory))
+            needs = self.needs(self.form, d, int(memory.item(FOLLOWED)), memory)
             absorb_rows = log_for(sized(self.form, *self.counted))
             rows = slice(done, end)
             absorb_rows(features[rows], indices[rows], seen[rows], layout, settings, memory, np.empty(needs.work))

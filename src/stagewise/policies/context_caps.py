@@ -24,6 +24,7 @@ from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import natural
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
+from stagewise.policies.rays import own
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import Optimism, keep, probability, promise_numbers, settle
 from stagewise.problem.action_set import ALL, Flags
@@ -88,6 +89,7 @@ class ContextCAPS(SafePolicy):
     cost_scale: float = field(init=False, default=1.0)
     share_delta: bool = field(init=False, default=True)
 
+    decides: ClassVar[type[Decision]] = Decision  # what its decisions are
     form: ClassVar[Form] = Form(apiece=1, cells=1, rule=MIXTURE, sampled=EVERY, apart=1)  # one for all models
     mixes: ClassVar[bool] = True
 
@@ -229,12 +231,13 @@ class ContextCAPS(SafePolicy):
             raise InvalidActions(
                 f"the context is {context!r}; this policy needs {self.context} numbers and {self.segments} segments"
             )
-        if context.features.size and not (context.features.min() >= -1.0 and context.features.max() <= 1.0):
+        if not context.inside and not (np.abs(context.features) <= 1.0).all():
             beyond = context.features[np.abs(context.features) > 1.0][0]
             raise InvalidActions(f"the context holds {beyond:g}; every number must lie in [-1, 1], so rescale it")
         rows = self._template.copy()
         rows[:, 2 : 2 + self.context] = context.features
-        rows[:, 2 + self.context :] = context.segments
+        if self.segments:
+            rows[:, 2 + self.context :] = context.segments
         return rows
 
     def form_for(self, actions: Any) -> Form | None:
@@ -250,9 +253,9 @@ class ContextCAPS(SafePolicy):
         """Draw an action from a safe mixture for this user."""
         rows, eligible = self.offer_of(actions)
         seen = self.chosen(self.form, state, rows, eligible, draw)
-        played = rows[seen.code if seen.code >= 0 else int(self.layout[HOME])].copy()
-        played.setflags(write=False)
-        decision = decision_from(seen, played, self.presented, draw.round, why=PROPOSED, names=self.names)
+        played = own(rows[seen.code if seen.code >= 0 else self.layout.item(HOME)])
+        told = (self.presented, draw.round)
+        decision = decision_from(seen, played, *told, why=PROPOSED, names=self.names, kind=self.decides)
         return self.explained(seen, state, decision)
 
     def offer_of(self, actions: Any) -> tuple[Floats, Flags]:

@@ -2,7 +2,8 @@
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -144,6 +145,22 @@ class Learning:
             values[1:] = self.thresholds.signs * self.thresholds.costs(cost)
         return values
 
+    def told(self, signals: Mapping[str, Any]) -> Floats | None:
+        """Return the values (1 + m,) of an outcome that is given by name, where it is whole and plain; else nothing.
+
+        What it does not take is looked at more closely elsewhere, and may be refused there in words.
+        """
+        try:
+            seen = [plain_number(signals[name]) for name in self.signal_names]
+            return self.values(seen[0], seen[1:])
+        except (LookupError, TypeError, OverflowError, InvalidOutcome):
+            return None
+
+    @cached_property
+    def signal_names(self) -> tuple[str, ...]:
+        """The names of all signals, the reward's first."""
+        return self.reward_name, *self.thresholds.names
+
     def given(self, values: Floats) -> list[float]:
         """Return values as somebody gave them: what `values` takes for them."""
         return [float(values[0]), *self.thresholds.in_units(values[1:]).tolist()]
@@ -172,6 +189,13 @@ class Learning:
 def plainly(value: Any) -> bool:
     """Say whether a value is a float that needs no further look."""
     return type(value) is float and abs(value) < LARGEST
+
+
+def plain_number(value: Any) -> float:
+    """Return a number or a truth value of Python's own; anything else is left to those who look closely."""
+    if type(value) is float or type(value) is bool or type(value) is int:
+        return float(value)
+    raise TypeError
 
 
 def check_unit_range(values: Floats, thresholds: Thresholds, why: str) -> None:

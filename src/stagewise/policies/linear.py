@@ -42,8 +42,8 @@ class LinearPolicy(RovingPolicy, SafePolicy):
     """S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost."""
     action_bound: float = 1.0
     """L ≥ ‖x‖, which only radius="paper" and the inflation "theory" of SafeLTS rest on."""
-    ridge: float | None = 1.0
-    """λ of the regressions; None: d R²/S², the largest of the signals'."""
+    ridge: float | None = None
+    """λ of the regressions; None: d R²/S², the largest of the signals'. The paper has 1."""
     radius: Radius = "joint"
     """How far the truth may lie from an estimate (docs/theory/joint-radius.md)."""
     apart: bool = False
@@ -136,8 +136,8 @@ class LinearPolicy(RovingPolicy, SafePolicy):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays."""
-        rays = self.fitting(rays_of(actions))
-        start = self.started(rays)
+        rays = rays_of(actions)
+        start = self.entered(rays)
         seen = self.chosen(self.form, state, rays.features, rays.eligible, draw, start)
         return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), start)
 

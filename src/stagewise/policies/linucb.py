@@ -14,7 +14,7 @@ from stagewise.kernels.signals.radius import RADII, Radius
 from stagewise.models.linear import LinearModel
 from stagewise.policies.compiled import assembled, fitting_memory
 from stagewise.policies.learning import REWARD
-from stagewise.policies.linear import check_bound_read, check_features
+from stagewise.policies.linear import check_bound_read, check_features, natural
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, listed_of
 from stagewise.policies.settings import keep, probability, promise_numbers
@@ -46,8 +46,8 @@ class LinUCB(WatchedPolicy):
     """S ≥ ‖θ*‖."""
     action_bound: float = 1.0
     """L ≥ ‖x‖, which only radius="paper" rests on."""
-    ridge: float = 1.0
-    """λ of the regression."""
+    ridge: float | None = None
+    """λ of the regression; None: d R²/S²."""
     radius: Radius = "joint"
     """How far the truth may lie from an estimate (docs/theory/joint-radius.md)."""
 
@@ -77,13 +77,18 @@ class LinUCB(WatchedPolicy):
             noise=np.array([positive(self.noise, "noise")]),
             norm_bound=np.array([positive(self.norm_bound, "norm_bound")]),
             action_bound=positive(self.action_bound, "action_bound"),
-            ridge=positive(self.ridge, "ridge"),
+            ridge=self.ridge_for(dimension),
             confidence=np.array([math.log(1.0 / probability(self.delta, "delta"))]),
             radius=self.radius,
         )
         promise = promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)
         self.prepared[dimension] = assembled((RETURNS, 0, -1), promise, model.safe, tuple(model.parts()))
         return self.prepared[dimension]
+
+    def ridge_for(self, dimension: int) -> float:
+        """Return λ for actions of this dimension."""
+        noise, bound = np.array([float(self.noise)]), np.array([float(self.norm_bound)])
+        return natural(dimension, noise, bound) if self.ridge is None else positive(self.ridge, "ridge")
 
     def start(self) -> State:
         """Return an empty memory: the first action seen tells the dimension."""
@@ -114,7 +119,8 @@ class LinUCB(WatchedPolicy):
     def fitting(self, listed: Listed) -> Listed:
         """Return the action set if the radius can be used with it."""
         bound = self.action_bound if self.radius == "paper" else math.inf
-        check_features(listed, listed.features.shape[1], self.ridge, bound)
+        d = listed.features.shape[1]
+        check_features(listed, d, self.ridge_for(d), bound)
         return listed
 
     def fits(self, memory: Floats) -> bool:

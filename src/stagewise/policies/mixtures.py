@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import HOPE, UNFOLLOWED, costs_in, written_in
+from stagewise.kernels.answer import HOPE, UNFOLLOWED, costs_in, fill_odds_of, written_in
 from stagewise.kernels.bounds import COSTS, HOPED
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import HOME, LIMITS
 from stagewise.kernels.rules.promise import DRAWN, PREFERRED
-from stagewise.policies.compiled import Chosen
+from stagewise.policies.compiled import NEW, Chosen
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.thresholds import Thresholds
@@ -36,12 +36,9 @@ class Blend(NamedTuple):
 
 def solved_blend(seen: Chosen) -> Blend:
     """Return the mixture that stands in a kernel's answer."""
-    answer = seen.answer
-    written, home = WRITTEN_IN(seen.layout, answer), int(seen.layout[HOME])
-    probabilities = np.zeros(len(seen.features) + 1)
-    for place, share in zip(written.places.tolist(), written.shares.tolist(), strict=True):
-        probabilities[home if place < 0 else place] += share
-    return Blend(probabilities, float(answer[HOPE]), COSTS_IN(answer, int(seen.layout[LIMITS])), 0.0)
+    answer, layout, odds = seen.answer, seen.layout, np.empty(len(seen.features) + 1)
+    fill_odds_of(layout, answer, odds)
+    return NEW(Blend, (odds, answer.item(HOPE), COSTS_IN(answer, layout.item(LIMITS)), 0.0))
 
 
 def decision_from(
@@ -53,26 +50,18 @@ def decision_from(
     blend: Blend | None = None,
     why: str = SAFEST,
     names: Sequence[str] | None = None,
+    kind: type[Decision] = Decision,
 ) -> Decision:
     """Return the decision that a kernel's answer stands for: of this mixture, or of its own."""
-    played, code, home = solved_blend(seen) if blend is None else blend, seen.code, int(seen.layout[HOME])
+    played, code, home = solved_blend(seen) if blend is None else blend, seen.code, seen.layout.item(HOME)
     features = seen.features if seen.features.shape[1] else None
-    return Decision(
-        action,
-        code if code >= 0 else home,
-        1.0,
-        played.probabilities,
-        played.hoped,
-        thresholds.in_units(played.dearest),
-        thresholds.values,
-        None if code >= 0 or code == -DRAWN else FALLBACKS.get(-code),
-        round_,
-        played.gap,
-    )._with(
-        partial(table, seen, played.probabilities, thresholds, why, names),
-        features,
-        features is not None and seen.answer[UNFOLLOWED] != 0.0,
-    )
+    index, fallback = (code, None) if code >= 0 else (home, None if code == -DRAWN else FALLBACKS.get(-code))
+    odds, dearest, values = played.probabilities, thresholds.in_units(played.dearest), thresholds.values
+    told = (action, index, 1.0, odds, played.hoped, dearest, values, fallback, round_, played.gap)
+    decision = NEW(kind, told)
+    decision._table, decision._offered = partial(table, seen, odds, thresholds, why, names), features
+    decision._unfollowed = features is not None and seen.answer.item(UNFOLLOWED) != 0.0
+    return decision
 
 
 def drawn(probabilities: Floats, lottery: float) -> int:

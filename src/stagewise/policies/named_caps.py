@@ -1,6 +1,6 @@
 """What plays a problem: certified posterior sampling, given contexts by name, in the user's own units."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -49,6 +49,7 @@ class NamedCAPS(ContextCAPS):
     """
 
     SAVED: ClassVar[tuple[str, ...]] = ("problem",)  # what a file holds of it
+    decides: ClassVar[type[Decision]] = NamedDecision
     problem: "Problem"
 
     def __init__(self, *, problem: "Problem") -> None:
@@ -91,11 +92,31 @@ class NamedCAPS(ContextCAPS):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action for a user, whose context is a mapping by name."""
         offered = actions if isinstance(actions, Context) else self.problem.offered(actions)
-        return NamedDecision.of(super().choose(state, offered, draw), self.problem.actions, self.presented.names)
+        decision: Any = super().choose(state, offered, draw)
+        decision._actions, decision._limits = self.problem.actions, self.presented.names
+        return decision  # type: ignore[no-any-return]
 
     def unwatched(self) -> "NamedCAPS":
         """Return the same policy without the watch."""
         return replace(self.problem, settings={**self.problem.settings, "watch": False}).policy()
+
+    def told(self, signals: Mapping[str, Any]) -> Floats | None:
+        """Return the values (1 + m,) of an outcome that is given by name, where it is whole and plain; else nothing."""
+        values = np.empty(len(self._scales))
+        for k, (name, low, high, sign) in enumerate(self._scales):
+            value: Any = signals.get(name)
+            kind = type(value)
+            if (kind is not float and kind is not bool and kind is not int) or not low <= value <= high:
+                return None
+            values[k] = sign * ((float(value) - low) / (high - low))
+        return values
+
+    @cached_property
+    def _scales(self) -> tuple[tuple[str, float, float, float], ...]:
+        """Every signal's name, the least and the most that an outcome of it can be, and its sign."""
+        signs = (1.0, *self.thresholds.signs.tolist())
+        signals = self.problem.signals.items()
+        return tuple((name, float(s.low), float(s.high), sign) for (name, s), sign in zip(signals, signs, strict=True))
 
     def values(self, reward: Any, cost: Any) -> Floats:
         """Return an outcome as it is learned from: checked against the declared ranges, and scaled to [0, 1]."""

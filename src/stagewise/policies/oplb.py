@@ -80,8 +80,8 @@ class OPLB(Sharpened):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from the best safe mixture."""
-        listed = self.fitting(listed_of(actions))
-        start = self.started(listed)
+        listed = listed_of(actions)
+        start = self.entered(listed)
         seen, blend = self.chosen(self.form, state, listed.features, listed.eligible, draw, start), None
         if self.method != "lp" and -seen.code not in (WARMING, NOTHING_SAFE, NOT_FINITE) and seen.code > -DISPUTED:
             blend = self.graded(seen, state.memory)

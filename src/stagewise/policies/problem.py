@@ -1,9 +1,10 @@
 """A problem, said once: actions, which one is safe, what is known of a user, what is wanted and what is limited."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from stagewise.files.paths import content_of, named, path_of
 from stagewise.kernels.compile import Floats
+from stagewise.kernels.ranges import fill_scaled
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.settings import probability
@@ -33,15 +35,8 @@ from stagewise.problem.window import Window
 from stagewise.problem.words import nearest
 
 TAKEN = ("decision", "reward", "cost", "costs", "now", "self", "action", "only", "context")  # names of arguments
-SETTINGS = (
-    "norm_bound",
-    "ridge",
-    "launched",
-    "expected",
-    "spread",
-    "patience",
-    "watch",
-)  # of the policy, that may be overruled
+DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
+SETTINGS = ("norm_bound", "ridge", "launched", "expected", "spread", "patience", "watch")  # of the policy
 
 
 class Choice(NamedTuple):
@@ -196,19 +191,41 @@ class Problem:
         if len(given) != len(self.expected) or not all(name in given for name in self.expected):
             self._refuse_names(given)
         numbers = np.empty(len(self.context))
-        for i, (name, (low, high)) in enumerate(self.ranges):
-            value = given[name]
-            if type(value) is not float:
-                value = 1.0 * value if isinstance(value, TRUTHS) else number(value, name, InvalidActions)
-            if not low <= value <= high:
-                raise InvalidActions(
-                    f"{name!r} is {value:g}, outside [{low:g}, {high:g}], its range; declare another in the problem's "
-                    f"context, as {{{name!r}: (low, high)}}, where users can lie there"
-                )
-            numbers[i] = (2.0 * value - (low + high)) / (high - low)
-        np.clip(numbers, -1.0, 1.0, out=numbers)  # the ends may round to beyond them
+        outside = fill_scaled(self._values_in(given), self._ends, numbers)
+        if outside >= 0:
+            self._refuse_value(outside, given)
         places = [number_of(segment_name(given[name], name)) for name in self.divisions]
         return Context.trusted(numbers, places, None if only is None else self.places_of(only))
+
+    def _values_in(self, given: Mapping[str, Any]) -> Floats:
+        """Return the numbers of a context, in order: at once where all are plain, else one by one."""
+        try:
+            values = np.array(self._picked(given))
+        except Exception:  # whatever an object's own code comes to
+            values = NO_NUMBERS
+        if values.dtype is DOUBLE and values.ndim == 1:
+            return values
+        return np.array([number_in(given[name], name) for name in self.context], dtype=np.float64)
+
+    @cached_property
+    def _picked(self) -> Callable[[Mapping[str, Any]], Any]:
+        """How the numbers are picked from a context."""
+        names = tuple(self.context)
+        return itemgetter(*names) if len(names) > 1 else partial(each_in, names)
+
+    def _refuse_value(self, place: int, given: Mapping[str, Any]) -> None:
+        """Say which number lies outside its range."""
+        name, (low, high) = self.ranges[place]
+        value = given[name] if type(given[name]) is float else number_in(given[name], name)
+        raise InvalidActions(
+            f"{name!r} is {value:g}, outside [{low:g}, {high:g}], its range; declare another in the problem's "
+            f"context, as {{{name!r}: (low, high)}}, where users can lie there"
+        )
+
+    @cached_property
+    def _ends(self) -> Floats:
+        """The ranges of the numbers (n, 2)."""
+        return np.array([ends for _, ends in self.ranges]).reshape(-1, 2)
 
     @cached_property
     def expected(self) -> tuple[str, ...]:
@@ -314,3 +331,13 @@ class Problem:
             "reward": plain_signal(self.reward),
             "limits": {name: plain_limit(limit) for name, limit in self.limits.items()},
         }
+
+
+def each_in(names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
+    """Return what a context says of these, where they are fewer than two."""
+    return [given[name] for name in names]
+
+
+def number_in(value: Any, name: str) -> float:
+    """Return a number of a context; True counts as 1 and False as 0."""
+    return 1.0 * value if isinstance(value, TRUTHS) else number(value, name, InvalidActions)

@@ -11,7 +11,7 @@ from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import CERTIFIED, DIRECTIONAL, OFFERS_SAFE, RETURNS, SWITCHES
 from stagewise.kernels.rules.promise import safe_cost
 from stagewise.kernels.rules.ray import pessimistic
-from stagewise.policies.compiled import Chosen
+from stagewise.policies.compiled import NEW, Chosen
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.action_set import ActionSet
@@ -48,18 +48,14 @@ def own(action: Floats) -> Floats:
 
 def decision_on_rays(seen: Chosen, thresholds: Thresholds, round_: int, word: str = "ray") -> Decision:
     """Return the decision that a kernel's answer stands for."""
-    code, answer = seen.code, seen.answer
-    return Decision(
-        own(ACTION_IN(answer, seen.features.shape[1])),
-        code if code >= 0 else -1,
-        answer.item(STEP),
-        None,
-        answer.item(HOPE),
-        thresholds.in_units(COSTS_IN(answer, thresholds.values.size)),
-        thresholds.values,
-        None if code >= 0 else FALLBACKS.get(-code),
-        round_,
-    )._with(partial(table, seen, thresholds, word), seen.features, answer.item(UNFOLLOWED) != 0.0)
+    code, answer, features, values = seen.code, seen.answer, seen.features, thresholds.values
+    index, fallback = (code, None) if code >= 0 else (-1, FALLBACKS.get(-code))
+    action, dearest = own(ACTION_IN(answer, features.shape[1])), thresholds.in_units(COSTS_IN(answer, values.size))
+    told = (action, index, answer.item(STEP), None, answer.item(HOPE), dearest, values, fallback, round_, 0.0)
+    decision = NEW(Decision, told)
+    decision._table, decision._offered = partial(table, seen, thresholds, word), features
+    decision._unfollowed = answer.item(UNFOLLOWED) != 0.0
+    return decision
 
 
 def table(seen: Chosen, thresholds: Thresholds, word: str) -> Table:

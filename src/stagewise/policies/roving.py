@@ -32,6 +32,20 @@ class RovingPolicy(CompiledPolicy):
         """The layouts by where the safe action stands in the list."""
         return {}
 
+    @cached_property
+    def token(self) -> object:
+        """What a set is marked with that this policy can choose from; a copy has the same settings, and the same."""
+        return object()
+
+    def entered(self, listed: Any) -> Start | None:
+        """Check a set, once where rounds do not differ, and return the safe action that it names."""
+        if listed.fits is self.token:
+            return None
+        start = self.started(self.fitting(listed))
+        if start is None:
+            listed.fits = self.token
+        return start
+
     def started(self, listed: Any) -> Start | None:
         """Return the safe action that a set names, with signed costs; None: it is always the same."""
         kind = type(self).__name__

@@ -51,19 +51,20 @@ def checked(features: Any) -> tuple[Floats, float]:
 class Listed(ActionSet):
     """Actions given by their features, one row each; unchangeable, so that a decision can refer to it later."""
 
-    __slots__ = ("eligible", "features", "largest", "longest", "start")
+    __slots__ = ("eligible", "features", "fits", "largest", "longest", "start")
 
     features: Floats
     eligible: Flags
     largest: float  # the size of the largest feature
     longest: float | None  # the largest norm of a row, once somebody has asked for it
     start: Start | None  # the safe action of this round; None: the policy knows one for all rounds
+    fits: object  # what the policy that checked it last shows of itself: rows do not change, so once is enough
 
     def __init__(
         self, features: ArrayLike, *, safe: Any = None, safe_cost: Any = None, safe_reward: Any = None
     ) -> None:
         given, self.largest = table_of(features, "the actions", InvalidActions)
-        self.features, self.eligible, self.longest = frozen(given), ALL, None
+        self.features, self.eligible, self.longest, self.fits = frozen(given), ALL, None, None
         self.start = start_of(safe, self.features, not self.between, safe_cost, safe_reward)
 
     @classmethod
@@ -72,6 +73,7 @@ class Listed(ActionSet):
         listed = cls.__new__(cls)
         given, listed.largest = table_of(features, "the actions", InvalidActions)
         listed.features, listed.eligible, listed.longest, listed.start = given.view(), ALL, None, start
+        listed.fits = None
         listed.features.flags.writeable = False  # kernels are compiled once, for arrays that nobody writes to
         return listed
 
@@ -79,7 +81,7 @@ class Listed(ActionSet):
         """Return the same actions, of which only these (indices or a mask) are eligible in this call."""
         listed = self.__class__.__new__(self.__class__)
         listed.features, listed.largest, listed.longest = self.features, self.largest, self.longest
-        listed.eligible, listed.start = mask_of(chosen, len(self)), self.start
+        listed.eligible, listed.start, listed.fits = mask_of(chosen, len(self)), self.start, self.fits
         return listed
 
     @property

@@ -10,6 +10,7 @@ from stagewise.problem.actions import mask_of
 from stagewise.problem.checks import Floats, as_array, frozen, measured, shown
 from stagewise.problem.errors import InvalidActions
 
+NO_SEGMENTS: Floats = np.empty(0)
 LARGEST_SEGMENT = 2**52  # whole numbers up to it are exact, and so is the next
 
 
@@ -20,11 +21,12 @@ class Context(ActionSet):
     Context(2 features, 1 segment)
     """
 
-    __slots__ = ("chosen", "features", "segments")
+    __slots__ = ("chosen", "features", "inside", "segments")
 
     features: Floats
     segments: Floats
     chosen: Any  # which actions are on offer; None: all
+    inside: bool  # its numbers are known to lie in [−1, 1]
 
     def __init__(self, features: ArrayLike = (), segments: ArrayLike = (), *, only: ArrayLike | None = None) -> None:
         given = as_array(features, "the context", InvalidActions)
@@ -32,18 +34,21 @@ class Context(ActionSet):
         if numbers.ndim != 1:
             raise InvalidActions(f"the context has shape {numbers.shape}; it must be one list of numbers")
         self.features, self.segments, self.chosen = frozen(numbers), frozen(segments_of(segments)), only
+        self.inside = False
 
     @classmethod
     def trusted(cls, features: Floats, segments: list[int], only: list[int] | None) -> "Context":
         """Return a context of values that were checked."""
         context = cls.__new__(cls)
-        context.features, context.segments, context.chosen = features, np.array(segments, dtype=np.float64), only
+        context.features, context.chosen, context.inside = features, only, True
+        context.segments = np.array(segments, dtype=np.float64) if segments else NO_SEGMENTS
         return context
 
     def only(self, chosen: ArrayLike) -> "Context":
         """Return the same context, with only these actions (indices or a mask) on offer in this call."""
         context = Context.__new__(Context)
         context.features, context.segments, context.chosen = self.features, self.segments, chosen
+        context.inside = self.inside
         return context
 
     def eligible_of(self, actions: int) -> Flags:

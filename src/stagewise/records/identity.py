@@ -1,5 +1,7 @@
 """The id of a decision: who made it, and in which round."""
 
+DIGITS = 12  # of a round, at least
+
 
 def id_of(mark: str, round_: int) -> str:
     """Return the id of a decision; without a mark nobody says who made it.
@@ -7,7 +9,7 @@ def id_of(mark: str, round_: int) -> str:
     >>> id_of("b1ff4bcb3d84dff8", 12)
     'b1ff4bcb3d84dff8-000000000012'
     """
-    return f"{mark}-{round_:012d}"
+    return f"{mark}-{round_:0{DIGITS}d}"
 
 
 def parts_of(id_: str) -> tuple[str, int] | None:

@@ -75,18 +75,24 @@ def weight(policy: Any, slack: float) -> float | None:
 def linear_bound(policy: LinearPolicy, world: LinearWorld, lift: float, rounds: Ints, mixes: bool) -> Bound:
     """Return (2 + lift) β_T Σ‖x‖, with Lemma 6 of docs/theory/rays.md for the sum; a draw from a mixture adds Azuma's.
 
-    Σ_t ‖x_t‖ ≤ √(2T max{1, L²/λ} d log(1 + TL²/dλ)),    β_T with log det = d log(1 + TL²/dλ)
+    Its log det, also in β_T, is at most d log(1 + TL²/dλ).
     """
     d, reach, ridge = int(policy.dimension or 0), longest(world), float(policy.model.ridge)
-    values = np.empty(rounds.size)
+    values, largest = np.empty(rounds.size), reach / math.sqrt(ridge)  # the norm of an action that nothing is known of
     for place, count in enumerate(rounds.tolist()):
         log_det = d * math.log1p(count * reach**2 / (d * ridge))
-        widths = math.sqrt(2.0 * count * max(1.0, reach**2 / ridge) * log_det)
+        widths = widths_at_most(count, log_det, largest)
         if mixes:
-            widths += reach / math.sqrt(ridge) * math.sqrt(0.5 * count * math.log(1.0 / policy.delta))
+            widths += largest * math.sqrt(0.5 * count * math.log(1.0 / policy.delta))
         values[place] = (2.0 + lift) * float(policy.model.radii(d, log_det, float(count)).max()) * widths
     source = "docs/theory/tractable-oplb.md, the sum over rounds" if mixes else "docs/theory/rays.md, Corollary 7"
     return Bound(values, source, intervals_fail(policy) + (policy.delta if mixes else 0.0))
+
+
+def widths_at_most(count: int, log_det: float, largest: float) -> float:
+    """Return what T norms ‖x_t‖, each at most L/√λ, add up to: min{√(2T max{1, L²/λ} D), √(2TD) + (L/√λ) D/log 2}."""
+    root = math.sqrt(2.0 * count * log_det)
+    return min(root * max(1.0, largest), root + largest * log_det / math.log(2.0))
 
 
 def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:

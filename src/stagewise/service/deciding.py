@@ -114,6 +114,8 @@ def decided(known: Known, controls: Controls, everywhere: Controls, key: bytes, 
     if why is not None and made is not None:
         body["choice"] = {name: made[name] for name in ("action", "probabilities", "limits", "fallback")}
     asked_for = {"context": asked.context, **({} if asked.only is None else {"only": asked.only})}
+    if asked.deferred:
+        asked_for["deferred"] = True
     mode = "killed" if body["kind"] == KILLED else controls.mode
     return {
         **body,

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from stagewise.policies.agent.health import health_of
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import shown
 from stagewise.problem.declared import scaled, title
@@ -23,6 +24,7 @@ from stagewise.problem.words import nearest
 from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
 from stagewise.service.deciding import UNLOGGED, Known, decided, safely
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
+from stagewise.service.figures import figures_of
 from stagewise.service.fold import Fold, beginning
 from stagewise.service.learner import Learner
 from stagewise.service.messages import Asked, Changed, Decided, Kept, Outcome, Refusal, Told
@@ -43,6 +45,7 @@ from stagewise.service.records import (
     canonical,
 )
 from stagewise.service.store.store import Store, StoreDown
+from stagewise.service.tally import Tally
 from stagewise.service.versions import Version, first, following
 from stagewise.service.writer import Writer
 
@@ -133,6 +136,7 @@ class Desk:
         self.everywhere = Controls()
         self.writer = Writer(store)
         self._experiments: dict[str, Experiment] = {}
+        self._tallies: dict[str, Tally] = {}
         self._refreshed = 0.0
         self._learn = learn
         self.learner = Learner(
@@ -224,7 +228,7 @@ class Desk:
         """Decide for a user. The answer is in the log, or says that it is not."""
         ours, body = self.experiment(name), {}
         id_ = asked.decision_id or fresh_id()
-        sent = digest(canonical([asked.context, asked.only])) if asked.decision_id is not None else b""
+        sent = digest(canonical([asked.context, asked.only, asked.deferred])) if asked.decision_id is not None else b""
         why = "the controls changed again and again while it was made"
         for _ in range(TRIES):
             control = (ours.controls.row, self.everywhere.row)
@@ -358,6 +362,24 @@ class Desk:
         return Changed(now.mode, now.share, (now.killed or self.everywhere.killed) is not None, row)
 
     # Looking.
+
+    def figures(self, name: str) -> dict[str, Any]:
+        """Return what the page shows of an experiment: counted from the log, with what is known and who may decide."""
+        ours, known = self.experiment(name), self.experiment(name).known
+        tally = self._tallies.setdefault(name, Tally(name))
+        tally.follow(self.store)
+        return figures_of(
+            tally,
+            self.store.now(),
+            mode=ours.mode,
+            share=ours.share,
+            killed=self.everywhere.killed or ours.killed,
+            version=ours.version,
+            snapshot_age_s=time.monotonic() - ours.snapshot_at if ours.state < self.store.head(name).seq else 0.0,
+            max_age_s=self.max_age,
+            doubts=list(ours.doubts),
+            health=[one._asdict() for one in health_of(known.policy, known.state, known.notes)],
+        )
 
     def explain(self, name: str, id_: str) -> dict[str, Any]:
         """Return a decision with what was asked, the bounds it was made by, and what came of it."""

@@ -33,6 +33,7 @@ class Asked(msgspec.Struct):
     """What a decision was asked for."""
 
     context: dict[str, Any]
+    deferred: bool = False
 
 
 class Decided(msgspec.Struct):
@@ -111,7 +112,7 @@ class Fold:
         waits = self.waits
         if event.place != waits.end:
             raise InvalidProblem(f"decision {event.key!r} has place {event.place}; it must be {waits.end}")
-        waits.add(row, event.at)
+        waits.add(row, event.at, told.asked.deferred)
         self.since_outcome += 1
         if told.kind == DOUBT or event.place % EVERY == 0:
             self.learn()
@@ -134,6 +135,8 @@ class Fold:
         self.outcome_at, self.since_outcome = event.at, 0
         if values.get(SHOWN, 1.0) == 0.0:
             waits.withdraw(event.place)
+        elif SHOWN in values:
+            waits.activate(event.place)
         for name, value in values.items():
             signal = self.places.get(name)
             if signal is not None:

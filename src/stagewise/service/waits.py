@@ -14,6 +14,7 @@ from stagewise.kernels.compile import Floats
 
 MISSING, HELD, DROPPED = 0, 1, 2  # of a signal: not in; in, and learned as soon as its turn comes; given up
 FIRST_ROOM = 1024
+TABLES = ("rows", "values", "standing", "dates", "deferred")
 
 
 class Span(NamedTuple):
@@ -39,6 +40,7 @@ class Waits:
         self.values = np.empty((FIRST_ROOM, signals))
         self.standing = np.zeros((FIRST_ROOM, signals), dtype=np.uint8)
         self.dates = np.empty(FIRST_ROOM, dtype=np.int64)
+        self.deferred = np.zeros(FIRST_ROOM, dtype=np.uint8)  # 1: not known to be carried out, so not learned from
 
     def reserve(self, count: int) -> None:
         """Make room for so many decisions more: what is learned goes, and where that is not enough tables grow."""
@@ -50,17 +52,17 @@ class Waits:
         while kept + count > room // 2:
             room *= 2
         start = low - self.base
-        for name in ("rows", "values", "standing", "dates"):
+        for name in TABLES:
             old: Any = getattr(self, name)
             new = np.zeros((room, *old.shape[1:]), dtype=old.dtype)
             new[:kept] = old[start : start + kept]
             setattr(self, name, new)
         self.base = low
 
-    def add(self, row: Floats, at: int) -> None:
+    def add(self, row: Floats, at: int, deferred: bool = False) -> None:
         """Add a decision; there is room for it."""
         i = self.end - self.base
-        self.rows[i], self.dates[i] = row, at
+        self.rows[i], self.dates[i], self.deferred[i] = row, at, deferred
         self.values[i], self.standing[i] = math.nan, MISSING
         self.end += 1
 
@@ -80,14 +82,24 @@ class Waits:
             if place >= head:
                 self.standing[place - self.base, signal] = DROPPED
 
+    def activate(self, place: int) -> None:
+        """Learn from a deferred decision: it was carried out."""
+        if place >= self.base:
+            self.deferred[place - self.base] = 0
+
     def closing(self, now: int) -> list[int]:
-        """Let time pass: what is missing from windows that ended counts as declared; return the signals touched."""
+        """Let time pass: what is missing from windows that ended counts as declared; return the signals touched.
+
+        A deferred decision that nobody said was carried out is given up then: it tells nothing.
+        """
         touched = []
         for signal, length, value in self.spans:
             first = place = self.closed[signal]
             while place < self.end and self.dates[place - self.base] + length <= now:
                 i = place - self.base
-                if self.standing[i, signal] == MISSING:
+                if self.deferred[i]:
+                    self.standing[i, signal] = DROPPED
+                elif self.standing[i, signal] == MISSING:
                     self.values[i, signal], self.standing[i, signal] = value, HELD if value == value else DROPPED
                 place += 1
             if place > first:
@@ -100,7 +112,7 @@ class Waits:
         head, base, standing = self.heads[signal], self.base, self.standing
         while head < self.end:
             told = standing[head - base, signal]
-            if told == MISSING:
+            if told == MISSING or (told == HELD and self.deferred[head - base]):
                 break
             if told == HELD:
                 into.append((head, signal))
@@ -134,7 +146,7 @@ class Waits:
         """Return what waits, for a snapshot."""
         low = min([self.end, *self.heads, *(self.closed[span.signal] for span in self.spans)])
         part = slice(low - self.base, self.end - self.base)
-        tables = {name: getattr(self, name)[part].tobytes() for name in ("rows", "values", "standing", "dates")}
+        tables = {name: getattr(self, name)[part].tobytes() for name in TABLES}
         return {"base": low, "end": self.end, "heads": self.heads, "closed": self.closed, "late": self.late, **tables}
 
     def restore(self, plain: dict[str, Any]) -> None:
@@ -143,7 +155,7 @@ class Waits:
         self.heads, self.closed, self.late = list(plain["heads"]), list(plain["closed"]), list(plain["late"])
         count = plain["end"] - plain["base"]
         room = max(FIRST_ROOM, 2 * count)
-        for name in ("rows", "values", "standing", "dates"):
+        for name in TABLES:
             old: Any = getattr(self, name)
             new = np.zeros((room, *old.shape[1:]), dtype=old.dtype)
             new[:count] = np.frombuffer(plain[name], dtype=old.dtype).reshape(count, *old.shape[1:])

@@ -9,7 +9,7 @@ from stagewise.policies.agent.names import mark_of, name_of, stream_of
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.records.decision import Decision
-from stagewise.records.identity import id_of, parts_of
+from stagewise.records.identity import DIGITS, id_of, parts_of
 
 WHOLE = (int, np.integer)
 NO_ROUND = (bool, np.timedelta64)
@@ -23,6 +23,7 @@ class Identity:
         self.mark = mark_of(seed, self.name)
         self.key, self.run = stream_of(seed, self.name)
         self.former = former or {}  # marks of earlier lives, and the round at which each ended
+        self.alone, self.begins = not self.former, len(self.mark) + 1  # an id is the mark, "-", and the round
 
     def copied(self) -> "Identity":
         """Return the same, to change by itself."""
@@ -49,6 +50,12 @@ class Identity:
 
     def place_of(self, decision: Any, adopted: Adopted, end: int) -> int:
         """Return the round of a decision, given as itself, by its id or by its round; it was made here, or adopted."""
+        if type(decision) is str and self.alone and not adopted.met:
+            round_ = decision[self.begins :]
+            if len(round_) == DIGITS and decision.startswith(self.mark) and round_.isascii() and round_.isdecimal():
+                place = int(round_)
+                if place < end and decision[self.begins - 1] == "-":
+                    return place
         place = -1
         if isinstance(decision, WHOLE) and not isinstance(decision, NO_ROUND):
             place = int(decision)

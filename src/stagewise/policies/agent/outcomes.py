@@ -24,7 +24,7 @@ ABSENT = Absent()
 
 def names_of(policy: Learning) -> tuple[str, ...]:
     """Return the names of all signals, the reward's first."""
-    return policy.reward_name, *policy.thresholds.names
+    return policy.signal_names
 
 
 def values_of(

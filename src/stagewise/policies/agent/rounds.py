@@ -10,14 +10,14 @@ import numpy as np
 
 from stagewise.policies.agent.adopted import Adopted
 from stagewise.policies.agent.deadlines import deadlines_for
-from stagewise.policies.agent.guard import guarded
+from stagewise.policies.agent.guard import KNOWN, guarded
 from stagewise.policies.agent.identity import Identity
 from stagewise.policies.agent.ledger import ORDERS, Ledger, Order
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.agent.offers import offered_by
 from stagewise.policies.agent.outcomes import ABSENT, check_action, names_of
 from stagewise.policies.agent.ownership import Ownership
-from stagewise.policies.agent.parts import own_outcome, parts_in_time, told_by
+from stagewise.policies.agent.parts import own_outcome, parts_in_time, told_by, untold
 from stagewise.policies.agent.pending import pending_in
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, Policy, check_verbs
@@ -30,7 +30,7 @@ from stagewise.records.draw import Draw
 from stagewise.records.pending import Pending
 
 NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-PREPARED = ("_ours", "_choose", "_take", "_values", "_costly", "_alone", "_saving")
+PREPARED = ("_ours", "_choose", "_take", "_values", "_told", "_costly", "_alone", "_saving")
 
 
 class Rounds:
@@ -86,6 +86,7 @@ class Rounds:
         self._choose: Callable[..., Decision] = getattr(policy, "choose" if own else "decide")
         self._take: Callable[..., Any] = policy.learn if ours is None else ours.take  # trusts what was kept here
         self._values: Callable[[Any, Any], Any] = own_outcome if ours is None else ours.values
+        self._told: Callable[[Any], Any] = untold if ours is None else ours.told
         self._costly = ours is not None and len(ours.thresholds.names) > 0  # an outcome is not whole without costs
 
     def __getstate__(self) -> dict[str, Any]:
@@ -140,9 +141,13 @@ class Rounds:
                 now = self._pass(now)
             draw = NEW(Draw, (who.key, who.run, round_))
             decision, notes = self._choose(self._state, actions, draw), self._notes
-            if round_ >= notes.look_at or decision.fallback is not None or notes.doubts:
+            fallback = decision.fallback
+            if round_ >= notes.look_at or notes.doubts or (fallback is not None and fallback not in KNOWN):
                 decision = self._guarded(decision, actions, draw)
-            notes.plays[decision.index] = notes.plays.get(decision.index, 0) + 1
+            elif fallback is not None:
+                notes.stays += 1
+            index, plays = decision.index, notes.plays
+            plays[index] = plays.get(index, 0) + 1
             if decision._seen is not None:
                 notes.recent.append(decision)
             decision._by = who.mark
@@ -189,24 +194,18 @@ class Rounds:
                 round_: int = decision.round  # type: ignore[union-attr]
             else:
                 round_ = self._who.place_of(decision, self._adopted, self.round)
-            played = ledger.open.get(round_)
-            if (
-                played is None
-                or signals
-                or reward is ABSENT
-                or (cost is ABSENT and self._costly)
-                or now is not None
-                or not self._plainly
-            ):
+            played, values = ledger.open.get(round_), None
+            if played is not None and now is None and self._plainly:
+                if signals:
+                    alone = reward is ABSENT and cost is ABSENT and len(signals) == len(ledger.names)
+                    values = self._told(signals) if alone else None
+                elif reward is not ABSENT and not (cost is ABSENT and self._costly):
+                    values = self._whole(reward, cost)
+            if values is None:
                 self._learn_parts(decision, round_, reward, cost, now, signals)
                 return
             if made and decision.action is not played.action:  # type: ignore[union-attr]
                 check_action(decision, played)
-            try:
-                values = self._values(reward, None if cost is ABSENT else cost)
-            except InvalidOutcome:
-                self._notes.refused += 1
-                raise
             if round_ == ledger.oldest or ledger.at_once:
                 self._state = self._take(self._state, played, values)
                 self._learned += 1
@@ -216,6 +215,14 @@ class Rounds:
                 self._hold(round_, played, values)
             if ledger.rows:
                 self._learn_due()
+
+    def _whole(self, reward: Any, cost: Any) -> Any:
+        """Return the values of a whole outcome, or refuse it."""
+        try:
+            return self._values(reward, None if cost is ABSENT else cost)
+        except InvalidOutcome:
+            self._notes.refused += 1
+            raise
 
     def _learn_parts(self, decision: Any, round_: int, reward: Any, cost: Any, now: Any, signals: Any) -> None:
         """Take in an outcome that may be a part, or late, or of a decision that was made elsewhere."""

@@ -6,7 +6,6 @@ Journal in WAL mode, flushed at every commit (synchronous = FULL): what is answe
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ from stagewise.service.store.migrating import FOLDER, Step, ahead, steps_in
 from stagewise.service.store.owner import Owner
 from stagewise.service.store.settling import Batch, Held, Row, settle, touched, wants
 from stagewise.service.store.store import StoreDown
-from stagewise.service.store.tables import ANSWERS, HEAD, Statement, Tables
+from stagewise.service.store.tables import ANSWERS, HEAD, Statement, Tables, wall_clock
 
 SETTINGS = """
 PRAGMA synchronous = FULL;
@@ -41,11 +40,6 @@ VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
 
 OLDEST = (3, 37, 0)  # strict tables
 PATIENCE = 5.0  # seconds to wait for a lock that somebody else's program holds on the file
-
-
-def wall_clock() -> int:
-    """Return the time of this machine, in microseconds since 1970."""
-    return time.time_ns() // 1000
 
 
 class SqliteStore(Tables):
@@ -132,10 +126,10 @@ class SqliteStore(Tables):
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Be the one who writes, in a transaction; after any error the connection is a new one."""
         with self._turn, self._errors("written"):
-            connection = self._writer or self._open("rwc")
+            self._same_file()  # before it is opened: an empty file in its place would take the journal with it
+            connection = self._writer or self._open("rw")
             self._writer = None
             try:
-                self._same_file()
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")

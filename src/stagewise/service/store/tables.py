@@ -1,5 +1,6 @@
 """What is read and kept by one statement, the same in SQLite and in PostgreSQL; `?` stands for a value."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -43,6 +44,11 @@ SECRET = "SELECT content FROM secrets WHERE name = ?"
 FRESH_SECRET = "INSERT INTO secrets (name, content) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
 
 Statement = tuple[str, Sequence[Any]]
+
+
+def wall_clock() -> int:
+    """Return the time of this machine, in microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 class Tables(ABC):

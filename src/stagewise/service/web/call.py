@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 JSON = b"application/json"
 Headers = tuple[tuple[bytes, bytes], ...]
 
-_encoded = msgspec.json.Encoder().encode
+_encoded = msgspec.json.Encoder(order="deterministic").encode  # the same answer has the same bytes
 
 
 class Call(NamedTuple):

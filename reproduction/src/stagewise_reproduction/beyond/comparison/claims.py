@@ -1,15 +1,18 @@
 """Who keeps the limits, and where a sharper or a more exact method pays; where it does not, the verdict says so."""
 
 import math
+from itertools import accumulate
 
 from stagewise.reports.result import Result
 from stagewise_reproduction.beyond.comparison.plan import FAMILIES, UNSAFE, name_of
 from stagewise_reproduction.claim import HOLDS, REMARK, Claim, clearly_smaller, verdict
 from stagewise_reproduction.instances import DELTA
 
+CHANCE = 0.01  # of finding fault with a policy that has none
 # family, who should regret less, than whom
 EXPECTED = (
-    ("rays", "LC-LUCB", "LC-LUCB, paper's radius"),
+    ("rays", "LC-LUCB, ridge 1", "LC-LUCB, paper's radius"),
+    ("rays", "LC-LUCB", "LC-LUCB, ridge 1"),
     ("rays", "ROFUL", "LC-LUCB"),
     ("rays", "ROFUL, own sets", "ROFUL"),
     ("rays", "CAPS", "ROFUL, own sets"),
@@ -32,21 +35,30 @@ EXPECTED = (
 
 
 def kept(results: dict[str, Result]) -> Claim:
-    """No more runs break a limit, in whichever round, than δ allows; a chance of 1 in 1000 is left to chance."""
-    runs = sum(len(result.runs) for result in results.values())
-    broken = sum(int((result.violations > 0).sum()) for result in results.values())
-    most = next(k for k in range(runs + 1) if at_most(k, runs) >= 0.999)
-    statement = f"of {runs} runs of policies that promise safety, no more than δ = {DELTA:g} allows break a limit"
-    return Claim(statement, float(broken), f"at most {most}", verdict(broken <= most), True)
+    """No policy breaks a limit, in whichever round, in so many of its runs that its δ is in doubt.
 
-
-def at_most(count: int, runs: int) -> float:
-    """Return the probability that no more than so many runs break a limit if each does with probability δ.
-
-    >>> round(at_most(0, 2), 4)
-    0.9801
+    Policies are judged one by one, since they are shown the same noise: only the runs of one are independent. The
+    chance of a false alarm is shared among them, so that it is `CHANCE` for all together.
     """
-    return math.fsum(math.comb(runs, k) * DELTA**k * (1.0 - DELTA) ** (runs - k) for k in range(count + 1))
+    least = 1.0 - CHANCE / len(results)
+    broken = [int((result.violations > 0).sum()) for result in results.values()]
+    most = [allowed(len(result.runs), least) for result in results.values()]
+    runs = sum(len(result.runs) for result in results.values())
+    statement = f"no policy that promises safety breaks limits in clearly more than δ = {DELTA:g} of its runs"
+    criterion = f"in at most {max(most)} runs of one policy (a false alarm has a chance of {CHANCE:g})"
+    holds = all(count <= may for count, may in zip(broken, most, strict=True))
+    remark = f"{sum(broken)} of all {runs} runs broke a limit"
+    return Claim(statement, float(max(broken)), criterion, verdict(holds), True, remark)
+
+
+def allowed(runs: int, least: float) -> int:
+    """Return the fewest runs k such that no more than k break a limit with probability `least`, if each does with δ.
+
+    >>> allowed(10, 0.9), allowed(10, 0.9998), allowed(2, 0.9998)
+    (0, 2, 1)
+    """
+    chances = (math.comb(runs, k) * DELTA**k * (1.0 - DELTA) ** (runs - k) for k in range(runs + 1))
+    return next((k for k, sure in enumerate(accumulate(chances)) if sure >= least), runs)
 
 
 def check(_: str, results: dict[str, Result]) -> list[Claim]:

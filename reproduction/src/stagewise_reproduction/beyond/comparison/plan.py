@@ -58,16 +58,17 @@ def on_rays(size: str) -> dict[str, Make]:
     told: dict[str, Any] = {"safe_action": at_zero(10), "threshold": 0.5}
     noisy: dict[str, Any] = {**told, "noise": 1.0, "delta": DELTA}
     players: dict[str, Any] = {
-        "LC-LUCB, paper's radius": LCLUCB(**noisy, radius="paper", cost_bound=None),
+        "LC-LUCB, paper's radius": LCLUCB(**noisy, ridge=1.0, radius="paper", cost_bound=None),
+        "LC-LUCB, ridge 1": LCLUCB(**noisy, ridge=1.0),
         "LC-LUCB": LCLUCB(**noisy),
-        "LC-LUCB, own sets": LCLUCB(**noisy, ridge=None, own_sets=True),
+        "LC-LUCB, own sets": LCLUCB(**noisy, own_sets=True),
         "ROFUL": ROFUL(**noisy),
-        "ROFUL, own sets": ROFUL(**noisy, ridge=None, own_sets=True),
+        "ROFUL, own sets": ROFUL(**noisy, own_sets=True),
         "CAPS": CAPS(**noisy),
         "Safe-LTS, theory's inflation": SafeLTS(**noisy, inflation="theory"),
         "Safe-LTS, no inflation": SafeLTS(**noisy, inflation="none"),
         "OPLB, lp": OPLB(**noisy),
-        "OPLB, lp, own sets": OPLB(**noisy, ridge=None, own_sets=True),
+        "OPLB, lp, own sets": OPLB(**noisy, own_sets=True),
         "CAPS, mixtures": CAPS(**noisy, mixtures=True),
         "OPLB, directional": OPLB(**noisy, optimism="directional"),
         **({"OPLB, socp": OPLB(**noisy, method="socp")} if size == "full" else {}),
@@ -91,12 +92,12 @@ def on_finite_sets(size: str) -> dict[str, Make]:
     noisy: dict[str, Any] = {"safe_action": at_zero(4), "threshold": 0.2, "noise": 0.1, "delta": DELTA}
     players: dict[str, Any] = {
         "OPLB, lp": OPLB(**noisy),
-        "OPLB, lp, own sets": OPLB(**noisy, ridge=None, own_sets=True),
+        "OPLB, lp, own sets": OPLB(**noisy, own_sets=True),
         "CAPS, mixtures": CAPS(**noisy, mixtures=True),
         "OPLB, directional": OPLB(**noisy, optimism="directional"),
         "OPLB, socp": OPLB(**noisy, method="socp"),
         "OPLB, exact": ExactOPLB(**noisy, budget=60),
-        "KernelOPLB, linear kernel": KernelOPLB(kernel=LinearKernel(), norm_bound=1.0, **noisy),
+        "KernelOPLB, linear kernel": KernelOPLB(kernel=LinearKernel(), norm_bound=1.0, ridge=4 * 0.1**2, **noisy),
         "DOSLB, which violates": DOSLB(**noisy),
         "always safe": AlwaysSafe(safe_action=at_zero(4), threshold=0.2),
     }

@@ -52,7 +52,7 @@ def cell(size: str, policy: str, count: int) -> Cell:
     else:
         world = rays(count)
         safe = SafeAction(features=np.zeros(DIMENSION))
-        player = kind(safe_action=safe, threshold=list(THRESHOLDS[:count]), noise=NOISE, delta=DELTA)
+        player = kind(safe_action=safe, threshold=list(THRESHOLDS[:count]), noise=NOISE, delta=DELTA, ridge=1.0)
 
     thresholds = ARM_THRESHOLDS if policy == "OPB" else THRESHOLDS
     about = {"policy": policy, "preset": "ours", "m": count, "tau": list(thresholds[:count])}

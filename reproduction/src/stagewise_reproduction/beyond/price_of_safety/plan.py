@@ -41,7 +41,7 @@ def cell(size: str, policy: str, threshold: float) -> Cell:
     """Return one curve."""
     rounds, runs = SIZES[size]
     kind, settings = POLICIES[policy]
-    told = {} if kind is AlwaysSafe else {"noise": 1.0, "delta": DELTA, **settings}
+    told = {} if kind is AlwaysSafe else {"noise": 1.0, "delta": DELTA, "ridge": 1.0, **settings}
     world, player = shifted(DIMENSION), kind(safe_action=at_zero(DIMENSION), threshold=threshold, **told)
 
     about = {"policy": policy, "preset": "ours", "d": DIMENSION, "tau": threshold}

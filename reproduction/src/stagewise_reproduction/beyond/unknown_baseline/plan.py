@@ -60,7 +60,7 @@ def cell(size: str, policy: str, known: str) -> Cell:
         world, place = linear_world()
         reward, cost = (float(value) for value in world.means(place))
         safe = baseline(known, {"features": place}, reward, cost)
-        player = kind(safe_action=safe, threshold=THRESHOLD, noise=NOISE, delta=DELTA)
+        player = kind(safe_action=safe, threshold=THRESHOLD, noise=NOISE, delta=DELTA, ridge=1.0)
 
     about = {"policy": policy, "preset": "ours", "baseline": known, "tau": THRESHOLD}
     return Cell(name_of(policy, known), about, rounds, runs, repeated(player, world, rounds))

@@ -18,7 +18,13 @@ from stagewise.service.web.page.changing import CHANGES, changed
 from stagewise.service.web.page.rendering import experiment_address, explained, parts_of, presented, rendered
 from stagewise.service.web.page.responding import FOR_EVER, HEADERS, Refused, data, elsewhere, form_of, html
 from stagewise.service.web.page.sessions import (
-    HOURS, Keys, Session, Sessions, cookie_name, cookie_settings, from_elsewhere,
+    HOURS,
+    Keys,
+    Session,
+    Sessions,
+    cookie_name,
+    cookie_settings,
+    from_elsewhere,
 )  # fmt: skip
 from stagewise.service.web.page.verdict import verdict
 

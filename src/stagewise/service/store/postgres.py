@@ -1,0 +1,236 @@
+"""A log in PostgreSQL: any number of desks write it, one of them learns.
+
+A batch is two exchanges with the server: lock the ends of its logs and read what it touches; write, and commit.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.errors import UniqueViolation
+
+from stagewise.service.records import EVERYWHERE, OUTCOME, Ask, Event, Head, Settled
+from stagewise.service.store.migrating import FOLDER, ahead, steps_in
+from stagewise.service.store.sessions import Connection, Sessions, forget
+from stagewise.service.store.settling import Batch, Held, Row, settle, touched, wants
+from stagewise.service.store.tables import Statement, Tables, wall_clock
+
+# Advisory locks: a number for what they are about, and the schema, so that two stores in one database do not meet.
+_LOCK = "({number}, hashtext(current_schema()))"
+LEAD = f"SELECT pg_try_advisory_lock{_LOCK.format(number=7_301)}"
+STILL = "SELECT true"  # the lock ends with its connection, and not before
+MIGRATING = f"SELECT pg_advisory_xact_lock{_LOCK.format(number=7_302)}"
+# Who writes what holds everywhere waits for all batches under way, and new ones wait for it: that queue is fair,
+# which the queue for a row is not.
+CONTROLLING = f"SELECT pg_advisory_xact_lock{_LOCK.format(number=7_303)}"
+CONTROLLED = f"SELECT pg_advisory_xact_lock_shared{_LOCK.format(number=7_303)}"
+
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+HEAD_EVERYWHERE = "SELECT experiment, seq, at, places, control, chain FROM heads WHERE experiment = ''"
+HEADS = """
+SELECT experiment, seq, at, places, control, chain FROM heads WHERE experiment = ANY(%s) ORDER BY experiment FOR UPDATE
+"""
+HELD_ROWS = """
+SELECT e.experiment, e.asked, e.seq, e.at, e.kind, e.key, e.place, e.body, e.chain
+FROM unnest(%s::text[], %s::text[], %s::text[]) AS w (experiment, kind, key)
+JOIN events e ON e.experiment = w.experiment AND e.kind = w.kind AND e.key = w.key
+"""
+HELD_ANSWERS = """
+SELECT a.experiment, a.place, a.signal, a.value FROM unnest(%s::text[], %s::text[]) AS w (experiment, key)
+JOIN events d ON d.experiment = w.experiment AND d.kind = 'decision' AND d.key = w.key
+JOIN answers a ON a.experiment = d.experiment AND a.place = d.place
+"""
+NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+EVENTS = "events (experiment, asked, seq, at, kind, key, place, body, chain)"
+EVENT_TYPES = ("text", "bytea", "int8", "int8", "text", "text", "int8", "bytea", "bytea")
+ANSWERS = "answers (experiment, place, signal, value, seq)"
+ANSWER_TYPES = ("text", "int8", "text", "float8", "int8")
+NEW_HEAD = "INSERT INTO heads (experiment, seq, at, places, control, chain) VALUES (%s, %s, %s, %s, %s, %s)"
+MOVE_HEAD = "UPDATE heads SET seq = %s, at = %s, places = %s, control = %s, chain = %s WHERE experiment = %s"
+
+MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, name text NOT NULL)"
+MIGRATED = "INSERT INTO migrations VALUES (%s, %s)"
+VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
+
+FEW = 64  # rows that go faster one by one, in the exchange that commits, than by COPY, which takes two of its own
+TRIES = 5  # of two who write the first row of an experiment at once, one has to look again
+
+
+class PostgresStore(Tables):
+    """A store on a server.
+
+    Attributes:
+        clock: What tells the time, where it is not the server's clock.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        read_only: bool = False,
+        clock: Callable[[], int] | None = None,
+        migrations: Path = FOLDER / "postgres",
+    ) -> None:
+        self.clock = clock
+        self._sessions = Sessions(address, read_only=read_only)
+        self._lead_turn = threading.Lock()
+        self._candidate: Connection | None = None  # the connection that has the learner's lock, or tries
+        self._leads = False
+        self._ahead = 0  # of this machine's clock is the server's, in microseconds
+        try:
+            self._migrate(migrations)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, asks: Sequence[Ask]) -> list[Settled]:
+        """Write all that can be written in one durable transaction; one answer for each ask. Raises StoreDown.
+
+        Where the connection is lost during the commit nobody knows here whether it is written: that is a StoreDown
+        too, and whoever asks again with the same ids finds what was.
+        """
+        with self._sessions.errors("written"):
+            for left in reversed(range(TRIES)):
+                try:
+                    with self._sessions.one() as connection:
+                        return self._appended(connection, asks)
+                except UniqueViolation:
+                    if not left:
+                        raise
+        raise AssertionError  # never here: the last try returns or raises
+
+    def lead(self) -> bool:
+        """Be the one learner, or stay it; False too where the server cannot be asked.
+
+        The lock belongs to a connection of its own: when that dies, by whatever cause, another desk can have it.
+        """
+        with self._lead_turn:
+            if self._sessions.closed or self._sessions.read_only:
+                return False
+            try:
+                if self._candidate is None:
+                    self._candidate = self._sessions.connect()
+                (leads,) = self._candidate.execute(STILL if self._leads else LEAD).fetchone() or (False,)
+                self._leads = bool(leads)
+            except psycopg.Error:
+                self._resign()
+            return self._leads
+
+    def now(self) -> int:
+        """Return the server's clock, as far as it is known from the last batch."""
+        return self.clock() if self.clock is not None else wall_clock() + self._ahead
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._sessions.close()
+        with self._lead_turn:
+            self._resign()
+
+    def _resign(self) -> None:
+        if self._candidate is not None:
+            forget(self._candidate)
+        self._candidate, self._leads = None, False
+
+    def _appended(self, connection: Connection, asks: Sequence[Ask]) -> list[Settled]:
+        held, time = lock(connection, asks)
+        self._ahead = time - wall_clock()
+        there = set(held.heads)
+        held.heads.update({name: Head() for name in touched(asks) - there})
+        batch = settle(asks, held, self.clock() if self.clock is not None else time)
+        write(connection, batch, there)
+        return batch.settled
+
+    def _all(self, sql: str, *values: Any) -> list[Any]:
+        with self._sessions.errors("read"), self._sessions.one() as connection:
+            return connection.execute(sql.replace("?", "%s").encode(), values).fetchall()
+
+    def _change(self, *statements: Statement) -> int:
+        with self._sessions.errors("written"), self._sessions.one() as connection, connection.transaction():
+            for sql, values in statements:
+                changed = connection.execute(sql.replace("?", "%s").encode(), values).rowcount
+        return changed
+
+    def _migrate(self, folder: Path) -> None:
+        """Take the database to the version that is known here; of several desks one does it, and the others wait."""
+        steps, where = steps_in(folder), self._sessions.where.rstrip(",")
+        with self._sessions.errors("opened"), self._sessions.one() as connection:
+            if self._sessions.read_only:
+                (version,) = connection.execute(VERSION).fetchone() or (0,)
+                ahead(steps, version, where, read_only=True)
+            else:
+                with connection.transaction():
+                    connection.execute(MIGRATING)
+                    connection.execute(MIGRATIONS)
+                    (version,) = connection.execute(VERSION).fetchone() or (0,)
+                    for step in ahead(steps, version, where, read_only=False):
+                        connection.execute(step.sql.encode())
+                        connection.execute(MIGRATED, (step.number, step.name))
+            (time,) = connection.execute(NOW).fetchone() or (0,)
+            self._ahead = time - wall_clock()
+
+
+def lock(connection: Connection, asks: Sequence[Ask]) -> tuple[Held, int]:
+    """Begin, have the ends of the logs to oneself, and return what is held of what a batch touches, and the time."""
+    names = touched(asks)
+    named = sorted(wants(asks))
+    of = sorted({(ask.experiment, ask.of) for ask in asks if ask.kind == OUTCOME} & {(e, k) for e, _, k in named})
+    everywhere = any(ask.experiment == EVERYWHERE for ask in asks)
+    with connection.pipeline():
+        connection.execute(BEGIN)
+        connection.execute(CONTROLLING if everywhere else CONTROLLED)
+        every = connection.execute(HEAD_EVERYWHERE)
+        heads = connection.execute(HEADS, (sorted(names - {EVERYWHERE}),))
+        rows = connection.execute(HELD_ROWS, columns(named, 3), binary=True)
+        answers = connection.execute(HELD_ANSWERS, columns(of, 2), binary=True)
+        now = connection.execute(NOW)
+    held = Held({name: Head(*head) for name, *head in [*every, *heads]})
+    for experiment, asked, *told in rows:
+        event = Event(*told)
+        held.rows[experiment, event.kind, event.key] = Row(experiment, event, asked)
+    for experiment, place, signal, value in answers:
+        held.answers.setdefault((experiment, place), {})[signal] = value
+    (time,) = now.fetchone() or (0,)
+    return held, time
+
+
+def write(connection: Connection, batch: Batch, there: set[str]) -> None:
+    """Write what was settled, and commit."""
+    events = [(row.experiment, row.asked, *row.event) for row in batch.rows]
+    small = len(events) + len(batch.answers) <= FEW
+    if not small:
+        copy(connection, EVENTS, EVENT_TYPES, events)
+        copy(connection, ANSWERS, ANSWER_TYPES, batch.answers)
+    with connection.pipeline():
+        if small:
+            add(connection, EVENTS, len(EVENT_TYPES), events)
+            add(connection, ANSWERS, len(ANSWER_TYPES), batch.answers)
+        for name, head in batch.heads.items():
+            if name in there:
+                connection.execute(MOVE_HEAD, (*head, name))
+            else:
+                connection.execute(NEW_HEAD, (name, *head))
+        connection.execute("COMMIT")
+
+
+def add(connection: Connection, table: str, width: int, rows: Iterable[Sequence[Any]]) -> None:
+    """Insert rows, in the exchange that is open."""
+    sql = f"INSERT INTO {table} VALUES ({', '.join(['%b'] * width)})".encode()
+    for row in rows:
+        connection.execute(sql, row)
+
+
+def copy(connection: Connection, table: str, types: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Insert many rows."""
+    if rows:
+        with connection.cursor().copy(f"COPY {table} FROM STDIN (FORMAT binary)".encode()) as into:
+            into.set_types(types)
+            for row in rows:
+                into.write_row(row)
+
+
+def columns(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Return rows as columns, also where there are none."""
+    return [[row[column] for row in rows] for column in range(width)]

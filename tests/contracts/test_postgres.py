@@ -1,0 +1,20 @@
+"""The store on a PostgreSQL server keeps the contract."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from tests.contracts.store import StoreContract
+from tests.service.servers import postgres
+
+from stagewise.service.store.store import Store
+
+__all__ = ["postgres"]
+
+
+class TestPostgres(StoreContract):
+    @pytest.fixture
+    def opened(self, postgres: str) -> Callable[..., Store]:
+        from stagewise.service.store.postgres import PostgresStore
+
+        return partial(PostgresStore, postgres)

@@ -1,0 +1,68 @@
+"""A decision that may never be carried out tells nothing until somebody says that it was."""
+
+from stagewise.service.fold import Fold
+from tests.service.logs import DAY, Log, problem
+
+
+def deferred(log: Log, at: int) -> int:
+    """Add a deferred decision; return its place."""
+    place = log.decide("digest", at)
+    body = log.events[-1].body.replace(b'"asked":{', b'"asked":{"deferred":true,')
+    log.events[-1] = log.events[-1]._replace(body=body)
+    return place
+
+
+def folded(log: Log, *, at_once: bool = True) -> Fold:
+    """Return what is known after a log."""
+    fold = Fold(problem(), 1)
+    for events in [log.events] if at_once else [[event] for event in log.events]:
+        fold.take(events)
+    return fold
+
+
+def test_what_was_never_activated_is_not_learned_from_even_when_its_windows_close() -> None:
+    log = Log()
+    place = deferred(log, 0)
+    log.tell(place, 1, click=1.0, opt_out=0.0)
+    log.add("tick", {}, 30 * DAY)
+    fold = folded(log)
+    assert fold.learned == 0
+    assert fold.waits.waiting[1:] == [0, 0]  # of what has a window, nothing waits
+
+
+def test_what_is_activated_is_learned_from_whenever_its_outcomes_came() -> None:
+    log = Log()
+    place = deferred(log, 0)
+    log.tell(place, 1, click=1.0, opt_out=0.0)
+    assert folded(log).learned == 0
+    log.tell(place, 2, shown=1.0)
+    assert folded(log).learned == 2
+    log.add("tick", {}, 30 * DAY)
+    fold = folded(log)
+    assert fold.learned == 3  # the complaint that never came counts as declared
+    plain = Log()
+    place = plain.decide("digest", 0)
+    plain.tell(place, 1, click=1.0, opt_out=0.0)
+    plain.add("tick", {}, 30 * DAY)
+    assert folded(plain).state.memory.tobytes() == fold.state.memory.tobytes()
+
+
+def test_what_is_deferred_holds_back_what_follows_until_it_is_settled() -> None:
+    log = Log()
+    first, second = deferred(log, 0), log.decide("offer", 1)
+    log.tell(second, 2, opt_out=0.0)
+    assert folded(log).learned == 0
+    log.tell(first, 3, shown=0.0)
+    assert folded(log).learned == 1
+
+
+def test_a_snapshot_remembers_what_is_deferred() -> None:
+    log = Log()
+    place = deferred(log, 0)
+    log.tell(place, 1, click=1.0)
+    half = Fold(problem(), 1)
+    half.restore(folded(log).whole())
+    log.tell(place, 2, shown=1.0)
+    half.take(log.events[2:])
+    assert half.whole() == folded(log).whole() == folded(log, at_once=False).whole()
+    assert half.learned == 1

@@ -1,0 +1,103 @@
+"""The whole way on the real desk: from a request to a row of the log, and back."""
+
+import json
+from pathlib import Path
+
+from tests.service.desks import learned, played
+from tests.service.web.real import real
+
+USER = {"context": {"age": 34}}
+PATH, OUT = "/v1/demo/decisions", "/v1/demo/outcomes"
+
+
+@played
+async def test_a_decision_its_outcome_its_explanation_and_the_log(tmp_path: Path) -> None:
+    async with real(tmp_path) as desk:
+        made = await desk.writer.post(PATH, {**USER, "decision_id": "a/b ü"})
+        assert (made.status, made.plain["decision_id"], made.plain["logged"]) == (200, "a/b ü", True)
+        assert (await desk.writer.post(PATH, {**USER, "decision_id": "a/b ü"})).content == made.content
+        assert (await desk.writer.post(PATH, {"context": {"age": 35}, "decision_id": "a/b ü"})).status == 409
+        told = await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": True, "outcome_id": "o"})
+        assert told.plain == {"decision_id": "a/b ü", "taken": ["click"], "known": [], "late": []}
+        again = await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": True, "outcome_id": "o"})
+        assert again.status == 200
+        assert (await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": 0})).status == 409
+        assert (await desk.writer.post(OUT, {"decision_id": "b", "click": 0})).status == 404
+        explained = await desk.reader.get("/v1/demo/decisions/a%2Fb%20%C3%BC")
+        assert explained.plain["outcome"] == {"click": 1.0}
+        rows = (await desk.reader.get("/v1/demo/log")).plain["rows"]
+        assert [row["kind"] for row in rows] == ["problem", "control", "decision", "outcome"]
+        event = desk.store.find("demo", "decision", "a/b ü")
+        assert event is not None
+        assert (rows[2]["body"].encode(), rows[2]["chain"]) == (event.body, event.chain.hex())
+
+
+@played
+async def test_a_batch_is_decided_and_learned_item_by_item(tmp_path: Path) -> None:
+    async with real(tmp_path) as desk:
+        made = await desk.writer.post(PATH, [{**USER, "decision_id": f"d{i}"} for i in range(100)] + [{"context": {}}])
+        assert [item.get("decision_id") for item in made.plain] == [*(f"d{i}" for i in range(100)), None]
+        told = [{"decision_id": f"d{i}", "click": i % 2, "opt_out": 0} for i in range(101)]
+        taken = (await desk.writer.post(OUT, told)).plain
+        assert [item.get("taken") for item in taken] == [["click", "opt_out"]] * 100 + [None]
+        assert taken[100]["decision_id"] == "d100"
+        await learned(desk.desk)
+        summary = (await desk.reader.get("/v1/demo")).plain
+        assert summary["state"] == 2 + 200
+        assert summary["problem"]["safe"] == "nothing"
+
+
+@played
+async def test_changes_say_who_and_why_and_hold_at_once(tmp_path: Path) -> None:
+    async with real(tmp_path) as desk:
+        reason = {"reason": "<b>try</b> & see"}
+        changed = await desk.admin.post("/v1/demo/mode", {"mode": "canary", "share": 0.25, **reason})
+        assert changed.plain == {"mode": "canary", "share": 0.25, "killed": False, "control": 3}
+        body = json.loads(desk.store.last("demo", "control", 1)[0].body)
+        assert (body["actor"], body["reason"]) == ("admin", "<b>try</b> & see")
+        assert (await desk.admin.post("/v1/kill", reason)).plain["killed"] is True
+        made = (await desk.writer.post(PATH, USER)).plain
+        assert (made["mode"], made["action"], made["fallback"]) == ("killed", "nothing", "killed by admin: <b>try</b> & see")
+        assert (await desk.reader.get("/v1/experiments")).plain[0]["killed"] == "killed by admin: <b>try</b> & see"
+        assert (await desk.admin.post("/v1/revive", reason)).plain["killed"] is False
+        plain = (await desk.reader.get("/v1/demo")).plain["problem"]
+        plain["limits"]["opt_out"]["at_most"] = 0.01
+        assert (await desk.admin.post("/v1/demo/problem", {"problem": plain, **reason})).plain == {"version": 2}
+        wrong = await desk.admin.post("/v1/demo/problem", {"problem": {**plain, "delta": 0.1}, **reason})
+        assert (wrong.status, "delta cannot change" in wrong.plain["error"]) == (422, True)
+        assert (await desk.admin.post("/v1/demo/acknowledge", {"name": "opt_out", **reason})).status == 422
+
+
+@played
+async def test_when_the_store_goes_away_and_comes_back(tmp_path: Path) -> None:
+    async with real(tmp_path) as desk:
+        await desk.writer.post(PATH, {**USER, "decision_id": "a"})
+        place = tmp_path / "desk.db"
+        place.rename(tmp_path / "elsewhere.db")
+        away = await desk.writer.post(PATH, {**USER, "decision_id": "b"})
+        assert (away.status, away.plain["action"], away.plain["logged"]) == (503, "nothing", False)
+        assert (await desk.writer.post(OUT, {"decision_id": "a", "click": 1})).status == 503
+        assert (await desk.writer.post(OUT, [{"decision_id": "a", "click": 1}])).status == 503
+        (tmp_path / "elsewhere.db").rename(place)
+        back = await desk.writer.post(PATH, {**USER, "decision_id": "b"})
+        assert (back.status, back.plain["logged"]) == (200, True)
+        assert (await desk.writer.post(OUT, {"decision_id": "a", "click": 1})).status == 200
+
+
+@played
+async def test_personalizers_deferred_event_is_learned_from_once_it_is_activated(tmp_path: Path) -> None:
+    async with real(tmp_path) as desk:
+        body = {
+            "contextFeatures": [{"user": {"age": 34}}],
+            "actions": [{"id": "nothing"}, {"id": "offer"}],
+            "eventId": "e",
+            "deferActivation": True,
+        }
+        assert (await desk.writer.post("/personalizer/v1.0/rank", body)).status == 201
+        assert (await desk.writer.post("/personalizer/v1.0/events/e/reward", {"value": 1})).status == 204
+        await learned(desk.desk)
+        assert desk.desk.learner.folds["demo"].learned == 0
+        assert (await desk.writer.send("POST", "/personalizer/v1.0/events/e/activate", kind=None)).status == 204
+        await learned(desk.desk)
+        assert desk.desk.learner.folds["demo"].learned == 1
+        assert (await desk.writer.post("/personalizer/v1.0/rank", {**body, "deferActivation": False})).status == 409

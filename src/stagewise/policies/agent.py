@@ -25,6 +25,7 @@ from stagewise.policies.ownership import Ownership
 from stagewise.policies.pending import pending_in
 from stagewise.policies.policy import Played, Policy, State, check_verbs
 from stagewise.policies.problem import Problem
+from stagewise.policies.repeats import check_new, mark_of, remember
 from stagewise.policies.report import Report, report_of
 from stagewise.policies.saved import ORDERS, Order, check_kind, check_same, read, written
 from stagewise.policies.saved_waits import Waits, waits_content
@@ -118,6 +119,10 @@ class Agent:
         self._take: Callable[..., Any] = policy.learn if ours is None else ours.take  # trusts what was kept here
         self._values: Callable[[Any, Any], Any] = own_outcome if ours is None else ours.values
         self._costly = ours is not None and len(ours.thresholds.names) > 0  # an outcome is not whole without costs
+
+    def __repr__(self) -> str:
+        what = f"{len(names)} actions" if (names := getattr(self.policy, "names", None)) else type(self.policy).__name__
+        return f"<Agent of {what}, round {self.round}, {self.waiting} waiting, {self.held} held>"
 
     def __getstate__(self) -> dict[str, Any]:
         """Return a moment of the agent that nobody shares, for a copy or a pickle, whatever other threads do."""
@@ -384,7 +389,7 @@ class Agent:
             self._learn_due()
         return given_up
 
-    def learn_log(self, features: Any, rewards: Any, costs: Any = None) -> None:
+    def learn_log(self, features: Any, rewards: Any, costs: Any = None, *, again: bool = False) -> None:
         """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
 
         Costs may also be a mapping of columns by name, or a data frame whose columns have the limits' names. True and
@@ -393,6 +398,7 @@ class Agent:
         The bounds stay valid as long as each logged action was chosen without looking at its own outcome or later ones.
         A log is one batch, in whatever order its rows stand, and is learned at once, also while decisions are open:
         then nothing offered so far may depend on its outcomes, nor its actions on the outcomes that are still open.
+        A log that was learned already is refused, unless `again` says that these are other outcomes.
         """
         policy = self._ours
         if policy is None:
@@ -410,11 +416,7 @@ class Agent:
                 values.append(policy.values(float(seen[i]), row))
             except InvalidOutcome as error:
                 raise InvalidOutcome(f"row {i} of the log: {error}") from None
-        with self._alone:
-            self._check_unchanged(policy)
-            self._state = policy.absorb_log(self._state, actions, values)
-            self._learned += 1
-            self._notes.look_at = 0
+        self._absorb(policy, actions, values, again)
 
     def learn_frame(
         self,
@@ -425,6 +427,7 @@ class Agent:
         costs: Any = None,
         context: Any = None,
         names: Any = None,
+        again: bool = False,
     ) -> None:
         """Take in logged data from a frame of pandas, polars or Arrow, or a mapping of columns: all of it, or nothing.
 
@@ -450,11 +453,18 @@ class Agent:
             raise InvalidProblem("this policy has only start, decide and learn; a log is for policies of stagewise")
         rows = rows_in(policy, frame, Asked(reward, action, costs, context, names))
         if rows is not None:
-            with self._alone:
-                self._check_unchanged(policy)
-                self._state = policy.absorb_log(self._state, rows.actions, rows.values)
-                self._learned += 1
-                self._notes.look_at = 0
+            self._absorb(policy, rows.actions, rows.values, again)
+
+    def _absorb(self, policy: Learning, actions: Any, values: Any, again: bool) -> None:
+        """Take in a log that was checked, once."""
+        mark = mark_of(actions, values) if len(actions) else None
+        with self._alone:
+            self._check_unchanged(policy)
+            check_new(self._notes, mark, again)
+            self._state = policy.absorb_log(self._state, actions, values)
+            self._learned += 1
+            self._notes.look_at = 0
+            remember(self._notes, mark, len(actions))
 
     def _check_unchanged(self, policy: Any) -> None:
         """Refuse a log that was read for other actions than there are now."""

@@ -1,7 +1,7 @@
 """CAPS over actions in a context: what is done for this user, each signal with a model of its own."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, get_args
@@ -33,6 +33,7 @@ from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved, safe_costs
+from stagewise.problem.words import several
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
@@ -88,6 +89,7 @@ class ContextCAPS(SafePolicy):
 
     form: ClassVar[Form] = Form(apiece=1, cells=1, rule=MIXTURE, sampled=EVERY, apart=1)  # one for all models
     mixes: ClassVar[bool] = True
+    log_hint: ClassVar[str] = ""  # another way to give a log
 
     def __post_init__(self) -> None:
         keep(self)
@@ -106,16 +108,6 @@ class ContextCAPS(SafePolicy):
         switches = OFFERS_SAFE | RETURNS | CERTIFIED | DECLARED
         layout, settings = assembled((switches, 0, int(safe.arm or 0)), promise, np.zeros(rows.size), parts)
         settle(self, layout=layout, settings=np.append(settings, last))
-
-    @property
-    def presented(self) -> Thresholds:
-        """The thresholds in the units that decisions show."""
-        return self.thresholds
-
-    @property
-    def names(self) -> Sequence[str] | None:
-        """What the actions are called."""
-        return None
 
     @cached_property
     def models(self) -> dict[str, str]:
@@ -200,7 +192,8 @@ class ContextCAPS(SafePolicy):
         """Return the rows (K, D) of all actions for one user."""
         if context.features.size != self.context or context.segments.size != self.segments:
             raise InvalidActions(
-                f"the context is {context!r}; this policy needs {self.context} numbers and {self.segments} segments"
+                f"the context is {context!r}; this policy needs {several(self.context, 'number')} and "
+                f"{several(self.segments, 'segment')}"
             )
         if context.features.size and not (context.features.min() >= -1.0 and context.features.max() <= 1.0):
             beyond = context.features[np.abs(context.features) > 1.0][0]
@@ -225,7 +218,9 @@ class ContextCAPS(SafePolicy):
         seen = self.chosen(self.form, state, rows, eligible, draw)
         played = rows[seen.code if seen.code >= 0 else int(self.layout[HOME])].copy()
         played.setflags(write=False)
-        decision = decision_from(seen, played, self.presented, draw.round, why=PROPOSED, names=self.names)
+        decision = decision_from(
+            seen, played, self.presented, draw.round, why=PROPOSED, names=self.names, span=self.reward_span
+        )
         return self.explained(seen, state, decision)
 
     def offer_of(self, actions: Any) -> tuple[Floats, Flags]:
@@ -289,8 +284,8 @@ class ContextCAPS(SafePolicy):
         d = 2 + self.context
         if rows.ndim != 2 or rows.shape[1] != d + self.segments:
             raise InvalidActions(
-                f"the logged actions have shape {rows.shape}; each row is the action's number, 1, {self.context} "
-                f"numbers and {self.segments} segments"
+                f"the logged actions have shape {rows.shape}; each row is the action's number, 1, "
+                f"{several(self.context, 'number')} and {several(self.segments, 'segment')}{self.log_hint}"
             )
         numbered, segments = rows[:, 0], rows[:, d:]
         good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, 1] == 1.0)

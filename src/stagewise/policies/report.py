@@ -12,7 +12,7 @@ from stagewise.policies.outlook import Outlook, kinds, needed_of, outlook, pulls
 from stagewise.policies.policy import State
 from stagewise.problem.columns import distinct
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.words import shown
+from stagewise.problem.words import several, shown
 from stagewise.records.decision import Decision, plain
 
 CERTIFIED, DEAR, IDLE = "certified", "its estimate is beyond a limit", "not played at present"
@@ -63,6 +63,7 @@ class Report(NamedTuple):
     gain: Span | None  # the first less the second
     limits: tuple[LimitNow, ...]
     actions: tuple[ActionNow, ...]
+    reward_name: str = "reward"
 
     def plain(self) -> dict[str, Any]:
         """Return the report as JSON holds it; None for what is not known, or not finite."""
@@ -91,7 +92,8 @@ def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Rep
     if views:
         told = [kinds(view, decision.index) for view, decision in zip(views, recent, strict=True)]
         shares = [float(share) for share in np.mean(told, axis=0)]
-    reward, safe, gain = rewards(views)
+    units = getattr(policy, "reward_span", (0.0, 1.0))
+    reward, safe, gain = rewards(views, units)
     return Report(
         rounds,
         len(recent),
@@ -103,11 +105,12 @@ def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Rep
         safe,
         gain,
         limits_now(policy, views, recent),
-        actions_now(state, notes, views, recent, names),
+        actions_now(state, notes, views, recent, names, units),
+        getattr(policy, "reward_name", "reward"),
     )
 
 
-def rewards(views: list[Outlook]) -> tuple[Span | None, Span | None, Span | None]:
+def rewards(views: list[Outlook], units: tuple[float, float]) -> tuple[Span | None, Span | None, Span | None]:
     """Return what recent rounds earn, what the safe action does, and the difference, each with its interval."""
     if not views:
         return None, None, None
@@ -122,28 +125,29 @@ def rewards(views: list[Outlook]) -> tuple[Span | None, Span | None, Span | None
         for view in views
     ]  # fmt: skip
     gain = np.array(gains).mean(axis=0)
-    return span(*now), span(*safe), span(*gain)
+    return span(now, units), span(safe, units), span(gain, (0.0, units[1]))
 
 
-def span(estimate: float, centre: float, half: float) -> Span:
-    """Return a mean with its interval."""
-    return Span(float(estimate), float(centre - half), float(centre + half))
+def span(told: Any, units: tuple[float, float]) -> Span:
+    """Return an estimate, a centre and a half-width in [0, 1] as a mean with its interval, in the user's units."""
+    (estimate, centre, half), (low, length) = told, units
+    return Span(*(low + length * float(value) for value in (estimate, centre - half, centre + half)))
 
 
 def limits_now(policy: Any, views: list[Outlook], recent: list[Decision]) -> tuple[LimitNow, ...]:
     """Return each limit beside the costs of recent rounds."""
     if not views:
         return ()
-    found, thresholds = [], policy.thresholds
+    found, thresholds = [], policy.presented
     for j, (name, sign, value) in enumerate(zip(thresholds.names, thresholds.signs, thresholds.values, strict=True)):
-        estimate = sign * float(np.mean([view.weights @ view.fit[1 + j] for view in views]))
+        estimate = thresholds.in_unit(j, float(np.mean([view.weights @ view.fit[1 + j] for view in views])))
         dearest = sign * max(sign * float(decision.dearest[j]) for decision in recent)
         found.append(LimitNow(name, float(value), estimate, dearest, float(sign * (value - dearest))))
     return tuple(found)
 
 
 def actions_now(
-    state: State, notes: Notes, views: list[Outlook], recent: list[Decision], names: Any
+    state: State, notes: Notes, views: list[Outlook], recent: list[Decision], names: Any, units: tuple[float, float]
 ) -> tuple[ActionNow, ...]:
     """Return the share of every listed action, and what it needs to be certified; the safe action comes last."""
     total = max(sum(notes.plays.values()), 1)
@@ -163,16 +167,17 @@ def actions_now(
             continue
         view = views[-1]
         needs = what_is_needed(view, last, state.memory, notes, i, float(weights[i]))
-        rows.append(
-            ActionNow(
-                labels[i], share, float(weights[i]), span(view.fit[0, i], view.centre[0, i], view.half[0, i]), *needs
-            )
-        )
-    safe = span(views[-1].fit[0, -1], views[-1].centre[0, -1], views[-1].half[0, -1]) if views else None
+        rows.append(ActionNow(labels[i], share, float(weights[i]), span(reward_at(view, i), units), *needs))
+    safe = span(reward_at(views[-1], -1), units) if views else None
     label = labels[home] if home >= 0 and names is not None else "safe action"
     share = notes.plays.get(home, 0) / total
     rows.append(ActionNow(label, share, float(weights[-1]), safe, True, 0.0, CERTIFIED))
     return tuple(rows)
+
+
+def reward_at(view: Outlook, place: int) -> tuple[float, float, float]:
+    """Return what is believed of a candidate's reward: the estimate, and the centre and half-width of its interval."""
+    return view.fit[0, place], view.centre[0, place], view.half[0, place]
 
 
 def recent_weights(views: list[Outlook], recent: list[Decision], count: int) -> Floats:
@@ -219,26 +224,29 @@ def labels_of(names: Any, count: int, word: str) -> list[str]:
 
 def lines_of(report: Report) -> list[str]:
     """Return the report as lines of text."""
-    lines = [f"{report.rounds:,} rounds decided, {report.stays:,} of them the safe action alone"]
+    lines = [f"{several(report.rounds, 'round')} decided, {report.stays:,} of them the safe action alone"]
     if not report.recent:
         return [
             *lines,
             "there is no recent decision to tell more from: none since it was loaded, or of too many actions",
         ]
     shares = [f"{name} {getattr(report, name):.1%}" for name in ("exploring", "exploiting", "safe")]
-    lines.append(f"of the last {report.recent} rounds: {', '.join(shares)}")
-    for title, told in (("reward now", report.reward), ("safe action", report.safe_reward), ("gain", report.gain)):
+    lines.append(f"of the last {several(report.recent, 'round')}: {', '.join(shares)}")
+    now = f"{report.reward_name} now"
+    for title, told in ((now, report.reward), ("safe action", report.safe_reward), ("gain", report.gain)):
         if told is not None:
-            lines.append(f"{title:<12} {told.estimate:.4f}, between {told.low:.4f} and {told.high:.4f}")
+            between = f"between {told.low:z.4f} and {told.high:z.4f}"
+            lines.append(f"{title:<{max(len(now), 12)}} {told.estimate:z.4f}, {between}")
     for limit in report.limits:
         lines.append(
-            f"{limit.name}: expected {limit.estimate:.4f}, at worst {limit.dearest:.4f}, limit {limit.threshold:g}, "
-            f"slack {limit.slack:.4f}"
+            f"{limit.name}: expected {limit.estimate:z.4f}, at worst {limit.dearest:z.4f}, limit {limit.threshold:g}, "
+            f"slack {limit.slack:z.4f}"
         )
     wide = max([6, *(len(action.name) for action in report.actions)])
-    lines.append(f"{'action':<{wide}}  {'share':>7}  {'recent':>7}  {'reward':>24}  certified")
-    for action in report.actions:
-        reward = "" if action.reward is None else "{:.4f} ({:.4f}, {:.4f})".format(*action.reward)
-        when = "yes" if action.certified else f"in {action.rounds:,.0f} rounds" if action.rounds else action.why
-        lines.append(f"{action.name:<{wide}}  {action.share:>7.1%}  {action.recent:>7.1%}  {reward:>24}  {when}")
+    earned = ["" if one.reward is None else "{:z.4f} ({:z.4f}, {:z.4f})".format(*one.reward) for one in report.actions]
+    wider = max([24, len(report.reward_name), *map(len, earned)])
+    lines.append(f"{'action':<{wide}}  {'share':>7}  {'recent':>7}  {report.reward_name:>{wider}}  certified")
+    for action, reward in zip(report.actions, earned, strict=True):
+        when = "yes" if action.certified else f"in {several(action.rounds, 'round')}" if action.rounds else action.why
+        lines.append(f"{action.name:<{wide}}  {action.share:>7.1%}  {action.recent:>7.1%}  {reward:>{wider}}  {when}")
     return lines

@@ -389,6 +389,24 @@ class Agent:
             self._learn_due()
         return given_up
 
+    def withdraw(self, decision: Decision | int | str) -> None:
+        """Take back a decision that was not carried out: nothing is learned of it, and reports do not count it.
+
+        A message that could not be sent has no outcome; waited for, it would count as one that nobody answered. Valid
+        where what keeps a decision from being carried out does not depend on what would have come of it.
+        """
+        with self._alone:
+            round_ = self._who.place_of(decision, self._adopted, self.round)
+            played = self._ledger.withdraw(round_)
+            if played is None:
+                raise InvalidOutcome(
+                    f"the decision of round {round_} cannot be withdrawn; an outcome of it is known, or it was given up"
+                )
+            if round_ not in self._adopted.taken:
+                told = played if self._ours is None else decision if isinstance(decision, Decision) else None
+                self._notes.take_back(round_, played.ray if told is None else told.index)
+            self._learn_due()
+
     def learn_log(self, features: Any, rewards: Any, costs: Any = None, *, again: bool = False) -> None:
         """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
 

@@ -111,10 +111,11 @@ def words_for_user(constraint: int, thresholds: Thresholds, low: float, seen: Ev
     """Return the sentence for a safe cost declared for every user; the least it can be for one is signed."""
     name, in_unit = thresholds.names[constraint], thresholds.in_unit
     side, bound = ("at most", "or more") if thresholds.signs[constraint] > 0.0 else ("at least", "or less")
+    overall = f"{several(seen.safe_count)} average {in_unit(constraint, seen.safe_mean):.3g}"
     return (
         f"the safe action's {name!r} is declared {side} {thresholds.told[constraint]:g} for every user, and what was "
-        f"seen puts it at {in_unit(constraint, low):.3g} {bound} for this one (over all users {several(seen.safe_count)} "
-        f"average {in_unit(constraint, seen.safe_mean):.3g}); no bound can be trusted, so the safe action is played"
+        f"seen puts it at {in_unit(constraint, low):.3g} {bound} for this one (over all users {overall}); no bound can "
+        "be trusted, so the safe action is played"
     )
 
 

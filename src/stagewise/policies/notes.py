@@ -43,6 +43,7 @@ class Notes:
         self.plays: dict[int, int] = {}  # by the decision's index; −1: the safe action beside a list
         self.stays = 0  # rounds in which the safe action was played alone
         self.refused = 0  # outcomes that were refused
+        self.withdrawn = 0  # decisions that were not carried out; `plays` no longer counts them
         self.doubts: dict[str, str] = {}  # what contradicts safety, in words
         self.accepted: dict[str, str] = {}  # of it, what a person has acknowledged, and with which words
         self.track = Track()  # how means stood earlier
@@ -70,6 +71,19 @@ class Notes:
         """Return how the mean of a signal stood earlier."""
         return self.apart.get(name, self.track)
 
+    def take_back(self, round_: int, index: int) -> None:
+        """Count a decision of its own as not carried out; of the first round a memory may not know the index."""
+        index = next((one.index for one in self.recent if one.round == round_), index)
+        if self.plays.get(index, 0) > 0:
+            self.plays[index] -= 1
+            self.withdrawn += 1
+        self.recent = deque((one for one in self.recent if one.round != round_), maxlen=RECENT)
+
+    @property
+    def carried_out(self) -> float:
+        """Return the share of decisions that were carried out."""
+        return 1.0 - self.withdrawn / max(self.withdrawn + sum(self.plays.values()), 1)
+
     @property
     def open_doubts(self) -> dict[str, str]:
         """What contradicts safety and nobody has acknowledged."""
@@ -85,6 +99,7 @@ class Notes:
             "plays": {str(index): count for index, count in self.plays.items()},
             "stays": self.stays,
             "refused": self.refused,
+            "withdrawn": self.withdrawn,
             "doubts": dict(self.doubts),
             "accepted": dict(self.accepted),
             **self.track.plain(),
@@ -104,6 +119,7 @@ class Notes:
             setattr(notes, name, counted(plain[name]))
         for name in ("doubts", "accepted"):
             setattr(notes, name, {str(key): str(words) for key, words in plain[name].items()})
+        notes.withdrawn = counted(plain.get("withdrawn", 0))
         notes.track = Track.of(plain)
         notes.apart = {str(name): Track.of(track) for name, track in plain.get("apart", {}).items()}
         notes.logs = {str(mark): counted(rows) for mark, rows in plain.get("logs", {}).items()}

@@ -8,7 +8,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import HOME
 from stagewise.policies.notes import Notes
-from stagewise.policies.outlook import Outlook, kinds, needed_of, outlook, pulls_needed
+from stagewise.policies.outlook import Outlook, kinds, learned_of, needed_of, outlook, pulls_needed
 from stagewise.policies.policy import State
 from stagewise.problem.columns import distinct
 from stagewise.problem.errors import InvalidProblem
@@ -41,7 +41,7 @@ class ActionNow(NamedTuple):
     """One action."""
 
     name: str
-    share: float  # of all rounds this agent decided
+    share: float  # of all rounds this agent decided and that were carried out
     recent: float  # of the recent ones, or its probability in them
     reward: Span | None
     certified: bool | None
@@ -64,6 +64,7 @@ class Report(NamedTuple):
     limits: tuple[LimitNow, ...]
     actions: tuple[ActionNow, ...]
     reward_name: str = "reward"
+    withdrawn: int = 0  # of the rounds: decided and not carried out
 
     def plain(self) -> dict[str, Any]:
         """Return the report as JSON holds it; None for what is not known, or not finite."""
@@ -86,7 +87,7 @@ def entry(record: Any) -> dict[str, Any]:
 
 def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Report:
     """Return the report of an agent; `names` are those of the listed actions, in their order."""
-    rounds, recent = sum(notes.plays.values()), list(notes.recent)
+    rounds, recent = sum(notes.plays.values()) + notes.withdrawn, list(notes.recent)
     views = [outlook(decision, state.memory) for decision in recent]
     shares: list[float | None] = [None, None, None]
     if views:
@@ -107,6 +108,7 @@ def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Rep
         limits_now(policy, views, recent),
         actions_now(state, notes, views, recent, names, units),
         getattr(policy, "reward_name", "reward"),
+        notes.withdrawn,
     )
 
 
@@ -166,7 +168,7 @@ def actions_now(
             rows.append(ActionNow(labels[i], share, 0.0, None, None, None, "no recent decision"))
             continue
         view = views[-1]
-        needs = what_is_needed(view, last, state.memory, notes, i, float(weights[i]))
+        needs = what_is_needed(view, last, state.memory, notes, i, float(weights[i]) * notes.carried_out)
         rows.append(ActionNow(labels[i], share, float(weights[i]), span(reward_at(view, i), units), *needs))
     safe = span(reward_at(views[-1], -1), units) if views else None
     label = labels[home] if home >= 0 and names is not None else "safe action"
@@ -199,17 +201,19 @@ def what_is_needed(
     """Return whether an action is certified, in how many rounds it will be at this rate, or why that cannot be said."""
     if np.all(view.dearest[:, index] <= view.limits):
         return True, 0.0, CERTIFIED
-    counted = pulls_needed(seen, memory, index, view.limits)
-    plays, needed = counted if counted is not None else (0.0, math.nan)
-    if counted is None:
-        plays = float(notes.plays.get(index, 0))
-        needed = needed_of(view, int(plays), index)
-    if math.isinf(needed):
+    more = pulls_needed(seen, memory, index, view.limits)
+    counted = more is not None
+    if more is None:
+        learned = learned_of(seen, memory, index)  # else every decision is taken for an outcome
+        counts = np.full(view.limits.size, float(notes.plays.get(index, 0))) if learned is None else learned
+        more = needed_of(view, counts, index)
+    if math.isinf(more):
         unsure = np.all(view.centre[1:, index] - view.half[1:, index] <= view.limits)
-        return False, None, UNSURE if unsure and counted is None else DEAR
+        return False, None, UNSURE if unsure and not counted else DEAR
+    more = max(more, 1.0)
     if rate <= 0.0:
-        return False, None, f"{IDLE}; about {max(needed - plays, 1.0):,.0f} more plays would do"
-    return False, math.ceil(max(needed - plays, 1.0) / rate), "at the recent rate, with means as they are"
+        return False, None, f"{IDLE}; about {several(more, 'more play')} would do"
+    return False, math.ceil(more / rate), "at the recent rate, with means as they are"
 
 
 def labels_of(names: Any, count: int, word: str) -> list[str]:
@@ -224,7 +228,8 @@ def labels_of(names: Any, count: int, word: str) -> list[str]:
 
 def lines_of(report: Report) -> list[str]:
     """Return the report as lines of text."""
-    lines = [f"{several(report.rounds, 'round')} decided, {report.stays:,} of them the safe action alone"]
+    undone = f", {report.withdrawn:,} not carried out" if report.withdrawn else ""
+    lines = [f"{several(report.rounds, 'round')} decided, {report.stays:,} of them the safe action alone{undone}"]
     if not report.recent:
         return [
             *lines,

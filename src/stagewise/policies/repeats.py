@@ -1,11 +1,13 @@
-"""Whether a log was learned already: every outcome counts once, and a file that is read twice looks like two."""
+"""Whether a log was learned already: every outcome counts once, and a file that is read twice looks like two.
+
+Which logs were is among an agent's notes, and saved with them.
+"""
 
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
-from stagewise.policies.notes import Notes
 from stagewise.problem.checks import switch
 from stagewise.problem.errors import InvalidOutcome
 
@@ -31,7 +33,7 @@ def mark_of(actions: Any, values: Any) -> str | None:
     return sha256(np.ascontiguousarray(rows).data).hexdigest()[:32]
 
 
-def check_new(notes: Notes, mark: str | None, again: Any) -> None:
+def check_new(notes: Any, mark: str | None, again: Any) -> None:
     """Refuse a log that was learned already, unless somebody says that it is another one."""
     if switch(again, "again") or mark is None or mark not in notes.logs:
         return
@@ -41,7 +43,7 @@ def check_new(notes: Notes, mark: str | None, again: Any) -> None:
     )
 
 
-def remember(notes: Notes, mark: str | None, rows: int) -> None:
+def remember(notes: Any, mark: str | None, rows: int) -> None:
     """Remember a log that was learned."""
     if mark is not None:
         notes.logs.pop(mark, None)

@@ -137,7 +137,8 @@ class DeskClient:
 
     def _decide_batch(self, batch: Sequence[dict[str, Any]]) -> Iterator[Decision | Refused]:
         answer = self._exchange("/decisions", batch)
-        if answer.status == 200 and isinstance(answer.content, list) and len(answer.content) == len(batch):
+        whole = isinstance(answer.content, list) and len(answer.content) == len(batch)
+        if answer.status in (200, 503) and whole:  # 503: some of them are not logged, and say so
             for content, asked in zip(answer.content, batch, strict=True):
                 bad = isinstance(content, dict) and "error" in content
                 yield refused_of(content) if bad else self._decided(content, asked)

@@ -217,3 +217,11 @@ def fill_rates(part: Part, rows: Floats, settings: Floats, memory: Floats, rates
     for action in range(part.size):
         if slot >= 0 and memory[slot + SLOT + CELL * action] > 0.0:
             rates[action] = settings[part.settings] + memory[slot + SLOT + CELL * action + MEAN]
+
+
+@kernel
+def fill_pulls(part: Part, rows: Floats, memory: Floats, pulls: Floats) -> None:
+    """Write how many outcomes were learned of every action, in its context."""
+    slot = found(part, memory, rows[0])
+    for action in range(part.size):
+        pulls[action] = memory[slot + SLOT + CELL * action] if slot >= 0 else 0.0

@@ -15,7 +15,7 @@ from stagewise import __version__
 from stagewise.files.paths import content_of, named, path_of
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
-from stagewise.service.controls import MODES, mode_of
+from stagewise.service.controls import mode_of
 from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
 from stagewise.service.store.opened import open_store
@@ -110,7 +110,7 @@ async def opened(desk: Desk, name: str, problem: Problem, start: Start) -> None:
     """Open an experiment, or a new version of it; the mode changes only where one was asked for."""
     actor, reason = actor_of(), "stagewise serve"
     fresh = name not in desk.experiments()
-    plain = start.mode if start.mode in MODES and start.mode != "canary" else "shadow" if start.mode else "live"
+    plain = "shadow" if start.mode == "canary" else start.mode or "live"
     await desk.open(name, problem, actor, reason, plain)
     ours = desk.experiment(name)
     asked = start.mode is not None and (ours.mode != start.mode or (start.share or 1.0) != ours.share)

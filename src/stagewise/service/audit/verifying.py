@@ -73,7 +73,7 @@ class Fault(Exception):
 
 def verify(store: Store, receipts: Sequence[Receipt] = ()) -> Iterator[Verified]:
     """Verify every log of a store, and what holds everywhere."""
-    names = [EVERYWHERE, *store.experiments()]
+    names = sorted({EVERYWHERE, *store.experiments(), *store.logs()})
     for receipt in receipts:
         if receipt.experiment not in names:
             why = f"receipt {receipt} is of {shown(receipt.experiment)}, which is not in the store"
@@ -94,6 +94,8 @@ def verified(store: Store, name: str, expected: Mapping[int, str]) -> Verified:
                 break
             walk.take(event)
         walk.finish(end)
+        if store.events(name, end.seq, 1) and store.head(name).seq <= end.seq:
+            raise Fault(f"row {end.seq + 1} is there, and the store says that the log ends with row {end.seq}")
         if name != EVERYWHERE:
             check_answers(store, name, walk, store.head(name).seq > end.seq)
     except Fault as error:

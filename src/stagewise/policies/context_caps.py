@@ -12,7 +12,7 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import CERTIFIED, DECLARED, FOLLOWED, HOME, NEVER, OFFERS_SAFE, RETURNS, ROOM
 from stagewise.kernels.loop.memory import grow, memory_kernels_for
 from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
-from stagewise.kernels.signals.cells import in_order, meet, most_met
+from stagewise.kernels.signals.cells import before_full, in_order, meet, most_met
 from stagewise.models.arms import end_shares, lows_of
 from stagewise.models.context import NOISE, Signal, SignalModel, action_shares
 from stagewise.models.part import Modelled
@@ -285,20 +285,11 @@ class ContextCAPS(SafePolicy):
         done = 0
         while done < len(rows):
             memory = self.roomy(self.layout, self.settings, state.memory)
-            end = done + self.few_enough(memory, rows[done:])
+            few = before_full(self.layout, memory, rows[done:], values[done:]) if memory.item(ROOM) else len(rows)
+            end = min(done + few, len(rows))
             state = super().absorb_log(State(memory), rows[done:end], values[done:end])
             done = end
         return state
-
-    def few_enough(self, memory: Floats, rows: Floats) -> int:
-        """Return how many rows can be taken before the room for segments has to be looked at again."""
-        room, new = int(memory.item(ROOM)), np.zeros(len(rows))
-        if room == 0:
-            return len(rows)
-        for column in range(2 + self.context, self.width):
-            new[np.unique(rows[:, column], return_index=True)[1]] += 1.0
-        full = 2.0 * (most_met(self.layout, memory) + np.cumsum(new) - new) >= room
-        return int(np.argmax(full)) if full.any() else len(rows)
 
     def absorb_log(self, state: State, actions: Any, values: Any) -> State:
         """Take in a log as one batch; its segments count in the order of their numbers, as rows stand in any order."""

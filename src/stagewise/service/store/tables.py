@@ -21,6 +21,7 @@ LAST = {dense: f"{start} AND seq > 0 ORDER BY seq DESC LIMIT ?" for dense, start
 HEAD = "SELECT seq, at, places, control, chain FROM heads WHERE experiment = ?"
 ANSWERS = "SELECT signal, value FROM answers WHERE experiment = ? AND place = ?"
 EXPERIMENTS = "SELECT experiment FROM heads WHERE seq > 0"
+LOGS = "SELECT DISTINCT experiment FROM events"
 
 KEEP = """
 INSERT INTO snapshots (experiment, problem, seq, content, whole) VALUES (?, ?, ?, ?, ?)
@@ -97,6 +98,10 @@ class Tables(ABC):
     def experiments(self) -> list[str]:
         """Return the names of all experiments, sorted, without EVERYWHERE."""
         return sorted(name for (name,) in self._rows(EXPERIMENTS) if name != EVERYWHERE)
+
+    def logs(self) -> list[str]:
+        """Return the names of all logs that have a row, wherever they are said to end."""
+        return sorted(name for (name,) in self._rows(LOGS))
 
     def keep(self, snapshot: Kept) -> None:
         """Keep a snapshot; of its problem's version the last few stay, and the last few that are whole."""

@@ -142,6 +142,7 @@ class App:
                 await self._prepare()
         except Exception as error:
             self.failed = f"the desk could not start: {error}"
+            await self.desk.stop()
             await send({"type": "lifespan.startup.failed", "message": self.failed})
             return
         watching = asyncio.create_task(self.keys.watch())

@@ -65,7 +65,7 @@ def replaced(path: str, chance: random.Random) -> bytes:
     while isinstance(body[name], dict) and body[name] and chance.random() < 0.7:
         body, name = body[name], chance.choice(list(body[name]))
     fitting = str if isinstance(body[name], str) else list if isinstance(body[name], list) else ()
-    body[name] = chance.choice([value for value in WRONG if not isinstance(value, fitting)])
+    body[name] = chance.choice([value for value in WRONG if not isinstance(value, fitting) and value != body[name]])
     return json.dumps(whole).encode()
 
 

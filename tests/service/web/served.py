@@ -1,4 +1,4 @@
-"""A desk in a process of its own: `python -m tests.service.web.served FOLDER` prints its address and its writer's key."""
+"""A desk in a process of its own: `python -m tests.service.web.served FOLDER` prints its address and a writer's key."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,9 @@ def main() -> None:
     def started(address: str) -> None:
         print(address, there.writer.key, flush=True)
 
-    serve(there.desk, "127.0.0.1", 0, keys=there.keys, settings=there.app.settings, prepare=there.prepare, started=started)
+    serve(
+        there.desk, "127.0.0.1", 0, keys=there.keys, settings=there.app.settings, prepare=there.prepare, started=started
+    )
     print("stopped well", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The HTTP reference (docs/desk-http.md): every route, field and error stands on it, and its examples are what is answered."""
+"""The HTTP reference (docs/desk-http.md): every route, field and error stands on it, and its examples are answered so."""
 
 import json
 import re
@@ -28,11 +28,13 @@ def test_every_route_stands_on_the_page_with_its_role() -> None:
 
 
 def test_every_field_stands_on_the_page() -> None:
-    fields = {
-        name for schema in TOLD["components"]["schemas"].values() for name in schema.get("properties", {})
-    } | set(msgspec.structs.asdict(Line(0.0, "", "", 0, 0.0)))
+    fields = {name for schema in TOLD["components"]["schemas"].values() for name in schema.get("properties", {})} | set(
+        msgspec.structs.asdict(Line(0.0, "", "", 0, 0.0))
+    )
     query = {name for route in ROUTES for name in route.query}
-    examples = {word for block in re.findall("```json\n(.*?)```", PAGE, re.DOTALL) for word in re.findall(r"\w+", block)}
+    examples = {
+        word for block in re.findall("```json\n(.*?)```", PAGE, re.DOTALL) for word in re.findall(r"\w+", block)
+    }
     sent = {word for block in re.findall("```http\n(.*?)```", PAGE, re.DOTALL) for word in re.findall(r"\w+", block)}
     missing = (fields | query) - CODE - examples - sent - {"alive", "ready", "why", "features"}
     assert missing == set()

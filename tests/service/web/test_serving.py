@@ -105,7 +105,9 @@ def test_headers_that_never_end_are_hung_up_on(desk: Live) -> None:
     assert b" 200 " not in said(desk, b"GET /livez HTTP/1.1\r\nhost: a\r\nx: " + b"y" * (64 * LARGEST_HEAD))
 
 
-@pytest.mark.parametrize("content", [b"\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n"])
+@pytest.mark.parametrize(
+    "content", [b"\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n"]
+)
 def test_what_is_no_http_is_refused(desk: Live, content: bytes) -> None:
     assert b" 200 " not in said(desk, content + b"\r\n\r\n\x00" * 20)
     assert b" 200 " in said(desk, b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n")

@@ -23,7 +23,7 @@ from stagewise.service.web.log import Line, RequestLog
 from stagewise.service.web.rates import Buckets, Rate
 from stagewise.service.web.reading import Gone, Receive, body_of, check_kind
 from stagewise.service.web.refusing import EXPECTED, refusal_of
-from stagewise.service.web.route import Table, check_words, words_of
+from stagewise.service.web.route import Table, check_words
 from stagewise.service.web.routes import ROUTES
 from stagewise.service.web.safe_headers import NOTHING, SAFE, PageSend, Send
 
@@ -96,7 +96,7 @@ class App:
 
     async def _said(self, asking: Asking, scope: Scope, receive: Receive) -> Answer | None:
         """Return the answer; None: it is the page's to give."""
-        routes, words = self._table.find(words_of(asking.path))
+        routes, words = self._table.find(asking.path)
         route = asking.route = routes.get("GET" if asking.method == "HEAD" else asking.method)
         if route is None:
             if not routes and any(one.matches(scope)[0] is not Match.NONE for one in self._page.routes):
@@ -108,7 +108,7 @@ class App:
             if not holder.may(route.role):
                 raise Refused(403, f"the key {holder.name!r} is a {holder.role}'s; this takes {route.role}'s")
             self._buckets.take(holder.name, 1, time.monotonic())
-        check_words(words)
+        check_words(asking.path, words)
         body = b""
         if route.takes is not None:
             check_kind(asking.headers)

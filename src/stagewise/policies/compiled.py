@@ -293,7 +293,8 @@ class CompiledPolicy(Learning):
 
     def explained(self, seen: Chosen, state: State, decision: Decision, start: Start | None = None) -> Decision:
         """Return the decision; where its code disputes what was declared, with the fallback in words."""
-        decision._start = start
+        if start is not None:
+            decision._start = start
         if len(seen.features) <= FEW:
             decision._seen = seen
         if seen.code > -DISPUTED:

@@ -60,7 +60,8 @@ def decision_from(
     told = (action, index, 1.0, odds, played.hoped, dearest, values, fallback, round_, played.gap)
     decision = NEW(kind, told)
     decision._table, decision._offered = partial(table, seen, odds, thresholds, why, names), features
-    decision._unfollowed = features is not None and seen.answer.item(UNFOLLOWED) != 0.0
+    if features is not None and seen.answer.item(UNFOLLOWED) != 0.0:
+        decision._unfollowed = True
     return decision
 
 

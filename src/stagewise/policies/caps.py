@@ -130,7 +130,7 @@ class CAPS(Sharpened):
         return self.form if self.mixtures or actions.between else None
 
     @property
-    def counted(self) -> bool:
+    def by_counts(self) -> bool:
         """Whether own sets are made of counts; `rare_costs` says nothing of the reward."""
         return self.unit_outcomes
 

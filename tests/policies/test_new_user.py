@@ -131,8 +131,8 @@ def test_a_window_is_told_with_its_unit(window: Any, told: str) -> None:
 @pytest.mark.parametrize(
     ("change", "asked", "words"),
     [
-        ({"action": None}, {}, ["names 'action'", "give action=... where"]),
-        ({"spend": None}, {}, ["reward names 'spend'", "give reward=... where"]),
+        ({"action": None}, {}, ["names 'action'", "give action='...' where"]),
+        ({"spend": None}, {}, ["reward names 'spend'", "give reward='...' where"]),
         ({"opt_out": None}, {}, ["costs names 'opt_out'", "give costs={'opt_out': ...}"]),
         ({"age": None}, {}, ["context names 'age'", "give context={'age': ...}"]),
         ({"country": [*FRAME["country"][1:], None]}, {}, [f"row {COUNT - 1} of the frame", "'country' is missing"]),

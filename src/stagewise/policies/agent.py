@@ -11,6 +11,7 @@ import numpy as np
 
 from stagewise.files.paths import content_of, path_of
 from stagewise.policies.adopted import Adopted, sent
+from stagewise.policies.by_segment import names_met
 from stagewise.policies.deadlines import deadlines_for
 from stagewise.policies.frames import Asked, rows_in
 from stagewise.policies.guard import acknowledged, guarded, looked
@@ -584,6 +585,7 @@ class Agent:
                 "order": self.order,
                 **waits_content(policy, waits),
                 "notes": notes,
+                "segments": names_met(policy, memory),
             }
             self._files.write(place, written(policy, content), round_, replaces)
 

@@ -24,6 +24,7 @@ from stagewise.problem.checks import one_of, seed_of, shown
 from stagewise.problem.declared import Limit, Reward
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.functions import FunctionClass
+from stagewise.problem.naming import number_of
 from stagewise.problem.renamed import today
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
@@ -181,6 +182,8 @@ def taken(content: dict[str, Any]) -> Saved:
     former = {} if last else {str(mark): count(r, "round", end + 1) for mark, r in content["former"].items()}
     learned = end if last else count(content["learned"], "learned")
     notes = Notes.of(content.get("notes"))
+    for segment in content.get("segments", []):
+        number_of(str(segment))  # so that its name is known
     if policy.fits(memory):  # else the whole file is refused
         check_marks(policy, memory, notes)
     return Saved(policy, memory, seed, end, order, waits, generation, name, former, learned, notes)

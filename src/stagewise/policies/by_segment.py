@@ -7,10 +7,10 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import CELLS, PARTS, Part, part_of
-from stagewise.kernels.signals.cells import fill_segments, segments_met
+from stagewise.kernels.signals.cells import fill_segments, least_of, segments_met
 from stagewise.problem.naming import name_of_segment
 
-PART_OF, FILL, MET = named(part_of), named(fill_segments), named(segments_met)
+PART_OF, FILL, MET, LEAST = named(part_of), named(fill_segments), named(segments_met), named(least_of)
 MOST = 12  # segments of a limit that a report tells of: those of which most was learned
 
 
@@ -46,7 +46,7 @@ def segments_now(policy: Any, memory: Floats) -> tuple[SegmentNow, ...]:
     for part, numbers, seen in divided(policy, memory):
         if part.first == 0:
             continue
-        j, low = part.first - 1, float(policy.settings[part.settings])
+        j, low = part.first - 1, float(LEAST(part, policy.settings))
         name, limit = limits[j]
         for place in np.argsort(-seen[:, :, 0].sum(axis=1), kind="stable")[:MOST].tolist():
             for action, (pulls, mean, most) in zip(policy.names, seen[place].tolist(), strict=True):

@@ -13,7 +13,7 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import APIECE, ARMS, CELLS, PARTS, RIDGE, Part, part_of
 from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import KL, means_of, stated_of_arms
-from stagewise.kernels.signals.cells import fill_segments, fill_tallies, segments_met, slots_of
+from stagewise.kernels.signals.cells import fill_segments, fill_tallies, least_of, segments_met, slots_of
 from stagewise.kernels.signals.interval import kl_interval
 from stagewise.kernels.signals.ridge import TAKEN, frame_of, stated
 from stagewise.policies.notes import Notes, Track
@@ -25,7 +25,7 @@ from stagewise.problem.words import several
 PART_OF, STATED, FRAME = named(part_of), named(stated), named(frame_of)
 MEANS_OF, STATED_OF_ARMS, INTERVAL = named(means_of), named(stated_of_arms), named(kl_interval)
 PIECE, SLOTS, FILL = named(piece_of), named(slots_of), named(fill_tallies)
-MET, SEGMENTS = named(segments_met), named(fill_segments)
+MET, SEGMENTS, LEAST = named(segments_met), named(fill_segments), named(least_of)
 MARKS = 4  # that are kept; each time twice as much was seen as at the last
 FEWEST = 32  # outcomes, before the first mark
 LARGEST = 200  # features of a regression that is held against its past
@@ -171,7 +171,7 @@ def cells_moved(
     policy: Any, part: Part, memory: Floats, early: Sums, late: Sums, which: int, alarm: float
 ) -> dict[int, str]:
     """Return whether an action's earlier and later rates in one segment have no value in common."""
-    low = float(policy.settings[part.settings])
+    low = float(LEAST(part, policy.settings))
     first, second = early[f"pulls {which}"], late[f"pulls {which}"]
     for cell in np.flatnonzero((first > 0.0) & (second[: first.size] > 0.0)).tolist():
         segment = cell // part.size + 1

@@ -228,6 +228,12 @@ def fill_pulls(part: Part, rows: Floats, memory: Floats, pulls: Floats) -> None:
 
 
 @kernel
+def least_of(part: Part, settings: Floats) -> float:
+    """Return the least that the signal can be."""
+    return settings[part.settings]
+
+
+@kernel
 def segments_met(part: Part, memory: Floats) -> int:
     """Return how many segments were met."""
     return int(memory[part.memory])

@@ -53,9 +53,8 @@ def run(start: Start) -> None:
             await opened(desk, name, problem, start)
 
     def started(address: str) -> None:
+        hand_over(keys.first(), start.keys)
         greet(start, address, desk)
-        fresh = keys.first()
-        hand_over(fresh, start.keys)
         if start.demo:
             users.append(begin_demo(start, address, desk, keys))
 
@@ -119,13 +118,12 @@ def actor_of() -> str:
 
 def greet(start: Start, address: str, desk: Desk) -> None:
     """Say what is served, and where."""
-    typer.echo(
-        f"stagewise {__version__}: the desk is at {address}, and so is its page; its store is {shown_store(start)}"
-    )
     for name in desk.experiments():
         ours = desk.experiment(name)
         killed = f"; {ours.killed}" if ours.killed else ""
-        typer.echo(f"  {name}: {ours.mode}, version {ours.version}, {len(ours.problem.actions)} actions{killed}")
+        typer.echo(f"{name}: {ours.mode}, version {ours.version}, {len(ours.problem.actions)} actions{killed}")
+    told = f"stagewise {__version__}, with its log in {shown_store(start)}"
+    typer.echo(f"{told}: the desk is at {address}, and so is its page; Ctrl+C stops it")
 
 
 def shown_store(start: Start) -> str:
@@ -140,18 +138,20 @@ def shown_store(start: Start) -> str:
 
 
 def hand_over(fresh: list[str], path: Path | None) -> None:
-    """Show keys this once, or write them to a file that nobody else can read."""
-    if not fresh:
-        return
-    if path is None:
+    """Show keys this once, or write them to a file that nobody else can read; where that fails, they are shown."""
+    if fresh and path is not None:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.writelines(f"{key}\n" for key in fresh)
+            typer.echo(f"The keys of the first start are in {path}")
+            return
+        except OSError as error:
+            typer.echo(f"stagewise: {path}: {error.strerror}; so the keys are shown here", err=True)
+    if fresh:
         typer.echo("The keys, shown this once (Authorization: Bearer …, and for the page's login):")
-        for key in fresh:
-            typer.echo(f"  {key}")
-        return
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.writelines(f"{key}\n" for key in fresh)
-    typer.echo(f"The keys of the first start are in {path}")
+    for key in fresh:
+        typer.echo(f"  {key}")
 
 
 def begin_demo(start: Start, address: str, desk: Desk, keys: Keys) -> Callable[[], None]:

@@ -1,5 +1,7 @@
 """`stagewise serve` and `stagewise keys`: a desk on a port, and who may ask it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,22 +63,28 @@ def add_key(
     note: Annotated[str, typer.Option(help="What it is for.")] = "",
 ) -> None:
     """Make a key and show it, this once."""
-    with in_a_sentence():
-        typer.echo(changing(store).add(name, role, note))
+    with changing(store) as kept:
+        typer.echo(kept.add(name, role, note))
 
 
 @keys.command("revoke")
 def revoke_key(store: Address, name: KeyName) -> None:
     """Revoke a key: refused from now on, by a desk that runs within a second."""
-    with in_a_sentence():
-        changing(store).revoke(name)
+    with changing(store) as kept:
+        kept.revoke(name)
         typer.echo(f"the key {name!r} is revoked")
 
 
-def changing(address: str) -> "Keys":
-    """Return the keys of a store that is there, to change them."""
-    from stagewise.service.keys import Keys
-    from stagewise.service.store.opened import open_store
+@contextmanager
+def changing(address: str) -> "Iterator[Keys]":
+    """Open the keys of a store that is there, to change them; say what is wrong in one line."""
+    with in_a_sentence():
+        from stagewise.service.keys import Keys
+        from stagewise.service.store.opened import open_store
 
-    open_store(address, read_only=True).close()  # there must be one: a mistyped name makes none
-    return Keys(open_store(address))
+        open_store(address, read_only=True).close()  # there must be one: a mistyped name makes none
+        store = open_store(address)
+        try:
+            yield Keys(store)
+        finally:
+            store.close()

@@ -299,7 +299,9 @@ class CompiledPolicy(Learning):
         if seen.code > -DISPUTED:
             return decision
         return decision._replace(
-            fallback=explained(seen.code, self.thresholds, seen.layout, seen.settings, state.memory)
+            fallback=explained(
+                seen.code, self.presented, seen.layout, seen.settings, state.memory, seen.workspace.bounds
+            )
         )
 
 

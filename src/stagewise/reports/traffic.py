@@ -39,7 +39,11 @@ def draw_report(report: Any) -> Any:
         reward.plot([one["low"], one["high"]], [place, place], color=BLUE, linewidth=3)
         reward.plot(one["estimate"], place, "o", color=BLUE)
     words = {"reward": "now", "safe_reward": "safe action"}
-    reward.set(title="reward of a round", yticks=range(len(rows)), yticklabels=[words[name] for name, _ in rows])
+    reward.set(
+        title=f"{plain(told['reward_name'])} of a round",
+        yticks=range(len(rows)),
+        yticklabels=[words[name] for name, _ in rows],
+    )
     reward.set_ylim(-0.6, max(len(rows), 1) - 0.4)
     for place, limit in enumerate(told["limits"]):
         limits.plot([limit["estimate"], limit["dearest"]], [place, place], color=BLUE, linewidth=3)
@@ -55,7 +59,8 @@ def values_of(report: Any) -> dict[str, Any]:
     try:
         told = dict(report if isinstance(report, Mapping) else report.plain())
         limits, actions = [{**limit} for limit in told["limits"]], [{**action} for action in told["actions"]]
-        return {**{name: told[name] for name in SHOWN}, "limits": limits, "actions": actions}
+        named = {"reward_name": str(told.get("reward_name", "reward"))}  # a file of before has none
+        return {**{name: told[name] for name in SHOWN}, **named, "limits": limits, "actions": actions}
     except Exception:  # whatever the object's own code came to
         raise InvalidProblem(
             f"the report is {shown(report)}; it must be what agent.report() returned, or its plain()"

@@ -14,6 +14,7 @@ from stagewise.problem.checks import array, missing
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolved
+from stagewise.problem.words import several
 from stagewise.rules.optimum import best_point
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.context import ContextWorld
@@ -96,7 +97,9 @@ def judge(policy: Any, world: World) -> Judge:
     thresholds = judged_by(policy)
     m = thresholds.values.size
     if m and m != world.costs:
-        raise InvalidProblem(f"the policy has {m} threshold(s) and the world {world.costs} cost(s); they must agree")
+        raise InvalidProblem(
+            f"the policy has {several(m, 'limit')} and the world {several(world.costs, 'cost')}; they must agree"
+        )
     signs = np.ones(1 + world.costs)
     signs[1 : 1 + m] = thresholds.signs
     action = getattr(policy, "safe_action", None)
@@ -123,7 +126,7 @@ def true_means(world: Any, place: Any) -> Floats:
     given = array(means, "the world's means")
     if given.shape != (1 + world.costs,):
         raise InvalidProblem(
-            f"the world's means have shape {given.shape}; they must be the reward's and then {world.costs} cost(s)"
+            f"the world's means have shape {given.shape}; they must be the reward's and then {world.costs} of costs"
         )
     return given
 

@@ -89,6 +89,10 @@ class Rounds:
         self._told: Callable[[Any], Any] = untold if ours is None else ours.told
         self._costly = ours is not None and len(ours.thresholds.names) > 0  # an outcome is not whole without costs
 
+    def __repr__(self) -> str:
+        what = f"{len(names)} actions" if (names := getattr(self.policy, "names", None)) else type(self.policy).__name__
+        return f"<Agent of {what}, round {self.round}, {self.waiting} waiting, {self.held} held>"
+
     def __getstate__(self) -> dict[str, Any]:
         """Return a moment of the agent that nobody shares, for a copy or a pickle, whatever other threads do."""
         with self._alone:
@@ -299,6 +303,24 @@ class Rounds:
             given_up = self._ledger.give_up(int(before))
             self._learn_due()
         return given_up
+
+    def withdraw(self, decision: Decision | int | str) -> None:
+        """Take back a decision that was not carried out: nothing is learned of it, and reports do not count it.
+
+        A message that could not be sent has no outcome; waited for, it would count as one that nobody answered. Valid
+        where what keeps a decision from being carried out does not depend on what would have come of it.
+        """
+        with self._alone:
+            round_ = self._who.place_of(decision, self._adopted, self.round)
+            played = self._ledger.withdraw(round_)
+            if played is None:
+                raise InvalidOutcome(
+                    f"the decision of round {round_} cannot be withdrawn; an outcome of it is known, or it was given up"
+                )
+            if round_ not in self._adopted.taken:
+                told = played if self._ours is None else decision if isinstance(decision, Decision) else None
+                self._notes.take_back(round_, played.ray if told is None else told.index)
+            self._learn_due()
 
     def _learner(self, what: str) -> Learning:
         """Return the policy, of which more than three verbs is needed here."""

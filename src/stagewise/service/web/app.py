@@ -142,7 +142,8 @@ class App:
                 await self._prepare()
         except Exception as error:
             self.failed = f"the desk could not start: {error}"
-            await self.desk.stop()
+            with contextlib.suppress(Exception):  # what it did start
+                await self.desk.stop()
             await send({"type": "lifespan.startup.failed", "message": self.failed})
             return
         watching = asyncio.create_task(self.keys.watch())

@@ -28,8 +28,8 @@ GOOD: dict[str, dict[str, Any]] = {
 LOOSE = ("note", "features", "dry_run", "deferred")
 WRONG = [
     {}, [], [[]], {"a": 1}, [None], -1, 10**30, 1.7e308, -1e308, "\x00", "a\nb", "x" * 3000,
-    "<script>alert(1)</script>", "'; DROP TABLE events; --", "../../etc/passwd", "{{7*7}}", "\u202e\ufeff", "sw_admin_0", [1] * 50,
-    {"a": {"b": {"c": []}}},
+    "<script>alert(1)</script>", "'; DROP TABLE events; --", "../../etc/passwd", "{{7*7}}", "\u202e\ufeff",
+    "sw_admin_0", [1] * 50, {"a": {"b": {"c": []}}},
 ]  # fmt: skip
 BROKEN = [
     b"", b" ", b"\x00", b"{", b"[", b"]", b"nul", b"{]", b'{"a":}', b"{'a': 1}", b'{"a":1,}', b'{"a" 1}',

@@ -1,4 +1,4 @@
-"""The HTTP reference (docs/desk-http.md): every route, field and error stands on it, and its examples are answered so."""
+"""docs/desk-http.md: every route, field and error stands on it, and its examples are answered so."""
 
 import json
 import re

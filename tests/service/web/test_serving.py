@@ -123,3 +123,14 @@ def test_a_port_that_is_taken_and_a_desk_that_does_not_start_are_said(tmp_path: 
 
     with pytest.raises(NotServed, match="the desk could not start: no problem of that name"):
         serve(there.desk, "127.0.0.1", 0, keys=there.keys, prepare=failing)
+
+
+def test_a_slash_within_a_name_comes_through(desk: Live) -> None:
+    connection = http.client.HTTPConnection(desk.address.removeprefix("http://"), timeout=20)
+    headers = {"authorization": f"Bearer {desk.writer}", "content-type": "application/json"}
+    body = json.dumps({"context": {"age": 34}, "decision_id": "a/b"})
+    connection.request("POST", "/v1/demo/decisions", body, headers)
+    assert json.loads(connection.getresponse().read())["decision_id"] == "a/b"
+    connection.request("GET", "/v1/demo/decisions/a%2Fb", headers=headers)
+    assert json.loads(connection.getresponse().read())["decision_id"] == "a/b"
+    connection.close()

@@ -105,6 +105,8 @@ def test_several_files_are_several_experiments(tmp_path: Path, problem: Path) ->
         said = (tmp_path / "said.txt").read_text()
         assert "messages: shadow, version 2, 4 actions" in said
         assert "sw_" not in said
+    with served(tmp_path):  # what the store has
+        assert "messages: shadow, version 2, 4 actions" in (tmp_path / "said.txt").read_text()
     problem.write_text(PROBLEM.replace("[18, 99]", "[18, 120]"))
     code, said = called("serve", problem, "--store", tmp_path / "desk.db", "--port", "0")
     assert (code, said.count("\n")) == (2, 1)
@@ -124,6 +126,8 @@ def test_several_files_are_several_experiments(tmp_path: Path, problem: Path) ->
         (["serve", "p.toml", "--host", "203.0.113.7"], ["nothing can listen at 203.0.113.7"]),
         (["serve", "bad.toml"], ["bad.toml", "no TOML"]),
         (["serve", "limit.toml"], ["limit.toml: ", "did you mean 'limits'"]),
+        (["serve"], ["no problem is given and the store holds no experiment"]),
+        (["serve", "p.toml", "--dry-after", "0"], ["--dry-after is 0"]),
         (["serve", "policy.toml"], ["holds a [policy]; a desk serves a [problem]"]),
         (["audit", "verify", "nowhere.db"], ["nowhere.db does not exist"]),
         (["audit", "verify", "p.toml"], ["p.toml cannot be opened"]),
@@ -195,6 +199,18 @@ def test_a_store_is_copied_with_everything(made: Path, tmp_path: Path) -> None:
     code, said = called("audit", "copy", made, copy)
     assert (code, "already; take an empty one" in said) == (2, True)
     assert called("audit", "copy", made, made)[0] == 2
+
+
+def test_a_file_is_copied_to_postgresql(made: Path, postgres: str) -> None:
+    code, said = called("audit", "copy", made, postgres)
+    assert (code, f"'{NAME}' is copied: " in said) == (0, True), said
+    assert called("audit", "verify", postgres)[1] == called("audit", "verify", made)[1]
+    told = [called("audit", "replay", store, NAME) for store in (made, postgres)]
+    assert told[0] == told[1]
+    assert "108 of 108 decisions" in told[0][1]
+    assert [called("audit", "explain", store, NAME, "sale-3") for store in (made, postgres)][1][0] == 0
+    code, said = called("audit", "copy", made, postgres)
+    assert (code, "already; take an empty one" in said) == (2, True)
 
 
 def test_keys_are_shown_once_and_can_be_revoked(made: Path) -> None:

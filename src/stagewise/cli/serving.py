@@ -19,8 +19,9 @@ KeyName = Annotated[str, typer.Argument(help="The key's name.")]
 
 def serve(
     problems: Annotated[
-        list[Path], typer.Argument(help="TOML files, each a problem: an experiment of the file's name.")
-    ],
+        list[Path] | None,
+        typer.Argument(help="TOML files, each a problem: an experiment of the file's name. None: what the store has."),
+    ] = None,
     store: Annotated[str, typer.Option(help="A file, or postgresql://… for several machines.")] = "desk.db",
     host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0: all of this machine's.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: any that is free.")] = 8000,
@@ -33,13 +34,16 @@ def serve(
     key_file: Annotated[
         Path | None, typer.Option("--keys", help="Write the keys of the first start here, and do not show them.")
     ] = None,
+    dry_after: Annotated[
+        float | None, typer.Option(help="Seconds without an outcome after which an experiment stops by itself.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
 ) -> None:
     """Serve decisions by HTTP, with a page to watch them, until Ctrl+C."""
     with in_a_sentence():
         from stagewise.cli.desk import Start, run
 
-        run(Start(problems, store, host, port, mode, share, name, demo, key_file, quiet))
+        run(Start(problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after))
 
 
 @keys.command("list")

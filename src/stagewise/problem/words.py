@@ -1,11 +1,10 @@
 """What is given back to a person in an error message: always one line, and short, whatever it was."""
 
 import reprlib
+import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
-
-import numpy as np
 
 LONGEST_VALUE = 120  # characters of a value in a message
 LONGEST = 399  # characters of a message
@@ -33,7 +32,9 @@ class Plainly(reprlib.Repr):
 
     def repr1(self, x: Any, level: int) -> str:
         """Return a value as text."""
-        return super().repr1(x.item() if isinstance(x, np.generic) and not isinstance(x, np.void) else x, level)
+        np: Any = sys.modules.get("numpy")  # who has not loaded it has none of its numbers, and need not load it
+        plain = np is not None and isinstance(x, np.generic) and not isinstance(x, np.void)
+        return super().repr1(x.item() if plain else x, level)
 
 
 PLAINLY = Plainly()
@@ -42,6 +43,7 @@ PLAINLY = Plainly()
 def shown(value: Any) -> str:
     """Return a value as an error message shows it: never longer than a line, and never failing.
 
+    >>> import numpy as np
     >>> shown(list(range(100))), shown([np.float32(0.5), np.True_])
     ('[0, 1, 2, 3, 4, 5, ...]', '[0.5, True]')
     """

@@ -485,4 +485,3 @@ def in_order(body: Any) -> bytes:
 def digest(content: bytes) -> bytes:
     """Return what tells one content from another."""
     return hashlib.sha256(content).digest()
-

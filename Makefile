@@ -9,7 +9,7 @@ PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
 COMMA := ,
 EACH ?= -n logical --dist worksteal
 
-.PHONY: certificates reproduce serve test test-plain test-compiled test-slow test-gpu bench-gpu lint bench docs clean
+.PHONY: certificates reproduce serve test test-plain test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -79,6 +79,10 @@ bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/caps.py
 	.venv-bench/bin/python benchmarks/watch.py
 	.venv-bench/bin/python benchmarks/convex_sets.py --rounds 1000 --instances 10
+
+# The desk beside a bare echo; with PostgreSQL too: make bench-desk MORE="--postgres postgresql://user@host/empty_database"
+bench-desk: .venv/ready
+	$(BIN)/python benchmarks/desk.py $(MORE)
 
 certificates: .venv/ready
 	$(BIN)/python -m stagewise_reproduction.certificates --runs 4000 --out docs/certificates

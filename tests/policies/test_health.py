@@ -153,7 +153,7 @@ def test_refused_outcomes_are_counted_and_change_nothing() -> None:
     assert agent.state.memory.tobytes() == before
     finding = agent.health()["outcomes"]
     assert finding.verdict == "doubtful"
-    assert finding.sentence.startswith("2 were refused")
+    assert finding.sentence.startswith("2 outcomes were refused")
     agent.learn(decision, reward=0.0, cost=0.0)
     assert agent.decide(ARMS).fallback is None
 
@@ -238,7 +238,7 @@ def test_a_cost_that_rises_stops_an_agent_until_a_person_looks() -> None:
     assert told(agent)["drift of cost"] == "unknown"
     agent.learn_log([1] * 400, [0.5] * 400, [0.0] * 220 + [1.0] * 180)
     assert agent.decide(sw.Arms(2)).fallback is None  # the next mark
-    agent.learn_log([1] * 400, [0.5] * 400, [0.0] * 220 + [1.0] * 180)
+    agent.learn_log([1] * 400, [0.5] * 400, [1.0] * 180 + [0.0] * 220)
     assert told(agent)["drift of cost"] == "fine"
     agent.learn_log([1] * 2000, [0.5] * 2000, [0.0] * 2000)
     assert "moved" in str(agent.decide(sw.Arms(2)).fallback)  # and another season

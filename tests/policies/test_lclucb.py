@@ -16,7 +16,7 @@ from stagewise.policies.policy import Played
 
 SEEDS = range(10)
 UNKNOWN_COST = ["cost unknown", "unknown"]
-SAFE_IS_BETTER = "the safe action promises more than any listed one"
+SAFE_IS_BETTER = "nothing listed promises more than the safe action"
 
 
 # The best of all rays and steps

@@ -11,7 +11,7 @@ from stagewise import LCLUCB, ROFUL, Draw, Rays, SafeAction
 from stagewise.policies.policy import Played
 from stagewise.records.decision import Decision
 
-SAFE_IS_BETTER = "the safe action promises more than any listed one"
+SAFE_IS_BETTER = "nothing listed promises more than the safe action"
 
 
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])

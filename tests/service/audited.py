@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from tests.service.desks import NAME, desk_on, learned, user
 from tests.service.logs import problem
@@ -36,6 +37,7 @@ async def live(folder: Path) -> None:
         await desk.kill(None, "eve", "the whole site is down")
         await part(desk, "dark", 2)
         await desk.decide(NAME, user("only", only=["offer"]))
+        await desk.decide(NAME, msgspec.structs.replace(user("later"), deferred=True))
 
 
 async def part(desk: Desk, name: str, count: int = PART) -> None:

@@ -181,6 +181,22 @@ def test_many_at_once() -> None:
     assert [len(body) for _, body in server.seen] == [3, 2, 1000, 1]
 
 
+def test_some_of_a_batch_may_be_logged_and_others_not() -> None:
+    """A desk answers 503 then; what is logged is logged, and only the rest is the safe action."""
+
+    def script(path: str, body: Any) -> Any:
+        if path.endswith("/outcomes"):
+            return desk(path, body)
+        return 503, [decided(body[0]), {**decided(body[1]), "logged": False, "fallback": "the disk is full"}]
+
+    with scripted(script) as server, client_of(server.url, tries=2) as client:
+        first, second = client.decide_all([{}, {}])
+        assert (first.action, first.logged, second.action, second.logged) == ("offer", True, "nothing", False)
+        assert second.fallback == "the disk is full"
+        assert waited(lambda: server.seen[-1][0].endswith("/outcomes"))
+        assert server.seen[-1][1] == [{"decision_id": server.seen[0][1][1]["decision_id"], "shown": False}]
+
+
 def test_many_at_once_of_a_dead_desk_are_all_safe() -> None:
     with scripted(lambda path, body: (500, b"")) as server, client_of(server.url) as client:
         decisions = client.decide_all([{}, {}])

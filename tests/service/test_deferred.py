@@ -1,7 +1,8 @@
 """A decision that may never be carried out tells nothing until somebody says that it was."""
 
-from stagewise.service.fold import Fold
 from tests.service.logs import DAY, Log, problem
+
+from stagewise.service.fold import Fold
 
 
 def deferred(log: Log, at: int) -> int:

@@ -35,7 +35,7 @@ def table(store: Store, tmp_path_factory: pytest.TempPathFactory) -> dict[str, l
     from arro3.io import read_parquet
 
     path = tmp_path_factory.mktemp("out") / "log.parquet"
-    assert export(store, NAME, path) == 107
+    assert export(store, NAME, path) == 108
     read = read_parquet(path).read_all()
     return {name: read.column(name).to_pylist() for name in read.column_names}
 
@@ -43,7 +43,7 @@ def table(store: Store, tmp_path_factory: pytest.TempPathFactory) -> dict[str, l
 @pytest.fixture(scope="module")
 def lines(store: Store, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     path = tmp_path_factory.mktemp("out") / "log.dsjson"
-    assert export(store, NAME, path) == 107
+    assert export(store, NAME, path) == 108
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -68,7 +68,9 @@ def test_a_row_holds_all_that_the_log_says_of_its_decision(store: Store, table: 
     )
     for signal in ("click", "opt_out", "complaint"):
         assert table[signal] == [told.get(signal) for told in answers]
-    assert table["shown"] == ["shown" not in told for told in answers]
+    deferred = [said["asked"].get("deferred", False) for _, said in decisions]
+    assert table["shown"] == ["shown" not in told and not later for told, later in zip(answers, deferred, strict=True)]
+    assert sum(deferred) == 1
     assert {False, True} == set(table["shown"])
     assert None in table["click"]
 
@@ -88,8 +90,8 @@ def test_names_of_the_problem_that_are_ours_too_are_told_apart() -> None:
 
 
 def test_dsjson_is_what_vowpal_wabbit_reads(table: dict[str, list[Any]], lines: list[dict[str, Any]]) -> None:
-    """The shape was read by vw 9.11 with --dsjson --cb_explore_adf: 97 examples of these 107, 10 with _skipLearn."""
-    assert sum("_skipLearn" in line for line in lines) == 10
+    """The shape was read by vw 9.11 with --dsjson --cb_explore_adf: 97 examples of these 108, 11 with _skipLearn."""
+    assert sum("_skipLearn" in line for line in lines) == 11
     for i, line in enumerate(lines):
         offered = [entry["_tag"] for entry in line["c"]["_multi"]]
         chosen = offered[line["_labelIndex"]]
@@ -160,6 +162,7 @@ def test_what_cannot_be_written_is_said(store: Store, tmp_path: Path) -> None:
         ("canary-3", ["mode canary", "complaint = 0, opt_out = 0"]),
         ("sale-2", ["By version 2 of the problem", "sale  "]),
         ("only", ["on offer: 'offer' and the safe action", "No click has come; it has no window"]),
+        ("later", ["It was deferred, and nobody has said that it was shown"]),
         ("before it is learned", ["By version 2 of the problem"]),
     ],
 )

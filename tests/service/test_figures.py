@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.service.rows import Log, feared
 
 import stagewise as sw
 from stagewise.service.bands import Lately, Seen
 from stagewise.service.buckets import MOST, Buckets
 from stagewise.service.figures import figures_of
 from stagewise.service.tally import Tally
-from tests.service.rows import Log, feared
 
 PROBLEM = sw.Problem(
     actions=["nothing", "offer"],

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,13 @@ def killed(address: str, count: int) -> list[list[Any]]:
     return told
 
 
-def check(store: Store, told: list[list[Any]]) -> None:
+def check(address: str, told: list[list[Any]]) -> None:
     """Hold what was acknowledged against the log, and the log against itself."""
+    with closing(open_store(address)) as store:
+        compare(store, told)
+
+
+def compare(store: Store, told: list[list[Any]]) -> None:
     events, before = store.events(NAME, limit=10**7), ORIGIN
     for number, event in enumerate(events, 1):
         assert event.seq == number
@@ -65,11 +71,20 @@ def check(store: Store, told: list[list[Any]]) -> None:
 
 
 def test_a_killed_desk_loses_nothing_on_sqlite(tmp_path: Path) -> None:
-    told = killed(str(tmp_path / "desk.db"), 60)
-    check(open_store(str(tmp_path / "desk.db")), told)
+    told = killed(str(tmp_path / "desk.db"), 40)
+    check(str(tmp_path / "desk.db"), told)
 
 
 @pytest.mark.slow
 def test_a_thousand_kills_on_sqlite(tmp_path: Path) -> None:
     told = killed(str(tmp_path / "desk.db"), 1000)
-    check(open_store(str(tmp_path / "desk.db")), told)
+    check(str(tmp_path / "desk.db"), told)
+
+
+def test_a_killed_desk_loses_nothing_on_postgresql(postgres: str) -> None:
+    check(postgres, killed(postgres, 25))
+
+
+@pytest.mark.slow
+def test_a_thousand_kills_on_postgresql(postgres: str) -> None:
+    check(postgres, killed(postgres, 1000))

@@ -45,9 +45,9 @@ def verify(
 
         for found in verified(opened, [Receipt.of(text) for text in receipt or []]):
             name = repr(found.experiment) if found.experiment else "what holds everywhere"
-            if found.fault is None:
+            if found.fault is None and (found.rows or found.experiment):
                 typer.echo(f"{name} is whole: {found.rows:,} rows, {found.decisions:,} decisions; {found.receipt}")
-            else:
+            elif found.fault is not None:
                 sound = False
                 typer.echo(f"{name} is not whole: {found.fault}")
     if not sound:
@@ -110,5 +110,6 @@ def copy(
         from stagewise.service.audit.copying import copied
 
         for found in copied(store, to):
-            name = repr(found.experiment) if found.experiment else "what holds everywhere"
-            typer.echo(f"{name} is copied: {found.rows:,} rows, {found.decisions:,} decisions; {found.receipt}")
+            if found.rows:
+                name = repr(found.experiment) if found.experiment else "what holds everywhere"
+                typer.echo(f"{name} is copied: {found.rows:,} rows, {found.decisions:,} decisions; {found.receipt}")

@@ -15,7 +15,7 @@ from stagewise import __version__
 from stagewise.files.paths import content_of, named, path_of
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
-from stagewise.service.controls import MODES, mode_of
+from stagewise.service.controls import mode_of
 from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
 from stagewise.service.store.opened import open_store
@@ -37,6 +37,7 @@ class Start(NamedTuple):
     demo: bool
     keys: Path | None
     quiet: bool
+    dry_after: float | None = None
 
 
 def run(start: Start) -> None:
@@ -44,18 +45,25 @@ def run(start: Start) -> None:
     problems = named_problems(start)
     if start.mode is not None or start.share is not None:
         mode_of(start.mode or "live", start.share)
+    if start.dry_after is not None and not start.dry_after > 0:
+        raise InvalidProblem(f"--dry-after is {start.dry_after:g}; it must be seconds, above 0")
     store = open_store(start.store)
-    desk, keys = Desk(store, alone="://" not in start.store or start.store.startswith("sqlite")), Keys(store)
+    if not problems and not store.experiments():
+        store.close()
+        raise InvalidProblem("no problem is given and the store holds no experiment; give a TOML file")
+    alone = "://" not in start.store or start.store.startswith("sqlite")
+    desk, keys = Desk(store, alone=alone, dry_after=start.dry_after), Keys(store)
     users: list[Callable[[], None]] = []
 
     async def prepare() -> None:
         for name, problem in problems.items():
             await opened(desk, name, problem, start)
+        for name in desk.experiments():
+            await asyncio.to_thread(warm, desk.experiment(name).current)
 
     def started(address: str) -> None:
+        hand_over(first_keys(keys), start.keys)
         greet(start, address, desk)
-        fresh = keys.first()
-        hand_over(fresh, start.keys)
         if start.demo:
             users.append(begin_demo(start, address, desk, keys))
 
@@ -100,10 +108,9 @@ async def opened(desk: Desk, name: str, problem: Problem, start: Start) -> None:
     """Open an experiment, or a new version of it; the mode changes only where one was asked for."""
     actor, reason = actor_of(), "stagewise serve"
     fresh = name not in desk.experiments()
-    plain = start.mode if start.mode in MODES and start.mode != "canary" else "shadow" if start.mode else "live"
+    plain = "shadow" if start.mode == "canary" else start.mode or "live"
     await desk.open(name, problem, actor, reason, plain)
     ours = desk.experiment(name)
-    await asyncio.to_thread(warm, ours.current)
     asked = start.mode is not None and (ours.mode != start.mode or (start.share or 1.0) != ours.share)
     if asked and (start.mode == "canary" or not fresh):
         await desk.set_mode(name, str(start.mode), start.share, actor, reason)
@@ -119,13 +126,12 @@ def actor_of() -> str:
 
 def greet(start: Start, address: str, desk: Desk) -> None:
     """Say what is served, and where."""
-    typer.echo(
-        f"stagewise {__version__}: the desk is at {address}, and so is its page; its store is {shown_store(start)}"
-    )
     for name in desk.experiments():
         ours = desk.experiment(name)
         killed = f"; {ours.killed}" if ours.killed else ""
-        typer.echo(f"  {name}: {ours.mode}, version {ours.version}, {len(ours.problem.actions)} actions{killed}")
+        typer.echo(f"{name}: {ours.mode}, version {ours.version}, {len(ours.problem.actions)} actions{killed}")
+    told = f"stagewise {__version__}, with its log in {shown_store(start)}"
+    typer.echo(f"{told}: the desk is at {address}, and so is its page; Ctrl+C stops it")
 
 
 def shown_store(start: Start) -> str:
@@ -139,19 +145,32 @@ def shown_store(start: Start) -> str:
     return f"{scheme}{mark}{who.partition(':')[0]}{at}{where}" if mark else start.store
 
 
+def first_keys(keys: Keys) -> list[str]:
+    """Make the keys to begin with; of two desks that start at once, one makes them."""
+    try:
+        return keys.first()
+    except StagewiseError:
+        keys.refresh()
+        if not keys.listed():
+            raise
+        return []
+
+
 def hand_over(fresh: list[str], path: Path | None) -> None:
-    """Show keys this once, or write them to a file that nobody else can read."""
-    if not fresh:
-        return
-    if path is None:
+    """Show keys this once, or write them to a file that nobody else can read; where that fails, they are shown."""
+    if fresh and path is not None:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.writelines(f"{key}\n" for key in fresh)
+            typer.echo(f"The keys of the first start are in {path}")
+            return
+        except OSError as error:
+            typer.echo(f"stagewise: {path}: {error.strerror}; so the keys are shown here", err=True)
+    if fresh:
         typer.echo("The keys, shown this once (Authorization: Bearer …, and for the page's login):")
-        for key in fresh:
-            typer.echo(f"  {key}")
-        return
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.writelines(f"{key}\n" for key in fresh)
-    typer.echo(f"The keys of the first start are in {path}")
+    for key in fresh:
+        typer.echo(f"  {key}")
 
 
 def begin_demo(start: Start, address: str, desk: Desk, keys: Keys) -> Callable[[], None]:

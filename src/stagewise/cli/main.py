@@ -8,7 +8,7 @@ import typer
 
 from stagewise import __version__
 from stagewise.cli.auditing import audit
-from stagewise.cli.saying import in_a_sentence
+from stagewise.cli.saying import in_a_sentence as in_a_sentence
 from stagewise.cli.serving import keys, serve
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)

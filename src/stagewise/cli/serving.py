@@ -1,5 +1,7 @@
 """`stagewise serve` and `stagewise keys`: a desk on a port, and who may ask it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +19,9 @@ KeyName = Annotated[str, typer.Argument(help="The key's name.")]
 
 def serve(
     problems: Annotated[
-        list[Path], typer.Argument(help="TOML files, each a problem: an experiment of the file's name.")
-    ],
+        list[Path] | None,
+        typer.Argument(help="TOML files, each a problem: an experiment of the file's name. None: what the store has."),
+    ] = None,
     store: Annotated[str, typer.Option(help="A file, or postgresql://… for several machines.")] = "desk.db",
     host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0: all of this machine's.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: any that is free.")] = 8000,
@@ -31,13 +34,16 @@ def serve(
     key_file: Annotated[
         Path | None, typer.Option("--keys", help="Write the keys of the first start here, and do not show them.")
     ] = None,
+    dry_after: Annotated[
+        float | None, typer.Option(help="Seconds without an outcome after which an experiment stops by itself.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
 ) -> None:
     """Serve decisions by HTTP, with a page to watch them, until Ctrl+C."""
     with in_a_sentence():
         from stagewise.cli.desk import Start, run
 
-        run(Start(problems, store, host, port, mode, share, name, demo, key_file, quiet))
+        run(Start(problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after))
 
 
 @keys.command("list")
@@ -61,22 +67,28 @@ def add_key(
     note: Annotated[str, typer.Option(help="What it is for.")] = "",
 ) -> None:
     """Make a key and show it, this once."""
-    with in_a_sentence():
-        typer.echo(changing(store).add(name, role, note))
+    with changing(store) as kept:
+        typer.echo(kept.add(name, role, note))
 
 
 @keys.command("revoke")
 def revoke_key(store: Address, name: KeyName) -> None:
     """Revoke a key: refused from now on, by a desk that runs within a second."""
-    with in_a_sentence():
-        changing(store).revoke(name)
+    with changing(store) as kept:
+        kept.revoke(name)
         typer.echo(f"the key {name!r} is revoked")
 
 
-def changing(address: str) -> "Keys":
-    """Return the keys of a store that is there, to change them."""
-    from stagewise.service.keys import Keys
-    from stagewise.service.store.opened import open_store
+@contextmanager
+def changing(address: str) -> "Iterator[Keys]":
+    """Open the keys of a store that is there, to change them; say what is wrong in one line."""
+    with in_a_sentence():
+        from stagewise.service.keys import Keys
+        from stagewise.service.store.opened import open_store
 
-    open_store(address, read_only=True).close()  # there must be one: a mistyped name makes none
-    return Keys(open_store(address))
+        open_store(address, read_only=True).close()  # there must be one: a mistyped name makes none
+        store = open_store(address)
+        try:
+            yield Keys(store)
+        finally:
+            store.close()

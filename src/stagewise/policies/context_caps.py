@@ -1,7 +1,7 @@
 """CAPS over actions in a context: what is done for this user, each signal with a model of its own."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, get_args
@@ -12,7 +12,7 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import CERTIFIED, DECLARED, FOLLOWED, HOME, NEVER, OFFERS_SAFE, RETURNS, ROOM
 from stagewise.kernels.loop.memory import grow, memory_kernels_for
 from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
-from stagewise.kernels.signals.cells import in_order, meet, most_met
+from stagewise.kernels.signals.cells import before_full, in_order, meet, most_met
 from stagewise.models.arms import end_shares, lows_of
 from stagewise.models.context import NOISE, Signal, SignalModel, action_shares
 from stagewise.models.part import Modelled
@@ -34,6 +34,7 @@ from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolved, safe_costs
+from stagewise.problem.words import several
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
@@ -92,6 +93,7 @@ class ContextCAPS(SafePolicy):
     decides: ClassVar[type[Decision]] = Decision  # what its decisions are
     form: ClassVar[Form] = Form(apiece=1, cells=1, rule=MIXTURE, sampled=EVERY, apart=1)  # one for all models
     mixes: ClassVar[bool] = True
+    log_hint: ClassVar[str] = ""  # another way to give a log
 
     def __post_init__(self) -> None:
         keep(self)
@@ -110,16 +112,6 @@ class ContextCAPS(SafePolicy):
         switches = OFFERS_SAFE | RETURNS | CERTIFIED | DECLARED
         layout, settings = assembled((switches, 0, int(safe.arm or 0)), promise, np.zeros(rows.size), parts)
         settle(self, layout=layout, settings=np.append(settings, last))
-
-    @property
-    def presented(self) -> Thresholds:
-        """The thresholds in the units that decisions show."""
-        return self.thresholds
-
-    @property
-    def names(self) -> Sequence[str] | None:
-        """What the actions are called."""
-        return None
 
     @cached_property
     def models(self) -> dict[str, str]:
@@ -229,7 +221,8 @@ class ContextCAPS(SafePolicy):
         """Return the rows (K, D) of all actions for one user."""
         if context.features.size != self.context or context.segments.size != self.segments:
             raise InvalidActions(
-                f"the context is {context!r}; this policy needs {self.context} numbers and {self.segments} segments"
+                f"the context is {context!r}; this policy needs {several(self.context, 'number')} and "
+                f"{several(self.segments, 'segment')}"
             )
         if not context.inside and not (np.abs(context.features) <= 1.0).all():
             beyond = context.features[np.abs(context.features) > 1.0][0]
@@ -255,7 +248,9 @@ class ContextCAPS(SafePolicy):
         seen = self.chosen(self.form, state, rows, eligible, draw)
         played = own(rows[seen.code if seen.code >= 0 else self.layout.item(HOME)])
         told = (self.presented, draw.round)
-        decision = decision_from(seen, played, *told, why=PROPOSED, names=self.names, kind=self.decides)
+        decision = decision_from(
+            seen, played, *told, why=PROPOSED, names=self.names, kind=self.decides, span=self.reward_span
+        )
         return self.explained(seen, state, decision)
 
     def offer_of(self, actions: Any) -> tuple[Floats, Flags]:
@@ -290,20 +285,11 @@ class ContextCAPS(SafePolicy):
         done = 0
         while done < len(rows):
             memory = self.roomy(self.layout, self.settings, state.memory)
-            end = done + self.few_enough(memory, rows[done:])
+            few = before_full(self.layout, memory, rows[done:], values[done:]) if memory.item(ROOM) else len(rows)
+            end = min(done + few, len(rows))
             state = super().absorb_log(State(memory), rows[done:end], values[done:end])
             done = end
         return state
-
-    def few_enough(self, memory: Floats, rows: Floats) -> int:
-        """Return how many rows can be taken before the room for segments has to be looked at again."""
-        room, new = int(memory.item(ROOM)), np.zeros(len(rows))
-        if room == 0:
-            return len(rows)
-        for column in range(2 + self.context, self.width):
-            new[np.unique(rows[:, column], return_index=True)[1]] += 1.0
-        full = 2.0 * (most_met(self.layout, memory) + np.cumsum(new) - new) >= room
-        return int(np.argmax(full)) if full.any() else len(rows)
 
     def absorb_log(self, state: State, actions: Any, values: Any) -> State:
         """Take in a log as one batch; its segments count in the order of their numbers, as rows stand in any order."""
@@ -344,8 +330,8 @@ class ContextCAPS(SafePolicy):
         d = 2 + self.context
         if rows.ndim != 2 or rows.shape[1] != d + self.segments:
             raise InvalidActions(
-                f"the logged actions have shape {rows.shape}; each row is the action's number, 1, {self.context} "
-                f"numbers and {self.segments} segments"
+                f"the logged actions have shape {rows.shape}; each row is the action's number, 1, "
+                f"{several(self.context, 'number')} and {several(self.segments, 'segment')}{self.log_hint}"
             )
         numbered, segments = rows[:, 0], rows[:, d:]
         good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, 1] == 1.0)

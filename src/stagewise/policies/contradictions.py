@@ -1,12 +1,15 @@
 """What was declared and is contradicted by the data, in words: the fallback of every decision while it stays so."""
 
+import math
 from typing import NamedTuple
 
+from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import (
     APIECE,
     ARMS,
     CELLS,
+    DECLARED,
     HOME,
     PARTS,
     RIDGE,
@@ -24,6 +27,7 @@ from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.problem.thresholds import Thresholds
+from stagewise.problem.words import several
 
 PART_OF, STATED = named(part_of), named(stated)
 HAS, START = named(has), named(roving_action)
@@ -87,8 +91,8 @@ def evidence_of(part: Part, layout: Ints, settings: Floats, memory: Floats, sign
     return Evidence(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats) -> str:
-    """Return the sentence for a kernel's code."""
+def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats, bounds: Floats) -> str:
+    """Return the sentence for a kernel's code, in the units of these thresholds; `bounds` are those of the round."""
     constraint, seen = subject(code)[1], Evidence(0.0, 0.0, 0.0, 0.0, 0.0)  # a model may dispute nothing by itself
     for which in range(layout[PARTS]):
         part = PART_OF(layout, memory, which)
@@ -97,39 +101,57 @@ def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats,
             seen = evidence_of(part, layout, settings, memory, signal)
     if HAS(layout, ROVING) and subject(code)[0] == BASELINE:
         return words_for_start(constraint, thresholds, float(START(layout, settings).costs[constraint]), seen)
+    if HAS(layout, DECLARED) and subject(code)[0] == BASELINE:
+        home = bounds[1 + constraint, :, int(layout[HOME])]
+        return words_for_user(constraint, thresholds, float(home[CENTRE] - home[HALF]), seen)
     return words_for(code, thresholds, ceiling_of(layout, settings, constraint), seen)
+
+
+def words_for_user(constraint: int, thresholds: Thresholds, low: float, seen: Evidence) -> str:
+    """Return the sentence for a safe cost declared for every user; the least it can be for one is signed."""
+    name, in_unit = thresholds.names[constraint], thresholds.in_unit
+    side, bound = ("at most", "or more") if thresholds.signs[constraint] > 0.0 else ("at least", "or less")
+    overall = f"{several(seen.safe_count)} average {in_unit(constraint, seen.safe_mean):.3g}"
+    return (
+        f"the safe action's {name!r} is declared {side} {thresholds.told[constraint]:g} for every user, and what was "
+        f"seen puts it at {in_unit(constraint, low):.3g} {bound} for this one (over all users {overall}); no bound can "
+        "be trusted, so the safe action is played"
+    )
 
 
 def words_for_start(constraint: int, thresholds: Thresholds, most: float, seen: Evidence) -> str:
     """Return the sentence for a safe action of the round; what it costs at most is signed."""
     name, sign = thresholds.names[constraint], float(thresholds.signs[constraint])
     side, bound = ("at most", "above") if sign > 0.0 else ("at least", "below")
+    told = f"{side} {thresholds.in_unit(constraint, most):g}"
     return (
-        f"a round's safe action is declared to have a mean {name!r} of {side} {sign * most:g}, and what was seen in "
-        f"{seen.outcomes:.0f} outcomes, {seen.safe_count:.0f} of them at safe actions, puts one {bound} what was "
-        "declared; no bound can be trusted, so the safe action is played"
+        f"a round's safe action is declared to have a mean {name!r} of {told}, "
+        f"and what was seen in {several(seen.outcomes)}, {seen.safe_count:.0f} of them at safe actions, puts one "
+        f"{bound} what was declared; no bound can be trusted, so the safe action is played"
     )
 
 
 def words_for(code: int, thresholds: Thresholds, ceiling: float, evidence: Evidence) -> str:
-    """Return the sentence for a kernel's code; the ceiling is signed."""
+    """Return the sentence for a kernel's code, in the units of these thresholds; the ceiling is signed."""
     what, j = subject(code)
-    name, sign, value = thresholds.names[j], float(thresholds.signs[j]), float(thresholds.values[j])
-    side = "above" if sign > 0.0 else "below"
+    name, value, bound = thresholds.names[j], float(thresholds.values[j]), thresholds.bound_name
+    side = "above" if thresholds.signs[j] > 0.0 else "below"
     if what == CEILING:
-        why = f"what was seen puts a mean {name!r} {side} {sign * ceiling:g}, the declared bound (cost_bound)"
-    elif what == NOISE:
+        most = f"{thresholds.in_unit(j, ceiling):g}"
+        why = f"what was seen puts a mean {name!r} {side} {most}, the declared bound ({bound})"
+    elif what == NOISE and bound == "cost_bound":
         why = (
-            f"the noise of {name!r} is declared {evidence.noise:g}, and the residuals of {evidence.outcomes:.0f} "
-            f"outcomes need {evidence.least:.3g} or more; it, or another declared value, is not true"
+            f"the noise of {name!r} is declared {evidence.noise:g}, and the residuals of {several(evidence.outcomes)} "
+            f"need {evidence.least:.3g} or more; it, or another declared value, is not true"
         )
-    elif what == BASELINE and thresholds.safe is not None:
+    elif what == BASELINE and not math.isnan(thresholds.told[j]):
         why = (
-            f"the safe action's {name!r} is declared {thresholds.safe[j]:g}, and {evidence.safe_count:.0f} outcomes "
-            f"seen there average {sign * evidence.safe_mean:.3g}, which it does not explain"
+            f"the safe action's {name!r} is declared {thresholds.told[j]:g}, and "
+            f"{several(evidence.safe_count)} seen there average {thresholds.in_unit(j, evidence.safe_mean):.3g}, which "
+            "it does not explain"
         )
-    elif what == MODEL:
-        why = f"no linear mean of {name!r} within what was declared (norm_bound, cost_bound) explains what was seen"
+    elif what in (MODEL, NOISE):
+        why = f"no linear mean of {name!r} within what was declared (norm_bound, {bound}) explains what was seen"
     else:
         why = f"what was seen puts the safe action's own {name!r} {side} its threshold {value:g}"
     return f"{why}; no bound can be trusted, so the safe action is played"

@@ -39,6 +39,8 @@ class Learning:
 
     # What an agent asks: in whose words outcomes are given, and whether signals may be learned one by one.
     reward_name: str = "reward"
+    reward_span: tuple[float, float] = (0.0, 1.0)  # in the user's units: where its range begins, and its length
+    names: Sequence[str] | None = None  # of the actions, where they have some
     apart: bool = False  # every signal has a part of its own: `take` accepts NaN for those that are not in yet
 
     def __new__(cls, *_: Any, **settings: Any) -> Self:
@@ -169,6 +171,20 @@ class Learning:
     def blank(self) -> list[float]:
         """Values (1 + m,) that the signals can have, for those that were not given."""
         return [0.0] * (1 + self.thresholds.signs.size)
+
+    @property
+    def presented(self) -> Thresholds:
+        """The thresholds in the units that people are shown."""
+        return self.thresholds
+
+    def in_words(self, signal: int, signed: float) -> str:
+        """Return a mean of a signal, signed so that less is better, as a sentence holds it: in the user's units."""
+        low, length = self.reward_span
+        return f"{self.presented.in_unit(signal - 1, signed) if signal else low + length * signed:.3g}"
+
+    def called(self, index: int, word: str = "action") -> str:
+        """Return what a sentence calls a listed action."""
+        return f"{word} {index}" if self.names is None else repr(self.names[index])
 
     def safe_in(self, decision: Decision) -> tuple[Any, int, float]:
         """Return the safe action of a decision's round, its index and its step."""

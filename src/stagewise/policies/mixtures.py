@@ -22,6 +22,7 @@ SAFEST = "drawn from the mixture with the largest hoped reward whose pessimistic
 DARING = "drawn from the mixture with the largest hoped reward whose optimistic costs do, which may break a limit"
 PROPOSED = "drawn from the mixture that a draw proposed, its regret being certified, or else from the most hopeful one"
 
+UNIT = 0.0, 1.0  # the span of a reward that is shown as it is learned
 WRITTEN_IN, COSTS_IN = named(written_in), named(costs_in)
 
 
@@ -51,16 +52,22 @@ def decision_from(
     why: str = SAFEST,
     names: Sequence[str] | None = None,
     kind: type[Decision] = Decision,
+    span: tuple[float, float] = UNIT,
 ) -> Decision:
-    """Return the decision that a kernel's answer stands for: of this mixture, or of its own."""
+    """Return the decision that a kernel's answer stands for: of this mixture, or of its own.
+
+    `span` is where the reward's range begins in the user's units, and its length.
+    """
     played, code, home = solved_blend(seen) if blend is None else blend, seen.code, seen.layout.item(HOME)
     features = seen.features if seen.features.shape[1] else None
-    index, fallback = (code, None) if code >= 0 else (home, None if code == -DRAWN else FALLBACKS.get(-code))
+    index, fallback = (int(code), None) if code >= 0 else (home, None if code == -DRAWN else FALLBACKS.get(-code))
     odds, dearest, values = played.probabilities, thresholds.in_units(played.dearest), thresholds.values
-    told = (action, index, 1.0, odds, played.hoped, dearest, values, fallback, round_, played.gap)
+    hoped, gap = span[0] + span[1] * played.hoped, span[1] * played.gap
+    told = (action, index, 1.0, odds, hoped, dearest, values, fallback, round_, gap)
     decision = NEW(kind, told)
-    decision._table, decision._offered = partial(table, seen, odds, thresholds, why, names), features
-    decision._unfollowed = features is not None and seen.answer.item(UNFOLLOWED) != 0.0
+    decision._table, decision._offered = partial(table, seen, odds, thresholds, why, names, span), features
+    if features is not None and seen.answer.item(UNFOLLOWED) != 0.0:
+        decision._unfollowed = True
     return decision
 
 
@@ -79,11 +86,16 @@ def drawn(probabilities: Floats, lottery: float) -> int:
 
 
 def table(
-    seen: Chosen, probabilities: Floats, thresholds: Thresholds, why: str, names: Sequence[str] | None = None
+    seen: Chosen,
+    probabilities: Floats,
+    thresholds: Thresholds,
+    why: str,
+    names: Sequence[str] | None = None,
+    span: tuple[float, float] = UNIT,
 ) -> Table:
     """Return the leading actions and the safe one with their bounds."""
     rule, code, home, m = seen.workspace.rule, seen.code, int(seen.layout[HOME]), thresholds.values.size
-    hoped, signs, count = rule[HOPED], thresholds.signs, len(seen.features)
+    hoped, signs, count = span[0] + span[1] * rule[HOPED], thresholds.signs, len(seen.features)
     dearest = np.array([thresholds.in_units(column) for column in rule[COSTS : COSTS + m].T])  # of every action
     first = leading(hoped[:-1], seen.eligible, code)
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]

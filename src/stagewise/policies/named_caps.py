@@ -34,6 +34,16 @@ class Ranged(Thresholds):
         """Return signed costs in the user's own direction and units."""
         return self.lows + self.lengths * (self.signs * signed)
 
+    def in_unit(self, constraint: int, signed: float) -> float:
+        """Return one signed cost in the user's own direction and units."""
+        low, length = float(self.lows[constraint]), float(self.lengths[constraint])
+        return low + length * (float(self.signs[constraint]) * signed)
+
+    @property
+    def bound_name(self) -> str:
+        """What the bound on mean costs is called where it is declared."""
+        return "low and high"
+
 
 class NamedCAPS(ContextCAPS):
     """The policy of a `Problem`; `Agent(problem)` makes it.
@@ -51,6 +61,7 @@ class NamedCAPS(ContextCAPS):
     SAVED: ClassVar[tuple[str, ...]] = ("problem",)  # what a file holds of it
     decides: ClassVar[type[Decision]] = NamedDecision
     problem: "Problem"
+    log_hint: ClassVar[str] = "; a problem's log has names, so give it to learn_frame"
 
     def __init__(self, *, problem: "Problem") -> None:
         settle(self, problem=problem)
@@ -60,6 +71,12 @@ class NamedCAPS(ContextCAPS):
     def reward_name(self) -> str:  # type: ignore[override]
         """What the reward is called."""
         return self.problem.reward.name
+
+    @property
+    def reward_span(self) -> tuple[float, float]:  # type: ignore[override]
+        """Where the reward's range begins, and its length."""
+        low, length = self.problem.spans[:, 0].tolist()
+        return low, length
 
     @property
     def blank(self) -> list[float]:
@@ -77,7 +94,7 @@ class NamedCAPS(ContextCAPS):
         return self.problem.offered(context, only)
 
     @property
-    def names(self) -> Sequence[str]:
+    def names(self) -> Sequence[str]:  # type: ignore[override]
         """What the actions are called."""
         return self.problem.actions
 
@@ -86,14 +103,15 @@ class NamedCAPS(ContextCAPS):
         """The thresholds in the user's own units."""
         lows, lengths = self.problem.spans[:, 1:]
         inner = self.thresholds
-        safe = None if inner.safe is None else lows + lengths * inner.safe
-        return Ranged(inner.names, inner.signs, lows + lengths * inner.values, safe, lows, lengths)
+        told = lows + lengths * inner.told
+        safe = None if inner.safe is None else told
+        return Ranged(inner.names, inner.signs, lows + lengths * inner.values, safe, told, lows, lengths)
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action for a user, whose context is a mapping by name."""
         offered = actions if isinstance(actions, Context) else self.problem.offered(actions)
         decision: Any = super().choose(state, offered, draw)
-        decision._actions, decision._limits = self.problem.actions, self.presented.names
+        decision._actions, decision._limits = self.problem.actions, self.presented
         return decision  # type: ignore[no-any-return]
 
     def unwatched(self) -> "NamedCAPS":

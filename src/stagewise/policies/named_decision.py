@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from stagewise.records.decision import Decision, plain
+from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
+from stagewise.records.decision import Decision
 
 
 class Kept(NamedTuple):
@@ -17,10 +18,10 @@ class NamedDecision(Decision):
     """One round's decision: its action by name, the probabilities by name, and every limit by name."""
 
     _actions: Sequence[str] = ()
-    _limits: Sequence[str] = ()
+    _limits: Thresholds = NO_THRESHOLDS  # in the user's own units
 
     @classmethod
-    def of(cls, decision: Decision, actions: Sequence[str], limits: Sequence[str]) -> "NamedDecision":
+    def of(cls, decision: Decision, actions: Sequence[str], limits: Thresholds) -> "NamedDecision":
         """Return a decision in words."""
         self = cls(*decision)
         vars(self).update(vars(decision))
@@ -41,7 +42,7 @@ class NamedDecision(Decision):
     @property
     def limits(self) -> dict[str, Kept]:
         """What the costs are at most by what is known, and what they may be."""
-        rows = zip(self._limits, self.dearest.tolist(), self.thresholds.tolist(), strict=True)
+        rows = zip(self._limits.names, self.dearest.tolist(), self.thresholds.tolist(), strict=True)
         return {name: Kept(dearest, threshold) for name, dearest, threshold in rows}
 
     def _replace(self, **changes: Any) -> "NamedDecision":
@@ -52,4 +53,15 @@ class NamedDecision(Decision):
         """Return the decision as values that JSON can hold, with names."""
         told = super().plain()
         limits = {name: kept._asdict() for name, kept in self.limits.items()}
-        return {**told, "name": self.name, "probabilities": plain(list(self.probabilities.values())), "limits": limits}
+        return {**told, "name": self.name, "probabilities": self.probabilities, "limits": limits}
+
+    def __repr__(self) -> str:
+        """Return what is done, drawn from what, hoped for what, and within which limits."""
+        drawn = {name: round(share, 4) for name, share in self.probabilities.items() if share > 0.0}
+        rows = zip(self.limits.items(), self._limits.signs, strict=True)
+        limits = [f"{name} {one.dearest:.4g} {'≤' if s > 0 else '≥'} {one.threshold:.4g}" for (name, one), s in rows]
+        why = "" if self.fallback is None else f", fallback={self.fallback!r}"
+        return (
+            f"<{self.name!r} in round {self.round}, drawn from {drawn}, hoped {self.hoped:.4g}, "
+            f"at worst {', '.join(limits)}{why}, id {self.id!r}>"
+        )

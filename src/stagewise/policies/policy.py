@@ -50,4 +50,7 @@ class Policy(Protocol):
 def check_verbs(policy: Any) -> None:
     """Refuse what is not a policy."""
     if isinstance(policy, type) or missing(policy, ("start", "decide", "learn")):
-        raise InvalidProblem(f"policy is {shown(policy)}; it must be an object with start, decide and learn")
+        raise InvalidProblem(
+            f"policy is {shown(policy)}; it must be a Problem (Problem.load reads a file), a policy, or an object with "
+            "start, decide and learn"
+        )

@@ -1,7 +1,8 @@
 """A problem, said once: actions, which one is safe, what is known of a user, what is wanted and what is limited."""
 
+import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from operator import itemgetter
@@ -18,9 +19,9 @@ from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.settings import probability
 from stagewise.problem.checks import TRUTHS, is_listing, mapping_of, number, shown
 from stagewise.problem.context import Context
-from stagewise.problem.declared import Limit, Reward, scaled
+from stagewise.problem.declared import Declared, Limit, Reward, scaled
 from stagewise.problem.errors import InvalidActions, InvalidFile, InvalidProblem
-from stagewise.problem.naming import listing, names_of, number_of, ranges_of, segment_name
+from stagewise.problem.naming import listing, names_of, number_of, outside, ranges_of, segment_name
 from stagewise.problem.plain_limits import (
     in_words,
     limit_from,
@@ -48,7 +49,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Problem:
+class Problem(Declared):
     """What is to be decided, in the user's words: used by agents, simulations, certificates and the service alike.
 
     >>> problem = Problem(
@@ -96,6 +97,12 @@ class Problem:
             raise InvalidProblem(
                 f"{taken!r} is what an argument of agents is called; give the signal or number another name"
             )
+        divided = next((name for name in self.divisions if name in self.context), None)
+        if divided is not None:
+            raise InvalidProblem(
+                f"{divided!r} is a number of the context and a segment (by={divided!r}); rates by segment need a name "
+                f"for each group, so give the group a name of its own, such as by={divided + '_group'!r}"
+            )
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InvalidProblem(f"{twice!r} names two things; signals, numbers and segments need names of their own")
@@ -133,7 +140,7 @@ class Problem:
             return Choice("rates", signal.by, f"the limit holds in every {signal.by}" if not wanted else "by segment")
         if wanted and self.context:
             return Choice("linear", None, "there is a context")
-        return Choice("rates", None, "rare outcomes are learned soonest so")
+        return Choice("rates", None, "there is no context" if wanted else "rare outcomes are learned soonest so")
 
     def policy(self) -> NamedCAPS:
         """Return the policy that plays this problem."""
@@ -186,14 +193,16 @@ class Problem:
     def offered(self, context: Any, only: Any = None) -> Context:
         """Return what a policy is given for one user, of a mapping by name."""
         given = {} if context is None and not self.context and not self.divisions else context
+        if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 1:  # a row of a data frame
+            given = mapping_of(given.to_dict(), "the context", InvalidActions)
         if not isinstance(given, Mapping):
             raise InvalidActions(f"the context is {shown(context)}; it must be a mapping of {listing(self.expected)}")
         if len(given) != len(self.expected) or not all(name in given for name in self.expected):
             self._refuse_names(given)
         numbers = np.empty(len(self.context))
-        outside = fill_scaled(self._values_in(given), self._ends, numbers)
-        if outside >= 0:
-            self._refuse_value(outside, given)
+        wrong = fill_scaled(self._values_in(given), self._ends, numbers)
+        if wrong >= 0:
+            self._refuse_value(wrong, given)
         places = [number_of(segment_name(given[name], name)) for name in self.divisions]
         return Context.trusted(numbers, places, None if only is None else self.places_of(only))
 
@@ -217,10 +226,7 @@ class Problem:
         """Say which number lies outside its range."""
         name, (low, high) = self.ranges[place]
         value = given[name] if type(given[name]) is float else number_in(given[name], name)
-        raise InvalidActions(
-            f"{name!r} is {value:g}, outside [{low:g}, {high:g}], its range; declare another in the problem's "
-            f"context, as {{{name!r}: (low, high)}}, where users can lie there"
-        )
+        raise InvalidActions(outside(name, value, low, high))
 
     @cached_property
     def _ends(self) -> Floats:
@@ -248,7 +254,7 @@ class Problem:
 
     def places_of(self, only: Any) -> list[int]:
         """Return the numbers of actions given by name."""
-        if isinstance(only, str) or not is_listing(only):
+        if isinstance(only, str) or not (is_listing(only) or isinstance(only, Set)):
             raise InvalidActions(f"only is {shown(only)}; it must be a list of actions")
         return [self.place_of(name) for name in only]
 
@@ -294,10 +300,13 @@ class Problem:
     def load(cls, path: str | Path) -> "Problem":
         """Return the problem that a TOML file declares (docs/problem.md)."""
         place = path_of(path)
+        raw = content_of(place)
         try:
-            content = tomllib.loads(content_of(place).decode())
+            content = tomllib.loads(raw.decode())
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InvalidFile(f"{named(place)} is no TOML: {error}") from None
+            saved = "; a saved agent is read by sw.Agent.load" if place.suffix.lower() == ".json" else ""
+            bare = "; TOML writes .02 as 0.02" if re.search(rb"[=\[,]\s*\.\d", raw) else ""
+            raise InvalidFile(f"{named(place)} is no TOML: {error}{saved or bare}") from None
         return cls.from_plain(content)
 
     @classmethod
@@ -340,4 +349,4 @@ def each_in(names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
 
 def number_in(value: Any, name: str) -> float:
     """Return a number of a context; True counts as 1 and False as 0."""
-    return 1.0 * value if isinstance(value, TRUTHS) else number(value, name, InvalidActions)
+    return 1.0 * value if isinstance(value, TRUTHS) else number(value, repr(name), InvalidActions)

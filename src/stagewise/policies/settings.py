@@ -18,7 +18,7 @@ RAREST = 1e-100  # a probability of failure below it could not be divided among 
 FALSE_ALARMS = 1e-6  # the level of every test that holds a declared value against the data; no part of δ
 OVER, UNEXPLAINED, UNSOLVED = 6, 11, 12
 FALLBACKS = {
-    1: "the safe action promises more than any listed one",
+    1: "nothing listed promises more than the safe action",
     2: "the safe action's own cost is not certain enough yet, so it is played to learn it",
     3: "nothing listed is safe",
     4: "the bounds are not finite",

@@ -60,6 +60,8 @@ def observed(value: Any, name: str, error: type[StagewiseError] = InvalidOutcome
     1.0
     """
     given = alone(value)
+    if isinstance(given, str | bytes | type(None)):
+        raise error(f"{name} is {shown(value)}; it must be a number, or True or False")
     return float(given) if isinstance(given, TRUTHS) else number(value, name, error)
 
 

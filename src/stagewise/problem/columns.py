@@ -22,8 +22,10 @@ def columns_of(frame: Any) -> Mapping[Any, Any]:
     """Return something to look columns up in by their names, and that lists its names."""
     if isinstance(frame, Mapping):
         return frame
+    if type(frame).__name__ == "LazyFrame":
+        raise InvalidOutcome("the frame is a LazyFrame, which holds no rows yet; give frame.collect()")
     try:
-        known = not isinstance(frame, type | str | list | tuple | np.ndarray)
+        known = not isinstance(frame, type | str | list | tuple | np.ndarray) and getattr(frame, "ndim", 2) != 1
         names = labels(frame) if known else None
         if names is not None and not hasattr(frame, "fetchall"):  # a query has columns, and nothing in them yet
             return Columns(frame, names)
@@ -74,9 +76,9 @@ def distinct(value: Any) -> list[Any]:
 
 
 def named_column(
-    columns: Mapping[Any, Any], name: Any, what: str, error: type[StagewiseError] = InvalidOutcome
+    columns: Mapping[Any, Any], name: Any, what: str, error: type[StagewiseError] = InvalidOutcome, hint: str = ""
 ) -> npt.NDArray[Any]:
-    """Return one column as an array (n,), whatever it holds; `what` is the argument that names it."""
+    """Return one column as an array (n,), whatever it holds; `what` is the argument that names it, `hint` a way out."""
     listed = listed_names(columns, error)
     try:
         known = name in listed
@@ -85,7 +87,7 @@ def named_column(
     if not known:
         raise error(
             f"{what} names {shown(name)}, which is no column of the frame{near(name, listed)}; "
-            f"its columns are {shown(listed)}"
+            f"its columns are {shown(listed)}{hint}"
         )
     try:
         held = columns[name]
@@ -123,14 +125,14 @@ def array_of(column: Any) -> npt.NDArray[Any] | None:
 
 
 def numbers_in(
-    columns: Mapping[Any, Any], name: Any, what: str, error: type[StagewiseError] = InvalidOutcome
+    columns: Mapping[Any, Any], name: Any, what: str, error: type[StagewiseError] = InvalidOutcome, hint: str = ""
 ) -> Floats:
     """Return one column of finite numbers (n,); true counts as 1 and false as 0.
 
     >>> numbers_in({"clicked": [True, False]}, "clicked", "reward")
     array([1., 0.])
     """
-    column, at = named_column(columns, name, what, error), f"the column {shown(name)}"
+    column, at = named_column(columns, name, what, error, hint), f"the column {shown(name)}"
     if column.dtype.kind == "O":
         column = plain_numbers(column, at, error)
     if column.dtype.kind not in "bfiu":

@@ -1,14 +1,20 @@
 """What a user declares of each signal: the reward, and every limit, in their own words and units."""
 
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self, get_args
 
 from stagewise.problem.checks import number, observed, one_of, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.problem.window import DROP, Window
+from stagewise.problem.words import nearest
 
 Model = Literal["linear", "rates"]
+WAYS = {  # what a limit's number is called in a file
+    "at_most": "Limit(0.02, ...)",
+    "at_least": "Limit(AtLeast(0.9), ...)",
+    "times_safe": "Limit(RelativeToSafe(1.1), ...)",
+}
 
 
 def title(value: Any, what: str) -> str:
@@ -18,8 +24,21 @@ def title(value: Any, what: str) -> str:
     return value
 
 
+class Declared:
+    """What is declared by settings with names; one that there is none of is refused with the nearest."""
+
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+        unknown = next((name for name in settings if name not in known), None)
+        if unknown is not None:
+            meant = WAYS.get(unknown, "") if "value" in known else ""
+            other = f"; write {meant}" if meant else nearest(unknown, known)
+            raise InvalidProblem(f"{cls.__name__} has no {unknown!r}; it has {', '.join(known)}{other}")
+        return super().__new__(cls)
+
+
 @dataclass(frozen=True)
-class Reward:
+class Reward(Declared):
     """What is wanted, and between which numbers every single outcome of it lies.
 
     >>> Reward("click", window="12h").waits
@@ -54,7 +73,7 @@ class Reward:
 
 
 @dataclass(frozen=True)
-class Limit:
+class Limit(Declared):
     """What every round's expected cost must stay under, and between which numbers every single outcome of it lies.
 
     >>> Limit(0.02, safe=0.001, window="7d").waits
@@ -93,7 +112,7 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
     if not low < high:
         raise InvalidProblem(f"outcomes of {name} lie between {low:g} and {high:g}; low must be below high")
     for what, value in (("safe", signal.safe), ("missing", None if drops(signal.missing) else signal.missing)):
-        if value is not None and not low <= number(value, f"the {what} of {name}") <= high:
+        if value is not None and not low <= observed(value, f"the {what} of {name}", InvalidProblem) <= high:
             raise InvalidProblem(
                 f"the {what} of {name} is {value:g}, outside [{low:g}, {high:g}], where every outcome of it lies"
             )
@@ -125,7 +144,7 @@ def scaled(signal: Reward | Limit, name: str, value: Any) -> float:
     """Return an outcome in [0, 1]: how far it lies between low and high."""
     seen = value if type(value) is float else observed(value, f"the {name!r}")
     if not signal.low <= seen <= signal.high:  # false for NaN too
-        percent = "; was it a percentage" if signal.high == 1.0 and seen <= 100.0 else ""
+        percent = "; was it a percentage?" if signal.high == 1.0 and 1.0 < seen <= 100.0 else ""
         raise InvalidOutcome(
             f"the {name!r} is {seen:g}, outside [{signal.low:g}, {signal.high:g}], which the problem declares for "
             f"every single outcome{percent}"

@@ -1,5 +1,6 @@
 """Names, ranges and segments as a problem declares them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -10,6 +11,9 @@ import numpy as np
 from stagewise.problem.checks import LARGEST, mapping_of, number, shown
 from stagewise.problem.declared import title
 from stagewise.problem.errors import InvalidActions, InvalidProblem
+
+SEGMENTS: dict[int, str] = {}  # what numbers of segments stand for: a hash cannot be read backwards
+MOST_SEGMENTS = 1_000_000
 
 
 def listing(names: Any) -> str:
@@ -46,6 +50,20 @@ def ranges_of(value: Any) -> dict[str, tuple[float, float]]:
     return ranges
 
 
+def outside(name: str, value: float, low: float, high: float) -> str:
+    """Return what is wrong with a number about a user that its range does not hold."""
+    if math.isnan(value):
+        return (
+            f"{name!r} is NaN; every number about a user is needed in every call, so fill in what stands for a missing "
+            "one, such as the middle of its range"
+        )
+    percent = " (was it a percentage?)" if (low, high) == (0.0, 1.0) and 1.0 < value <= 100.0 else ""
+    return (
+        f"{name!r} is {value:g}, outside [{low:g}, {high:g}], its range{percent}; declare another in the problem's "
+        f"context, as {{{name!r}: (low, high)}}, where users can lie there"
+    )
+
+
 @lru_cache(maxsize=65536)
 def number_of(segment: str) -> int:
     """Return a number for a segment's name: 52 bits of its SHA-256, the same in every process and at all times.
@@ -53,12 +71,29 @@ def number_of(segment: str) -> int:
     >>> number_of("NZ") == number_of("NZ") < 2**52
     True
     """
-    return int.from_bytes(sha256(segment.encode()).digest()[:8]) >> 12
+    number = int.from_bytes(sha256(segment.encode()).digest()[:8]) >> 12
+    if len(SEGMENTS) < MOST_SEGMENTS:
+        SEGMENTS[number] = segment
+    return number
+
+
+def name_of_segment(number: int) -> str:
+    """Return the name that a number was made of, where this process has met it.
+
+    >>> name_of_segment(number_of("NZ")), name_of_segment(3)
+    ('NZ', 'segment 3')
+    """
+    return SEGMENTS.get(number, f"segment {number}")
 
 
 def segment_name(value: Any, division: str) -> str:
     """Return the name of a segment, given as text, as a whole number or as a truth value."""
-    if not isinstance(value, str | int | np.integer) or (isinstance(value, str) and len(value) > 200):
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
+        raise InvalidActions(
+            f"{division!r} is missing; every user belongs to a segment, so give those of whom nothing is known one of "
+            "their own, such as 'unknown'"
+        )
+    if not isinstance(value, str | int | np.integer | np.bool_) or (isinstance(value, str) and len(value) > 200):
         raise InvalidActions(
             f"{division!r} is {shown(value)}; a segment is a short text, a whole number or True or False"
         )

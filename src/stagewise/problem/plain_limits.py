@@ -36,12 +36,20 @@ def scaled_limit(name: str, limit: Limit) -> Any:
                 f"the limit of {name!r} is relative to the safe action, whose mean is unknown; give safe"
             )
         value = number(value.factor, f"the factor of {name!r}") * limit.safe
+    if isinstance(value, str):
+        raise InvalidProblem(f"the limit of {name!r} is {shown(value)}; it must be a number: two percent are 0.02")
     exact = number(value, f"the limit of {name!r}")
     if not limit.low < exact < limit.high:
         percent = " (two percent are 0.02)" if limit.high == 1.0 and 1.0 <= exact <= 100.0 else ""
         raise InvalidProblem(
             f"the limit of {name!r} is {exact:g}, and its outcomes lie in [{limit.low:g}, {limit.high:g}], so that it "
             f"could never bind, or never hold{percent}"
+        )
+    if limit.safe is not None and not (limit.safe > exact if below else limit.safe < exact):
+        side = "above" if below else "below"
+        raise InvalidProblem(
+            f"the safe action's {name!r} is {limit.safe:g}, which leaves no slack against its limit, "
+            f"{in_words(limit)}; learning needs a safe action strictly {side} it"
         )
     ends = (exact - limit.low) / (limit.high - limit.low)
     return AtLeast(ends) if below else ends
@@ -50,7 +58,10 @@ def scaled_limit(name: str, limit: Limit) -> Any:
 def in_words(limit: Limit) -> str:
     """Return a limit as a sentence holds it."""
     value, word = (limit.value.value, "at least") if isinstance(limit.value, AtLeast) else (limit.value, "at most")
-    return f"{word} {value.factor:g} times" if isinstance(value, RelativeToSafe) else f"{word} {value:g}"
+    if not isinstance(value, RelativeToSafe):
+        return f"{word} {value:g}"
+    of = "the safe action's" if limit.safe is None else f"the safe action's {limit.safe:g}"
+    return f"{word} {value.factor:g} times {of}"
 
 
 def of_kind(kind: Any, entry: Any, what: str) -> Any:
@@ -79,7 +90,10 @@ def limit_from(entry: Any, name: str) -> Limit:
     told = dict(entry)
     given = [way for way in ways if way in told]
     if len(given) != 1:
-        raise InvalidProblem(f"{what} has {listing(given)}; it needs one of at_most, at_least and times_safe")
+        others = [name for name in told if name not in ways and name not in {f.name for f in fields(Limit)}]
+        meant = next((near for name in others if (near := nearest(name, list(ways)))), "")
+        has = f"has {listing(given)}" if given else "says nothing of how much"
+        raise InvalidProblem(f"{what} {has}; it needs one of at_most, at_least and times_safe{meant}")
     way, value = ways[given[0]], told.pop(given[0])
     limit: Limit = of_kind(Limit, {"value": value if way is None else way(value), **told}, what)
     return limit

@@ -52,6 +52,7 @@ class Thresholds:
     signs: Floats  # (m,) +1 for at most, −1 for at least
     values: Floats  # (m,)
     safe: Floats | None  # (m,) the safe action's costs; None: at least one is unknown
+    told: Floats  # (m,) the same, NaN where unknown
 
     @property
     def limits(self) -> Floats:
@@ -67,6 +68,15 @@ class Thresholds:
         """Return signed costs in the user's own direction."""
         return signed if self._all_at_most else self.signs * signed
 
+    def in_unit(self, constraint: int, signed: float) -> float:
+        """Return one signed cost in the user's own direction."""
+        return float(self.signs[constraint]) * signed
+
+    @property
+    def bound_name(self) -> str:
+        """What the bound on mean costs is called where it is declared."""
+        return "cost_bound"
+
     def costs(self, value: Any, error: type[StagewiseError] = InvalidOutcome, what: str = "the cost") -> Floats:
         """Return one finite cost per constraint, from a number, a sequence or a mapping by name."""
         by_name = named(value, what, error)
@@ -80,7 +90,7 @@ class Thresholds:
         return np.array([observed(e, f"{what} of {n!r}", error) for e, n in zip(entries, self.names, strict=True)])
 
 
-NO_THRESHOLDS = Thresholds((), np.empty(0), np.empty(0), np.empty(0))
+NO_THRESHOLDS = Thresholds((), np.empty(0), np.empty(0), np.empty(0), np.empty(0))
 
 
 def resolved(threshold: Any, safe_action: SafeAction) -> Thresholds:
@@ -100,7 +110,8 @@ def resolved(threshold: Any, safe_action: SafeAction) -> Thresholds:
             for i, (entry, name) in enumerate(zip(bare, names, strict=True))
         ]
     )
-    thresholds = Thresholds(names, frozen(signs), frozen(values), None if safe is None else frozen(safe))
+    safe = None if safe is None else frozen(safe)
+    thresholds = Thresholds(names, frozen(signs), frozen(values), safe, frozen(costs))
     for name, sign, cost, value, limit in zip(names, signs, costs, values, thresholds.limits, strict=True):
         if sign * cost >= limit:
             side = "above" if sign < 0 else "below"

@@ -47,7 +47,19 @@ class Window:
     @property
     def in_words(self) -> str:
         """What happens after it."""
-        return f"missing after {self.length} " + ("is left out" if self.drops else f"counts as {self.missing:g}")
+        return f"missing after {self.told} " + ("is left out" if self.drops else f"counts as {self.missing:g}")
+
+    @property
+    def told(self) -> str:
+        """Its length as a sentence says it, with its unit.
+
+        >>> Window(7, 0.0).told, Window(timedelta(days=2), 0.0).told
+        ('7s', '2d')
+        """
+        if isinstance(self.length, str):
+            return self.length.strip()
+        unit = next((unit for unit in "dhm" if self.seconds % UNITS[unit] == 0.0), "s")
+        return f"{self.seconds / UNITS[unit]:g}{unit}"
 
     @property
     def drops(self) -> bool:
@@ -71,7 +83,10 @@ def seconds_of(length: Any) -> float:
                 "'12h', '7d' or '2w', or a number of seconds"
             )
         return positive(float(told[1]) * UNITS[told[2]], "the length of a window")
-    return positive(length, "the length of a window")
+    seconds = number(length, "the length of a window")
+    if not seconds > 0.0:
+        raise InvalidProblem(f"the length of a window is {seconds:g}; it must be a time greater than 0, in seconds")
+    return seconds
 
 
 def windows_of(value: Any, names: Sequence[str]) -> dict[str, Window]:

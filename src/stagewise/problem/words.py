@@ -1,6 +1,7 @@
 """What is given back to a person in an error message: always one line, and short, whatever it was."""
 
 import reprlib
+import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -26,15 +27,29 @@ def one_line(text: str, longest: int) -> str:
     return f"{plain[: longest - 5 - end]} ... {plain[-end:]}"
 
 
+class Plainly(reprlib.Repr):
+    """As `reprlib` shows values, but numbers of NumPy as Python's own: whose they are is of no interest."""
+
+    def repr1(self, x: Any, level: int) -> str:
+        """Return a value as text."""
+        np: Any = sys.modules.get("numpy")  # who has not loaded it has none of its numbers, and need not load it
+        plain = np is not None and isinstance(x, np.generic) and not isinstance(x, np.void)
+        return super().repr1(x.item() if plain else x, level)
+
+
+PLAINLY = Plainly()
+
+
 def shown(value: Any) -> str:
     """Return a value as an error message shows it: never longer than a line, and never failing.
 
-    >>> shown(list(range(100)))
-    '[0, 1, 2, 3, 4, 5, ...]'
+    >>> import numpy as np
+    >>> shown(list(range(100))), shown([np.float32(0.5), np.True_])
+    ('[0, 1, 2, 3, 4, 5, ...]', '[0.5, True]')
     """
     try:
         # a class is often given where one of its objects belongs, and then its whole name tells
-        text = repr(value) if isinstance(value, type) else reprlib.repr(value)
+        text = repr(value) if isinstance(value, type) else PLAINLY.repr(value)
     except ValueError:  # an integer of more digits than Python prints
         text = f"a {type(value).__name__} of very many digits"
     except Exception:
@@ -50,3 +65,12 @@ def nearest(name: Any, names: Sequence[str]) -> str:
     """
     near = get_close_matches(name, names, 1) if isinstance(name, str) else []
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def several(count: float, word: str = "outcome") -> str:
+    """Return how many there are, as a sentence says it.
+
+    >>> several(1.0), several(1200.0)
+    ('1 outcome', '1,200 outcomes')
+    """
+    return f"{count:,.0f} {word}{'s' * (round(count) != 1)}"

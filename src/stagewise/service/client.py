@@ -24,6 +24,7 @@ from stagewise.service.client_words import (
     batches,
     encoded,
     refused_of,
+    size,
     told_of,
 )
 
@@ -86,7 +87,7 @@ class DeskClient:
     def decide_all(self, wanted: Iterable[Mapping[str, Any] | Wanted]) -> list[Decision | Refused]:
         """Return what to do for many users, each given as a context or as Wanted(context, only, decision_id)."""
         asked = [asked_of(each if isinstance(each, Wanted) else Wanted(each)) for each in wanted]
-        return [decision for batch in batches(asked) for decision in self._decide_batch(batch)]
+        return [decision for batch in batches(asked, size) for decision in self._decide_batch(batch)]
 
     def learn(
         self, decision: "str | Decision", *, shown: bool | None = None, outcome_id: str | None = None, **signals: float
@@ -112,7 +113,7 @@ class DeskClient:
         rows = [dict(outcome) for outcome in outcomes]
         told: list[Told | Refused] = [Told(str(row.get("decision_id"))) for row in rows]
         known = [i for i, row in enumerate(rows) if not str(row.get("decision_id")).startswith(UNLOGGED)]
-        for places in batches(known):
+        for places in batches(known, lambda i: size(rows[i])):
             answer = self._exchange("/outcomes", [rows[i] for i in places])
             if answer.status != 200 or not isinstance(answer.content, list) or len(answer.content) != len(places):
                 raise DeskAway(f"outcomes of {len(places)} decisions are not told: {answer.words}")
@@ -137,7 +138,8 @@ class DeskClient:
 
     def _decide_batch(self, batch: Sequence[dict[str, Any]]) -> Iterator[Decision | Refused]:
         answer = self._exchange("/decisions", batch)
-        if answer.status == 200 and isinstance(answer.content, list) and len(answer.content) == len(batch):
+        whole = isinstance(answer.content, list) and len(answer.content) == len(batch)
+        if answer.status in (200, 503) and whole:  # 503: some of them are not logged, and say so
             for content, asked in zip(answer.content, batch, strict=True):
                 bad = isinstance(content, dict) and "error" in content
                 yield refused_of(content) if bad else self._decided(content, asked)

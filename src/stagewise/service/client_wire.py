@@ -90,7 +90,6 @@ class Wire:
         connection.timeout = left(until)
         if connection.sock is None:
             connection.connect()
-            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sock.settimeout(left(until))
         connection.request("POST", path, body, self._headers)
         connection.sock.settimeout(left(until))

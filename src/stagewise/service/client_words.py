@@ -2,13 +2,14 @@
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stagewise.problem.errors import StagewiseError
 from stagewise.problem.words import shown
 
 LARGEST_BATCH = 1000  # what the desk takes at once
+LARGEST_BODY = 1_000_000  # bytes
 
 
 class DeskRefused(StagewiseError):
@@ -69,9 +70,23 @@ def asked_of(wanted: Wanted) -> dict[str, Any]:
     return asked if wanted.only is None else {**asked, "only": list(wanted.only)}
 
 
-def batches(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Give rows in portions that the desk takes."""
-    return (rows[start : start + LARGEST_BATCH] for start in range(0, len(rows), LARGEST_BATCH))
+def batches(rows: Sequence[Any], size: Callable[[Any], int]) -> Iterator[list[Any]]:
+    """Give rows in portions that the desk takes: neither too many nor too large.
+
+    >>> list(batches(["a", "b", "c"], lambda row: 400_000))
+    [['a', 'b'], ['c']]
+    """
+    portion: list[Any] = []
+    total = 0
+    for row in rows:
+        more = size(row) + 1
+        if portion and (len(portion) == LARGEST_BATCH or total + more > LARGEST_BODY):
+            yield portion
+            portion, total = [], 0
+        portion.append(row)
+        total += more
+    if portion:
+        yield portion
 
 
 def told_of(content: Mapping[str, Any]) -> Told:
@@ -92,6 +107,11 @@ def encoded(content: Any) -> bytes:
         if isinstance(error, StagewiseError):
             raise
         raise StagewiseError(f"{shown(content)} cannot be sent as JSON: {error}") from None
+
+
+def size(content: Any) -> int:
+    """Return how many bytes something takes."""
+    return len(encoded(content))
 
 
 def plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
+from tests.service.web.described import as_described
 
 
 class Answered(NamedTuple):
@@ -72,7 +73,9 @@ class Client:
 
         await self.app(scope, receive, send)
         told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return Answered(sent[0]["status"], told, b"".join(message["body"] for message in sent[1:]))
+        answered = Answered(sent[0]["status"], told, b"".join(message["body"] for message in sent[1:]))
+        as_described(method, scope["raw_path"], answered.status, told.get("content-type", ""), answered.content)
+        return answered
 
 
 @asynccontextmanager

@@ -57,7 +57,11 @@ async def test_changes_say_who_and_why_and_hold_at_once(tmp_path: Path) -> None:
         assert (body["actor"], body["reason"]) == ("admin", "<b>try</b> & see")
         assert (await desk.admin.post("/v1/kill", reason)).plain["killed"] is True
         made = (await desk.writer.post(PATH, USER)).plain
-        assert (made["mode"], made["action"], made["fallback"]) == ("killed", "nothing", "killed by admin: <b>try</b> & see")
+        assert (made["mode"], made["action"], made["fallback"]) == (
+            "killed",
+            "nothing",
+            "killed by admin: <b>try</b> & see",
+        )
         assert (await desk.reader.get("/v1/experiments")).plain[0]["killed"] == "killed by admin: <b>try</b> & see"
         assert (await desk.admin.post("/v1/revive", reason)).plain["killed"] is False
         plain = (await desk.reader.get("/v1/demo")).plain["problem"]

@@ -167,6 +167,23 @@ def most_met(layout: Ints, memory: Floats) -> int:
 
 
 @kernel
+def before_full(layout: Ints, memory: Floats, rows: Floats, values: Floats) -> int:
+    """Return how many rows (n, D) can be learned before half of the slots may be taken; NaN: such a value is not in."""
+    most, new = most_met(layout, memory), 0
+    for row in range(rows.shape[0]):
+        if 2 * (most + new) >= memory[ROOM]:
+            return row
+        met = True
+        for which in range(layout[PARTS]):
+            part = part_of(layout, memory, which)
+            if part.kind == CELLS and part.detail >= 0 and values[row, part.first] == values[row, part.first]:
+                slot = slot_for(part, memory, rows[row, part.detail])
+                met = met and slot >= 0 and memory[slot] != 0.0
+        new += not met
+    return rows.shape[0]
+
+
+@kernel
 def meet(layout: Ints, memory: Floats, column: int, segments: Floats) -> None:
     """Give the segments of one division their slots, in this order; there must be room."""
     for which in range(layout[PARTS]):
@@ -217,3 +234,40 @@ def fill_rates(part: Part, rows: Floats, settings: Floats, memory: Floats, rates
     for action in range(part.size):
         if slot >= 0 and memory[slot + SLOT + CELL * action] > 0.0:
             rates[action] = settings[part.settings] + memory[slot + SLOT + CELL * action + MEAN]
+
+
+@kernel
+def fill_pulls(part: Part, rows: Floats, memory: Floats, pulls: Floats) -> None:
+    """Write how many outcomes were learned of every action, in its context."""
+    slot = found(part, memory, rows[0])
+    for action in range(part.size):
+        pulls[action] = memory[slot + SLOT + CELL * action] if slot >= 0 else 0.0
+
+
+@kernel
+def least_of(part: Part, settings: Floats) -> float:
+    """Return the least that the signal can be."""
+    return settings[part.settings]
+
+
+@kernel
+def segments_met(part: Part, memory: Floats) -> int:
+    """Return how many segments were met."""
+    return int(memory[part.memory])
+
+
+@kernel
+def fill_segments(part: Part, memory: Floats, numbers: Floats, seen: Floats) -> None:
+    """Write the number of every segment (S,) in the order in which it was met, and what was seen there (S, K, 3).
+
+    That is of every action the pulls, the mean and the highest plausible one, both from `low` on.
+    """
+    for slot in range(slots_of(part, memory)):
+        at = slot_at(part, slot)
+        place = int(memory[at + 1]) - 1
+        if memory[at] != 0.0:
+            numbers[place] = memory[at] - 1.0
+            for action in range(part.size):
+                first = at + SLOT + CELL * action
+                seen[place, action, 0], seen[place, action, 1] = memory[first], memory[first + MEAN]
+                seen[place, action, 2] = 1.0 - memory[first + BELOW]

@@ -14,6 +14,7 @@ from stagewise.policies.agent.health import Health, acknowledge, health_of
 from stagewise.policies.agent.identity import Identity
 from stagewise.policies.agent.logs import log_of
 from stagewise.policies.agent.ownership import Ownership
+from stagewise.policies.agent.repeats import check_first, mark_of, remember
 from stagewise.policies.agent.report import Report, report_of
 from stagewise.policies.agent.rounds import Rounds
 from stagewise.policies.agent.saved import Saved, check_same, read, written
@@ -53,7 +54,7 @@ class Agent(Rounds):
     (1, 0, 0)
     """
 
-    def learn_log(self, features: Any, rewards: Any, costs: Any = None) -> None:
+    def learn_log(self, features: Any, rewards: Any, costs: Any = None, *, again: bool = False) -> None:
         """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
 
         Costs may also be a mapping of columns by name, or a data frame whose columns have the limits' names. True and
@@ -62,9 +63,10 @@ class Agent(Rounds):
         The bounds stay valid as long as each logged action was chosen without looking at its own outcome or later ones.
         A log is one batch, in whatever order its rows stand, and is learned at once, also while decisions are open:
         then nothing offered so far may depend on its outcomes, nor its actions on the outcomes that are still open.
+        A log that was learned already is refused, unless `again` says that these are other outcomes.
         """
         policy = self._learner("a log is")
-        self._absorb(policy, *log_of(policy, features, rewards, costs))
+        self._absorb(policy, *log_of(policy, features, rewards, costs), again)
 
     def learn_frame(
         self,
@@ -75,6 +77,7 @@ class Agent(Rounds):
         costs: Any = None,
         context: Any = None,
         names: Any = None,
+        again: bool = False,
     ) -> None:
         """Take in logged data from a frame of pandas, polars or Arrow, or a mapping of columns: all of it, or nothing.
 
@@ -98,17 +101,20 @@ class Agent(Rounds):
         policy = self._learner("a log is")
         rows = rows_in(policy, frame, Asked(reward, action, costs, context, names))
         if rows is not None:
-            self._absorb(policy, rows.actions, rows.values)
+            self._absorb(policy, rows.actions, rows.values, again)
 
-    def _absorb(self, policy: Learning, actions: Any, values: Any) -> None:
-        """Take in a log that was read for this policy; it has another once an action is added."""
+    def _absorb(self, policy: Learning, actions: Any, values: Any, again: bool) -> None:
+        """Take in a log that was read for this policy, once; it has another policy once an action is added."""
+        mark = mark_of(actions, values) if len(actions) else None
         with self._alone:
             if self._ours is not policy:
                 raise InvalidOutcome(
                     "an action was added while this log was read; nothing of it is learned, give it again"
                 )
+            check_first(self._notes, mark, again)
             self._state, self._learned = policy.absorb_log(self._state, actions, values), self._learned + 1
             self._notes.look_at = 0
+            remember(self._notes, mark, len(actions))
 
     def add_action(self, name: str) -> None:
         """Add an action to the problem; what was learned of the others, and what waits, stays as it is.

@@ -75,9 +75,9 @@ class Deadlines:
         for signal in late:
             self.late[signal] += 1
         window = self.windows[names[late[0]]]
-        counts = "the row was left out" if window.drops else f"what was missing counts as {window.missing}"
+        counts = "the row was left out" if window.drops else f"what was missing counts as {window.missing:g}"
         raise InvalidOutcome(
-            f"the {names[late[0]]!r} of round {round_} came after its window of {window.length} had closed; {counts} "
+            f"the {names[late[0]]!r} of round {round_} came after its window of {window.told} had closed; {counts} "
             "since, and learning it now would depend on what it is, so it is only counted as late"
         )
 

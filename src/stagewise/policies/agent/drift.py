@@ -13,15 +13,19 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import APIECE, ARMS, CELLS, PARTS, RIDGE, Part, part_of
 from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import KL, means_of, stated_of_arms
-from stagewise.kernels.signals.cells import fill_tallies, slots_of
+from stagewise.kernels.signals.cells import fill_segments, fill_tallies, least_of, segments_met, slots_of
 from stagewise.kernels.signals.interval import kl_interval
 from stagewise.kernels.signals.ridge import TAKEN, frame_of, stated
-from stagewise.policies.agent.notes import Notes
+from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.settings import FALSE_ALARMS
+from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.naming import name_of_segment
+from stagewise.problem.words import several
 
 PART_OF, STATED, FRAME = named(part_of), named(stated), named(frame_of)
 MEANS_OF, STATED_OF_ARMS, INTERVAL = named(means_of), named(stated_of_arms), named(kl_interval)
 PIECE, SLOTS, FILL = named(piece_of), named(slots_of), named(fill_tallies)
+MET, SEGMENTS, LEAST = named(segments_met), named(fill_segments), named(least_of)
 MARKS = 4  # that are kept; each time twice as much was seen as at the last
 FEWEST = 32  # outcomes, before the first mark
 LARGEST = 200  # features of a regression that is held against its past
@@ -86,46 +90,88 @@ def seen_in(sums: Sums) -> float:
 
 def marked(notes: Notes, now: Sums) -> None:
     """Keep how sums stand now, where twice as much was seen as at the last mark."""
-    last = seen_in(between(notes.base, notes.marks[-1])) if notes.marks else 0.0
-    if seen_in(between(notes.base, now)) >= max(2.0 * last, FEWEST):
-        notes.marks = [*notes.marks, now][-MARKS:]
-        notes.marked += 1
+    for track in notes.tracks:
+        last = seen_in(between(track.base, track.marks[-1])) if track.marks else 0.0
+        if seen_in(between(track.base, now)) >= max(2.0 * last, FEWEST):
+            track.marks = [*track.marks, now][-MARKS:]
+            track.marked += 1
 
 
-def moved(layout: Ints, settings: Floats, memory: Floats, notes: Notes, now: Sums) -> dict[int, str]:
+def check_marks(policy: Any, memory: Floats, notes: Notes) -> None:
+    """Refuse marks of a file that are none of this policy's: they are held against its sums."""
+    held = [sums for track in notes.tracks for sums in (*track.marks, *([track.base] if track.base else []))]
+    now = sums_of(policy.layout, policy.settings, memory) if held else None
+    if held and (now is None or not all(comparable(sums, now) for sums in held)):
+        raise InvalidProblem("its marks of earlier means have another form than this policy's sums")
+
+
+def comparable(earlier: Sums, later: Sums) -> bool:
+    """Say whether sums can be of an earlier time: as many, of the same shapes but where segments were met since."""
+    if set(earlier) != set(later) or not all(np.isfinite(value).all() for value in earlier.values()):
+        return False
+    cells = {name for name in later if name.startswith("totals") and later[name].ndim == 1}
+    cells |= {name.replace("totals", "pulls") for name in cells}
+    return all(
+        value.shape == later[name].shape or (name in cells and value.ndim == 1 and value.size <= later[name].size)
+        for name, value in earlier.items()
+    ) and all(earlier[name].size == earlier[name.replace("totals", "pulls")].size for name in cells)
+
+
+def moved(policy: Any, memory: Floats, notes: Notes, now: Sums) -> dict[int, str]:
     """Return which signals moved, 0 the reward, and in words between what."""
-    found: dict[int, str] = {}
-    for place, mark in enumerate(notes.marks):
-        number = notes.marked - len(notes.marks) + place + 1
+    names, found = (policy.reward_name, *policy.thresholds.names), dict[int, str]()
+    for track in notes.tracks:
+        its = {signal for signal, name in enumerate(names) if notes.track_of(name) is track}
+        found |= {signal: words for signal, words in moved_in(policy, memory, track, now).items() if signal in its}
+    return found
+
+
+def moved_in(policy: Any, memory: Floats, track: Track, now: Sums) -> dict[int, str]:
+    """Return which signals moved since the marks of one track."""
+    layout, found = policy.layout, dict[int, str]()
+    for place, mark in enumerate(track.marks):
+        number = track.marked - len(track.marks) + place + 1
         alarm = math.log(2.0 * number * (number + 1) / FALSE_ALARMS)  # of either side
-        early, late = between(notes.base, mark), between(mark, now)
+        early, late = between(track.base, mark), between(mark, now)
         for which in range(layout[PARTS]):
             part = PART_OF(layout, memory, which)
-            for signal, words in part_moved(part, settings, memory, early, late, which, alarm).items():
+            for signal, words in part_moved(policy, part, memory, early, late, which, alarm).items():
                 found.setdefault(part.first + signal, words)
     return found
 
 
 def part_moved(
-    part: Part, settings: Floats, memory: Floats, early: Sums, late: Sums, which: int, alarm: float
+    policy: Any, part: Part, memory: Floats, early: Sums, late: Sums, which: int, alarm: float
 ) -> dict[int, str]:
     """Return which signals of a part moved, and in words between what."""
+    settings = policy.settings
     if part.kind == ARMS:
-        return arms_moved(part, settings, early, late, which, alarm)
+        return arms_moved(policy, part, early, late, which, alarm)
     if part.kind == CELLS:
-        return cells_moved(part, early, late, which, alarm)
+        return cells_moved(policy, part, memory, early, late, which, alarm)
     if part.kind == RIDGE:
         return regression_moved(part, settings, early, late, str(which), alarm)
     found: dict[int, str] = {}
     for action in range(part.detail):
         piece, shared = PIECE(part, memory, action), alarm + math.log(part.detail)
         for signal, words in regression_moved(piece, settings, early, late, f"{which}.{action}", shared).items():
-            found.setdefault(signal, f"of action {action} {words}")
+            found.setdefault(signal, f"of {policy.called(action)} {words}")
     return found
 
 
-def cells_moved(part: Part, early: Sums, late: Sums, which: int, alarm: float) -> dict[int, str]:
+def segment_at(part: Part, memory: Floats, place: int) -> str:
+    """Return the name of the segment that was met at a place."""
+    count = MET(part, memory)
+    numbers = np.zeros(count)
+    SEGMENTS(part, memory, numbers, np.zeros((count, part.size, 3)))
+    return name_of_segment(int(numbers[place]))
+
+
+def cells_moved(
+    policy: Any, part: Part, memory: Floats, early: Sums, late: Sums, which: int, alarm: float
+) -> dict[int, str]:
     """Return whether an action's earlier and later rates in one segment have no value in common."""
+    low = float(LEAST(part, policy.settings))
     first, second = early[f"pulls {which}"], late[f"pulls {which}"]
     for cell in np.flatnonzero((first > 0.0) & (second[: first.size] > 0.0)).tolist():
         segment = cell // part.size + 1
@@ -133,14 +179,16 @@ def cells_moved(part: Part, early: Sums, late: Sums, which: int, alarm: float) -
         n, m = float(first[cell]), float(second[cell])
         one, other = float(early[f"totals {which}"][cell]) / n, float(late[f"totals {which}"][cell]) / m
         if parted(n, one, m, other, confidence):
-            what = f"{one:.3g} in the first {n:,.0f} outcomes and {other:.3g} in the {m:,.0f} after them"
-            return {0: f"of action {cell % part.size} it averaged {what}, in the range that was declared"}
+            before, after = (policy.in_words(part.first, low + mean) for mean in (one, other))
+            where = "" if part.detail < 0 else f" in {segment_at(part, memory, cell // part.size)!r}"
+            what = f"{before} in the first {several(n)} and {after} in the {m:,.0f} after"
+            return {0: f"of {policy.called(cell % part.size)}{where} it averaged {what}"}
     return {}
 
 
-def arms_moved(part: Part, settings: Floats, early: Sums, late: Sums, which: int, alarm: float) -> dict[int, str]:
+def arms_moved(policy: Any, part: Part, early: Sums, late: Sums, which: int, alarm: float) -> dict[int, str]:
     """Return the signals of which an arm's earlier and later means have no value in common."""
-    declared, confidence = STATED_OF_ARMS(part, settings), alarm + math.log(part.size)
+    declared, confidence = STATED_OF_ARMS(part, policy.settings), alarm + math.log(part.size)
     found: dict[int, str] = {}
     first, second = early[f"pulls {which}"], late[f"pulls {which}"]
     for arm in np.flatnonzero((first > 0.0) & (second > 0.0)).tolist():
@@ -156,11 +204,9 @@ def arms_moved(part: Part, settings: Floats, early: Sums, late: Sums, which: int
             else:
                 apart = parted(n, one - low, m, other - low, confidence)
             if apart:
-                before, after = (
-                    f"{abs(one):.3g} in the first {n:,.0f} pulls",
-                    f"{abs(other):.3g} in the {m:,.0f} after them",
-                )
-                found.setdefault(signal, f"of arm {arm} it averaged {before} and {after}")
+                before, after = (policy.in_words(part.first + signal, mean) for mean in (one, other))
+                what = f"{before} in the first {several(n, 'pull')} and {after} in the {m:,.0f} after"
+                found.setdefault(signal, f"of {policy.called(arm, 'arm')} it averaged {what}")
     return found
 
 
@@ -195,7 +241,5 @@ def regression_moved(part: Part, settings: Floats, early: Sums, late: Sums, whic
         one, other = radii[0] ** 2 * inverses[0], radii[1] ** 2 * inverses[1]
         if any(apart @ np.linalg.solve(one / w + other / (1.0 - w), apart) > 1.0 for w in SHARES):
             counts = [float(sums[f"seen {which}"]) for sums in (early, late)]
-            found[signal] = (
-                f"no one parameter explains the first {counts[0]:,.0f} outcomes and the {counts[1]:,.0f} after"
-            )
+            found[signal] = f"no one parameter explains the first {several(counts[0])} and the {counts[1]:,.0f} after"
     return found

@@ -36,6 +36,8 @@ def rows_in(policy: Learning, frame: Any, asked: Asked) -> Rows | None:
     """Return the rows of a frame, or refuse it; None: it has none."""
     columns = columns_of(frame)
     if isinstance(policy, NamedCAPS):
+        if asked.names is not None:
+            raise InvalidActions(f"names is {shown(asked.names)}; leave it out, since a problem's actions have names")
         done, seen = (
             named_actions(policy, columns, asked.action, asked.context),
             named_values(policy, columns, asked.reward, asked.costs),

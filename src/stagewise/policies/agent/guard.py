@@ -28,7 +28,7 @@ from stagewise.kernels.signals.declared import mistold_start
 from stagewise.kernels.signals.events import mistold_events
 from stagewise.kernels.signals.watch import farthest, mistold_regression
 from stagewise.policies.agent.drift import marked, moved, sums_of
-from stagewise.policies.agent.notes import Notes
+from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.compiled import Chosen, CompiledPolicy
 from stagewise.policies.contradictions import evidence_of, explained, subject
 from stagewise.policies.learning import Learning
@@ -125,7 +125,7 @@ def looked(policy: Learning, memory: Floats, notes: Notes, round_: int) -> None:
     now = sums_of(policy.layout, policy.settings, memory)
     if now is None:
         return
-    for signal, words in moved(policy.layout, policy.settings, memory, notes, now).items():
+    for signal, words in moved(policy, memory, notes, now).items():
         if signal:
             name = policy.thresholds.names[signal - 1]
             notes.doubts[f"{DRIFT} of {name}"] = f"the mean of {name!r} moved: {words}{AND_SO}"
@@ -161,7 +161,8 @@ def note_contradictions(policy: Learning, state: State, notes: Notes, decision: 
         return
     first = [seen.code] if seen.code <= -DISPUTED else []
     for code in [*first, *disputes(policy, seen, state.memory)]:
-        words = explained(code, policy.thresholds, seen.layout, seen.settings, state.memory)
+        told = seen.layout, seen.settings, state.memory, seen.workspace.bounds
+        words = explained(code, policy.presented, *told)
         notes.doubts[name_of(code, policy)] = words
 
 
@@ -173,15 +174,16 @@ def unwatched(policy: Any) -> Any:
 
 def stayed(policy: Any, decision: Decision, actions: Any, why: str) -> Decision:
     """Return the safe action instead of what was decided."""
-    safe, limits = policy.safe_action, getattr(policy, "presented", policy.thresholds)
+    safe, limits, (low, length) = policy.safe_action, policy.presented, policy.reward_span
     action, home, step = policy.safe_in(decision)
     probabilities: Any = decision[3]
     if probabilities is not None:
         probabilities = np.zeros(probabilities.size)
         probabilities[home] = 1.0
     costs = limits.values if limits.safe is None else limits.safe
-    hoped = 1.0 if safe.reward is None else safe.reward
-    row = Row("safe action", hoped, tuple(costs), 1.0, True)
+    hoped = low + length * (1.0 if safe.reward is None else safe.reward)
+    label = "safe action" if policy.names is None else f"{policy.names[home]} (safe)"
+    row = Row(label, hoped, tuple(costs), 1.0, True)
     table = Table(limits.names, tuple(limits.signs), tuple(limits.values), "played", (row,), 0, why)
     changed = decision._replace(
         action=action, index=home, step=step, probabilities=probabilities, hoped=hoped, dearest=costs, fallback=why,
@@ -202,4 +204,6 @@ def acknowledged(policy: Learning, memory: Floats, notes: Notes, name: Any, note
         notes.accepted[name] = note
         return
     del notes.doubts[name]
-    notes.base, notes.marks = sums_of(policy.layout, policy.settings, memory), []
+    moved_on = name.removeprefix(f"{DRIFT} of ")  # the others are held against all that was seen, as before
+    sums = sums_of(policy.layout, policy.settings, memory)
+    notes.apart[moved_on] = Track(sums, notes.track_of(moved_on).marked)

@@ -19,6 +19,7 @@ from stagewise.policies.contradictions import Evidence, evidence_of
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALSE_ALARMS
+from stagewise.problem.words import several
 
 FINE, UNKNOWN, DOUBTFUL, CONTRADICTED, ACKNOWLEDGED = "fine", "unknown", "doubtful", "contradicted", "acknowledged"
 
@@ -106,17 +107,18 @@ def declared(policy: CompiledPolicy, settings: Floats, memory: Floats) -> Iterat
 
 def declared_of_today(policy: Any, told: Evidence, signal: int) -> Finding:
     """Return what was seen of the safe one of actions in a context beside what was declared of it, for every user."""
-    sign = 1.0 if signal == 0 else float(policy.thresholds.signs[signal - 1])
-    name = policy.reward_name if signal == 0 else f"cost of {policy.thresholds.names[signal - 1]}"
-    safe = policy.safe_action.reward if signal == 0 else None
-    if signal and policy.thresholds.safe is not None:
-        safe = float(policy.thresholds.safe[signal - 1])
-    if safe is None or not told.safe_count:
-        why = "nothing was declared" if safe is None else "no outcome was seen of the safe action yet"
-        return Finding(f"safe {name}", UNKNOWN, why)
-    side = "at least" if (signal == 0) == (sign > 0.0) else "at most"
-    words = f"declared {side} {safe:g}, and {told.safe_count:,.0f} outcomes average {sign * told.safe_mean:.3g}"
-    return Finding(f"safe {name}", FINE, f"{words}; should it be contradicted for a user, decisions say so")
+    limits, (low, length) = policy.presented, policy.reward_span
+    name = f"safe {policy.reward_name}" if signal == 0 else f"safe cost of {limits.names[signal - 1]}"
+    least = policy.safe_action.reward
+    safe = float(limits.told[signal - 1]) if signal else math.nan if least is None else low + length * least
+    seen = f"{several(told.safe_count)} average {policy.in_words(signal, told.safe_mean)}"
+    if math.isnan(safe) or (signal == 0 and safe == low):
+        return Finding(name, UNKNOWN, "nothing was declared" + (f", and {seen}" if told.safe_count else ""))
+    side = "at least" if signal == 0 or limits.signs[signal - 1] < 0.0 else "at most"
+    if not told.safe_count:
+        return Finding(name, UNKNOWN, f"declared {side} {safe:g}, and no outcome was seen of the safe action yet")
+    words = f"declared {side} {safe:g}, and {seen}"
+    return Finding(name, FINE, f"{words}; should it be contradicted for a user, decisions say so")
 
 
 def noise(name: str, told: Evidence, wrong: str) -> Finding:
@@ -124,7 +126,7 @@ def noise(name: str, told: Evidence, wrong: str) -> Finding:
     if not told.outcomes:
         return Finding(f"noise of {name}", UNKNOWN, f"declared {told.noise:g}, and nothing was seen yet")
     verdict = wrong if told.least > told.noise else FINE
-    said = f"the residuals of {told.outcomes:,.0f} outcomes need {told.least:.3g} or more"
+    said = f"the residuals of {several(told.outcomes)} need {told.least:.3g} or more"
     return Finding(f"noise of {name}", verdict, f"declared {told.noise:g}, and {said}")
 
 
@@ -142,53 +144,56 @@ def safe_value(
     strays = stray > farthest(told.safe_count, told.noise, settings[ALARM])
     wrongly = DEARER(int(layout[HOME]), part, settings, memory, signal) if part.kind == ARMS else strays
     said = "which it does not explain" if wrongly else "which is no contradiction"
-    words = f"declared {known:g}, and {told.safe_count:,.0f} outcomes seen there average {sign * told.safe_mean:.3g}"
+    words = f"declared {known:g}, and {several(told.safe_count)} seen there average {sign * told.safe_mean:.3g}"
     return Finding(title, wrong if wrongly else FINE, f"{words}, {said}")
 
 
 def limits(policy: CompiledPolicy, settings: Floats) -> Iterator[Finding]:
     """Yield whether each limit can bind at all."""
     ceilings = TERMS(policy.layout, settings).ceilings
-    rows = zip(policy.thresholds.names, policy.thresholds.signs, policy.thresholds.values, ceilings, strict=True)
-    for name, sign, value, ceiling in rows:
+    shown = policy.presented
+    rows = zip(shown.names, shown.signs, shown.values, policy.thresholds.values, ceilings, strict=True)
+    for j, (name, sign, value, inner, ceiling) in enumerate(rows):
         title, side = f"limit of {name}", "at most" if sign > 0 else "at least"
         if math.isinf(ceiling):
             yield Finding(title, UNKNOWN, f"{value:g}, and no bound on mean costs was declared (cost_bound)")
             continue
-        verdict = FINE if sign * value < ceiling else CONTRADICTED
+        verdict = FINE if sign * inner < ceiling else CONTRADICTED
         said = "so it can bind" if verdict == FINE else "so it can never bind"
-        yield Finding(title, verdict, f"{value:g}, and means are taken to be {side} {sign * ceiling:g}, {said}")
+        yield Finding(
+            title, verdict, f"{value:g}, and means are taken to be {side} {shown.in_unit(j, ceiling):g}, {said}"
+        )
 
 
 def drift(policy: CompiledPolicy, settings: Floats, memory: Floats, notes: Notes) -> Iterator[Finding]:
     """Yield whether means are today what they were earlier."""
     now, names = sums_of(policy.layout, settings, memory), (policy.reward_name, *policy.thresholds.names)
-    found = {} if now is None else moved(policy.layout, settings, memory, notes, now)
+    found = {} if now is None else moved(policy, memory, notes, now)
     for signal, name in enumerate(names):
-        title = f"drift of {name}"
+        title, marks = f"drift of {name}", notes.track_of(name).marks
         if now is None:
             yield Finding(title, UNKNOWN, "means are held against earlier ones for arms and linear models only")
-        elif not notes.marks:
+        elif not marks:
             yield Finding(title, UNKNOWN, "too little was seen to tell earlier from later")
         elif signal in found:
             yield Finding(title, CONTRADICTED if signal else DOUBTFUL, f"the mean of {name!r} moved: {found[signal]}")
-        elif not seen_in(now) > seen_in(notes.marks[-1]):
+        elif not seen_in(now) > seen_in(marks[-1]):
             yield Finding(title, UNKNOWN, "nothing was seen since the last look to hold against what came before")
         else:
-            early = seen_in(notes.marks[-1])
-            words = (
-                f"the first {early:,.0f} outcomes and the {seen_in(now) - early:,.0f} after them contradict no one mean"
-            )
+            early = seen_in(marks[-1])
+            words = f"the first {several(early)} and the {seen_in(now) - early:,.0f} after them contradict no one mean"
             yield Finding(title, FINE, words)
 
 
 def ranged(policy: Any, notes: Notes) -> Finding:
     """Return how many outcomes were refused: outside the declared range, or no number at all."""
     name, count = "outcomes", int(np.sum(list(notes.plays.values())))
-    rule = "they lie in [0, 1]" if getattr(policy, "bounded", False) else "they are finite numbers"
+    rule = "they are finite numbers"
+    if getattr(policy, "bounded", False):
+        rule = "they lie in [0, 1]" if policy.names is None else "they lie in the ranges that the problem declares"
     if not notes.refused:
         return Finding(name, FINE if count else UNKNOWN, f"declared is that {rule}, and none was refused")
-    words = f"{notes.refused:,} were refused, and declared is that {rule}"
+    words = f"{several(notes.refused)} {'was' if notes.refused == 1 else 'were'} refused, and declared is that {rule}"
     return Finding(name, DOUBTFUL, f"{words}; where one of them was real, the rest is no fair sample")
 
 

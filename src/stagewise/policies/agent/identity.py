@@ -65,6 +65,10 @@ class Identity:
             place = self.place_by(decision, adopted)
         if not 0 <= place < end:
             what = decision.round if isinstance(decision, Decision) else decision
+            if not isinstance(what, WHOLE):
+                raise InvalidOutcome(
+                    f"the outcome is for {shown(what)}; this agent did not make it (give a decision, its id or round)"
+                )
             raise InvalidOutcome(f"the outcome is for round {shown(what)}; this agent did not make it")
         return place
 

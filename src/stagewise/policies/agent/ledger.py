@@ -115,6 +115,10 @@ class Ledger:
                 self.close(round_, signal, math.nan)
         return len(rounds) + len(rows)
 
+    def withdraw(self, round_: int) -> Any:
+        """Let go of a round of which nothing came, and return what was decided there; nothing: something came."""
+        return self.open.pop(round_, None)
+
     def due(self, end: int) -> Iterator[tuple[Any, Any]]:
         """Yield what was played and seen, to be learned now; each is done once the next is asked for."""
         if self.at_once:

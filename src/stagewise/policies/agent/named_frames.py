@@ -1,6 +1,7 @@
 """A data frame as the log of a problem: every column by the name that the problem has for it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.problem.checks import mapping_of
 from stagewise.problem.columns import named_column, numbers_in
-from stagewise.problem.declared import Limit, Reward
+from stagewise.problem.declared import Limit, Reward, scaled
 from stagewise.problem.errors import InvalidActions, InvalidOutcome
-from stagewise.problem.naming import number_of, segment_name
+from stagewise.problem.naming import number_of, outside, segment_name
 from stagewise.problem.words import nearest, shown
 
 
@@ -39,10 +40,11 @@ def named_values(policy: NamedCAPS, columns: Mapping[Any, Any], reward: Any, cos
     problem, signs = policy.problem, np.concatenate([[1.0], policy.thresholds.signs])
     places = {problem.reward.name: problem.reward.name if reward is None else reward}
     places |= columns_by_name(costs, tuple(problem.limits), "costs")
-    rows = [
-        scaled_column(signal, name, numbers_in(columns, places[name], "an outcome"))
-        for name, signal in problem.signals.items()
-    ]
+    rows = []
+    for name, signal in problem.signals.items():
+        what, other = ("costs", f"costs={{{name!r}: ...}}") if name in problem.limits else ("reward", "reward='...'")
+        hint = f"; give {other} where it has another name"
+        rows.append(scaled_column(signal, name, numbers_in(columns, places[name], what, hint=hint)))
     if len({row.size for row in rows}) > 1:
         raise InvalidOutcome("the frame's columns have several lengths; every column needs a value a row")
     return np.asarray(np.column_stack(rows) * signs)
@@ -50,13 +52,13 @@ def named_values(policy: NamedCAPS, columns: Mapping[Any, Any], reward: Any, cos
 
 def scaled_column(signal: Reward | Limit, name: str, values: Floats) -> Floats:
     """Return outcomes in [0, 1], or say which row is out of range."""
-    outside = ~((values >= signal.low) & (values <= signal.high))
-    if outside.any():
-        row = int(np.argmax(outside))
-        raise InvalidOutcome(
-            f"row {row} of the frame: the {name!r} is {values[row]:g}, outside [{signal.low:g}, {signal.high:g}], the "
-            "range that the problem declares"
-        )
+    beyond = ~((values >= signal.low) & (values <= signal.high))
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        try:
+            scaled(signal, name, float(values[row]))
+        except InvalidOutcome as error:
+            raise InvalidOutcome(f"row {row} of the frame: {error}") from None
     return np.asarray((values - signal.low) / (signal.high - signal.low))
 
 
@@ -64,24 +66,37 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     """Return the rows (n, 2 + numbers + segments) of what was done, for whom."""
     problem = policy.problem
     places = columns_by_name(context, problem.expected, "context")
-    done = named_column(columns, "action" if action is None else action, "action", InvalidActions).tolist()
-    numbered = {name: problem.place_of(name) for name in dict.fromkeys(done)}
+    hint = "" if action is not None else "; give action='...' where the column of the actions has another name"
+    done = named_column(columns, "action" if action is None else action, "action", InvalidActions, hint).tolist()
+    numbered = {name: at_row(done, name, problem.place_of) for name in dict.fromkeys(done)}
     rows = np.ones((len(done), 2 + len(places)))
     rows[:, 0] = [numbered[name] for name in done]
     for i, (name, (low, high)) in enumerate(problem.ranges, start=2):
-        values = numbers_in(columns, places[name], "context", InvalidActions)
+        hint = f"; give context={{{name!r}: ...}} where it has another name"
+        values = numbers_in(columns, places[name], "context", InvalidActions, hint)
         check_length(values, done, name)
-        outside = ~((values >= low) & (values <= high))
-        if outside.any():
-            row = int(np.argmax(outside))
-            raise InvalidActions(f"row {row} of the frame: {name!r} is {values[row]:g}, outside [{low:g}, {high:g}]")
+        beyond = ~((values >= low) & (values <= high))
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            raise InvalidActions(f"row {row} of the frame: {outside(name, float(values[row]), low, high)}")
         rows[:, i] = np.clip((2.0 * values - (low + high)) / (high - low), -1.0, 1.0)
     for i, name in enumerate(problem.divisions, start=2 + len(problem.context)):
-        values = named_column(columns, places[name], "context", InvalidActions).tolist()
-        check_length(values, done, name)
-        known = {value: float(number_of(segment_name(value, name))) for value in dict.fromkeys(values)}
-        rows[:, i] = [known[value] for value in values]
+        hint = f"; give context={{{name!r}: ...}} where it has another name"
+        segments = named_column(columns, places[name], "context", InvalidActions, hint).tolist()
+        check_length(segments, done, name)
+        take = partial(segment_name, division=name)
+        known = {one: float(number_of(at_row(segments, one, take))) for one in dict.fromkeys(segments)}
+        rows[:, i] = [known[value] for value in segments]
     return rows
+
+
+def at_row(values: list[Any], value: Any, take: Callable[[Any], Any]) -> Any:
+    """Return what is made of a value of a column; where it is refused, say in which row it stands first."""
+    try:
+        return take(value)
+    except InvalidActions as error:
+        row = next(i for i, other in enumerate(values) if other is value or other == value)
+        raise InvalidActions(f"row {row} of the frame: {error}") from None
 
 
 def check_length(values: Any, done: list[Any], name: str) -> None:

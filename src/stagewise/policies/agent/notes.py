@@ -15,6 +15,27 @@ RECENT = 64  # decisions that are kept as they were made, for reports
 FIRST_LOOK, EVERY = 256, 2048  # rounds
 
 
+class Track:
+    """How means stood earlier: marks, where they begin, and how many there were (see `drift`)."""
+
+    def __init__(self, base: dict[str, Any] | None = None, marked: int = 0) -> None:
+        self.marks: list[dict[str, Any]] = []
+        self.base = base  # what stood when a person said that a mean moved; None: nothing
+        self.marked = marked
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        base = None if self.base is None else listed(self.base)
+        return {"marks": [listed(mark) for mark in self.marks], "base": base, "marked": self.marked}
+
+    @classmethod
+    def of(cls, plain: Any) -> "Track":
+        """Return what a file holds of it."""
+        track = cls(None if plain["base"] is None else arrays(plain["base"]), counted(plain["marked"]))
+        track.marks = [arrays(mark) for mark in plain["marks"]]
+        return track
+
+
 class Notes:
     """The notes of one agent."""
 
@@ -22,11 +43,12 @@ class Notes:
         self.plays: dict[int, int] = {}  # by the decision's index; −1: the safe action beside a list
         self.stays = 0  # rounds in which the safe action was played alone
         self.refused = 0  # outcomes that were refused
+        self.withdrawn = 0  # decisions that were not carried out; `plays` no longer counts them
         self.doubts: dict[str, str] = {}  # what contradicts safety, in words
         self.accepted: dict[str, str] = {}  # of it, what a person has acknowledged, and with which words
-        self.marks: list[dict[str, Any]] = []  # how means stood earlier (see `drift`)
-        self.base: dict[str, Any] | None = None  # and when a person said that they moved
-        self.marked = 0  # how many marks there were
+        self.track = Track()  # how means stood earlier
+        self.apart: dict[str, Track] = {}  # by signal: since a person said that its mean moved
+        self.logs: dict[str, int] = {}  # the digests of logs that were learned, and how many rows they had
         self.look_at = FIRST_LOOK  # the next round in which means are held against earlier ones
         self.recent: deque[Decision] = deque(maxlen=RECENT)  # not saved
 
@@ -37,8 +59,30 @@ class Notes:
 
     def forget_marks(self) -> None:
         """Let go of how means stood earlier, and of recent decisions: there are other actions now."""
-        self.marks, self.base = [], None
+        self.track, self.apart = Track(marked=max(track.marked for track in self.tracks)), {}
         self.recent.clear()
+
+    @property
+    def tracks(self) -> list[Track]:
+        """All of them."""
+        return [self.track, *self.apart.values()]
+
+    def track_of(self, name: str) -> Track:
+        """Return how the mean of a signal stood earlier."""
+        return self.apart.get(name, self.track)
+
+    def take_back(self, round_: int, index: int) -> None:
+        """Count a decision of its own as not carried out; of the first round a memory may not know the index."""
+        index = next((one.index for one in self.recent if one.round == round_), index)
+        if self.plays.get(index, 0) > 0:
+            self.plays[index] -= 1
+            self.withdrawn += 1
+        self.recent = deque((one for one in self.recent if one.round != round_), maxlen=RECENT)
+
+    @property
+    def carried_out(self) -> float:
+        """Return the share of decisions that were carried out."""
+        return 1.0 - self.withdrawn / max(self.withdrawn + sum(self.plays.values()), 1)
 
     @property
     def open_doubts(self) -> dict[str, str]:
@@ -55,12 +99,13 @@ class Notes:
             "plays": {str(index): count for index, count in self.plays.items()},
             "stays": self.stays,
             "refused": self.refused,
+            "withdrawn": self.withdrawn,
             "doubts": dict(self.doubts),
             "accepted": dict(self.accepted),
-            "marks": [listed(mark) for mark in self.marks],
-            "base": None if self.base is None else listed(self.base),
-            "marked": self.marked,
+            **self.track.plain(),
+            "apart": {name: track.plain() for name, track in self.apart.items()},
             "look_at": self.look_at,
+            "logs": dict(self.logs),
         }
 
     @classmethod
@@ -70,12 +115,14 @@ class Notes:
         if plain is None:
             return notes
         notes.plays = {int(index): counted(count) for index, count in plain["plays"].items()}
-        for name in ("stays", "refused", "marked", "look_at"):
+        for name in ("stays", "refused", "look_at"):
             setattr(notes, name, counted(plain[name]))
         for name in ("doubts", "accepted"):
             setattr(notes, name, {str(key): str(words) for key, words in plain[name].items()})
-        notes.marks = [arrays(mark) for mark in plain["marks"]]
-        notes.base = None if plain["base"] is None else arrays(plain["base"])
+        notes.withdrawn = counted(plain.get("withdrawn", 0))
+        notes.track = Track.of(plain)
+        notes.apart = {str(name): Track.of(track) for name, track in plain.get("apart", {}).items()}
+        notes.logs = {str(mark): counted(rows) for mark, rows in plain.get("logs", {}).items()}
         return notes
 
 

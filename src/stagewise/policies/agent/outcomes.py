@@ -44,6 +44,10 @@ def values_of(
             )
         whole[place] = quickly(value, name)
         given.append(place)
+    if isinstance(reward, Mapping):
+        raise InvalidOutcome(
+            f"the reward is {shown(reward)}; give the signals by name, as learn(id, {names[0]}=...), or **outcome"
+        )
     if reward is not ABSENT:
         whole[0] = observed(reward, "the reward")
         given.append(0)

@@ -9,14 +9,15 @@ from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, LIMITS, PARTS, part_of
 from stagewise.kernels.rules.promise import COST_SCALE, terms_of
-from stagewise.kernels.signals.apiece import fill_fits
+from stagewise.kernels.signals.apiece import fill_fits, piece_of
 from stagewise.kernels.signals.arms import KL, confidence_in, interval, means_of, stated_of_arms, unit_radius
-from stagewise.kernels.signals.cells import fill_rates
+from stagewise.kernels.signals.cells import fill_pulls, fill_rates
+from stagewise.kernels.signals.ridge import TAKEN
 from stagewise.policies.compiled import Chosen
 from stagewise.records.decision import Decision
 
 PART_OF, TERMS, MEANS_OF, STATED = named(part_of), named(terms_of), named(means_of), named(stated_of_arms)
-FITS, RATES = named(fill_fits), named(fill_rates)
+FITS, RATES, PULLS, PIECE = named(fill_fits), named(fill_rates), named(fill_pulls), named(piece_of)
 INTERVAL, RADIUS, SURE = named(interval), named(unit_radius), named(confidence_in)
 MOST_PULLS = 1e12
 
@@ -113,8 +114,8 @@ def kinds(view: Outlook, played: int) -> tuple[float, float, float]:
     return max(1.0 - safe - known, 0.0), known, safe
 
 
-def pulls_needed(seen: Chosen, memory: Floats, arm: int, limits: Floats) -> tuple[float, float] | None:
-    """Return how often an arm was pulled, and must be until its costs are certified, if their means stay as they are.
+def pulls_needed(seen: Chosen, memory: Floats, arm: int, limits: Floats) -> float | None:
+    """Return how often an arm must still be pulled until its costs are certified, if their means stay as they are.
 
     None: the model does not go arm by arm. An infinite need: an estimate is above its limit.
     """
@@ -145,11 +146,30 @@ def pulls_needed(seen: Chosen, memory: Floats, arm: int, limits: Floats) -> tupl
                     break
                 count *= 1.05
             most = max(most, count if count < MOST_PULLS else math.inf)
-    return pulls, most
+    return most - pulls
 
 
-def needed_of(view: Outlook, plays: int, index: int) -> float:
-    """Return about how many plays a candidate needs: half-widths shrink with the root of what was played."""
+def learned_of(seen: Chosen, memory: Floats, index: int) -> Floats | None:
+    """Return how many outcomes of each cost (m,) were learned of a candidate, wherever they came from.
+
+    None: the model does not tell candidates apart.
+    """
+    counts = np.zeros(int(seen.layout[LIMITS]))
+    for which in range(seen.layout[PARTS]):
+        part = PART_OF(seen.layout, memory, which)
+        if part.kind == CELLS and part.first > 0:
+            pulls = np.zeros(part.size)
+            PULLS(part, seen.features, memory, pulls)
+            counts[part.first - 1] = pulls[index]
+        elif part.kind == APIECE and part.first > 0:
+            counts[part.first - 1] = PIECE(part, memory, index).tally[TAKEN]
+        elif part.kind not in (CELLS, APIECE):
+            return None
+    return counts
+
+
+def needed_of(view: Outlook, counts: Floats, index: int) -> float:
+    """Return about how many more plays a candidate needs: half-widths shrink with the root of what was learned."""
     gap, most = view.limits - view.fit[1:, index], 0.0
     for j in range(gap.size):
         if view.dearest[j, index] <= view.limits[j]:
@@ -157,5 +177,5 @@ def needed_of(view: Outlook, plays: int, index: int) -> float:
         if gap[j] <= 0.0:
             return math.inf
         excess: Any = (view.dearest[j, index] - view.fit[1 + j, index]) / gap[j]
-        most = max(most, max(plays, 1) * float(excess) ** 2)
+        most = max(most, max(float(counts[j]), 1.0) * (float(excess) ** 2 - 1.0))
     return most

@@ -7,7 +7,10 @@ from stagewise.policies.agent.guard import stayed
 from stagewise.policies.agent.names import mark_of, name_of, stream_of
 from stagewise.policies.agent.offers import offered_by
 from stagewise.policies.agent.snapshot import Snapshot
+from stagewise.policies.changed import extends
 from stagewise.policies.encoded import encoded
+from stagewise.policies.learning import Learning
+from stagewise.policies.named_caps import NamedCAPS
 from stagewise.problem.checks import shown, whole_at_least
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
@@ -65,15 +68,22 @@ class Replica:
         check_snapshot(snapshot)
         with self._alone:
             ours = self._snapshot
-            if snapshot.seed != ours.seed or encoded(snapshot.policy) != encoded(ours.policy):
+            if snapshot.seed != ours.seed or not akin(snapshot.policy, ours.policy):
                 raise InvalidProblem(
-                    "the snapshot is of another learner, or of one that has other actions now; make another replica, "
-                    "under another name"
+                    "the snapshot is of another learner than the replica's own; make another replica of it, under "
+                    "another name"
                 )
             if snapshot.version < ours.version:
                 return False
             self._snapshot, self._state = snapshot, snapshot.state
             return True
+
+
+def akin(one: Learning, other: Learning) -> bool:
+    """Say whether two policies are one learner's: the same, or the same problem before and after actions were added."""
+    if isinstance(one, NamedCAPS) and isinstance(other, NamedCAPS):
+        return extends(one.problem, other.problem) or extends(other.problem, one.problem)
+    return bool(encoded(one) == encoded(other))
 
 
 def check_snapshot(value: Any) -> None:

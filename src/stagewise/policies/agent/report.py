@@ -7,12 +7,13 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import HOME
+from stagewise.policies.agent.by_segment import SegmentNow, segments_now
 from stagewise.policies.agent.notes import Notes
-from stagewise.policies.agent.outlook import Outlook, kinds, needed_of, outlook, pulls_needed
+from stagewise.policies.agent.outlook import Outlook, kinds, learned_of, needed_of, outlook, pulls_needed
 from stagewise.policies.policy import State
 from stagewise.problem.columns import distinct
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.words import shown
+from stagewise.problem.words import several, shown
 from stagewise.records.decision import Decision, plain
 
 CERTIFIED, DEAR, IDLE = "certified", "its estimate is beyond a limit", "not played at present"
@@ -41,7 +42,7 @@ class ActionNow(NamedTuple):
     """One action."""
 
     name: str
-    share: float  # of all rounds this agent decided
+    share: float  # of all rounds this agent decided and that were carried out
     recent: float  # of the recent ones, or its probability in them
     reward: Span | None
     certified: bool | None
@@ -63,11 +64,14 @@ class Report(NamedTuple):
     gain: Span | None  # the first less the second
     limits: tuple[LimitNow, ...]
     actions: tuple[ActionNow, ...]
+    reward_name: str = "reward"
+    withdrawn: int = 0  # of the rounds: decided and not carried out
+    segments: tuple[SegmentNow, ...] = ()  # of limits that hold in every segment
 
     def plain(self) -> dict[str, Any]:
         """Return the report as JSON holds it; None for what is not known, or not finite."""
         told = entry(self)
-        told["limits"], told["actions"] = [entry(one) for one in self.limits], [entry(one) for one in self.actions]
+        told |= {name: [entry(one) for one in getattr(self, name)] for name in ("limits", "actions", "segments")}
         return told
 
     def __str__(self) -> str:
@@ -85,13 +89,14 @@ def entry(record: Any) -> dict[str, Any]:
 
 def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Report:
     """Return the report of an agent; `names` are those of the listed actions, in their order."""
-    rounds, recent = sum(notes.plays.values()), list(notes.recent)
+    rounds, recent = sum(notes.plays.values()) + notes.withdrawn, list(notes.recent)
     views = [outlook(decision, state.memory) for decision in recent]
     shares: list[float | None] = [None, None, None]
     if views:
         told = [kinds(view, decision.index) for view, decision in zip(views, recent, strict=True)]
         shares = [float(share) for share in np.mean(told, axis=0)]
-    reward, safe, gain = rewards(views)
+    units = getattr(policy, "reward_span", (0.0, 1.0))
+    reward, safe, gain = rewards(views, units)
     return Report(
         rounds,
         len(recent),
@@ -103,11 +108,14 @@ def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Rep
         safe,
         gain,
         limits_now(policy, views, recent),
-        actions_now(state, notes, views, recent, names),
+        actions_now(state, notes, views, recent, names, units),
+        getattr(policy, "reward_name", "reward"),
+        notes.withdrawn,
+        segments_now(policy, state.memory),
     )
 
 
-def rewards(views: list[Outlook]) -> tuple[Span | None, Span | None, Span | None]:
+def rewards(views: list[Outlook], units: tuple[float, float]) -> tuple[Span | None, Span | None, Span | None]:
     """Return what recent rounds earn, what the safe action does, and the difference, each with its interval."""
     if not views:
         return None, None, None
@@ -122,28 +130,29 @@ def rewards(views: list[Outlook]) -> tuple[Span | None, Span | None, Span | None
         for view in views
     ]  # fmt: skip
     gain = np.array(gains).mean(axis=0)
-    return span(*now), span(*safe), span(*gain)
+    return span(now, units), span(safe, units), span(gain, (0.0, units[1]))
 
 
-def span(estimate: float, centre: float, half: float) -> Span:
-    """Return a mean with its interval."""
-    return Span(float(estimate), float(centre - half), float(centre + half))
+def span(told: Any, units: tuple[float, float]) -> Span:
+    """Return an estimate, a centre and a half-width in [0, 1] as a mean with its interval, in the user's units."""
+    (estimate, centre, half), (low, length) = told, units
+    return Span(*(low + length * float(value) for value in (estimate, centre - half, centre + half)))
 
 
 def limits_now(policy: Any, views: list[Outlook], recent: list[Decision]) -> tuple[LimitNow, ...]:
     """Return each limit beside the costs of recent rounds."""
     if not views:
         return ()
-    found, thresholds = [], policy.thresholds
+    found, thresholds = [], policy.presented
     for j, (name, sign, value) in enumerate(zip(thresholds.names, thresholds.signs, thresholds.values, strict=True)):
-        estimate = sign * float(np.mean([view.weights @ view.fit[1 + j] for view in views]))
+        estimate = thresholds.in_unit(j, float(np.mean([view.weights @ view.fit[1 + j] for view in views])))
         dearest = sign * max(sign * float(decision.dearest[j]) for decision in recent)
         found.append(LimitNow(name, float(value), estimate, dearest, float(sign * (value - dearest))))
     return tuple(found)
 
 
 def actions_now(
-    state: State, notes: Notes, views: list[Outlook], recent: list[Decision], names: Any
+    state: State, notes: Notes, views: list[Outlook], recent: list[Decision], names: Any, units: tuple[float, float]
 ) -> tuple[ActionNow, ...]:
     """Return the share of every listed action, and what it needs to be certified; the safe action comes last."""
     total = max(sum(notes.plays.values()), 1)
@@ -162,17 +171,18 @@ def actions_now(
             rows.append(ActionNow(labels[i], share, 0.0, None, None, None, "no recent decision"))
             continue
         view = views[-1]
-        needs = what_is_needed(view, last, state.memory, notes, i, float(weights[i]))
-        rows.append(
-            ActionNow(
-                labels[i], share, float(weights[i]), span(view.fit[0, i], view.centre[0, i], view.half[0, i]), *needs
-            )
-        )
-    safe = span(views[-1].fit[0, -1], views[-1].centre[0, -1], views[-1].half[0, -1]) if views else None
+        needs = what_is_needed(view, last, state.memory, notes, i, float(weights[i]) * notes.carried_out)
+        rows.append(ActionNow(labels[i], share, float(weights[i]), span(reward_at(view, i), units), *needs))
+    safe = span(reward_at(views[-1], -1), units) if views else None
     label = labels[home] if home >= 0 and names is not None else "safe action"
     share = notes.plays.get(home, 0) / total
     rows.append(ActionNow(label, share, float(weights[-1]), safe, True, 0.0, CERTIFIED))
     return tuple(rows)
+
+
+def reward_at(view: Outlook, place: int) -> tuple[float, float, float]:
+    """Return what is believed of a candidate's reward: the estimate, and the centre and half-width of its interval."""
+    return view.fit[0, place], view.centre[0, place], view.half[0, place]
 
 
 def recent_weights(views: list[Outlook], recent: list[Decision], count: int) -> Floats:
@@ -194,17 +204,19 @@ def what_is_needed(
     """Return whether an action is certified, in how many rounds it will be at this rate, or why that cannot be said."""
     if np.all(view.dearest[:, index] <= view.limits):
         return True, 0.0, CERTIFIED
-    counted = pulls_needed(seen, memory, index, view.limits)
-    plays, needed = counted if counted is not None else (0.0, math.nan)
-    if counted is None:
-        plays = float(notes.plays.get(index, 0))
-        needed = needed_of(view, int(plays), index)
-    if math.isinf(needed):
+    more = pulls_needed(seen, memory, index, view.limits)
+    counted = more is not None
+    if more is None:
+        learned = learned_of(seen, memory, index)  # else every decision is taken for an outcome
+        counts = np.full(view.limits.size, float(notes.plays.get(index, 0))) if learned is None else learned
+        more = needed_of(view, counts, index)
+    if math.isinf(more):
         unsure = np.all(view.centre[1:, index] - view.half[1:, index] <= view.limits)
-        return False, None, UNSURE if unsure and counted is None else DEAR
+        return False, None, UNSURE if unsure and not counted else DEAR
+    more = max(more, 1.0)
     if rate <= 0.0:
-        return False, None, f"{IDLE}; about {max(needed - plays, 1.0):,.0f} more plays would do"
-    return False, math.ceil(max(needed - plays, 1.0) / rate), "at the recent rate, with means as they are"
+        return False, None, f"{IDLE}; about {several(more, 'more play')} would do"
+    return False, math.ceil(more / rate), "at the recent rate, with means as they are"
 
 
 def labels_of(names: Any, count: int, word: str) -> list[str]:
@@ -219,26 +231,46 @@ def labels_of(names: Any, count: int, word: str) -> list[str]:
 
 def lines_of(report: Report) -> list[str]:
     """Return the report as lines of text."""
-    lines = [f"{report.rounds:,} rounds decided, {report.stays:,} of them the safe action alone"]
+    undone = f", {report.withdrawn:,} not carried out" if report.withdrawn else ""
+    lines = [f"{several(report.rounds, 'round')} decided, {report.stays:,} of them the safe action alone{undone}"]
     if not report.recent:
         return [
             *lines,
             "there is no recent decision to tell more from: none since it was loaded, or of too many actions",
+            *segment_lines(report.segments),
         ]
     shares = [f"{name} {getattr(report, name):.1%}" for name in ("exploring", "exploiting", "safe")]
-    lines.append(f"of the last {report.recent} rounds: {', '.join(shares)}")
-    for title, told in (("reward now", report.reward), ("safe action", report.safe_reward), ("gain", report.gain)):
+    lines.append(f"of the last {several(report.recent, 'round')}: {', '.join(shares)}")
+    now = f"{report.reward_name} now"
+    for title, told in ((now, report.reward), ("safe action", report.safe_reward), ("gain", report.gain)):
         if told is not None:
-            lines.append(f"{title:<12} {told.estimate:.4f}, between {told.low:.4f} and {told.high:.4f}")
+            between = f"between {told.low:z.4f} and {told.high:z.4f}"
+            lines.append(f"{title:<{max(len(now), 12)}} {told.estimate:z.4f}, {between}")
     for limit in report.limits:
         lines.append(
-            f"{limit.name}: expected {limit.estimate:.4f}, at worst {limit.dearest:.4f}, limit {limit.threshold:g}, "
-            f"slack {limit.slack:.4f}"
+            f"{limit.name}: expected {limit.estimate:z.4f}, at worst {limit.dearest:z.4f}, limit {limit.threshold:g}, "
+            f"slack {limit.slack:z.4f}"
         )
     wide = max([6, *(len(action.name) for action in report.actions)])
-    lines.append(f"{'action':<{wide}}  {'share':>7}  {'recent':>7}  {'reward':>24}  certified")
-    for action in report.actions:
-        reward = "" if action.reward is None else "{:.4f} ({:.4f}, {:.4f})".format(*action.reward)
-        when = "yes" if action.certified else f"in {action.rounds:,.0f} rounds" if action.rounds else action.why
-        lines.append(f"{action.name:<{wide}}  {action.share:>7.1%}  {action.recent:>7.1%}  {reward:>24}  {when}")
+    earned = ["" if one.reward is None else "{:z.4f} ({:z.4f}, {:z.4f})".format(*one.reward) for one in report.actions]
+    wider = max([24, len(report.reward_name), *map(len, earned)])
+    lines.append(f"{'action':<{wide}}  {'share':>7}  {'recent':>7}  {report.reward_name:>{wider}}  certified")
+    for action, reward in zip(report.actions, earned, strict=True):
+        when = "yes" if action.certified else f"in {several(action.rounds, 'round')}" if action.rounds else action.why
+        lines.append(f"{action.name:<{wide}}  {action.share:>7.1%}  {action.recent:>7.1%}  {reward:>{wider}}  {when}")
+    return [*lines, *segment_lines(report.segments)]
+
+
+def segment_lines(segments: tuple[SegmentNow, ...]) -> list[str]:
+    """Return what was seen of a limit's actions in each segment, and what is the worst that is plausible, as lines."""
+    lines, heads = [], dict.fromkeys((one.limit, one.by, one.threshold) for one in segments)
+    for name, by, threshold in heads:
+        lines.append(f"{name} by {by}, limit {threshold:g}: seen, and at worst")
+        rows: dict[str, list[str]] = {}
+        for one in segments:
+            if one.limit == name and one.rate is not None:
+                told = f"{one.action} {one.rate:z.4f}, {one.dearest:z.4f}"
+                rows.setdefault(one.segment, []).append(f"{told} ({several(one.outcomes)})")
+        wide = max(map(len, rows), default=0)
+        lines += [f"  {segment:<{wide}}  {'; '.join(told)}" for segment, told in rows.items()]
     return lines

@@ -10,14 +10,19 @@ import numpy as np
 from stagewise.files.paths import brief, named
 from stagewise.files.whole import fingerprint
 from stagewise.kernels.compile import Floats
+from stagewise.policies.agent.by_segment import names_met
+from stagewise.policies.agent.drift import check_marks
 from stagewise.policies.agent.ledger import ORDERS
 from stagewise.policies.agent.names import name_of
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.agent.saved_waits import Waits, count, waits_content, waits_from
+from stagewise.policies.changed import differences
 from stagewise.policies.encoded import check_kind, decoded, encoded
 from stagewise.policies.learning import Learning
+from stagewise.policies.named_caps import NamedCAPS
 from stagewise.problem.checks import one_of, seed_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
+from stagewise.problem.naming import number_of
 
 FORMAT, VERSION, LAST = "stagewise-agent", 4, 3
 
@@ -54,6 +59,7 @@ def written(saved: Saved, stamp: Mapping[str, Any]) -> bytes:
         "order": saved.order,
         **waits_content(saved.policy, saved.waits),
         "notes": saved.notes.plain(),
+        "segments": names_met(saved.policy, saved.memory),
     }
     try:  # bit by bit: other threads get a turn in between, and decide while one saves
         text = "".join(json.JSONEncoder(allow_nan=False).iterencode(told))
@@ -79,6 +85,10 @@ def read(path: Path, raw: bytes) -> Saved:
     except InvalidFile:
         raise
     except ValueError as error:  # no UTF-8, no JSON, or a number of thousands of digits
+        if path.suffix.lower() == ".toml":
+            raise InvalidFile(
+                f"{named(path)} declares a problem, and is no saved agent; sw.Agent(sw.Problem.load(path)) makes one"
+            ) from None
         raise InvalidFile(f"{named(path)} is not whole: {brief(error)}; restore it from a backup") from None
     except RecursionError:
         raise InvalidFile(f"{named(path)} is not whole: it is nested too deep; restore it from a backup") from None
@@ -128,6 +138,10 @@ def taken(content: dict[str, Any]) -> Saved:
     former = {} if last else {str(mark): count(r, "round", end + 1) for mark, r in content["former"].items()}
     learned = end if last else count(content["learned"], "learned")
     notes = Notes.of(content.get("notes"))
+    for segment in content.get("segments", []):
+        number_of(str(segment))  # so that its name is known
+    if policy.fits(memory):  # else the whole file is refused
+        check_marks(policy, memory, notes)
     return Saved(policy, memory, seed, end, order, waits, generation, name, former, learned, notes)
 
 
@@ -146,9 +160,12 @@ def check_same(path: Path, kept: Learning, given: Any) -> None:
     """Refuse a file whose policy is not the one given, by what its settings mean: 0 is 0.0, and (1, 2) is [1, 2]."""
     check_kind(given)
     if type(kept) is not type(given):
-        raise InvalidFile(
-            f"{named(path)} was saved by {type(kept).__name__}, and the policy given is {type(given).__name__}"
-        )
+        one, other = ("a problem" if isinstance(p, NamedCAPS) else type(p).__name__ for p in (kept, given))
+        raise InvalidFile(f"{named(path)} was saved by an agent of {one}, and what is given is {other}")
+    if isinstance(kept, NamedCAPS) and isinstance(given, NamedCAPS):
+        for what, instead in differences(kept.problem, given.problem):
+            raise InvalidFile(f"{named(path)} was saved under another problem: {what}; {instead}")
+        return
     ours, theirs = kept.thresholds, given.thresholds
     same = ours.names == theirs.names and np.array_equal([ours.signs, ours.values], [theirs.signs, theirs.values])
     one, other = encoded(kept)["settings"], encoded(given)["settings"]

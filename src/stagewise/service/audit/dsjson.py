@@ -7,7 +7,8 @@ not shown, and what is not known yet, is there with `_skipLearn`.
 from datetime import UTC, datetime
 from typing import Any
 
-from stagewise.service.records import SHOWN, Event, canonical
+from stagewise.service.audit.reading import was_shown
+from stagewise.service.records import Event, canonical
 from stagewise.service.versions import Version
 
 
@@ -35,7 +36,7 @@ def line_of(event: Event, said: dict[str, Any], answers: dict[str, float], versi
         "p": chances,
         "VWState": {"m": f"{said['problem']}/{said['state']}"},
     }
-    if reward is None or answers.get(SHOWN) == 0.0:
+    if reward is None or not was_shown(said, answers):
         line["_skipLearn"] = True
     return canonical(line)
 

@@ -111,6 +111,9 @@ def came(store: Store, experiment: str, event: Event, problem: Problem) -> Itera
             if values.get(SHOWN) == 0.0:
                 yield "So nothing is learned from it."
                 return
+    if msgspec.json.decode(event.body)["asked"].get("deferred") and SHOWN not in told:
+        yield "It was deferred, and nobody has said that it was shown: nothing is learned from it."
+        return
     now = store.head(experiment).at
     for name in problem.signals:
         window = problem.windows.get(name)

@@ -14,7 +14,7 @@ from stagewise.problem.errors import InvalidFile
 from stagewise.problem.naming import segment_name
 from stagewise.problem.words import shown
 from stagewise.service.audit.dsjson import line_of
-from stagewise.service.audit.reading import kind_of, known_experiment, versions_of
+from stagewise.service.audit.reading import kind_of, known_experiment, versions_of, was_shown
 from stagewise.service.records import DECISION, SHOWN, Event
 from stagewise.service.store.store import Store
 from stagewise.service.versions import Version
@@ -126,5 +126,5 @@ def columns_of(problem: Problem) -> Sequence[tuple[Any, Any]]:
         column("fallback", text, lambda one: one.said["fallback"]),
         column("kind", text, lambda one: one.said.get("kind") or None),
         *(of_signal(name) for name in problem.signals),
-        column(SHOWN, DataType.bool(), lambda one: one.answers.get(SHOWN, 1.0) != 0.0),
+        column(SHOWN, DataType.bool(), lambda one: was_shown(one.said, one.answers)),
     ]

@@ -1,6 +1,7 @@
 """A log, read from its beginning to its end in portions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -8,7 +9,7 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.words import nearest, shown
 from stagewise.service.controls import Controls
 from stagewise.service.errors import UnknownExperiment
-from stagewise.service.records import CONTROL, PROBLEM, Event
+from stagewise.service.records import CONTROL, PROBLEM, SHOWN, Event
 from stagewise.service.store.store import Store
 from stagewise.service.versions import Version, first, following
 
@@ -46,6 +47,11 @@ def versions_of(store: Store, experiment: str) -> dict[int, Version]:
         made = following(versions[len(versions)], wanted) if versions else first(wanted)
         versions[made.number] = made
     return versions
+
+
+def was_shown(said: Mapping[str, Any], answers: Mapping[str, float]) -> bool:
+    """Say whether a decision was carried out: a deferred one where somebody said so, others unless somebody did."""
+    return answers.get(SHOWN, 0.0 if said["asked"].get("deferred") else 1.0) != 0.0
 
 
 class ControlsByRow:

@@ -131,8 +131,7 @@ class Replay:
 
     def again(self, known: Known, own: Controls, everywhere: Controls, id_: str, said: Any) -> dict[str, Any]:
         """Return the body that a decision has by replay."""
-        asked = Asked(said["asked"]["context"], said["asked"].get("only"))
-        again = decided(known, own, everywhere, self.key, id_, asked)
+        again = decided(known, own, everywhere, self.key, id_, msgspec.convert(said["asked"], Asked))
         if said.get("kind") == FAILED and again.get("kind") != FAILED:  # what failed there need not fail here
             again = {**again, **safely(known, FAILED, said["fallback"])}
             again.pop("choice", None)

@@ -73,7 +73,7 @@ class Fault(Exception):
 
 def verify(store: Store, receipts: Sequence[Receipt] = ()) -> Iterator[Verified]:
     """Verify every log of a store, and what holds everywhere."""
-    names = [EVERYWHERE, *store.experiments()]
+    names = sorted({EVERYWHERE, *store.experiments(), *store.logs()})
     for receipt in receipts:
         if receipt.experiment not in names:
             why = f"receipt {receipt} is of {shown(receipt.experiment)}, which is not in the store"
@@ -94,6 +94,8 @@ def verified(store: Store, name: str, expected: Mapping[int, str]) -> Verified:
                 break
             walk.take(event)
         walk.finish(end)
+        if store.events(name, end.seq, 1) and store.head(name).seq <= end.seq:
+            raise Fault(f"row {end.seq + 1} is there, and the store says that the log ends with row {end.seq}")
         if name != EVERYWHERE:
             check_answers(store, name, walk, store.head(name).seq > end.seq)
     except Fault as error:
@@ -108,9 +110,9 @@ class Walk:
     def __init__(self, name: str, expected: Mapping[int, str]) -> None:
         self.name, self.expected = name, expected
         self.head = Head(chain=ORIGIN)
-        self.keys: set[tuple[str, str]] = set()
-        self.places: dict[str, int] = {}
-        self.answers: list[dict[str, float]] = []
+        self.keys: dict[str, set[str]] = {kind: set() for kind in KINDS}
+        self.places: dict[str, int] = {}  # of decisions by their ids
+        self.answers: list[dict[str, float] | None] = []  # of decisions by their places; None: nothing was told
 
     def take(self, event: Event) -> None:
         """Check a row against all before it."""
@@ -125,13 +127,14 @@ class Walk:
             raise Fault(f"{where} is older than the row before it")
         if event.kind not in KINDS or (self.name == EVERYWHERE and event.kind != CONTROL):
             raise Fault(f"{where} is of kind {shown(event.kind)}, which does not belong there")
-        if (event.kind, event.key) in self.keys:
+        if event.key in (self.places if event.kind == DECISION else self.keys[event.kind]):
             raise Fault(f"{where} is {event.kind} {shown(event.key)} once more")
-        self.keys.add((event.kind, event.key))
         said = decoded(event, where)
         if event.kind == DECISION:
             self.decision(event, where)
-        elif event.kind == OUTCOME:
+        else:
+            self.keys[event.kind].add(event.key)
+        if event.kind == OUTCOME:
             self.outcome(event, said, where)
         control = event.seq if event.kind in (CONTROL, PROBLEM) else head.control
         self.head = Head(event.seq, event.at, len(self.answers), control, event.chain)
@@ -141,17 +144,17 @@ class Walk:
         if event.place != len(self.answers):
             raise Fault(f"{where} is decision number {event.place}; the next is {len(self.answers)}")
         self.places[event.key] = event.place
-        self.answers.append({})
+        self.answers.append(None)
 
     def outcome(self, event: Event, said: Any, where: str) -> None:
         """Check that an outcome belongs to a decision before it, and tells each signal once."""
         if self.places.get(said.get("of")) != event.place:
             raise Fault(f"{where} tells of {shown(said.get('of'))}, which is not decision number {event.place}")
-        known = self.answers[event.place]
+        known = self.answers[event.place] or {}
         twice = next((signal for signal in said["values"] if signal in known), None)
         if twice is not None:
             raise Fault(f"{where} tells {shown(twice)} of {shown(said['of'])} once more")
-        known.update(said["values"])
+        self.answers[event.place] = known | said["values"]
 
     def finish(self, end: Head) -> None:
         """Check that the log ends where the store says it does, and that no receipt is of a row beyond."""
@@ -164,7 +167,8 @@ class Walk:
 
 def check_answers(store: Store, name: str, walk: Walk, grows: bool) -> None:
     """Check that what is kept of each decision's outcomes is what the log tells; a growing log may know more."""
-    for place, told in enumerate(walk.answers):
+    for place, answers in enumerate(walk.answers):
+        told = answers or {}
         kept = store.answers(name, place)
         if kept != told and not (grows and told.items() <= kept.items()):
             raise Fault(f"decision number {place} has the outcomes {shown(kept)}, and the log says {shown(told)}")

@@ -38,6 +38,9 @@ class Store(Protocol):
     def experiments(self) -> list[str]:
         """Return the names of all experiments, sorted, without EVERYWHERE."""
 
+    def logs(self) -> list[str]:
+        """Return the names of all logs that have a row, wherever they are said to end: for an audit."""
+
     def keep(self, snapshot: Kept) -> None:
         """Keep a snapshot; older ones of the same experiment may go (the last few stay)."""
 

@@ -1,13 +1,16 @@
 """A route, and which one a path leads to. Whatever is known of a route is said once, in the table of `routes`."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from stagewise.service.web.call import Answer, Call, Refused, plain_refusal
 
 ANY = "{}"
+CONTROL = re.compile("[\\x00-\\x1f\\x7f]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +59,12 @@ class Table:
                 place = place.below.setdefault(ANY if word.startswith("{") else word, _Place())
             place.routes[route.method] = route
 
-    def find(self, words: Sequence[str]) -> tuple[Mapping[str, Route], tuple[str, ...]]:
+        self.find = lru_cache(1024)(self._find)  # most calls are for a few paths
+
+    def _find(self, path: bytes) -> tuple[Mapping[str, Route], tuple[str, ...]]:
         """Return the routes of a path by method, with what stands at its names; there may be none."""
         place, named = self._root, []
-        for word in words:
+        for word in words_of(path):
             below = place.below.get(word)
             if below is None:
                 below = place.below.get(ANY)
@@ -76,9 +81,12 @@ def words_of(path: bytes) -> list[str]:
     >>> words_of(b"/v1/a%2Fb")
     ['', 'v1', 'a/b']
     """
-    try:
-        if b"%" not in path:
-            return path.decode().split("/")
-        return [unquote_to_bytes(word).decode() for word in path.split(b"/")]
-    except UnicodeDecodeError:
-        raise Refused(404, "the path is no UTF-8 text; there is nothing there") from None
+    if b"%" not in path:
+        return path.decode(errors="replace").split("/")
+    return [unquote_to_bytes(word).decode(errors="replace") for word in path.split(b"/")]
+
+
+def check_words(path: bytes, words: Sequence[str]) -> None:
+    """Refuse names that nothing can have: not every store can look for them."""
+    if b"%" in path and any(CONTROL.search(word) for word in words):
+        raise Refused(404, "the path has control characters; there is nothing there")

@@ -107,11 +107,11 @@ def serve(
         prepare: Called once the desk runs and before anybody is answered, to open experiments.
         started: Called with the address of the desk once it answers.
     """
-    listening = listener(host, port)
-    app = App(desk, Keys(desk.store) if keys is None else keys, settings, prepare)
-    server = Server(app, None if started is None else lambda: started(address_of(listening)))
-    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-        runner.run(_until_stopped(server, listening))
+    with listener(host, port) as listening:
+        app = App(desk, Keys(desk.store) if keys is None else keys, settings, prepare)
+        server = Server(app, None if started is None else lambda: started(address_of(listening)))
+        with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+            runner.run(_until_stopped(server, listening))
     if app.failed:
         raise NotServed(app.failed)
 

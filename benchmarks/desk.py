@@ -1,0 +1,360 @@
+"""The desk under load, beside a bare echo on the same server: requests a second, latencies, and what a start takes.
+
+    python benchmarks/desk.py                                     # SQLite, 32 clients, a log of 10^6 decisions
+    python benchmarks/desk.py --postgres postgresql://user@host/empty_database
+    python benchmarks/desk.py --seconds 3 --turns 1 --decisions 10_000
+
+Everything runs on this machine's loopback and stops by itself. The clients are one process with one loop of epoll and
+ready-made requests, since they share the cores with what they measure.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PROBLEM = {
+    "actions": ["nothing", "digest", "offer"],
+    "safe": "nothing",
+    "context": {"age": [18, 99], "opens": [0, 7]},
+    "reward": {"name": "click", "window": "1d"},
+    "limits": {"opt_out": {"at_most": 0.02, "safe": 0.001, "window": "7d"}},
+}
+NAME = "load"
+OUTCOMES = 0.5  # the share of decisions that are told a click
+
+
+class Measured(NamedTuple):
+    """What the clients saw."""
+
+    rate: float
+    """Requests a second."""
+    p50: float
+    """Milliseconds."""
+    p99: float
+
+
+# The clients.
+
+
+class Lane:
+    """A connection that is kept open, with one request under way."""
+
+    def __init__(self, port: int, number: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.number, self.count, self.sent, self.got = number, 0, 0.0, b""
+
+    def ask(self, make: Callable[["Lane"], bytes]) -> None:
+        """Send the next request."""
+        self.count += 1
+        message = make(self)
+        self.sent = time.perf_counter()
+        self.socket.sendall(message)
+
+    def whole(self) -> bool:
+        """Take what came; say whether the answer is whole."""
+        self.got += self.socket.recv(65536)
+        if not self.got:
+            raise SystemExit("the server hung up")
+        head, mark, body = self.got.partition(b"\r\n\r\n")
+        if not mark:
+            return False
+        at = head.lower().index(b"content-length: ") + 16
+        if len(body) < int(head[at:].split(b"\r\n", 1)[0]):
+            return False
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise SystemExit(self.got.decode(errors="replace"))
+        self.got = b""
+        return True
+
+
+def load(ports: list[int], make: Callable[[Lane], bytes], seconds: float, clients: int) -> Measured:
+    """Ask on many connections at once, each again as soon as it is answered."""
+    lanes = [Lane(ports[i % len(ports)], i) for i in range(clients)]
+    poll, known = select.epoll(), {lane.socket.fileno(): lane for lane in lanes}
+    for number in known:
+        poll.register(number, select.EPOLLIN)
+    took: list[float] = []
+    for lane in lanes:
+        lane.ask(make)
+    begin = time.perf_counter() + min(1.0, seconds / 5)  # what comes before is not counted
+    end = begin + seconds
+    while (now := time.perf_counter()) < end:
+        for number, _ in poll.poll(1.0):
+            lane = known[number]
+            if lane.whole():
+                now = time.perf_counter()
+                if now >= begin:
+                    took.append(now - lane.sent)
+                lane.ask(make)
+    for lane in lanes:
+        lane.socket.close()
+    poll.close()
+    took.sort()
+    return Measured(len(took) / seconds, took[len(took) // 2] * 1e3, took[len(took) * 99 // 100] * 1e3)
+
+
+def request(path: str, key: str, body: bytes) -> bytes:
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n"
+    )
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def decisions(key: str) -> Callable[[Lane], bytes]:
+    """Return what makes requests for decisions, each with an id of its own, as our client sends them."""
+    ready = [
+        request(f"/v1/{NAME}/decisions", key, json.dumps(
+            {"context": {"age": 18 + i, "opens": i % 8}, "decision_id": "x" * 32}, separators=(",", ":")).encode())
+        for i in range(64)
+    ]  # fmt: skip
+    halves = [message.split(b"x" * 32) for message in ready]
+    begun = os.urandom(6).hex().encode()
+
+    def make(lane: Lane) -> bytes:
+        before, after = halves[(lane.count + lane.number) & 63]
+        return before + b"%b%04x%016x" % (begun, lane.number, lane.count) + after
+
+    return make
+
+
+# The servers, each a process of its own.
+
+
+@contextmanager
+def running(*words: str) -> Iterator[tuple[int, str]]:
+    """Run a server; give its port and its key."""
+    process = subprocess.Popen(
+        [sys.executable, __file__, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    try:
+        while line := process.stdout.readline():
+            if found := re.match(r"ready (\d+) (\S+)", line):
+                yield int(found[1]), found[2]
+                break
+        else:
+            raise SystemExit(f"{' '.join(words)} did not start")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def serve_echo() -> None:
+    """Serve a bare echo by the desk's own server: JSON is parsed and answered by the same structs."""
+    import msgspec
+
+    from stagewise.service.messages import Asked, Decided, Kept
+    from stagewise.service.web.serving import Server, listener
+
+    decode, encode = msgspec.json.Decoder(Asked).decode, msgspec.json.Encoder().encode
+
+    async def echo(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        body, more = b"", True
+        while more:
+            part = await receive()
+            body, more = body + part.get("body", b""), part.get("more_body", False)
+        asked = decode(body)
+        chances = {"nothing": 0.98, "digest": 0.0, "offer": 0.02}
+        told = encode(
+            Decided(asked.decision_id or "", "nothing", chances, "live", 1, 7, {"opt_out": Kept(0.019, 0.02)}, None)
+        )
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(told))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": told})
+
+    listening = listener("127.0.0.1", 0)
+    server: Any = Server(echo, lambda: print("ready", listening.getsockname()[1], "-", flush=True))  # type: ignore[arg-type]
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(server.serve([listening]))
+
+
+def serve_desk(address: str) -> None:
+    """Serve a desk as `stagewise serve` does, without a line for each request."""
+    from stagewise.policies.problem import Problem
+    from stagewise.service.desk import Desk
+    from stagewise.service.keys import Keys
+    from stagewise.service.store.opened import open_store
+    from stagewise.service.warming import warm
+    from stagewise.service.web.app import Settings
+    from stagewise.service.web.rates import Rate
+    from stagewise.service.web.serving import serve
+
+    store = open_store(address)
+    desk, keys = Desk(store, alone="://" not in address), Keys(store)
+    key = keys.add(f"load-{os.getpid()}", "writer")
+
+    async def prepare() -> None:
+        await desk.open(NAME, Problem.from_plain(PROBLEM), "the benchmark", "load")
+        await asyncio.to_thread(warm, desk.experiment(NAME).current)
+
+    settings = Settings(rate=Rate(1e9, 1e9), log=False)
+    told = lambda address: print("ready", address.rpartition(":")[2], key, flush=True)  # noqa: E731
+    serve(desk, "127.0.0.1", 0, keys=keys, settings=settings, prepare=prepare, started=told)
+
+
+# What is measured.
+
+
+def under_load(title: str, servers: list[list[str]], asked: argparse.Namespace) -> Measured:
+    """Measure some servers together, and say what came out."""
+    with ExitStack() as stack:
+        found = [stack.enter_context(running(*words)) for words in servers]
+        make = decisions(found[0][1])
+        one = load([port for port, _ in found], make, asked.seconds, asked.clients)
+    print(f"  {title:<44} {one.rate:>8,.0f}/s   p50 {one.p50:7.2f} ms   p99 {one.p99:7.2f} ms", flush=True)
+    return one
+
+
+def beside_echo(title: str, words: list[str], asked: argparse.Namespace) -> None:
+    """Measure a desk and the echo in turns, and compare."""
+    pairs = [
+        (under_load("echo", [["--serve", "echo"]], asked), under_load(title, [words], asked))
+        for _ in range(asked.turns)
+    ]
+    rate = statistics.median(desk.rate / echo.rate for echo, desk in pairs)
+    p99 = statistics.median(desk.p99 / echo.p99 for echo, desk in pairs)
+    print(f"  {title}: {rate:.2f} of the echo's rate (bar 0.90), p99 {p99:.2f} times the echo's (bar 3)\n", flush=True)
+
+
+def scratch(where: Path) -> str:
+    return str(where / f"{os.urandom(4).hex()}.db")
+
+
+def grown(address: str, count: int) -> None:
+    """Write a log of so many decisions and half as many outcomes, in groups, and say how fast that went."""
+    import numpy as np
+
+    from stagewise.policies.problem import Problem
+    from stagewise.service.controls import Controls
+    from stagewise.service.deciding import decided
+    from stagewise.service.fold import beginning
+    from stagewise.service.messages import Asked
+    from stagewise.service.records import CONTROL, DECISION, OUTCOME, Ask, canonical
+    from stagewise.service.records import PROBLEM as A_PROBLEM
+    from stagewise.service.store.opened import open_store
+
+    store, problem = open_store(address), Problem.from_plain(PROBLEM)
+    told = {"actor": "the benchmark", "reason": "load"}
+    store.append([Ask(NAME, A_PROBLEM, "1", canonical({"version": 1, "problem": problem.plain(), **told}))])
+    store.append([Ask(NAME, CONTROL, "", canonical({"what": "mode", "mode": "live", "share": 1.0, **told}))])
+    body = decided(
+        beginning(problem, 1, frozenset()), Controls(mode="live"), Controls(), bytes(32), "x",
+        Asked({"age": 40.0, "opens": 3.0}),
+    )  # fmt: skip
+    rng, group, rows, spent = np.random.default_rng(1), 1000, 0, 0.0
+    for first in range(0, count, group):
+        asks = []
+        ages, clicks = rng.integers(18, 99, group), rng.random(group) < 0.1
+        for i in range(min(group, count - first)):
+            action, id_ = ("nothing", "digest", "offer")[int(ages[i]) % 3], f"d-{first + i}"
+            row = {**body, "action": action, "asked": {"context": {"age": float(ages[i]), "opens": float(i % 8)}}}
+            asks.append(Ask(NAME, DECISION, id_, canonical(row)))
+            if i % 2:
+                values = {"click": float(clicks[i])}
+                asks.append(Ask(NAME, OUTCOME, "", canonical({"of": id_, "values": values}), of=id_, values=values))
+        begin = time.perf_counter()
+        store.append(asks)
+        spent += time.perf_counter() - begin
+        rows += len(asks)
+    store.close()
+    print(f"  {rows:,} rows written durably in groups of {len(asks):,}: {rows / spent:,.0f} rows/s (bar 20,000)")
+
+
+def folded(address: str, count: int) -> None:
+    """Fold the log from nothing, keep a snapshot, and start from it again."""
+    from stagewise.policies.problem import Problem
+    from stagewise.service.fold import Fold, encoded_known
+    from stagewise.service.learner import AT_ONCE
+    from stagewise.service.records import Kept
+    from stagewise.service.store.opened import open_store
+    from stagewise.service.versions import first
+    from stagewise.service.warming import warm
+
+    store, problem = open_store(address), Problem.from_plain(PROBLEM)
+    warm(first(problem))
+    begin, fold = time.perf_counter(), Fold(problem, 1)
+    while events := store.events(NAME, fold.seq, AT_ONCE):
+        fold.take(events)
+    took = time.perf_counter() - begin
+    more = f"{took / count * 1e7:,.0f} s for 10⁷ at that rate (bar 300)"
+    print(f"  {count:,} decisions folded from nothing in {took:.1f} s: {more}")
+    store.keep(Kept(NAME, 1, fold.seq, encoded_known(fold.known()), fold.whole()))
+    begin, again = time.perf_counter(), Fold(problem, 1)
+    kept = store.latest(NAME, 1, whole=True)
+    assert kept is not None
+    again.restore(kept.whole)
+    again.take(store.events(NAME, again.seq, AT_ONCE))
+    took = time.perf_counter() - begin
+    assert again.whole() == fold.whole()
+    print(f"  started from its last snapshot ({len(kept.whole) / 1e6:.1f} MB) in {took:.2f} s (bar 5)")
+    store.close()
+
+
+def measure(asked: argparse.Namespace) -> None:
+    """Measure everything that was asked for."""
+    where = Path(tempfile.mkdtemp(prefix="stagewise-load-"))
+    try:
+        told = f"each answered before it asks again; {asked.seconds:g} s a turn, {os.cpu_count()} cores"
+        print(f"{asked.clients} clients, {told}")
+        if "sqlite" in asked.only:
+            print("Decisions that are durable before they are answered, SQLite:")
+            beside_echo("desk, SQLite", ["--serve", scratch(where)], asked)
+        if asked.postgres:
+            print("The same on PostgreSQL:")
+            desk = ["--serve", asked.postgres]
+            beside_echo("desk, PostgreSQL", desk, asked)
+            pairs = [(under_load("one decider", [desk], asked), under_load("two deciders", [desk, desk], asked))
+                     for _ in range(asked.turns)]  # fmt: skip
+            ratio = statistics.median(two.rate / one.rate for one, two in pairs)
+            print(f"  two deciders: {ratio:.2f} times one (bar 1.7, where the machine has the cores)\n")
+        if "fold" in asked.only:
+            print("A log and its state, SQLite:")
+            address = scratch(where)
+            grown(address, asked.decisions)
+            folded(address, asked.decisions)
+    finally:
+        shutil.rmtree(where)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each turn")
+    parser.add_argument("--turns", type=int, default=3, help="of each pair")
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--decisions", type=int, default=1_000_000, help="in the log that is folded")
+    parser.add_argument("--postgres", default="", metavar="URL", help="an empty database, to measure that too")
+    parser.add_argument("--only", nargs="*", default=["sqlite", "fold"], choices=["sqlite", "fold"])
+    parser.add_argument("--serve", default="", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.serve == "echo":
+        serve_echo()
+    elif asked.serve:
+        serve_desk(asked.serve)
+    else:
+        measure(asked)
+
+
+if __name__ == "__main__":
+    main()

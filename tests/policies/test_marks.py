@@ -1,0 +1,75 @@
+"""How means stood earlier: one limit's drift is acknowledged by itself, and files hold marks of a policy's own form."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.problem.refusal import refuses
+
+import stagewise as sw
+from stagewise.files.whole import fingerprint
+
+
+def told(agent: sw.Agent) -> dict[str, str]:
+    return {finding.name: finding.verdict for finding in agent.health()}
+
+
+def two_limits() -> sw.Agent:
+    safe = sw.SafeAction(arm=0, reward=0.0, cost=[0.0, 0.0])
+    return sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"leave": 0.9, "complain": 0.9}, radius="kl"))
+
+
+def test_one_acknowledged_drift_leaves_the_other_limit_watched(tmp_path: Path) -> None:
+    """What was seen of the other one before the acknowledgement is what tells that it moved after it."""
+    agent, zeros, ones = two_limits(), [0.0] * 400, [1.0] * 400
+    agent.learn_log([1] * 400, zeros, {"leave": zeros, "complain": zeros})
+    assert agent.decide(sw.Arms(2)).fallback is None
+    agent.learn_log([1] * 400, zeros, {"leave": ones, "complain": zeros})
+    assert "'leave' moved" in str(agent.decide(sw.Arms(2)).fallback)
+    agent.acknowledge("drift of leave", "Ana: a new season")
+    assert "too little was seen" in agent.health()["drift of leave"].sentence
+    assert "nothing was seen since the last look" in agent.health()["drift of complain"].sentence
+    agent.save(tmp_path / "agent.json")
+    for one in (agent, sw.Agent.load(tmp_path / "agent.json")):
+        one.learn_log([1] * 400, zeros, {"leave": ones, "complain": ones})
+        assert "'complain' moved" in str(one.decide(sw.Arms(2)).fallback)
+        assert "of arm 1 it averaged 0 in the first 400 pulls" in one.health()["drift of complain"].sentence
+        assert told(one)["drift of leave"] != "contradicted"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda notes: notes["marks"][0].update({"pulls 0": [1.0]}),
+        lambda notes: notes["marks"][0].update({"totals 0": [[1.0, 2.0]]}),
+        lambda notes: notes["marks"][0].pop("pulls 0"),
+        lambda notes: notes["marks"][0].update({"more": 3.0}),
+        lambda notes: notes.update({"base": {"pulls 0": [1.0, 2.0]}}),
+        lambda notes: notes.update({"apart": {"leave": {"marks": [{}], "base": None, "marked": 1}}}),
+    ],
+)
+def test_marks_of_another_form_are_refused_on_loading(tmp_path: Path, spoil: Any) -> None:
+    agent = two_limits()
+    agent.learn_log([1] * 400, [0.0] * 400, {"leave": [0.0] * 400, "complain": [0.0] * 400})
+    agent.decide(sw.Arms(2))
+    agent.save(tmp_path / "agent.json")
+    content = json.loads((tmp_path / "agent.json").read_text())
+    assert content["notes"]["marks"]
+    spoil(content["notes"])
+    del content["digest"]
+    content["digest"] = fingerprint(json.dumps(content).encode())
+    (tmp_path / "agent.json").write_text(json.dumps(content))
+    refuses(lambda: sw.Agent.load(tmp_path / "agent.json"), sw.InvalidFile, "marks of earlier means", "another form")
+
+
+def test_marks_of_fewer_segments_load(tmp_path: Path) -> None:
+    limits = {"leave": sw.Limit(0.5, safe=0.1, by="country")}
+    agent = sw.Agent(sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("click"), limits=limits))
+    for country in ("NZ", "AU"):
+        agent.learn_frame({"action": ["b"] * 40, "click": [0] * 40, "leave": [0] * 40, "country": [country] * 40})
+        agent.decide({"country": country})
+        agent.save(tmp_path / f"{country}.json")
+    loaded = sw.Agent.load(tmp_path / "AU.json")
+    loaded.learn_frame({"action": ["b"] * 40, "click": [0] * 40, "leave": [1] * 40, "country": ["NZ"] * 40})
+    assert "of 'b' in 'NZ' it averaged 0 in the first 40 outcomes" in loaded.health()["drift of leave"].sentence

@@ -1,0 +1,40 @@
+"""A decision of a problem, as people and files see it."""
+
+import json
+from typing import Any
+
+import stagewise as sw
+
+SAID = sw.Problem(
+    actions=["nothing", "offer"],
+    safe="nothing",
+    reward=sw.Reward("click"),
+    limits={"opt_out": sw.Limit(0.02, safe=0.001), "minutes": sw.Limit(sw.AtLeast(20.0), high=60.0, safe=30.0)},
+)
+
+
+def test_plain_values_have_names() -> None:
+    decision: Any = sw.Agent(SAID, seed=1).decide()
+    told = json.loads(json.dumps(decision.plain(), allow_nan=False))
+    assert told["probabilities"] == decision.probabilities == {"nothing": 1.0, "offer": 0.0}
+    assert told["limits"]["minutes"]["threshold"] == 20.0
+    replica = sw.Replica(sw.Agent(SAID, seed=1).snapshot(), name="pod")
+    assert sw.Agent(SAID, seed=1).adopt(json.loads(json.dumps(replica.decide().plain()))) == 0
+
+
+def test_its_repr_is_a_line_in_words() -> None:
+    text = repr(sw.Agent(SAID, seed=1).decide())
+    assert text.startswith(
+        "<'nothing' in round 0, drawn from {'nothing': 1.0}, hoped 1, at worst opt_out 0.001 ≤ 0.02, "
+    )
+    assert "minutes 30 ≥ 20" in text
+    assert "fallback='nothing listed promises more than the safe action'" in text
+    assert "\n" not in text
+    assert "array" not in text
+
+
+def test_an_agent_says_what_it_is() -> None:
+    agent = sw.Agent(SAID, seed=1)
+    agent.decide()
+    assert repr(agent) == "<Agent of 2 actions, round 1, 1 waiting, 0 held>"
+    assert "of OPB," in repr(sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.5)))

@@ -1,0 +1,148 @@
+"""The same problem in two units: everything that people read is one in the other's units, to the last sentence."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+
+COUNT = 400
+CHANCE = np.random.default_rng(5)
+LOG: dict[str, Any] = {
+    "action": CHANCE.choice(["nothing", "digest", "offer"], COUNT),
+    "age": CHANCE.uniform(0.0, 1.0, COUNT),
+    "gain": CHANCE.uniform(0.2, 0.9, COUNT),
+    "price": CHANCE.uniform(0.05, 0.15, COUNT),
+    "stay": CHANCE.uniform(0.7, 0.9, COUNT),
+}
+SCALES = {"gain": (-10.0, 40.0), "price": (100.0, 200.0), "stay": (0.0, 60.0)}  # lows and lengths
+
+
+def in_units(name: str, value: Any, own: bool) -> Any:
+    low, length = SCALES[name] if own else (0.0, 1.0)
+    return low + length * value
+
+
+def problem(own: bool, **settings: Any) -> sw.Problem:
+    """Return the problem in units of its own, or in [0, 1]."""
+
+    def told(name: str) -> dict[str, float]:
+        return {"low": in_units(name, 0.0, own), "high": in_units(name, 1.0, own)}
+
+    return sw.Problem(
+        actions=["nothing", "digest", "offer"],
+        safe="nothing",
+        context={"age": (0.0, 1.0)},
+        reward=sw.Reward("gain", safe=in_units("gain", 0.25, own), **told("gain")),
+        limits={
+            "price": sw.Limit(in_units("price", 0.5, own), safe=in_units("price", 0.25, own), **told("price")),
+            "stay": sw.Limit(sw.AtLeast(in_units("stay", 0.25, own)), safe=in_units("stay", 0.5, own), **told("stay")),
+        },
+        settings=settings,
+    )
+
+
+def learned(own: bool, log: dict[str, Any], rounds: int = 20) -> sw.Agent:
+    agent = sw.Agent(problem(own), seed=2)
+    agent.learn_frame({name: in_units(name, c, own) if name in SCALES else c for name, c in log.items()})
+    for round_ in range(rounds):
+        decision = agent.decide({"age": 0.3})
+        agent.learn(
+            decision.id,
+            gain=in_units("gain", 0.4 + 0.01 * round_, own),
+            price=in_units("price", 0.1, own),
+            stay=in_units("stay", 0.8, own),
+        )
+    return agent
+
+
+def spans(report: Any) -> list[Any]:
+    return [report.reward, report.safe_reward, *(action.reward for action in report.actions)]
+
+
+def test_decisions_hope_and_fear_in_the_users_units() -> None:
+    mine, unit = (learned(own, LOG).decide({"age": 0.3}) for own in (True, False))
+    assert mine.name == unit.name
+    assert mine.hoped == pytest.approx(in_units("gain", unit.hoped, True))
+    assert unit.hoped < 1.0
+    assert mine.dearest == pytest.approx(
+        [in_units(name, unit.dearest[j], True) for j, name in enumerate(("price", "stay"))]
+    )
+    one, other = (made._table() for made in (mine, unit))  # type: ignore[misc]
+    for row, twin in zip(one.rows, other.rows, strict=True):
+        assert row.hoped == pytest.approx(in_units("gain", twin.hoped, True))
+
+
+def test_a_report_is_in_the_users_units() -> None:
+    mine, unit = (learned(own, LOG).report() for own in (True, False))
+    assert mine.reward_name == "gain"
+    for one, other in zip(spans(mine), spans(unit), strict=True):
+        assert one == pytest.approx([in_units("gain", value, True) for value in other])
+    assert mine.gain == pytest.approx([SCALES["gain"][1] * value for value in unit.gain])  # type: ignore[union-attr]
+    for limit, twin in zip(mine.limits, unit.limits, strict=True):
+        for part in ("threshold", "estimate", "dearest"):
+            assert getattr(limit, part) == pytest.approx(in_units(limit.name, getattr(twin, part), True))
+        assert limit.slack == pytest.approx(SCALES[limit.name][1] * twin.slack)
+    assert "gain now" in str(mine)
+    figure = sw.draw_report(mine.plain())
+    assert figure.axes[1].get_title() == "gain of a round"
+    assert figure.axes[2].lines[-1].get_xdata()[0] == pytest.approx(200.0)
+
+
+def test_health_is_in_the_users_units() -> None:
+    health = learned(True, LOG).health()
+    for name, declared, low, high in (
+        ("safe gain", "at least 0", 2.0, 26.0),
+        ("safe cost of price", "at most 150", 110.0, 130.0),
+        ("safe cost of stay", "at least 30", 42.0, 54.0),
+    ):
+        sentence = health[name].sentence
+        assert declared in sentence
+        assert low < float(re.findall(r"average (\S+);", sentence)[0]) < high
+    assert health["limit of price"].sentence.startswith("200, and means are taken to be at most 300,")
+    assert health["limit of stay"].sentence.startswith("15, and means are taken to be at least 0,")
+    assert "ranges" in health["outcomes"].sentence
+    assert "[0, 1]" not in str(health)
+
+
+def test_a_contradiction_and_a_fallback_are_in_the_users_units() -> None:
+    agent = learned(True, LOG | {"price": np.full(COUNT, 0.9)}, 0)
+    decision = agent.decide({"age": 0.3})
+    assert decision.fallback is not None
+    assert "'price' is declared at most 150 for every user" in decision.fallback
+    assert "outcomes average 280" in decision.fallback
+    assert decision.limits["price"].threshold == pytest.approx(200.0)  # type: ignore[attr-defined]
+    assert agent.health()["safe cost of price"].sentence == decision.fallback
+    assert "nothing (safe)" in agent.decide({"age": 0.3}).explanation()
+
+
+def test_a_drift_is_told_by_the_actions_name_and_in_the_users_units() -> None:
+    agent = learned(True, LOG, 0)
+    agent.decide({"age": 0.3})
+    moved = {"price": np.full(COUNT, 0.95), "action": np.full(COUNT, "offer")}
+    agent.learn_frame({name: in_units(name, c, True) if name in SCALES else c for name, c in (LOG | moved).items()})
+    decision = agent.decide({"age": 0.3})
+    told = str(decision.fallback)
+    assert decision.hoped == pytest.approx(0.0)  # what was declared of the safe action
+    assert decision.limits["price"].dearest == pytest.approx(150.0)  # type: ignore[attr-defined]
+    assert "the mean of 'price' moved: of 'offer' it averaged 1" in told, told
+    assert "and 290 in the 400 after" in told
+    stayed = {"stay": np.full(COUNT, 0.05), "action": np.full(COUNT, "offer")}
+    other = learned(True, LOG, 0)
+    other.decide({"age": 0.3})
+    other.learn_frame({name: in_units(name, c, True) if name in SCALES else c for name, c in (LOG | stayed).items()})
+    assert "and 3 in the 400 after" in str(other.decide({"age": 0.3}).fallback)
+
+
+def test_what_was_declared_of_one_cost_is_told_where_another_is_unknown() -> None:
+    told = sw.Limit(200.0, 100.0, 300.0, safe=150.0)
+    agent = sw.Agent(
+        sw.Problem(
+            actions=["a", "b"], safe="a", reward=sw.Reward("gain"), limits={"price": told, "leave": sw.Limit(0.5)}
+        )
+    )
+    agent.learn_frame({"action": ["a"] * 400, "gain": [0.5] * 400, "price": [280.0] * 400, "leave": [0.0] * 400})
+    assert "'price' is declared at most 150 for every user" in str(agent.decide().fallback)
+    assert agent.health()["safe cost of leave"].sentence == "nothing was declared, and 400 outcomes average 0"

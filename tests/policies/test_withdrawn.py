@@ -1,0 +1,111 @@
+"""A decision that was not carried out: nothing is learned of it, nothing waits for it, and no report counts it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.problem.refusal import refuses
+
+import stagewise as sw
+
+
+def problem(window: str | None = "7d", safe: float | None = 0.1) -> sw.Problem:
+    return sw.Problem(
+        actions=["nothing", "digest", "offer"],
+        safe="nothing",
+        reward=sw.Reward("click", window=window),
+        limits={"opt_out": sw.Limit(0.5, safe=safe, window=window)},
+    )
+
+
+def test_it_does_not_count_as_one_that_nobody_answered() -> None:
+    """Half of all messages cannot be sent, and of those sent all opt out: the rate is 1, and not 1/2."""
+    agents = [sw.Agent(problem(safe=None), seed=1) for _ in range(2)]
+    for agent in agents:
+        for round_ in range(40):
+            decision = agent.decide(now=float(round_))
+            if round_ % 2 == 0:
+                agent.learn(decision.id, click=False, opt_out=True, now=float(round_))
+            elif agent is agents[0]:
+                agent.withdraw(decision.id)
+        agent.expire(now=1e9)
+    rates = [agent.health()["safe cost of opt_out"].sentence for agent in agents]
+    assert "20 outcomes average 1" in rates[0]
+    assert "40 outcomes average 0.5" in rates[1]
+
+
+def test_what_was_held_behind_it_is_learned_and_nothing_waits() -> None:
+    agent = sw.Agent(problem(None), seed=1)
+    first, second = agent.decide(), agent.decide()
+    agent.learn(second, 0.0, 0.0)
+    assert (agent.waiting, agent.held) == (1, 1)
+    agent.withdraw(first)
+    assert (agent.waiting, agent.held) == (0, 0)
+    alone = sw.Agent(problem(None), seed=1)
+    alone.learn(alone.decide(), 0.0, 0.0)
+    assert np.array_equal(agent.state.memory, alone.state.memory)
+    refuses(lambda: agent.learn(first, 0.0, 0.0), sw.InvalidOutcome, "once")
+    refuses(lambda: agent.withdraw(first), sw.InvalidOutcome, "round 0 cannot be withdrawn")
+    refuses(lambda: agent.withdraw("offer"), sw.InvalidOutcome, "'offer'", "did not make it")
+
+
+def test_one_of_which_something_came_was_carried_out() -> None:
+    agent = sw.Agent(problem(), seed=1)
+    decision = agent.decide(now=0.0)
+    agent.learn(decision.id, click=True, now=1.0)
+    refuses(lambda: agent.withdraw(decision.id), sw.InvalidOutcome, "an outcome of it is known")
+    assert agent.waiting == 1
+
+
+def test_reports_count_what_was_carried_out(tmp_path: Path) -> None:
+    agent = sw.Agent(problem(None), seed=1)
+    for round_ in range(30):
+        decision = agent.decide(only=["offer"] if round_ < 10 else None)
+        if round_ < 10:
+            agent.withdraw(decision.id)
+        else:
+            agent.learn(decision, 0.0, 0.0)
+    report = agent.report()
+    assert (report.rounds, report.withdrawn, report.recent) == (30, 10, 20)
+    assert sum(action.share for action in report.actions) == pytest.approx(1.0)
+    assert "30 rounds decided" in str(report)
+    assert "10 not carried out" in str(report)
+    agent.save(tmp_path / "agent.json")
+    assert sw.Agent.load(tmp_path / "agent.json").report().withdrawn == 10
+
+
+def test_adopted_decisions_are_withdrawn_by_their_ids() -> None:
+    agent = sw.Agent(problem(None), seed=1)
+    made = sw.Replica(agent.snapshot(), name="pod").decide()
+    agent.adopt(made)
+    agent.withdraw(made.id)
+    assert (agent.waiting, agent.report().withdrawn) == (0, 0)
+
+
+def test_the_first_decision_of_rays_can_be_withdrawn() -> None:
+    agent = sw.Agent(sw.LCLUCB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.1))
+    agent.withdraw(agent.decide(np.eye(2)).id)
+    assert (agent.waiting, agent.report().withdrawn, agent.report().rounds) == (0, 1, 1)
+
+
+def logged(rows: int) -> Any:
+    """Return what is reported of an action after a log of which 6 % left, under a limit of 10 %."""
+    said = sw.Problem(
+        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.1, safe=0.01)},
+    )  # fmt: skip
+    agent, left = sw.Agent(said, seed=1), np.arange(rows) < round(0.06 * rows)
+    agent.learn_frame({"action": ["offer"] * rows, "click": np.arange(rows) % 2, "opt_out": left})
+    agent.decide()
+    return agent.report().actions[0]
+
+
+def test_what_an_action_needs_counts_what_was_learned_of_it_and_not_what_was_decided() -> None:
+    """Nothing of it was decided: as many rows as are said to be missing certify it, and a quarter of them do not."""
+    offer = logged(300)
+    assert offer.certified is False
+    more = int(re.findall(r"not played at present; about (\d+) more plays would do", offer.why)[0])
+    assert logged(300 + more // 4).certified is False
+    assert logged(300 + more).certified is True

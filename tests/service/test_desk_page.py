@@ -1,0 +1,97 @@
+"""The page on the desk: what it tells people to type is typed here, in its order, against a desk that runs."""
+
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.cli.commands import called
+from tests.service.test_serving_cli import served
+
+from stagewise.cli.main import app
+from stagewise.service.messages import Asked, Decided, Told
+from stagewise.service.web.routes import ROUTES
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "desk.md").read_text(encoding="utf-8")
+COMPOSE = (ROOT / "examples" / "desk" / "compose.yaml").read_text(encoding="utf-8")
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_what_the_page_says_is_typed_works(
+    tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The file, the start, curl, Python, the audit, and the move to PostgreSQL."""
+    start, send, move, prove = blocks("sh")
+    (tmp_path / "messages.toml").write_text(blocks("toml")[0])
+    monkeypatch.chdir(tmp_path)
+    (words,) = [line.split() for line in start.splitlines() if line.startswith("stagewise")]
+    assert words[:2] == ["stagewise", "serve"]
+    with served(tmp_path, *words[2:]) as (address, _):
+        key = re.findall(r"^  (sw_app_\S+)$", (tmp_path / "said.txt").read_text(), re.MULTILINE)[0]
+        script = send.replace("http://127.0.0.1:8000", address).replace("sw_app_…", key)
+        told = subprocess.run(["sh", "-e"], input=script, capture_output=True, text=True, check=True).stdout
+        decision, outcome = re.findall(r"\{.*?\}(?=\{\"decision_id\"|$)", told.strip())
+        assert json.loads(decision)["decision_id"] == "mail-17"
+        assert json.loads(outcome)["taken"] == ["click"]
+        (code,) = blocks("python")
+        known: dict[str, object] = {}
+        exec(code.replace("http://127.0.0.1:8000", address).replace("sw_app_…", key), known)
+    for line in prove.splitlines():
+        assert called(*shlex.split(line)[1:])[0] == 0, line
+    (copy,) = [line for line in move.splitlines() if "audit copy" in line]
+    assert called(*copy.replace("postgresql://desk@db.example/desk", postgres).split()[1:])[0] == 0
+    with served(tmp_path, "--store", postgres):
+        assert "messages: live, version 1, 3 actions" in (tmp_path / "said.txt").read_text()
+
+
+def test_every_route_stands_on_the_page_as_it_is_served() -> None:
+    rows = re.findall(r"^\| `((?:GET|POST|DELETE) \S+)` \| (\w+) \| (.*) \|$", PAGE, re.MULTILINE)
+    assert rows == [(f"{route.method} {route.path}", route.role or "none", route.tells) for route in ROUTES]
+
+
+@pytest.mark.parametrize("kind", [Asked, Decided, Told])
+def test_every_field_stands_on_the_page(kind: type[msgspec.Struct]) -> None:
+    assert [name for name in kind.__struct_fields__ if f"`{name}`" not in PAGE] == []
+
+
+def test_every_status_stands_on_the_page() -> None:
+    said = {
+        int(status)
+        for row in re.findall(r"^\| ((?:\d{3}(?:, )?)+) \|", PAGE, re.MULTILINE)
+        for status in row.split(", ")
+    }
+    for route in ROUTES:
+        assert {*route.answers, *route.refuses} <= said
+
+
+def test_every_command_and_option_of_the_desk_stands_in_the_documents() -> None:
+    import typer.main
+
+    text = PAGE + (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    group = typer.main.get_command(app)
+    for name in ("serve", "audit", "keys"):
+        command = group.commands[name]  # type: ignore[attr-defined]
+        for word, one in getattr(command, "commands", {"": command}).items():
+            assert f"stagewise {name} {word}".strip() in text
+            for option in [o for parameter in one.params for o in parameter.opts if o.startswith("--")]:
+                assert option == "--help" or option in text, f"{name} {word} {option}"
+
+
+def test_the_compose_file_types_what_there_is() -> None:
+    yaml = pytest.importorskip("yaml")
+    services = yaml.safe_load(COMPOSE)["services"]
+    assert set(services) == {"store", "first", "second"}
+    for name in ("first", "second"):
+        words = shlex.split(shlex.split(services[name]["command"])[2])
+        typed = words[words.index("serve") + 1 :]
+        code, said = called("serve", *typed, "--help")
+        assert code == 0
+        assert all(word.partition("=")[0] in said for word in typed if word.startswith("--"))
+    assert (ROOT / "examples" / "templates.toml").exists()

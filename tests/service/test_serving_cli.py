@@ -1,0 +1,253 @@
+"""The desk from the command line: it starts, serves, stops, and whatever is wrong is said in one line."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import called
+from tests.service.audited import lived
+from tests.service.desks import NAME
+
+from stagewise.service.client import Client
+from stagewise.service.store.opened import open_store
+
+ROOT = Path(__file__).parents[2]
+PROBLEM = """
+actions = ["nothing", "digest", "offer"]
+safe = "nothing"
+context = { age = [18, 99] }
+[reward]
+name = "click"
+[limits.opt_out]
+at_most = 0.02
+safe = 0.001
+window = "1h"
+"""
+
+
+@contextmanager
+def served(folder: Path, *words: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """Serve in another process; give its address, and stop it as Ctrl+C does."""
+    said = folder / "said.txt"
+    with said.open("w") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "stagewise.cli.main", "serve", *words, "--port", "0", "--quiet"],
+            cwd=folder, stdout=out, stderr=subprocess.STDOUT, text=True, env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        )  # fmt: skip
+    try:
+        end = time.monotonic() + 60.0
+        while not (found := re.search(r"the desk is at (http://\S+),", said.read_text())):
+            assert process.poll() is None, said.read_text()
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        yield found[1], process
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0, said.read_text()
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    path = tmp_path / "messages.toml"
+    path.write_text(PROBLEM)
+    return path
+
+
+def test_a_desk_from_its_first_start_to_its_audit(tmp_path: Path, problem: Path) -> None:
+    with served(tmp_path, str(problem), "--keys", "keys.txt", "--mode", "canary", "--share", "0.5") as (address, _):
+        admin, writer, reader = (tmp_path / "keys.txt").read_text().split()
+        assert [key.split("_")[1] for key in (admin, writer, reader)] == ["admin", "app", "viewer"]
+        assert oct((tmp_path / "keys.txt").stat().st_mode & 0o777) == "0o600"
+        with Client(address, writer, "messages", safe="nothing", timeout=30.0) as client:
+            decisions = [client.decide({"age": 40.0}, decision_id=f"d-{i}") for i in range(20)]
+            assert all(decision.logged and decision.mode == "canary" for decision in decisions)
+            assert client.learn("d-0", click=True).taken == ("click",)
+            assert client.not_shown("d-1").taken == ("shown",)
+        code, said = called("serve", problem, "--store", tmp_path / "desk.db", "--port", "0")
+        assert (code, "another desk has" in said) == (2, True)
+        code, said = called("audit", "verify", tmp_path / "desk.db")  # while it runs
+        assert (code, "'messages' is whole" in said) == (0, True)
+    with served(tmp_path, str(problem), "--keys", "none.txt") as (address, _):
+        assert not (tmp_path / "none.txt").exists()  # keys are made once
+        with Client(address, writer, "messages", safe="nothing", timeout=30.0) as client:
+            again = client.decide({"age": 40.0}, decision_id="d-3")
+            assert again == decisions[3]
+            assert client.decide({"age": 40.0}).mode == "canary"  # as it was last
+    store = tmp_path / "desk.db"
+    code, said = called("audit", "replay", store, "messages")
+    assert (code, "21 of 21 decisions of 'messages' follow from the log to the bit" in said) == (0, True), said
+    code, said = called("audit", "explain", store, "messages", "d-1")
+    assert (code, "it was not shown" in said) == (0, True)
+    assert called("audit", "export", store, "messages", tmp_path / "log.parquet")[0] == 0
+    assert (tmp_path / "log.parquet").read_bytes()[:4] == b"PAR1"
+
+
+def test_several_files_are_several_experiments(tmp_path: Path, problem: Path) -> None:
+    other = tmp_path / "letters.toml"
+    table = re.sub(r"^\[", "[problem.", PROBLEM, flags=re.MULTILINE)
+    other.write_text(f"[problem]\n{table}")
+    with served(tmp_path, str(problem), str(other), "--mode", "shadow") as (address, _):
+        said = (tmp_path / "said.txt").read_text()
+        keys = re.findall(r"^  (sw_\S+)$", said, re.MULTILINE)
+        assert len(keys) == 3
+        assert re.findall(r"^(\w+): shadow, version 1, 3 actions$", said, re.MULTILINE) == ["letters", "messages"]
+        with Client(address, keys[1], "letters", safe="nothing", timeout=30.0) as client:
+            assert client.decide({"age": 20}).mode == "shadow"
+    problem.write_text(PROBLEM.replace("0.02", "0.03").replace('"offer"', '"offer", "sale"'))
+    with served(tmp_path, str(problem)):
+        said = (tmp_path / "said.txt").read_text()
+        assert "messages: shadow, version 2, 4 actions" in said
+        assert "sw_" not in said
+    with served(tmp_path):  # what the store has
+        assert "messages: shadow, version 2, 4 actions" in (tmp_path / "said.txt").read_text()
+    problem.write_text(PROBLEM.replace("[18, 99]", "[18, 120]"))
+    code, said = called("serve", problem, "--store", tmp_path / "desk.db", "--port", "0")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "voids the guarantee" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["serve", "nowhere.toml"], ["nowhere.toml"]),
+        (["serve", "p.toml", "p.toml"], ["two files are called 'p'"]),
+        (["serve", "p.toml", "q.toml", "--name", "x"], ["--name is 'x' and there are 2 files"]),
+        (["serve", "p.toml", "--mode", "slow"], ["mode", "'slow'", "shadow"]),
+        (["serve", "p.toml", "--mode", "canary"], ["there is no share"]),
+        (["serve", "p.toml", "--share", "0.1"], ["only a canary has a share"]),
+        (["serve", "p.toml", "--store", "mysql://x"], ["mysql://x", "postgresql://"]),
+        (["serve", "p.toml", "--host", "203.0.113.7"], ["nothing can listen at 203.0.113.7"]),
+        (["serve", "bad.toml"], ["bad.toml", "no TOML"]),
+        (["serve", "limit.toml"], ["limit.toml: ", "did you mean 'limits'"]),
+        (["serve"], ["no problem is given and the store holds no experiment"]),
+        (["serve", "p.toml", "--dry-after", "0"], ["--dry-after is 0"]),
+        (["serve", "policy.toml"], ["holds a [policy]; a desk serves a [problem]"]),
+        (["audit", "verify", "nowhere.db"], ["nowhere.db does not exist"]),
+        (["audit", "verify", "p.toml"], ["p.toml cannot be opened"]),
+        (["audit", "copy", "nowhere.db", "new.db"], ["nowhere.db does not exist"]),
+        (["keys", "add", "nowhere.db", "bob"], ["nowhere.db does not exist"]),
+        (["keys", "list", "nowhere.db"], ["nowhere.db does not exist"]),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    words: list[str], parts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("p.toml", "q.toml"):
+        Path(name).write_text(PROBLEM)
+    Path("bad.toml").write_text("actions = [")
+    Path("limit.toml").write_text(PROBLEM.replace("[limits.", "[limit."))
+    Path("policy.toml").write_text('[policy]\nkind = "OPB"\n')
+    code, said = called(*words)
+    assert (code, said.count("\n"), said.startswith("stagewise: ")) == (2, 1, True), said
+    assert [part for part in parts if part not in said] == []
+    assert not Path("nowhere.db").exists()
+    assert not Path("new.db").exists()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lived(tmp_path_factory.mktemp("lived"))
+
+
+def test_a_log_that_was_changed_leaves_with_one(made: Path, tmp_path: Path) -> None:
+    import shutil
+    import sqlite3
+
+    code, said = called("audit", "verify", made)
+    assert code == 0
+    receipt = said.splitlines()[-1].split("; ")[1]
+    assert receipt.startswith(f"{NAME}:")
+    assert called("audit", "verify", made, "--receipt", receipt)[0] == 0
+    code, said = called("audit", "verify", made, "--receipt", receipt[:-4] + "0000")
+    assert (code, "and its receipt has" in said) == (1, True)
+    assert called("audit", "verify", made, "--receipt", "x")[0] == 2
+    changed = shutil.copy(made, tmp_path / "desk.db")
+    connection = sqlite3.connect(changed)
+    connection.execute(
+        "UPDATE events SET body = CAST(replace(body, '\"state\":', '\"state\":1') AS BLOB) WHERE kind = 'decision'"
+    )
+    connection.commit()
+    connection.close()
+    code, said = called("audit", "verify", changed)
+    assert (code, "'mail' is not whole: row 3 (decision 'live-0')" in said) == (1, True)
+    code, said = called("audit", "replay", changed, NAME)
+    assert (code, "the first that does not: row 3" in said) == (1, True)
+
+
+def test_a_store_is_copied_with_everything(made: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    code, said = called("audit", "copy", made, copy)
+    assert (code, f"'{NAME}' is copied: " in said) == (0, True), said
+    old, new = open_store(str(made), read_only=True), open_store(str(copy), read_only=True)
+    try:
+        assert new.head(NAME) == old.head(NAME)
+        assert new.events(NAME) == old.events(NAME)
+        assert new.keys() == old.keys()
+        assert new.secret(f"draws of {NAME}", b"") == old.secret(f"draws of {NAME}", b"")
+    finally:
+        old.close()
+        new.close()
+    assert "follow from the log" in called("audit", "replay", copy, NAME)[1]
+    code, said = called("audit", "copy", made, copy)
+    assert (code, "already; take an empty one" in said) == (2, True)
+    assert called("audit", "copy", made, made)[0] == 2
+
+
+def test_a_file_is_copied_to_postgresql(made: Path, postgres: str) -> None:
+    code, said = called("audit", "copy", made, postgres)
+    assert (code, f"'{NAME}' is copied: " in said) == (0, True), said
+    assert called("audit", "verify", postgres)[1] == called("audit", "verify", made)[1]
+    told = [called("audit", "replay", store, NAME) for store in (made, postgres)]
+    assert told[0] == told[1]
+    assert "108 of 108 decisions" in told[0][1]
+    assert [called("audit", "explain", store, NAME, "sale-3") for store in (made, postgres)][1][0] == 0
+    code, said = called("audit", "copy", made, postgres)
+    assert (code, "already; take an empty one" in said) == (2, True)
+
+
+def test_keys_are_shown_once_and_can_be_revoked(made: Path) -> None:
+    code, key = called("keys", "add", made, "bob", "--role", "reader", "--note", "for the wall")
+    assert (code, key.startswith("sw_bob_")) == (0, True)
+    code, said = called("keys", "list", made)
+    assert "bob" in said
+    assert "for the wall" in said
+    assert key.strip() not in said
+    assert called("keys", "add", made, "bob")[0] == 2
+    assert called("keys", "add", made, "eve", "--role", "queen")[0] == 2
+    assert called("keys", "revoke", made, "bob") == (0, "the key 'bob' is revoked\n")
+    assert called("keys", "revoke", made, "bob")[0] == 2
+    assert "revoked" in called("keys", "list", made)[1]
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words", "extra"),
+    [("msgspec", ["serve", "p.toml"], "serve"), ("psycopg", ["audit", "verify", "postgresql://x"], "postgres")],
+)
+def test_an_extra_that_is_missing_is_named(lacking: str, words: list[str], extra: str, tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text(PROBLEM)
+    code = f"import sys; sys.modules[{lacking!r}] = None; from stagewise.cli.main import app; app({words!r})"
+    told = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert told.returncode == 2
+    assert told.stderr == (
+        f"stagewise: the desk needs {lacking}, which is not installed; install it with: "
+        f"pip install 'stagewise[{extra}]'\n"
+    )
+
+
+@pytest.mark.parametrize("words", [[], ["serve"], ["audit"], ["keys"], ["audit", "verify"], ["keys", "add"]])
+def test_help_needs_nothing_of_the_desk(words: list[str]) -> None:
+    code = (
+        f"import sys; from stagewise.cli.main import app; app({[*words, '--help']!r}, standalone_mode=False); "
+        "print([name for name in ('numpy', 'numba', 'msgspec', 'starlette', 'asyncio') if name in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert told.splitlines()[-1] == "[]"
+    assert "Usage: " in told

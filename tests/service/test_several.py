@@ -1,0 +1,91 @@
+"""Several desks on one PostgreSQL: one learns, another takes over when it dies, and decisions go on meanwhile."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.service.desks import NAME, desk_on, learned, played, user
+from tests.service.logs import problem
+
+from stagewise.service.fold import Fold
+from stagewise.service.store.opened import open_store
+
+HERE = Path(__file__).parents[2]
+
+
+class Taker:
+    """A desk in a process of its own."""
+
+    def __init__(self, address: str, name: str) -> None:
+        words = [sys.executable, "-m", "tests.service.takers", address, name]
+        self.process = subprocess.Popen(words, cwd=HERE, stdout=subprocess.PIPE, text=True)
+        self.last: dict[str, Any] = {"leads": False, "state": 0, "made": 0}
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout or ():
+            self.last = json.loads(line)
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self._reader.join()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+def until(what: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_another_learner_takes_over_and_decisions_go_on(postgres: str) -> None:
+    open_store(postgres).close()
+    takers = [Taker(postgres, f"pod-{i}") for i in range(2)]
+    try:
+        until(lambda: all(one.last["state"] > 20 for one in takers), 60.0)
+        assert [one.last["leads"] for one in takers].count(True) == 1
+        dead, alive = sorted(takers, key=lambda one: not one.last["leads"])
+        made = alive.last["made"]
+        os.kill(dead.process.pid, signal.SIGKILL)
+        until(lambda: alive.last["leads"], 5.0)
+        state = alive.last["state"]
+        until(lambda: alive.last["state"] > state and alive.last["made"] > made, 5.0)
+    finally:
+        for one in takers:
+            one.end()
+    with closing(open_store(postgres)) as store:
+        events, kept = store.events(NAME, limit=10**6), store.latest(NAME, 1, whole=True)
+    whole = Fold(problem(), 1)
+    whole.take(events)
+    if kept is not None:
+        again = Fold(problem(), 1)
+        again.restore(kept.whole)
+        again.take(events[again.seq :])
+        assert again.whole() == whole.whole()
+
+
+@played
+async def test_a_desk_that_only_decides_follows_the_one_that_learns(postgres: str) -> None:
+    async with desk_on(postgres, alone=False) as first, desk_on(postgres, alone=False) as second:
+        for i in range(20):
+            await second.decide(NAME, user(f"u-{i}"))
+        await learned(first)
+        assert (first.learner.leads, second.learner.leads) == (True, False)
+        await learned(second)
+        dry = [await desk.decide(NAME, user("x", dry_run=True)) for desk in (first, second)]
+        assert dry[0] == dry[1]
+        await first.kill(NAME, "ada", "stop")
+        made = await second.decide(NAME, user("y"))
+        assert made.mode == "killed"

@@ -1,21 +1,26 @@
 """The page of a real desk: its button stops decisions, here and in another process; and the simulated users come."""
 
-import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.service.desks import NAME, desk_on, played, user
-from tests.service.page.serving import browsing, page_of, tab_of
+from tests.service.logs import problem
+from tests.service.page.serving import browsing, served, tab_of
 
 import stagewise as sw
 from stagewise.cli.demo import Population, Stream
+from stagewise.service.client import Decision, DeskClient
+from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
 from stagewise.service.messages import Outcome
+from stagewise.service.store.opened import open_store
+from stagewise.service.web.app import App, Settings
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "notifications.toml"
 
@@ -26,20 +31,19 @@ def browser() -> Iterator[Any]:
         yield made
 
 
-@pytest.fixture
-def watcher(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    place, root = str(tmp_path / "desk.db"), Path(__file__).parents[3]
+@contextmanager
+def watching(place: Path) -> Iterator[Callable[[], str]]:
+    """Start the other process; yield what waits for its next line."""
+    root = Path(__file__).parents[3]
     told = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
-    asyncio.run(opened_once(tmp_path))
-    command = [sys.executable, "-m", "tests.service.page.watcher", place, NAME, "6"]
+    command = [sys.executable, "-m", "tests.service.page.watcher", str(place), NAME, "6"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root, env=told) as process:
-        yield process
-        process.kill()
-
-
-async def opened_once(place: Path) -> None:
-    async with desk_on(place):
-        pass
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process.stdout.readline
+        finally:
+            process.kill()
 
 
 def press(tab: Any, what: str, reason: str) -> None:
@@ -48,33 +52,34 @@ def press(tab: Any, what: str, reason: str) -> None:
     tab.click(f"#do-{what} button:not([type])")
 
 
-def test_the_button_stops_decisions_and_another_process_sees_it_within_a_second(
-    tmp_path: Path, browser: Any, watcher: subprocess.Popen[str]
-) -> None:
-    assert watcher.stdout is not None
-    assert watcher.stdout.readline() == "ready\n"
-    loop, seen = asyncio.new_event_loop(), list[str]()
-    holding = desk_on(tmp_path)
-    desk = loop.run_until_complete(holding.__aenter__())
-    try:
-        key = Keys(desk.store).add("ada", "admin")
-        with page_of(desk, Keys(desk.store)) as address, tab_of(browser, address, key=key) as tab:
+def test_the_button_stops_decisions_and_another_process_sees_it_within_a_second(tmp_path: Path, browser: Any) -> None:
+    desk = Desk(open_store(str(tmp_path / "desk.db")))
+    keys, late = Keys(desk.store), list[int]()
+    key = keys.add("ada", "admin")
+
+    async def prepare() -> None:
+        await desk.open(NAME, problem(), "ada", "a test")
+
+    app = App(desk, keys, Settings(log=False), prepare)
+    with served(app, "on") as address, watching(tmp_path / "desk.db") as line:
+        with (
+            DeskClient(address, key, NAME, "nothing", timeout=10.0) as client,
+            tab_of(browser, address, key=key) as tab,
+        ):
             tab.goto(f"{address}/e/{NAME}")
-            for i in range(3):  # one of three: this machine may be busy
+            for i in range(3):  # one of three: the machine may be busy
                 press(tab, "kill", f"test {i}")
                 tab.wait_for_selector("h1 >> text=Stopped")
-                seen.append(watcher.stdout.readline())
-                made = loop.run_until_complete(desk.decide(NAME, user(f"u-{i}")))
-                assert (made.action, made.mode, made.fallback) == ("nothing", "killed", f"killed by ada: test {i}")
+                after, words = line().rstrip().split(" ", 1)
+                late.append(int(after))
+                assert words == f"killed by ada: test {i}"
+                made = client.decide(user().context)
+                assert (made.action, made.fallback, made.logged) == ("nothing", words, True)
                 press(tab, "revive", "over")
                 tab.wait_for_selector("[data-open=do-kill]")
-                assert watcher.stdout.readline().endswith("None\n")
+                assert line().endswith("None\n")
             assert tab.troubles == []
-    finally:
-        loop.run_until_complete(holding.__aexit__(None, None, None))
-        loop.close()
-    assert [line.split(" ", 1)[1] for line in seen] == [f"killed by ada: test {i}\n" for i in range(3)]
-    assert min(int(line.split(" ", 1)[0]) for line in seen) < 1000
+    assert min(late) < 1000
 
 
 @played
@@ -104,27 +109,21 @@ class Remembered:
     def decide_all(self, contexts: Any) -> list[Any]:
         self.asked += contexts
         first = len(self.asked) - len(contexts)
-        return [sw_decision(f"d{first + i}", self.action) for i in range(len(contexts))]
+        return [Decision(f"d{first + i}", self.action, {self.action: 1.0}, logged=True) for i in range(len(contexts))]
 
     def learn_all(self, outcomes: Any) -> None:
         self.told += outcomes
 
 
-def sw_decision(id_: str, action: str) -> Any:
-    from stagewise.service.client import Decision
-
-    return Decision(id_, action, {action: 1.0}, logged=True)
-
-
 def test_simulated_users_are_such_as_the_problem_declares_and_tell_late_or_never() -> None:
-    problem = sw.Problem.load(EXAMPLE)
+    declared = sw.Problem.load(EXAMPLE)
     client: Any = Remembered("reminder")
-    stream = Stream(Population(problem, 3), client, 3)
+    stream = Stream(Population(declared, 3), client, 3)
     for now in range(100):
         stream.turn(20, float(now))
     assert len(client.asked) == 2000
     for context in client.asked[:50]:
-        problem.offered(context)  # is not refused
+        declared.offered(context)  # is not refused
     assert {context["country"] for context in client.asked} == {"NZ", "PT"}
     clicks = [one for one in client.told if "click" in one]
     left = [one for one in client.told if "opt_out" in one]

@@ -1,7 +1,7 @@
-// The page looks again every two seconds while somebody can see it, replaces the parts that have changed, and draws.
+// The page looks again every other second while somebody can see it, replaces the parts that have changed, and draws.
 "use strict";
 (() => {
-  const EVERY = 2000, BEHIND = 50, PATIENCE = 8000, SMALL = 150, TALL = 210;
+  const BEHIND = 50, PATIENCE = 8000, SMALL = 150, TALL = 210;
   const page = document.body.dataset, seen = new Map(), explained = new Map(), charts = new Map();
   let figures = null, colours = {}, since = null, timer = 0;
 
@@ -244,7 +244,7 @@
       const why = error instanceof TypeError || error.name === "TimeoutError" ? "The desk does not answer." : error.message;
       unreached(`${why} ${since ? `These figures are of ${moment(since)}.` : ""} Looking again…`);
     }
-    timer = setTimeout(look, figures?.behind && since ? BEHIND : EVERY);
+    timer = setTimeout(look, figures?.behind && since ? BEHIND : 1000 * Number(page.every));
   }
 
   document.addEventListener("visibilitychange", look);

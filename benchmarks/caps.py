@@ -11,6 +11,7 @@
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from stagewise_reproduction.beyond.comparison.plan import finite_world
 from stagewise_reproduction.instances import DELTA, at_zero, shifted
 
 SEED = 20261116  # used for nothing else
-POLICIES = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "CAPS": sw.CAPS}
+PAPERS = {"LC-LUCB, ridge 1": partial(sw.LCLUCB, ridge=1.0), "ROFUL, ridge 1": partial(sw.ROFUL, ridge=1.0)}
+POLICIES: dict[str, Any] = {**PAPERS, "LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "CAPS": sw.CAPS}
 TAUS = (0.2, 0.5, 0.8)
 
 
@@ -257,15 +259,17 @@ def broken(runs: int, backend: str) -> None:
 
 
 def picture() -> None:
-    """Draw regret and the cost of a round on the paper's rays."""
+    """Draw regret and the cost of a round on the paper's rays, of other papers' policies with the ridge they have, 1."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10.5, 5.2), layout="constrained")
     panels = figure.subplots(2, 3, sharex=True)
-    world, players = noisy_world(10, 1.0), {**POLICIES, "Safe-LTS": sw.SafeLTS}
+    world = noisy_world(10, 1.0)
+    players = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "CAPS": sw.CAPS, "Safe-LTS": sw.SafeLTS}
     for column, tau in enumerate(TAUS):
         for name, kind in players.items():
-            policy = kind(safe_action=at_zero(10), threshold=tau, noise=1.0, delta=DELTA)
+            told = {"safe_action": at_zero(10), "threshold": tau, "noise": 1.0, "delta": DELTA}
+            policy = kind(**told) if kind is sw.CAPS else kind(**told, ridge=1.0)
             result = sw.simulate(policy, world, rounds=1_000_000, runs=10, seed=SEED, progress=False)
             style = {"color": COLOURS[list(players).index(name)], "linewidth": 2.4 if name == "CAPS" else 1.3}
             panels[0, column].plot(result.rounds, result.regret.mean(axis=0), label=name, **style)

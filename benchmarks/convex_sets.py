@@ -47,7 +47,10 @@ def world_with(actions: object, parameters: np.ndarray) -> sw.LinearWorld:
 def on_rays(kind: type, d: int, run: int, rounds: int, actions: object) -> Played:
     """Play rays, fixed or fresh, in the compiled loop."""
     parameters, threshold = truth(d, run)
-    policy, ball = kind(safe_action=at_zero(d), threshold=threshold, noise=NOISE), world_with(sw.Ball(1.0), parameters)
+    policy, ball = (
+        kind(safe_action=at_zero(d), threshold=threshold, noise=NOISE, ridge=1.0),
+        world_with(sw.Ball(1.0), parameters),
+    )
     best = judge(policy, ball).best(ball.actions)
     result = sw.simulate(
         policy, world_with(actions, parameters), rounds=rounds, runs=[run], seed=SEED, record=1, progress=False
@@ -59,7 +62,10 @@ def on_rays(kind: type, d: int, run: int, rounds: int, actions: object) -> Playe
 def in_ball(kind: type, d: int, run: int, rounds: int) -> Played:
     """Play the ball by hand."""
     parameters, threshold = truth(d, run)
-    policy, world = kind(safe_action=at_zero(d), threshold=threshold, noise=NOISE), world_with(sw.Ball(1.0), parameters)
+    policy, world = (
+        kind(safe_action=at_zero(d), threshold=threshold, noise=NOISE, ridge=1.0),
+        world_with(sw.Ball(1.0), parameters),
+    )
     best, state = judge(policy, world).best(world.actions), policy.start()
     regret, broken, gaps, spent = 0.0, 0, 0.0, 0.0
     for round_ in range(rounds):

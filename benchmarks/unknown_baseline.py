@@ -36,8 +36,8 @@ def main() -> None:
     print("| | d = 10 | d = 20 |\n|---|---|---|", flush=True)
     plays: dict[str, tuple[Any, dict[str, Any]]] = {"CAPS": (sw.CAPS, {})}
     for name, kind in {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "OPLB": sw.OPLB}.items():
-        plays[f"{name}, ridge=None"] = (kind, {"ridge": None})
-        plays[f"{name}, ridge=None, own_sets=True"] = (kind, {"ridge": None, "own_sets": True})
+        plays[name] = (kind, {})
+        plays[f"{name}, own_sets=True"] = (kind, {"own_sets": True})
     for name, (kind, more) in plays.items():
         cells = []
         for d in (10, 20):

@@ -45,7 +45,7 @@ def test_the_certificates_in_the_documents_are_these() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: slug(case.name))
 def test_the_certificates_in_the_documents_are_of_what_is_certified_today(case: Case) -> None:
-    """With the settings of today, defaults included: a default that changes asks for its certificates to be made again."""
+    """With the settings of today, defaults too: where a default changes, its certificates are to be made again."""
     content = named_today(sw.Certificate.load(FOLDER / slug(case.name) / "certificate.json").content)
     today = json.loads(json.dumps(described(case.policy)))
     assert {name: today["settings"][name] for name in content["policy"]["settings"]} == content["policy"]["settings"]

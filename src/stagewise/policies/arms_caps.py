@@ -1,18 +1,16 @@
 """CAPS over arms: certified posterior sampling, one safe mixture a round."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
-from stagewise.kernels.layout import CERTIFIED, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
 from stagewise.models.arms import ArmRadius
-from stagewise.policies.caps import certificate_numbers
+from stagewise.policies.certified import Certified
 from stagewise.policies.opb import OPB
-from stagewise.policies.settings import Optimism
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ArmsCAPS(OPB):
+class ArmsCAPS(Certified, OPB):
     """Certified posterior sampling over arms: with probability 1 − δ every round's mixture has its costs in check.
 
     A draw of every arm's means proposes a safe mixture, which is played if the data certify that its regret is at most
@@ -28,25 +26,10 @@ class ArmsCAPS(OPB):
     array([0.2])
     """
 
-    spread: float = 0.7
-    """ν: how wide the draws are, in posterior standard deviations; 0: greedy."""
-    patience: float = 5.0
-    """C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it."""
-    reward_bound: float = 1.0
-    """The largest mean reward there is."""
-    optimism: Optimism = field(init=False, default="inflated")
-    reward_scale: float | None = field(init=False, default=None)
-    cost_scale: float = field(init=False, default=1.0)
-
     form: ClassVar[Form] = Form(arms=1, rule=MIXTURE, sampled=EVERY)
     theorem: ClassVar[str] = ""
     natural: ClassVar[ArmRadius] = "rates"
 
-    @property
-    def switches(self) -> int:
-        """The switches of its rule: a choice is certified."""
-        return OFFERS_SAFE | RETURNS | CERTIFIED
-
     def last_numbers(self) -> list[float]:
         """Return ν, C and the largest mean reward."""
-        return certificate_numbers(self.spread, self.patience, self.reward_bound, self.safe_action.reward)
+        return self.certificate_numbers(self.safe_action.reward)

@@ -1,6 +1,5 @@
 """CAPS: certified posterior sampling, on rays or on mixtures."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -8,11 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import CERTIFIED, EVENTS, OFFERS_SAFE, PARTS, RETURNS, part_of
+from stagewise.kernels.layout import EVENTS, PARTS, part_of
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.models.linear import LinearModel
 from stagewise.policies.baseline import baseline_of, check_safe_range
 from stagewise.policies.ceilings import ceilings_of
+from stagewise.policies.certified import Certified
 from stagewise.policies.compiled import Chosen
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.mixtures import PROPOSED, decision_from
@@ -20,10 +20,10 @@ from stagewise.policies.policy import State
 from stagewise.policies.proposal import Intervals, checked, in_mixture, intervals_of, on_ray, undecided
 from stagewise.policies.rare_costs import absorb_events, check_blocks, check_one_block, rare_costs, reward_ridge
 from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
-from stagewise.policies.settings import Optimism, settle
+from stagewise.policies.settings import settle
 from stagewise.policies.sharpened import COST_SHARE, OTHER_SHARE, REWARD_SHARE, UPPER_SHARE, Sharpened
 from stagewise.problem.actions import Listed
-from stagewise.problem.checks import LARGEST, number, positive, switch, whole_at_least
+from stagewise.problem.checks import switch, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
@@ -35,7 +35,7 @@ RARE_SHARE = COST_SHARE + UPPER_SHARE  # of costs that are rare, and have one fa
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CAPS(Sharpened):
+class CAPS(Certified, Sharpened):
     """Certified posterior sampling: with probability 1 − δ the expected cost of every round is under its threshold.
 
     A draw from N(θ̂, ν² R² V⁻¹) of every signal proposes a ray, and its longest pessimistically safe step is played if
@@ -53,21 +53,12 @@ class CAPS(Sharpened):
 
     mixtures: bool = False
     """Mix the listed actions, instead of playing points on rays; the limits then hold for the mixture."""
-    spread: float = 0.7
-    """ν: how wide the draws are, in posterior standard deviations; 0: greedy."""
-    patience: float = 5.0
-    """C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it."""
-    reward_bound: float = 1.0
-    """The largest mean reward there is."""
     unit_outcomes: bool = False
     """Every outcome lies in [0, 1], as clicks do; what is rare is then learned sooner."""
     rare_costs: bool = False
     """Costs lie in [0, 1] and are rarely more than 0, as complaints are; sharp for features that never come back."""
     blocks: int = 1
     """With `rare_costs`: features are so many blocks of equal length, of which an action uses one (template × user)."""
-    optimism: Optimism = field(init=False, default="inflated")
-    reward_scale: float | None = field(init=False, default=None)
-    cost_scale: float = field(init=False, default=1.0)
     share_delta: bool = field(init=False, default=True)
     own_sets: bool = field(init=False, default=True)
 
@@ -80,21 +71,16 @@ class CAPS(Sharpened):
                 "unit_outcomes is True and every round's set names its own safe action; it sharpens what is kept of "
                 "candidates that come back, and then none are followed, so leave it out"
             )
-        certificate_numbers(self.spread, self.patience, self.reward_bound)
+        self.certificate_numbers(None)
         rule, events = MIXTURE if self.mixtures else RAYS, int(switch(self.rare_costs, "rare_costs"))
         check_blocks(whole_at_least(self.blocks, "blocks", 1), self.mixtures, self.rare_costs)
         settle(self, mixes=self.mixtures, form=self.form._replace(rule=rule, events=events))
         super().__post_init__()
 
-    @property
-    def switches(self) -> int:
-        """The switches of its rule: a choice is certified."""
-        return OFFERS_SAFE | RETURNS | CERTIFIED
-
     def last_numbers(self, model: LinearModel) -> list[float]:
         """Return ν, C and the largest mean reward."""
         reward = self.safe_action.reward if model.reward is None else model.reward
-        return certificate_numbers(self.spread, self.patience, self.reward_bound, reward)
+        return self.certificate_numbers(reward)
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
@@ -186,22 +172,3 @@ class CAPS(Sharpened):
             return seen
         place = checked(proposal, known)
         return in_mixture(seen, place, draw) if self.mixtures else on_ray(seen, place, start)
-
-
-def certificate_numbers(
-    spread: float, patience: float, reward_bound: float, safe_reward: float | None = None
-) -> list[float]:
-    """Return ν, C and the largest mean reward, checked."""
-    if not 0.0 <= number(spread, "spread") < LARGEST:
-        raise InvalidProblem(f"spread is {spread}; it is a number of standard deviations, 0 or more")
-    if not 1.0 <= number(patience, "patience") < math.inf:
-        raise InvalidProblem(
-            f"patience is {patience}; it must be 1 or more, which is what the optimistic choice itself needs"
-        )
-    most = positive(reward_bound, "reward_bound")
-    if safe_reward is not None and safe_reward > most:
-        raise InvalidProblem(
-            f"the safe action's reward is {safe_reward}, above reward_bound {most:g}; "
-            "raise reward_bound to the largest mean reward there is"
-        )
-    return [float(spread), float(patience), most]

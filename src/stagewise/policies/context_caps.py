@@ -9,7 +9,7 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import CERTIFIED, DECLARED, FOLLOWED, HOME, NEVER, OFFERS_SAFE, RETURNS, ROOM
+from stagewise.kernels.layout import DECLARED, FOLLOWED, HOME, NEVER, ROOM
 from stagewise.kernels.loop.memory import grow, memory_kernels_for
 from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
 from stagewise.kernels.signals.cells import before_full, in_order, meet, most_met
@@ -17,8 +17,8 @@ from stagewise.models.arms import end_shares, lows_of
 from stagewise.models.context import NOISE, Signal, SignalModel, action_shares
 from stagewise.models.part import Modelled
 from stagewise.policies.baseline import armed, check_safe_range
-from stagewise.policies.caps import certificate_numbers
 from stagewise.policies.ceilings import ceilings_of
+from stagewise.policies.certified import Certified
 from stagewise.policies.compiled import MEMORY_SIZE, aligned, assembled, fitting_memory, starting
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import natural
@@ -26,7 +26,7 @@ from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.rays import own
 from stagewise.policies.safe_policy import SafePolicy
-from stagewise.policies.settings import Optimism, keep, probability, promise_numbers, settle
+from stagewise.policies.settings import keep, probability, promise_numbers, settle
 from stagewise.problem.action_set import ALL, Flags
 from stagewise.problem.actions import Finite
 from stagewise.problem.checks import MOST, array, number, one_of, positive, shown, size_of, whole
@@ -43,7 +43,7 @@ FIRST_ROOM = 8  # segments that a new memory has room for
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ContextCAPS(SafePolicy):
+class ContextCAPS(Certified, SafePolicy):
     """Certified posterior sampling over actions in a context: the mixture of every round has its costs in check.
 
     The safe action is one of the actions, `SafeAction(arm=…)`: what is done today, for this user. Its `cost` bounds its
@@ -79,15 +79,6 @@ class ContextCAPS(SafePolicy):
     """How many actions there were when learning began; those that came later take what was kept back of δ."""
     expected: Mapping[str, float] | None = None
     """Around which mean a cost's sets are sharpest; None: its limit. A limit that is changed later keeps the first."""
-    spread: float = 0.7
-    """ν: how wide the draws are, in posterior standard deviations; 0: greedy."""
-    patience: float = 5.0
-    """C ≥ 1: how much regret a proposal may cost, in units of what is unknown of it."""
-    reward_bound: float = 1.0
-    """The largest mean reward there is."""
-    optimism: Optimism = field(init=False, default="inflated")
-    reward_scale: float | None = field(init=False, default=None)
-    cost_scale: float = field(init=False, default=1.0)
     share_delta: bool = field(init=False, default=True)
 
     decides: ClassVar[type[Decision]] = Decision  # what its decisions are
@@ -106,11 +97,10 @@ class ContextCAPS(SafePolicy):
         ceilings = ceilings_of(thresholds, self.cost_bound, 0.0)
         promise = promise_numbers(thresholds, ceilings, None, 1.0, self.watch)
         settle(self, thresholds=thresholds)
-        last = certificate_numbers(self.spread, self.patience, self.reward_bound, safe.reward)
+        last = self.certificate_numbers(safe.reward)
         parts = self.modelled(safe, thresholds)
-        rows = np.empty(2 + self.context + self.segments)
-        switches = OFFERS_SAFE | RETURNS | CERTIFIED | DECLARED
-        layout, settings = assembled((switches, 0, int(safe.arm or 0)), promise, np.zeros(rows.size), parts)
+        head, nowhere = (self.switches | DECLARED, 0, int(safe.arm or 0)), np.zeros(2 + self.context + self.segments)
+        layout, settings = assembled(head, promise, nowhere, parts)
         settle(self, layout=layout, settings=np.append(settings, last))
 
     @cached_property

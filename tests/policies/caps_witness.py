@@ -66,12 +66,12 @@ class Interval(NamedTuple):
     high: Floats
 
 
-def half_of_own(noise: float, weight: float, delta: float, sets: int) -> float:
+def half_of_own(noise: float, weight: Floats, delta: float, sets: Floats) -> Floats:
     """Return h(n): one of `sets` that share δ, whose own A is taken 2 log M larger than that of all of δ."""
     delta = min(delta, 0.5)
     start, scale = math.sqrt(2.0 * math.log(1.0 / (2.0 * delta))), SCALE * noise**2
-    edge = start**2 - 2.0 * float(log_ndtr(start)) + 2.0 * math.log(sets)
-    return noise * math.sqrt((weight + scale) * (math.log(1.0 + weight / scale) + edge)) / weight
+    edge = start**2 - 2.0 * float(log_ndtr(start)) + 2.0 * np.log(sets)
+    return np.asarray(noise * np.sqrt((weight + scale) * (np.log(1.0 + weight / scale) + edge)) / weight)
 
 
 def shares(told: Stated, signal: int) -> tuple[float, float, float]:
@@ -84,26 +84,40 @@ def shares(told: Stated, signal: int) -> tuple[float, float, float]:
 
 
 class Fit(NamedTuple):
+    """What was fitted after some plays, or (n, ...) after each number of them."""
+
     gram: Floats  # V
     estimate: Floats  # θ̂
-    radius: float  # β
+    radius: Floats  # β
 
 
-def fitted(told: Stated, signal: int, plays: list[Play]) -> Fit:
+def after_each(rows: Floats, first: int) -> Floats:
+    """Return the sum of the first rows: of `first`, of one more, and so on to all of them."""
+    return np.concatenate([np.zeros((1, *rows.shape[1:])), np.cumsum(rows, axis=0)])[first:]
+
+
+def fitted(told: Stated, signal: int, plays: list[Play], first: int) -> Fit:
+    """Return what was fitted after `first` plays and after each one since."""
     turn = told.coordinates(signal)
     played = np.array([play.action for play in plays]).reshape(len(plays), told.safe.size)
     z, rest = played @ turn.T, np.array([play.values[signal] for play in plays]) - played @ told.carried(signal)
-    gram = told.ridge * np.eye(len(turn)) + z.T @ z
+    gram = told.ridge * np.eye(len(turn)) + after_each(z[:, :, np.newaxis] * z[:, np.newaxis], first)
     spread = np.linalg.slogdet(gram / told.ridge)[1] + 2.0 * math.log(1.0 / shares(told, signal)[0])
-    radius = math.sqrt(told.noise[signal] ** 2 * spread + told.ridge * told.learned_bound(signal) ** 2)
-    return Fit(gram, np.linalg.solve(gram, z.T @ rest), radius)
+    radius = np.sqrt(told.noise[signal] ** 2 * spread + told.ridge * told.learned_bound(signal) ** 2)
+    sums = after_each(z * rest[:, np.newaxis], first)
+    return Fit(gram, np.linalg.solve(gram, sums[:, :, np.newaxis])[:, :, 0], radius)
 
 
-def ellipsoid(told: Stated, signal: int, plays: list[Play], actions: Floats) -> Interval:
-    """Return what the ellipsoid says of these actions (K, d)."""
-    fit, z = fitted(told, signal, plays), actions @ told.coordinates(signal).T
-    centre = actions @ told.carried(signal) + z @ fit.estimate
-    half = fit.radius * np.sqrt(np.einsum("ij,ji->i", z, np.linalg.solve(fit.gram, z.T)))
+def fits_now(told: Stated, plays: list[Play]) -> list[Fit]:
+    """Return what all plays say, signal by signal."""
+    return [Fit(*(of[-1] for of in fitted(told, k, plays, len(plays)))) for k in range(1 + told.costs)]
+
+
+def ellipsoid(told: Stated, signal: int, fit: Fit, actions: Floats) -> Interval:
+    """Return what an ellipsoid, or each of several, says of these actions (K, d)."""
+    z = actions @ told.coordinates(signal).T
+    centre = actions @ told.carried(signal) + fit.estimate @ z.T
+    half = fit.radius[..., np.newaxis] * np.sqrt(np.einsum("ij,...jk,ik->...i", z, np.linalg.inv(fit.gram), z))
     return Interval(centre - half, centre + half)
 
 
@@ -116,24 +130,27 @@ def certain(told: Stated, signal: int, actions: Floats) -> Interval:
     return Interval(centre - reach, centre + reach)
 
 
-def own_set(told: Stated, signal: int, plays: list[Play], candidate: int, count: int) -> Interval:
-    """Return the ends of a candidate's own set after these plays; `count`, the place of the safe action."""
-    known, sum_, weight = told.known[signal], 0.0, 0.0
-    for play in plays:
-        at_safe = np.array_equal(play.action, told.safe)
-        if known is not None and play.ray == candidate and candidate != count:
-            sum_, weight = sum_ + play.step * (play.values[signal] - known), weight + play.step**2
-        elif known is None and (at_safe if candidate == count else play.ray == candidate and play.step == 1.0):
-            sum_, weight = sum_ + play.values[signal], weight + 1.0
-    if weight == 0.0:
-        return Interval(np.array(-math.inf), np.array(math.inf))
-    sets = count if known is not None else 2 if candidate == count else 2 * count
+def own_sets(told: Stated, signal: int, plays: list[Play], count: int, first: int) -> Interval:
+    """Return the ends of own sets (n, K + 1) after `first` plays and after each one since, the safe action's last.
+
+    A candidate is counted since `first`, the safe action all the time.
+    """
+    known, steps = told.known[signal], np.array([play.step for play in plays])[:, np.newaxis]
+    pulls = np.zeros((len(plays), count + 1))
+    pulls[:, :-1] = steps * np.array([play.ray == ray for play in plays for ray in range(count)]).reshape(-1, count)
+    if known is None:
+        pulls[:, :-1] *= steps == 1.0
+        pulls[:, -1] = [np.array_equal(play.action, told.safe) for play in plays]
+    pulls[:first, :-1] = 0.0
+    seen = np.array([play.values[signal] for play in plays]) - (known or 0.0)
+    weight, sums = after_each(pulls**2, first), after_each(pulls * seen[:, np.newaxis], first)
+    sets = np.array([count if known is not None else 2 * count] * count + [2])
     _, low, high = shares(told, signal)
-    mean = (known or 0.0) + sum_ / weight
-    return Interval(
-        mean - half_of_own(told.noise[signal], weight, low, sets),
-        mean + half_of_own(told.noise[signal], weight, high, sets),
-    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = (known or 0.0) + sums / weight
+        halves = [half_of_own(told.noise[signal], weight, share, sets) for share in (low, high)]
+    never = weight == 0.0
+    return Interval(np.where(never, -math.inf, mean - halves[0]), np.where(never, math.inf, mean + halves[1]))
 
 
 def intervals(
@@ -147,30 +164,27 @@ def intervals(
     """
     actions, found = np.vstack([targets, told.safe]), []
     for signal in range(1 + told.costs):
-        low, high = certain(told, signal, actions)
-        for seen in range(first, len(plays) + 1):
-            last, now = seen == len(plays), ellipsoid(told, signal, plays[:seen], actions)
-            use = np.array([followed or last] * len(targets) + [(followed if kept is None else kept) or last])
-            low, high = np.where(use, np.maximum(low, now.low), low), np.where(use, np.minimum(high, now.high), high)
-            for candidate in np.flatnonzero(use) if followed else np.flatnonzero(use[-1:]) + len(targets):
-                counted = plays[first:seen] if candidate < len(targets) else plays[:seen]
-                own = own_set(told, signal, counted, candidate, len(targets))
-                low[candidate], high[candidate] = max(low[candidate], own.low), min(high[candidate], own.high)
+        fits, (low, high) = fitted(told, signal, plays, first), certain(told, signal, actions)
+        now, own = ellipsoid(told, signal, fits, actions), own_sets(told, signal, plays, len(targets), first)
+        use = np.zeros(now.low.shape, dtype=bool)
+        use[:, :-1], use[:, -1], use[-1] = followed, followed if kept is None else kept, True
+        for ends, used in ((now, use), (own, use & ([followed] * len(targets) + [True]))):
+            low = np.maximum(low, np.max(np.where(used, ends.low, -math.inf), axis=0))
+            high = np.minimum(high, np.min(np.where(used, ends.high, math.inf), axis=0))
         if rays and told.known[signal] is None:
-            around = ellipsoid(told, signal, plays, actions)
-            centre, half = 0.5 * (around.low + around.high), 0.5 * (around.high - around.low)
+            centre, half = 0.5 * (now.low[-1] + now.high[-1]), 0.5 * (now.high[-1] - now.low[-1])
             half[-1] = min(half[-1], max(high[-1] - centre[-1], centre[-1] - low[-1]))
             low, high = centre - half, centre + half
         found.append(Interval(np.minimum(low, high), np.maximum(low, high)))
     return found
 
 
-def held(told: Stated, signal: int, plays: list[Play], points: Floats, reach: float) -> Interval:
+def held(told: Stated, signal: int, fit: Fit, points: Floats, reach: float) -> Interval:
     """Return the largest and the least <x, θ> within the ellipsoid where <x₀, θ> is known to ± reach, by duality:
 
-    max <x, v> = min_κ β‖x − κ x₀‖ + |κ| reach, found by cutting the range of κ to two thirds.
+    max <x, v> = min_κ β‖x − κ x₀‖ + |κ| reach, convex in κ, whose range is halved where its slope says.
     """
-    fit, turn = fitted(told, signal, plays), told.coordinates(signal)
+    turn = told.coordinates(signal)
     x, safe = points @ turn.T, turn @ told.safe
     forms = np.einsum("ij,ji->i", x, np.linalg.solve(fit.gram, x.T))
     crosses, square = x @ np.linalg.solve(fit.gram, safe), float(safe @ np.linalg.solve(fit.gram, safe))
@@ -179,11 +193,15 @@ def held(told: Stated, signal: int, plays: list[Play], points: Floats, reach: fl
         inside = np.maximum(forms - 2.0 * kappa * crosses + kappa**2 * square, 0.0)
         return np.asarray(fit.radius * np.sqrt(inside) + np.abs(kappa) * reach)
 
-    low, high = np.full(len(x), -1e3), np.full(len(x), 1e3)
-    for _ in range(120):
-        one, other = low + (high - low) / 3.0, high - (high - low) / 3.0
-        shorter = dual(one) < dual(other)
-        low, high = np.where(shorter, low, one), np.where(shorter, other, high)
+    def falls(kappa: Floats) -> Any:
+        inside = np.maximum(forms - 2.0 * kappa * crosses + kappa**2 * square, 1e-300)
+        return fit.radius * (kappa * square - crosses) / np.sqrt(inside) + np.sign(kappa) * reach < 0.0
+
+    low, high = np.minimum(crosses / square, 0.0), np.maximum(crosses / square, 0.0)  # where one part or other is least
+    for _ in range(36):
+        middle = 0.5 * (low + high)
+        right = falls(middle)
+        low, high = np.where(right, middle, low), np.where(right, high, middle)
     centre, half = points @ told.carried(signal) + x @ fit.estimate, dual(0.5 * (low + high))
     return Interval(centre - half, centre + half)
 
@@ -194,12 +212,13 @@ def drawn(told: Stated, plays: list[Play], targets: Floats, found: list[Interval
     parts = [range(1 + told.costs)]
     if (told.known[0] is None) != (told.known[1] is None):
         parts = [range(1), range(1, 1 + told.costs)]
+    fits = fits_now(told, plays)
     for part in parts:
         n = len(told.coordinates(part[0]))
         normals = np.empty(len(part) * n)
         fill_normal(normals, draw.seed, draw.run, draw.round, POSTERIOR + part[0])
         for place, signal in enumerate(part):
-            fit, z = fitted(told, signal, plays), actions @ told.coordinates(signal).T
+            fit, z = fits[signal], actions @ told.coordinates(signal).T
             root = np.linalg.inv(np.linalg.cholesky(fit.gram))
             moved = told.spread * told.noise[signal] * (z @ root.T @ normals[place * n : (place + 1) * n])
             values[signal] = actions @ told.carried(signal) + z @ fit.estimate + moved
@@ -265,7 +284,7 @@ class Line(NamedTuple):
     """What is known along one ray."""
 
     told: Stated
-    plays: list[Play]
+    fits: list[Fit]
     found: list[Interval]
     target: Floats
     ray: int
@@ -278,7 +297,7 @@ class Line(NamedTuple):
             ends = (low[self.ray], min(high[self.ray], top))
             return Interval(*((1.0 - steps) * low[-1] + steps * end for end in ends))
         points = (1.0 - steps)[:, np.newaxis] * self.told.safe + steps[:, np.newaxis] * self.target
-        return held(self.told, signal, self.plays, points, 0.5 * (high[-1] - low[-1]))
+        return held(self.told, signal, self.fits[signal], points, 0.5 * (high[-1] - low[-1]))
 
     def dearest(self, signal: int, steps: Any) -> Floats:
         """Return the largest plausible cost: at the point itself or between the ends, whichever is less."""
@@ -290,8 +309,8 @@ class Line(NamedTuple):
     def longest(self, safe: bool) -> float:
         """Return the longest step that is safe, or plausible, by a search refined until it cannot be told."""
         low, width = 0.0, 1.0
-        for _ in range(5):
-            steps = np.linspace(low, min(low + width, 1.0), 401)
+        for _ in range(4):
+            steps = np.linspace(low, min(low + width, 1.0), 201)
             fine = np.ones(steps.size, dtype=bool)
             for j, limit in enumerate(self.told.limits):
                 fine &= (self.dearest(1 + j, steps) if safe else self.at(1 + j, steps).low) <= limit

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tests.policies.caps_witness import Known, Line, Play, Stated, drawn, intervals, known_of, program
+from tests.policies.caps_witness import Known, Line, Play, Stated, drawn, fits_now, intervals, known_of, program
 from tests.problem.refusal import refused
 
 import stagewise as sw
@@ -159,7 +159,8 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
         elif mixtures:
             held_mixture(problem, decision, known, draws)
         else:
-            lines = [Line(told, plays, found, target, ray) for ray, target in enumerate(listed)]
+            fits = fits_now(told, plays)
+            lines = [Line(told, fits, found, target, ray) for ray, target in enumerate(listed)]
             held_ray(problem, decision, lines, known, draws)
         values = problem.outcome(decision.action, random)
         ray = None if decision._unfollowed or not followed else decision.index
@@ -200,7 +201,7 @@ def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseli
                 low, unknown = known.r_low @ decision.probabilities, known.unknown(decision.hoped)
                 assert decision.hoped - low <= unknown @ decision.probabilities + CLOSE
             else:
-                line = Line(told, plays, found, listed[decision.index], decision.index)
+                line = Line(told, fits_now(told, plays), found, listed[decision.index], decision.index)
                 low = float(line.at(0, decision.step).low[0])
                 assert decision.hoped - low <= line.unknown(prices, decision.step) + CLOSE
         values = problem.outcome(decision.action, random)

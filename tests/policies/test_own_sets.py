@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.policies.caps_witness import Interval, Known, Line, Play, intervals, program
+from tests.policies.caps_witness import Interval, Known, Line, Play, fits_now, intervals, program
 from tests.policies.test_caps import BASELINES, CLOSE, Problem, some_problem
 from tests.problem.refusal import refused
 
@@ -98,7 +98,8 @@ def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str)
         if not known.warm:
             assert decision.fallback == FALLBACKS[2]
         elif rays:
-            lines = [Line(told, plays, found, target, ray) for ray, target in enumerate(listed)]
+            fits = fits_now(told, plays)
+            lines = [Line(told, fits, found, target, ray) for ray, target in enumerate(listed)]
             hoped = hoped_on_rays(problem, known, lines, directional)
             assert decision.hoped == pytest.approx(np.max(hoped), abs=CLOSE)
             if decision.index >= 0:
@@ -136,11 +137,11 @@ def test_the_wait_is_as_short_where_rays_are_fresh() -> None:
     """The safe action comes back whatever is listed, so its own set is kept without anything being followed."""
     safe, random = np.eye(10)[0] * 0.9, np.random.default_rng(3)
     policy = sw.LCLUCB(safe_action=sw.SafeAction(features=safe), threshold=0.6, noise=0.5, cost_bound=1.0, **SHARP)
-    state = policy.start()
-    for t in range(waits(sw.LCLUCB, **SHARP) + 1):
+    state, wait = policy.start(), waits(sw.LCLUCB, **SHARP)
+    for t in range(wait + 1):
         fresh = random.normal(size=(9, 10))
         decision = policy.decide(state, fresh / np.linalg.norm(fresh, axis=1, keepdims=True), sw.Draw(0, 0, t))
-        assert (decision.fallback == FALLBACKS[2]) == (t < waits(sw.LCLUCB, **SHARP))
+        assert (decision.fallback == FALLBACKS[2]) == (t < wait)
         state = policy.learn(state, decision, sw.Outcome(0.2, 0.1))
 
 

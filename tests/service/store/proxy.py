@@ -10,7 +10,7 @@ class Proxy:
     """Passes bytes on, from a port of its own to that of a server.
 
     Attributes:
-        cut_after: Where these bytes went to the server, its next answer is lost with the connection; None: never.
+        cut_after: The server's word that this is done is lost, with the connection; None: nothing is.
         cuts: How often that happened.
     """
 
@@ -38,29 +38,22 @@ class Proxy:
             except OSError:
                 return
             self._sockets += [client, server]
-            doomed = threading.Event()
-            threading.Thread(target=self._to_server, args=(client, server, doomed), daemon=True).start()
-            threading.Thread(target=self._to_client, args=(client, server, doomed), daemon=True).start()
+            threading.Thread(target=self._to_server, args=(client, server), daemon=True).start()
+            threading.Thread(target=self._to_client, args=(client, server), daemon=True).start()
 
-    def _to_server(self, client: socket.socket, server: socket.socket, doomed: threading.Event) -> None:
-        try:
+    def _to_server(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
             while data := client.recv(65536):
-                if self.cut_after is not None and self.cut_after in data:
-                    doomed.set()
                 server.sendall(data)
-        except OSError:
-            pass
         shut(server)
 
-    def _to_client(self, client: socket.socket, server: socket.socket, doomed: threading.Event) -> None:
-        try:
+    def _to_client(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
             while data := server.recv(65536):
-                if doomed.is_set():
+                if self.cut_after is not None and self.cut_after + b"\0" in data:
                     self.cuts += 1
                     break
                 client.sendall(data)
-        except OSError:
-            pass
         shut(client)
 
 

@@ -150,7 +150,14 @@ class PostgresStore(Tables):
         return batch.settled
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
-        with self._sessions.errors("read"), self._sessions.one() as connection:
+        with self._sessions.errors("read"):
+            try:
+                return self._read(sql, values)
+            except psycopg.OperationalError:  # it was one of a server that is gone: a new one may be there
+                return self._read(sql, values)
+
+    def _read(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        with self._sessions.one() as connection:
             return connection.execute(sql.replace("?", "%s").encode(), values).fetchall()
 
     def _change(self, *statements: Statement) -> int:

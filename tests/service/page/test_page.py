@@ -192,6 +192,17 @@ def test_after_the_door_it_stays_inside(desk: KnownDesk, target: str) -> None:
     assert answer.headers["location"] == "/"
 
 
+def test_the_door_leads_back_to_a_name_with_signs(log: Log) -> None:
+    client = client_of(KnownDesk({"a b?c#d&e%20": log}))
+    address = "/e/a%20b%3Fc%23d%26e%2520"
+    door = client.get(address).headers["location"]
+    found = re.search(r'name="next" value="([^"]+)"', client.get(door).text)
+    assert found is not None
+    assert found[1] == address
+    assert client.post("/login", data={"key": ADMIN, "next": found[1]}).headers["location"] == address
+    assert client.get(address).status_code == 200
+
+
 def test_headers_let_nothing_in_from_elsewhere(desk: KnownDesk) -> None:
     client = logged_in(desk)
     for path in ("/login", "/", "/e/notes", "/e/notes/data.json", "/e/nobody"):

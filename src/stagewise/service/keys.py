@@ -3,8 +3,10 @@
 import asyncio
 import hashlib
 import hmac
+import logging
 import re
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, count
 from typing import NamedTuple
 
@@ -13,6 +15,8 @@ from stagewise.problem.words import shown
 from stagewise.service.errors import Conflict
 from stagewise.service.records import KeyRow
 from stagewise.service.store.store import Store, StoreDown
+
+log = logging.getLogger("stagewise.desk")
 
 READER, WRITER, ADMIN = "reader", "writer", "admin"
 ROLES = (READER, WRITER, ADMIN)  # each may what the ones before it may
@@ -60,12 +64,18 @@ class Keys:
         While it cannot be reached the keys of the last look hold: nothing can be written then, and whoever still has a
         valid key is answered the safe action.
         """
-        while True:
-            await asyncio.sleep(OFTEN)
-            try:
-                await asyncio.to_thread(self.refresh)
-            except StoreDown:
-                continue
+        own = ThreadPoolExecutor(1, "stagewise-keys")  # whatever else waits for threads, this does not
+        try:
+            while True:
+                await asyncio.sleep(OFTEN)
+                try:
+                    await asyncio.get_running_loop().run_in_executor(own, self.refresh)
+                except StoreDown:
+                    continue
+                except Exception:  # a mistake of ours may not end the watch: revoked keys would stay good
+                    log.exception("keys could not be read; those of the last look hold")
+        finally:
+            own.shutdown(wait=False)
 
     def sent(self, key: bytes) -> Holder | None:
         """Return who holds a key, as it came; one that came a moment ago is not digested again."""

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-Id = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)")]
-"""What a client calls a decision or an outcome: no control characters, which not every store can hold."""
+PLAIN = r"^[^\x00-\x1f\x7f]*$(?!\n)"  # no control characters, which not every store can hold
+Id = Annotated[str, Meta(min_length=1, max_length=256, pattern=PLAIN)]
+"""What a client calls a decision or an outcome."""
 Known = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Annotated[str, Meta(max_length=1000)]
 """What can be known of a user: a number, a truth value, or the name of a segment."""
 Words = Annotated[str, Meta(min_length=1, max_length=2000)]

@@ -17,8 +17,8 @@ from stagewise.service.web.app import App, Settings
 class Real:
     """Who is there."""
 
-    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
-        self.store = open_store(str(folder / "desk.db"))
+    def __init__(self, place: Path | str, settings: Settings | None = None) -> None:
+        self.store = open_store(str(place / "desk.db") if isinstance(place, Path) else place)
         self.desk = Desk(self.store)
         self.keys = Keys(self.store)
         self.app = App(self.desk, self.keys, settings or Settings(log=False), self.prepare)
@@ -35,8 +35,8 @@ class Real:
 
 
 @asynccontextmanager
-async def real(folder: Path, settings: Settings | None = None) -> AsyncIterator[Real]:
-    """Open a desk, and close it."""
-    there = Real(folder, settings)
+async def real(place: Path | str, settings: Settings | None = None) -> AsyncIterator[Real]:
+    """Open a desk on a file in a folder, or at an address, and close it."""
+    there = Real(place, settings)
     async with running(there.app):
         yield there

@@ -45,6 +45,20 @@ async def test_a_thousand_hostile_bodies(tmp_path: Path) -> None:
         await refused_all(desk, 1_000, seed=16)
 
 
+@played
+async def test_a_thousand_hostile_bodies_on_postgresql(postgres: str) -> None:
+    async with real(postgres) as desk:
+        await refused_all(desk, 1_000, seed=17)
+        for path in ("/v1/%00", *(f"/v1/demo/decisions/{name}" for name in ("%00", "%ED%A0%80", "%F0%9F%92%A9"))):
+            assert (await desk.reader.get(path)).status == 404
+        assert (await desk.admin.send("DELETE", "/v1/keys/%00")).status == 404
+        assert (await desk.admin.post("/v1/keys", {"name": "a", "role": "reader", "note": "\u0000"})).status == 422
+        odd = {"context": {"age": 34}, "decision_id": "💩\u2028<b>'\"\\"}
+        made = await desk.writer.post(PATH, odd)
+        assert (made.status, made.plain["decision_id"]) == (200, odd["decision_id"])
+        assert (await desk.admin.post("/v1/demo/kill", {"reason": "a\u0000b😀"})).status == 200
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 @played

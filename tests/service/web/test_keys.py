@@ -82,7 +82,7 @@ def test_the_last_admin_stays_and_a_lost_one_is_replaced() -> None:
     assert again.holder(key) == Holder("admin-2", "admin")
 
 
-def test_what_is_revoked_in_one_process_is_refused_in_another_within_a_second() -> None:
+def test_what_is_revoked_in_one_process_is_refused_in_another_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     store = FakeStore()
     here, there = Keys(store), Keys(store)  # type: ignore[arg-type]
     key = here.add("app", "writer")
@@ -98,6 +98,10 @@ def test_what_is_revoked_in_one_process_is_refused_in_another_within_a_second() 
         store.down = True
         await asyncio.sleep(0.4)
         assert there.holder(key) is not None  # who was known stays known while the store is away
+        monkeypatch.setattr(store, "keys", lambda: 1 / 0)
+        await asyncio.sleep(0.4)
+        assert there.holder(key) is not None  # nor does a mistake of ours end the watch
+        monkeypatch.undo()
         store.down = False
         here.revoke("app")
         assert here.holder(key) is None

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from stagewise.service.messages import PLAIN
+
 
 class Summary(Struct):
     """An experiment, and how it stands."""
@@ -96,7 +98,7 @@ class NewKey(Struct, forbid_unknown_fields=True):
 
     name: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9-]{0,39}$")]
     role: Literal["reader", "writer", "admin"]
-    note: Annotated[str, Meta(max_length=200)] = ""
+    note: Annotated[str, Meta(max_length=200, pattern=PLAIN)] = ""
 
 
 class MadeKey(Struct):

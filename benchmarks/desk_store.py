@@ -2,7 +2,7 @@
 
 Half of the rows are decisions with a random id, half are outcomes of them. The bare form inserts the very rows, with
 their digests, into a table with the same indices, and commits each group: what it leaves out is what a log is for
-(ids looked up, each signal once, the chain).
+(ids looked up, each signal once, the chain). The last column is `Writer`: one row a request, in groups as they come.
 
     .venv/bin/python benchmarks/desk_store.py [--rows 60000] [--group 2000] [postgresql://…]
 
@@ -10,6 +10,7 @@ Without an address, PostgreSQL is the machine's, or the wheel's, started for thi
 """
 
 import argparse
+import asyncio
 import sqlite3
 import statistics
 import sys
@@ -26,9 +27,10 @@ from stagewise.service.records import DECISION, OUTCOME, Ask, canonical
 from stagewise.service.store.migrating import FOLDER
 from stagewise.service.store.opened import open_store
 from stagewise.service.store.store import Store
+from stagewise.service.writer import Writer
 
 Insert = Callable[[list[tuple[object, ...]]], None]
-ROUNDS = 5
+ROUNDS, CLIENTS = 5, 256
 COLUMNS = "experiment, seq, at, kind, key, place, body, chain, asked"
 
 
@@ -61,6 +63,25 @@ def by_store(store: Store, groups: list[list[Ask]]) -> float:
         settled = store.append(asks)
         assert all(each.verdict == "new" for each in settled)
     return sum(map(len, groups)) / (time.perf_counter() - started)
+
+
+def by_writer(store: Store, asks: list[Ask]) -> float:
+    """Return rows a second where each of many clients asks for one row, and waits until it is durable."""
+    writer = Writer(store)
+    writer.start()
+
+    async def client(mine: list[Ask]) -> None:
+        for ask in mine:
+            assert (await writer.append(ask)).verdict == "new"
+
+    async def all_clients() -> float:
+        started = time.perf_counter()
+        await asyncio.gather(*(client(asks[n::CLIENTS]) for n in range(CLIENTS)))
+        return len(asks) / (time.perf_counter() - started)
+
+    rate = asyncio.run(all_clients())
+    writer.stop()
+    return rate
 
 
 def rows_of(store: Store, after: int) -> list[tuple[object, ...]]:
@@ -120,14 +141,17 @@ def postgres(address: str) -> Iterator[tuple[Store, Insert]]:
 
 def measured(name: str, store: Store, insert: Insert, size: int, group: int) -> None:
     """Print a line: the median of rounds that take turns, and the range."""
-    ours, theirs = [], []
+    ours, theirs, single = [], [], []
     for _ in range(ROUNDS):
         after = store.head("mail").seq
         ours.append(by_store(store, groups_of(size, group)))
         theirs.append(bare(insert, rows_of(store, after), group))
+        single.append(by_writer(store, [ask for asks in groups_of(size // 4, group) for ask in asks if not ask.of]))
     ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
-    cells = [f"{statistics.median(each):,.0f} ({min(each):,.0f} to {max(each):,.0f})" for each in (ours, theirs)]
-    print(f"| {name} | {' | '.join(cells)} | {ratio:.2f} |", flush=True)
+    cells = [
+        f"{statistics.median(each):,.0f} ({min(each):,.0f} to {max(each):,.0f})" for each in (ours, theirs, single)
+    ]
+    print(f"| {name} | {cells[0]} | {cells[1]} | {ratio:.2f} | {cells[2]} |", flush=True)
 
 
 def main() -> None:
@@ -137,8 +161,9 @@ def main() -> None:
     words.add_argument("--rows", type=int, default=60_000, help="rows of a round")
     words.add_argument("--group", type=int, default=2_000, help="rows of a transaction")
     told = words.parse_args()
-    print(f"| store, groups of {told.group:,} | rows a second, median of {ROUNDS} (range) | bare executemany | ratio |")
-    print("|---|---|---|---|", flush=True)
+    print(f"Rows a second, median of {ROUNDS} (range):\n")
+    print(f"| | groups of {told.group:,} | bare executemany | ratio | by the writer, {CLIENTS} clients |")
+    print("|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder, sqlite(Path(folder)) as (store, insert):
         measured("SQLite", store, insert, told.rows, told.group)
     if told.address is None:

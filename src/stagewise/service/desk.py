@@ -26,6 +26,7 @@ from stagewise.service.deciding import UNLOGGED, Known, decided, safely
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
 from stagewise.service.figures import figures_of
 from stagewise.service.fold import Fold, beginning
+from stagewise.service.ids import fresh_id
 from stagewise.service.learner import Learner
 from stagewise.service.messages import OUTCOME_WORDS, RESERVED, Asked, Changed, Decided, Kept, Outcome, Refusal, Told
 from stagewise.service.records import (
@@ -484,8 +485,3 @@ def in_order(body: Any) -> bytes:
 def digest(content: bytes) -> bytes:
     """Return what tells one content from another."""
     return hashlib.sha256(content).digest()
-
-
-def fresh_id() -> str:
-    """Return an id that nobody has: milliseconds, so that ids lie in the order of time, and 80 random bits."""
-    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"

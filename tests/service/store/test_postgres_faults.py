@@ -1,17 +1,18 @@
 """A server that goes away: nothing acknowledged is lost or doubled, and desks go on when it is back."""
 
 import random
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from tests.problem.refusal import refused
-from tests.service.servers import Server
+from tests.service.servers import Server, small_disk
 from tests.service.store.asks import control, decision, outcome, sound, tick
 from tests.service.store.proxy import Proxy
 
-from stagewise.service.records import EVERYWHERE, Ask
+from stagewise.service.records import EVERYWHERE, Ask, canonical
 from stagewise.service.store.store import StoreDown
 
 psycopg = pytest.importorskip("psycopg")
@@ -251,6 +252,37 @@ def test_a_server_for_reading_only(opened: Callable[..., PostgresStore], postgre
         connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
         connection.execute(TERMINATE)
     assert appended(store, [decision("b")]) == ["new"]
+
+
+def test_a_full_disk(postgres_server: Server) -> None:
+    with small_disk(postgres_server.folder / "disk", "24m") as disk:
+        if postgres_server.user is not None:
+            shutil.chown(disk, postgres_server.user.pw_uid, postgres_server.user.pw_gid)
+        with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
+            connection.execute("CREATE DATABASE full_disk TABLESPACE small")
+        store = PostgresStore(postgres_server.url("full_disk"))
+        filling = disk / "filling"
+        filling.write_bytes(bytes(shutil.disk_usage(disk).free - 2_000_000))
+        taken: list[str] = []
+        with refused(StoreDown, "cannot be written", "No space left on device"):
+            for n in range(1000):
+                store.append([large(f"d{n}")])
+                taken.append(f"d{n}")
+        assert taken
+        assert [row.key for row in store.events("mail")] == taken, "reading goes on"
+        filling.unlink()
+        assert appended(store, [large(taken[-1]), large(f"d{len(taken)}")]) == ["same", "new"]
+        assert sound(store) == len(taken) + 1
+        store.close()
+        with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
+            connection.execute("DROP DATABASE full_disk WITH (FORCE)")
+            connection.execute("DROP TABLESPACE small")
+
+
+def large(key: str) -> Ask:
+    """Return a row that cannot be pressed together."""
+    return Ask("mail", "decision", key, canonical({"filling": random.Random(key).randbytes(30_000).hex()}))
 
 
 def test_every_commit_is_flushed(postgres: str) -> None:

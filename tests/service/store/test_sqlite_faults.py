@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.problem.refusal import refused
+from tests.service.servers import small_disk
 from tests.service.store.asks import decision, log_of, outcome, sound
 
 from stagewise.service.records import Ask, canonical
@@ -33,12 +34,8 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of four megabytes."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", place], capture_output=True).returncode:
-        pytest.skip("this user may not mount a small disk; the limit on a file's size is tested everywhere")
-    yield place
-    subprocess.run(["umount", place], check=True)
+    with small_disk(tmp_path / "disk", "4m") as place:
+        yield place
 
 
 def large(key: str) -> Ask:
@@ -98,6 +95,7 @@ def test_no_more_pages(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> N
 LIMITED = """
 import resource, sys
 from pathlib import Path
+from tests.service.servers import small_disk
 from tests.service.store.asks import decision
 from tests.service.store.test_sqlite_faults import goes_on, until_down
 from stagewise.service.store.sqlite import SqliteStore

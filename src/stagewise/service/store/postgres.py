@@ -56,6 +56,7 @@ ANSWER_TYPES = ("text", "int8", "text", "float8", "int8")
 NEW_HEAD = "INSERT INTO heads (experiment, seq, at, places, control, chain) VALUES (%s, %s, %s, %s, %s, %s)"
 MOVE_HEAD = "UPDATE heads SET seq = %s, at = %s, places = %s, control = %s, chain = %s WHERE experiment = %s"
 
+UNHURRIED = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0"
 MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, name text NOT NULL)"
 MIGRATED = "INSERT INTO migrations VALUES (%s, %s)"
 VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
@@ -167,6 +168,7 @@ class PostgresStore(Tables):
                 ahead(steps, version, where, read_only=True)
             else:
                 with connection.transaction():
+                    connection.execute(UNHURRIED)
                     connection.execute(MIGRATING)
                     connection.execute(MIGRATIONS)
                     (version,) = connection.execute(VERSION).fetchone() or (0,)

@@ -68,6 +68,9 @@ def test_windows_close_by_the_clock_and_what_is_missing_counts() -> None:
     assert (limit["seen"], limit["count"], limit["threshold"]) == (pytest.approx(1 / 3), 3, 0.02)
     assert limit["low"] <= 1 / 3 <= limit["high"]
     assert told["pending"][1]["waiting"] == 1
+    over_time = [one["limits"]["opt_out"] for one in told["series"]]
+    assert [one["so_far"] for one in over_time] == [0.0, 0.5, pytest.approx(1 / 3)]
+    assert (limit["low"], limit["high"]) == (over_time[-1]["low"], over_time[-1]["high"])
 
 
 def test_what_recent_decisions_are_feared_to_cost_and_who_explored() -> None:
@@ -181,7 +184,7 @@ def test_lately_is_the_newer_half() -> None:
     for value in [0.0] * 1000 + [1.0] * 1000:
         lately.add(value)
     band = lately.band(sw.Reward("click"), 0.05)
-    assert 1000 <= band.count <= 1500
+    assert 1000 <= band.outcomes <= 1500
     assert band.mean is not None
     assert band.mean > 0.65
 
@@ -192,7 +195,7 @@ def test_buckets_are_never_more_than_can_be_drawn() -> None:
         bucket = buckets.at(moment * 1_000_000)
         bucket.count += 1
         bucket.actions["offer"] = bucket.actions.get("offer", 0) + 1
-    rows = buckets.plain("click", {})
+    rows = buckets.plain("click", {}, 0.05)
     assert sum(row["decisions"] for row in rows) == len(moments)
     assert len(rows) <= MOST
     assert buckets.width * MOST > 2_000_000 * 1_000_000 >= buckets.width * MOST // 2

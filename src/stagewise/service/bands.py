@@ -9,7 +9,6 @@ from stagewise.kernels.signals.interval import kl_interval
 from stagewise.kernels.signals.rates import rate_ends
 from stagewise.problem.declared import Limit, Reward
 from stagewise.problem.plain_limits import scaled_limit
-from stagewise.problem.thresholds import AtLeast
 
 KL, RATE_ENDS = named(kl_interval), named(rate_ends)
 SMALLEST, LARGEST = 1e-6, 0.5  # rates that can be expected, as in models.arms
@@ -78,7 +77,7 @@ def band_of(count: int, total: float, signal: Reward | Limit, delta: float) -> B
 def expected_of(limit: Limit) -> float:
     """Return the rate that a limit lets expect, scaled to [0, 1]."""
     scaled: Any = scaled_limit("limit", limit)
-    return float(scaled.value if isinstance(scaled, AtLeast) else scaled)
+    return float(getattr(scaled, "value", scaled))
 
 
 class Lately:

@@ -61,24 +61,25 @@ def test_the_button_stops_decisions_and_another_process_sees_it_within_a_second(
         await desk.open(NAME, problem(), "ada", "a test")
 
     app = App(desk, keys, Settings(log=False), prepare)
-    with served(app, "on") as address, watching(tmp_path / "desk.db") as line:
-        with (
-            DeskClient(address, key, NAME, "nothing", timeout=10.0) as client,
-            tab_of(browser, address, key=key) as tab,
-        ):
-            tab.goto(f"{address}/e/{NAME}")
-            for i in range(3):  # one of three: the machine may be busy
-                press(tab, "kill", f"test {i}")
-                tab.wait_for_selector("h1 >> text=Stopped")
-                after, words = line().rstrip().split(" ", 1)
-                late.append(int(after))
-                assert words == f"killed by ada: test {i}"
-                made = client.decide(user().context)
-                assert (made.action, made.fallback, made.logged) == ("nothing", words, True)
-                press(tab, "revive", "over")
-                tab.wait_for_selector("[data-open=do-kill]")
-                assert line().endswith("None\n")
-            assert tab.troubles == []
+    with (
+        served(app, "on") as address,
+        watching(tmp_path / "desk.db") as line,
+        DeskClient(address, key, NAME, "nothing", timeout=10.0) as client,
+        tab_of(browser, address, key=key) as tab,
+    ):
+        tab.goto(f"{address}/e/{NAME}")
+        for i in range(3):  # one of three: the machine may be busy
+            press(tab, "kill", f"test {i}")
+            tab.wait_for_selector("h1 >> text=Stopped")
+            after, words = line().rstrip().split(" ", 1)
+            late.append(int(after))
+            assert words == f"killed by ada: test {i}"
+            made = client.decide(user().context)
+            assert (made.action, made.fallback, made.logged) == ("nothing", words, True)
+            press(tab, "revive", "over")
+            tab.wait_for_selector("[data-open=do-kill]")
+            assert line().endswith("None\n")
+        assert tab.troubles == []
     assert min(late) < 1000
 
 

@@ -10,10 +10,11 @@ import pytest
 import stagewise as sw
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.simulation.pairs import Pairs
+from stagewise.simulation.plan import described
 from stagewise.simulation.verify import TOLERANCE, misstated, named_today, played_in
 from stagewise_reproduction.certificates import certify_all
 from stagewise_reproduction.instances import slug
-from stagewise_reproduction.showcase import BY_HAND, CASES
+from stagewise_reproduction.showcase import BY_HAND, CASES, ROUNDS, Case
 
 pytestmark = pytest.mark.compiled
 
@@ -40,6 +41,16 @@ KEPT = sorted(path for path in FOLDER.glob("*/certificate.json") if not path.par
 
 def test_the_certificates_in_the_documents_are_these() -> None:
     assert {path.parent.name for path in KEPT} == {slug(case.name) for case in CASES}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: slug(case.name))
+def test_the_certificates_in_the_documents_are_of_what_is_certified_today(case: Case) -> None:
+    """With the settings of today, defaults included: a default that changes asks for its certificates to be made again."""
+    content = named_today(sw.Certificate.load(FOLDER / slug(case.name) / "certificate.json").content)
+    today = json.loads(json.dumps(described(case.policy)))
+    assert {name: today["settings"][name] for name in content["policy"]["settings"]} == content["policy"]["settings"]
+    assert content["policy"]["kind"] == today["kind"]
+    assert content["plan"]["rounds"] == min(ROUNDS, case.most[0])
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "agent_held_0_1_0.json"
 
 def again(rounds: int = 5) -> Agent:
     """Do what wrote the file (version 3): five decisions, then the outcomes of rounds 0, 2 and 4, and save."""
-    policy = LCLUCB(safe_action=SafeAction(features=[0.0, 0.0]), threshold={"a": 0.5, "b": 0.4}, noise=0.1)
+    policy = LCLUCB(safe_action=SafeAction(features=[0.0, 0.0]), threshold={"a": 0.5, "b": 0.4}, noise=0.1, ridge=1.0)
     agent = Agent(policy, seed=9)
     for _ in range(rounds):
         agent.decide(np.eye(2))

@@ -72,4 +72,4 @@ def test_marks_of_fewer_segments_load(tmp_path: Path) -> None:
         agent.save(tmp_path / f"{country}.json")
     loaded = sw.Agent.load(tmp_path / "AU.json")
     loaded.learn_frame({"action": ["b"] * 40, "click": [0] * 40, "leave": [1] * 40, "country": ["NZ"] * 40})
-    assert "of 'b' it averaged 0 in the first 40 outcomes" in loaded.health()["drift of leave"].sentence
+    assert "of 'b' in 'NZ' it averaged 0 in the first 40 outcomes" in loaded.health()["drift of leave"].sentence

@@ -138,3 +138,30 @@ def test_it_refuses_what_it_cannot_learn_from() -> None:
     world = sw.LinearWorld(reward=THETA, cost=MU, actions=sw.Finite(FEATURES), noise=0.1)
     with pytest.raises(sw.InvalidProblem, match="outcomes are 'gaussian'"):
         sw.simulate(policy(), world, rounds=5, progress=False)
+
+
+MEAN, MISSED = 0.5, list[bool]()
+
+
+class Watching(sw.CAPS):
+    """CAPS that writes down what is known of the only candidate's reward."""
+
+    def propose(self, known: Any, draw: Any) -> int:
+        MISSED.append(not known.reward_low[0] <= MEAN <= known.reward_high[0])
+        return 0
+
+
+def test_what_is_promised_of_costs_is_not_taken_to_be_promised_of_the_reward() -> None:
+    """Rewards far outside [0, 1] are as declared, noise 3, and their sets must hold them: δ is .1 for all together."""
+    safe = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
+    told: dict[str, Any] = {"mixtures": True, "rare_costs": True, "noise": [3.0, 0.5], "norm_bound": [1.0, 0.05]}
+    chance, runs = np.random.default_rng(12), 0
+    for run in range(30):
+        MISSED.clear()
+        agent = sw.Agent(Watching(safe_action=safe, threshold=LIMIT, delta=0.1, **told), seed=run)
+        for _ in range(60):
+            decision = agent.decide(sw.Finite([[1.0]]))
+            agent.learn(decision, reward=3.0 * chance.normal() + MEAN * (decision.index == 0), cost=0.0)
+        assert len(MISSED) == 60
+        runs += any(MISSED)
+    assert runs <= 5

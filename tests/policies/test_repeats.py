@@ -78,3 +78,8 @@ def test_the_latest_logs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None
         agent.learn_log(*coins(100, seed))
     agent.learn_log(*coins(100, 0))  # forgotten
     refuses(lambda: agent.learn_log(*coins(100, 2)), sw.InvalidOutcome, *AGAIN)
+
+
+def test_a_sorted_log_is_known_again() -> None:
+    pulled, rewards, costs = coins(9000)
+    assert repeats.mark_of(np.sort(pulled), np.column_stack([np.sort(rewards), np.sort(costs)])) is not None

@@ -29,9 +29,9 @@ def contradicted(agent: sw.Agent, **rates: float) -> None:
 def test_acknowledging_one_contradiction_leaves_the_others() -> None:
     agent = sw.Agent(problem(), seed=1)
     contradicted(agent, a=0.1, b=0.1)
-    assert "'a' is declared 0.01" in str(agent.decide().fallback)
+    assert "'a' is declared at most 0.01" in str(agent.decide().fallback)
     agent.acknowledge("safe cost of a", "seen, and fine")
-    assert "'b' is declared 0.01" in str(agent.decide().fallback)
+    assert "'b' is declared at most 0.01" in str(agent.decide().fallback)
     agent.acknowledge("safe cost of b", "this too")
     assert agent.decide().fallback is None or "declared" not in str(agent.decide().fallback)
 
@@ -56,7 +56,7 @@ def test_what_comes_in_time_is_taken_beside_what_comes_late() -> None:
     decision = agent.decide(now=0.0)
     refuses(lambda: agent.learn(decision.id, click=1, a=1, now=86400.0), sw.InvalidOutcome, "click")
     assert (agent.waiting, agent.held) == (0, 0)
-    assert agent.health()["safe cost of a"].sentence.startswith("declared at most 0.01, and 1 outcomes average 1")
+    assert agent.health()["safe cost of a"].sentence.startswith("declared at most 0.01, and 1 outcome is 1")
 
 
 def test_when_an_outcome_is_learned_may_not_depend_on_what_it_is() -> None:

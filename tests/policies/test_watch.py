@@ -48,7 +48,7 @@ def test_a_safe_arm_dearer_than_declared_is_told(radius: str) -> None:
     blind = sw.Agent(sw.OPB(safe_action=safe, **settings, watch=False))
     for agent in (watched, blind):
         agent.learn_log(np.ones(20_000, dtype=int), np.zeros(20_000), coins(0.05, 20_000))
-    assert_stays(watched, sw.Arms(3), "'opt_out'", "declared 0.001", "20000 outcomes", "average 0.05")
+    assert_stays(watched, sw.Arms(3), "'opt_out'", "declared 0.001", "20,000 outcomes", "average 0.05")
     assert blind.decide(sw.Arms(3)).fallback is None
     for _ in range(3):
         decision = watched.decide(sw.Arms(3))
@@ -97,7 +97,7 @@ def test_a_kernel_and_a_class_hold_the_safe_action_to_its_word() -> None:
     table = [[0.1, 0.6], [0.1, 0.2]]
     classes = sw.Agent(sw.OPNLB(reward_class=table, cost_class=table, safe_action=arm, threshold=0.4))
     classes.learn_log(np.zeros(2000, dtype=int), np.full(2000, 0.1), np.full(2000, 0.5))
-    assert_stays(classes, sw.Arms(2), "declared 0.1", "2000 outcomes", "average 0.5")
+    assert_stays(classes, sw.Arms(2), "declared 0.1", "2,000 outcomes", "average 0.5")
 
 
 # The declared noise

@@ -12,6 +12,8 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -126,3 +128,16 @@ def postgres() -> str:
     """The address of an empty database."""
     pytest.importorskip("psycopg")
     return server().fresh()
+
+
+@contextmanager
+def small_disk(place: Path, size: str) -> Iterator[Path]:
+    """Mount a disk of this size at a new folder; skip where this user may not."""
+    place.mkdir()
+    told = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", place]
+    if shutil.which("mount") is None or subprocess.run(told, capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a small disk; a file that may not grow is tested everywhere")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)

@@ -267,7 +267,7 @@ async def test_a_contradiction_stops_exploration_until_a_person_acknowledges_it(
         await learned(desk)
         made = await desk.decide(NAME, asked("x"))
         assert made.action == "nothing"
-        assert "is declared 0.001" in str(made.fallback)
+        assert "is declared at most 0.001" in str(made.fallback)
         with pytest.raises(InvalidOutcome, match="is not in doubt"):
             await desk.acknowledge(NAME, "the weather", "ada", "no")
         await desk.acknowledge(NAME, "safe cost of opt_out", "ada", "we know")

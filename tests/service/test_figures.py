@@ -87,6 +87,12 @@ def test_what_recent_decisions_are_feared_to_cost_and_who_explored() -> None:
     assert [one["decision_id"] for one in told["last"]] == ["d3", "d2", "d1", "d0"]
 
 
+def test_a_bound_that_is_not_finite_is_no_figure() -> None:
+    log = small_log()
+    log.decision(3.8, "d4", "nothing", limits={"opt_out": {"dearest": None, "threshold": 0.02}})
+    assert figures_of(tallied(log), 5_000_000)["limits"]["opt_out"]["dearest"] == 0.018
+
+
 def test_what_was_not_shown_is_left_out() -> None:
     log = small_log()
     log.outcome(6.0, "d0", shown=0.0)

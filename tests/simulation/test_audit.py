@@ -64,7 +64,10 @@ def missed_by_the_textbook(policy: Any, world: sw.LinearWorld) -> list[int]:
     ],
 )
 def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> None:
-    policy, world = kind(safe_action=SAFE, threshold=0.2, noise=STATED, norm_bound=0.3, **ALONE), linear_world(where)
+    policy, world = (
+        kind(safe_action=SAFE, threshold=0.2, noise=STATED, norm_bound=0.3, ridge=1.0, **ALONE),
+        linear_world(where),
+    )
     audit = sw.simulate(policy, world, rounds=ROUNDS, runs=[RUN], seed=SEED, audit=True).audit
     assert audit is not None
     expected = missed_by_the_textbook(policy, world)
@@ -80,7 +83,7 @@ def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None
     listed = sw.TableWorld(features=features, reward=features @ THETA, cost=features @ MU, noise=NOISE)
     kernel = sw.KernelOPLB(**settings, kernel=sw.LinearKernel(), norm_bound=0.3)
     plan: dict[str, Any] = {"rounds": ROUNDS, "runs": 8, "seed": SEED, "audit": True}
-    one = sw.simulate(sw.OPLB(**settings, norm_bound=0.3), linear, **plan).audit
+    one = sw.simulate(sw.OPLB(**settings, norm_bound=0.3, ridge=1.0), linear, **plan).audit
     other = sw.simulate(kernel, listed, **plan).audit
     assert one is not None
     assert other is not None

@@ -111,7 +111,7 @@ def violating(trap: Trap, runs: int, rounds: int, order: str, looks: bool = True
 
 def sizes() -> Iterator[Any]:
     yield pytest.param(rays, 25, 1000, id="LC-LUCB")
-    yield pytest.param(rays, 200, 1500, id="LC-LUCB, many", marks=pytest.mark.slow)
+    yield pytest.param(rays, 2_000, 1000, id="LC-LUCB, many", marks=pytest.mark.slow)
     yield pytest.param(arms, 40, 20_000, id="OPB with only()", marks=pytest.mark.slow)
 
 
@@ -133,4 +133,6 @@ def test_by_arrival_too_many_violate_where_offers_depend_on_what_was_not_learned
 
 @pytest.mark.parametrize(("trap", "runs", "rounds"), list(sizes()))
 def test_by_arrival_few_violate_where_the_promise_is_kept(trap: Any, runs: int, rounds: int) -> None:
-    assert violating(trap(), runs, rounds, "arrival", looks=False) <= allowed(runs, DELTA)
+    count = violating(trap(), runs, rounds, "arrival", looks=False)
+    print(f"by arrival, the promise kept: {count} of {runs} runs violate, {allowed(runs, DELTA)} may")
+    assert count <= allowed(runs, DELTA)

@@ -15,7 +15,7 @@ from stagewise import LCLUCB, OPB, Agent, Arms, Rays, Replica, SafeAction, Windo
 pytestmark = pytest.mark.compiled
 
 RUNS = 25
-SIZES = [pytest.param(RUNS, 1000, id="few"), pytest.param(200, 1500, id="many", marks=pytest.mark.slow)]
+SIZES = [pytest.param(RUNS, 1000, id="few"), pytest.param(2_000, 1000, id="many", marks=pytest.mark.slow)]
 sizes = pytest.mark.parametrize(("runs", "rounds"), SIZES)
 
 

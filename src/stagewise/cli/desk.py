@@ -50,9 +50,7 @@ def run(start: Start) -> None:
     store = open_store(start.store)
     if not problems and not store.experiments():
         store.close()
-        raise InvalidProblem(
-            "no problem is given and the store holds no experiment; give a TOML file"
-        )
+        raise InvalidProblem("no problem is given and the store holds no experiment; give a TOML file")
     alone = "://" not in start.store or start.store.startswith("sqlite")
     desk, keys = Desk(store, alone=alone, dry_after=start.dry_after), Keys(store)
     users: list[Callable[[], None]] = []

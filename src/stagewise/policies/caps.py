@@ -130,8 +130,13 @@ class CAPS(Sharpened):
         return self.form if self.mixtures or actions.between else None
 
     @property
+    def by_counts(self) -> bool:
+        """Whether own sets are made of counts; `rare_costs` says nothing of the reward."""
+        return self.unit_outcomes
+
+    @property
     def bounded(self) -> bool:
-        """Whether outcomes are promised to lie in [0, 1]."""
+        """Whether outcomes, or those of the costs, are promised to lie in [0, 1]."""
         return self.unit_outcomes or self.rare_costs
 
     def values(self, reward: Any, cost: Any) -> Floats:

@@ -198,20 +198,28 @@ class CompiledPolicy(Learning):
     ) -> Chosen:
         """Play a round on these candidates (K, d), from a safe action of its own if it has one."""
         count, d = features.shape
-        layout, settings, memory = self.remembered(state, d)
+        if self.steady:
+            layout, settings, memory, size = self.layout, self.settings, state.memory, d
+        else:
+            layout, settings, memory = self.remembered(state, d)
+            size = self.coordinates(d, memory)
         if start is not None:
             layout, settings = self.at_start(start)
-        needs = self.needs(form, d, count, memory)
+        needs = self._needs.get((form.rule, d, count, size)) or self.needs(form, d, count, size)
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
         return NEW(Chosen, (code, answer, scratch, layout, settings, features, eligible))
 
-    def needs(self, form: Form, dimension: int, count: int, memory: Floats) -> Needs:
-        """Return what rounds of this size need."""
-        key = (form.rule, dimension, count, self.coordinates(dimension, memory))
-        found = self._needs.get(key)
-        if found is None:
-            found = self._needs[key] = needed(form, *self.counted, *key[1:])
+    @cached_property
+    def steady(self) -> bool:
+        """Whether a round has no layout, no room and no coordinates of its own, so that nobody is asked for them."""
+        ours = (CompiledPolicy.remembered, CompiledPolicy.coordinates, CompiledPolicy.roomy)
+        return (type(self).remembered, type(self).coordinates, type(self).roomy) == ours
+
+    def needs(self, form: Form, dimension: int, count: int, coordinates: int) -> Needs:
+        """Return what rounds of this size need, and keep it."""
+        found = needed(form, *self.counted, dimension, count, coordinates)
+        self._needs[form.rule, dimension, count, coordinates] = found
         return found
 
     @cached_property
@@ -247,12 +255,17 @@ class CompiledPolicy(Learning):
     def take(self, state: State, played: Played, values: Floats) -> State:
         """Take in what was seen with an action, in place where there is room."""
         features, index = self.located(played)
-        d = features.size
-        layout, settings, memory = self.remembered(state, d)
+        d, form = features.size, self.form
+        if self.steady:
+            layout, settings, memory, size = self.layout, self.settings, state.memory, d
+        else:
+            layout, settings, memory = self.remembered(state, d)
+            memory = self.roomy(layout, settings, memory)
+            size = self.coordinates(d, memory)
         if played.start is not None:
             layout, settings = self.at_start(played.start)
-        memory = self.roomy(layout, settings, memory)
-        needs = self.needs(self.form, d, int(memory.item(FOLLOWED)), memory)
+        count = int(memory.item(FOLLOWED))
+        needs = self._needs.get((form.rule, d, count, size)) or self.needs(form, d, count, size)
         needs.learn(features, index, played.step, values, layout, settings, memory, np.empty(needs.work))
         return state if memory is state.memory else State(memory)
 
@@ -268,7 +281,7 @@ class CompiledPolicy(Learning):
             layout, settings, memory = self.remembered(state, d)
             memory = self.roomy(layout, settings, memory)
             end = min(done + self.spare(layout, memory), len(seen))
-            needs = self.needs(self.form, d, int(memory.item(FOLLOWED)), memory)
+            needs = self.needs(self.form, d, int(memory.item(FOLLOWED)), self.coordinates(d, memory))
             absorb_rows = log_for(sized(self.form, *self.counted))
             rows = slice(done, end)
             absorb_rows(features[rows], indices[rows], seen[rows], layout, settings, memory, np.empty(needs.work))
@@ -293,7 +306,8 @@ class CompiledPolicy(Learning):
 
     def explained(self, seen: Chosen, state: State, decision: Decision, start: Start | None = None) -> Decision:
         """Return the decision; where its code disputes what was declared, with the fallback in words."""
-        decision._start = start
+        if start is not None:
+            decision._start = start
         if len(seen.features) <= FEW:
             decision._seen = seen
         if seen.code > -DISPUTED:

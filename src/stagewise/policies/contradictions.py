@@ -27,7 +27,7 @@ from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.problem.thresholds import Thresholds
-from stagewise.problem.words import several
+from stagewise.problem.words import average, several
 
 PART_OF, STATED = named(part_of), named(stated)
 HAS, START = named(has), named(roving_action)
@@ -111,11 +111,11 @@ def words_for_user(constraint: int, thresholds: Thresholds, low: float, seen: Ev
     """Return the sentence for a safe cost declared for every user; the least it can be for one is signed."""
     name, in_unit = thresholds.names[constraint], thresholds.in_unit
     side, bound = ("at most", "or more") if thresholds.signs[constraint] > 0.0 else ("at least", "or less")
-    overall = f"{several(seen.safe_count)} average {in_unit(constraint, seen.safe_mean):.3g}"
+    overall = average(seen.safe_count, f"{in_unit(constraint, seen.safe_mean):.3g}")
     return (
         f"the safe action's {name!r} is declared {side} {thresholds.told[constraint]:g} for every user, and what was "
-        f"seen puts it at {in_unit(constraint, low):.3g} {bound} for this one (over all users {overall}); no bound can "
-        "be trusted, so the safe action is played"
+        f"seen puts it at {in_unit(constraint, low):.3g} {bound} for one of them (over all users {overall}); no bound "
+        "can be trusted, so the safe action is played"
     )
 
 
@@ -145,11 +145,8 @@ def words_for(code: int, thresholds: Thresholds, ceiling: float, evidence: Evide
             f"need {evidence.least:.3g} or more; it, or another declared value, is not true"
         )
     elif what == BASELINE and not math.isnan(thresholds.told[j]):
-        why = (
-            f"the safe action's {name!r} is declared {thresholds.told[j]:g}, and "
-            f"{several(evidence.safe_count)} seen there average {thresholds.in_unit(j, evidence.safe_mean):.3g}, which "
-            "it does not explain"
-        )
+        seen = average(evidence.safe_count, f"{thresholds.in_unit(j, evidence.safe_mean):.3g}", " seen there")
+        why = f"the safe action's {name!r} is declared {thresholds.told[j]:g}, and {seen}, which it does not explain"
     elif what in (MODEL, NOISE):
         why = f"no linear mean of {name!r} within what was declared (norm_bound, {bound}) explains what was seen"
     else:

@@ -20,7 +20,7 @@ from stagewise.policies.rays import decision_on_rays, rays_of
 from stagewise.policies.roving import RovingPolicy, dimension_of
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import hope_switch, keep, probability, promise_numbers, settle
-from stagewise.problem.actions import Finite, Listed
+from stagewise.problem.actions import Finite, Listed, Rays
 from stagewise.problem.checks import PerSignal, number, one_of, one_per, positive, shown, switch
 from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseError
 from stagewise.problem.safe_action import SafeAction
@@ -136,8 +136,8 @@ class LinearPolicy(RovingPolicy, SafePolicy):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Choose a point on one of the rays."""
-        rays = rays_of(actions)
-        start = self.entered(rays)
+        rays = actions if type(actions) is Rays else rays_of(actions)
+        start = None if rays.fits is self.token else self.entered(rays)
         seen = self.chosen(self.form, state, rays.features, rays.eligible, draw, start)
         return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), start)
 

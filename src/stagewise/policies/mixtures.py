@@ -66,7 +66,8 @@ def decision_from(
     told = (action, index, 1.0, odds, hoped, dearest, values, fallback, round_, gap)
     decision = NEW(kind, told)
     decision._table, decision._offered = partial(table, seen, odds, thresholds, why, names, span), features
-    decision._unfollowed = features is not None and seen.answer.item(UNFOLLOWED) != 0.0
+    if features is not None and seen.answer.item(UNFOLLOWED) != 0.0:
+        decision._unfollowed = True
     return decision
 
 

@@ -50,11 +50,14 @@ def decision_on_rays(seen: Chosen, thresholds: Thresholds, round_: int, word: st
     """Return the decision that a kernel's answer stands for."""
     code, answer, features, values = seen.code, seen.answer, seen.features, thresholds.values
     index, fallback = (code, None) if code >= 0 else (-1, FALLBACKS.get(-code))
-    action, dearest = own(ACTION_IN(answer, features.shape[1])), thresholds.in_units(COSTS_IN(answer, values.size))
+    action = ACTION_IN(answer, features.shape[1]).copy()  # as `own`
+    action.setflags(False)  # type: ignore[call-arg]
+    dearest = thresholds.in_units(COSTS_IN(answer, values.size))
     told = (action, index, answer.item(STEP), None, answer.item(HOPE), dearest, values, fallback, round_, 0.0)
     decision = NEW(Decision, told)
     decision._table, decision._offered = partial(table, seen, thresholds, word), features
-    decision._unfollowed = answer.item(UNFOLLOWED) != 0.0
+    if answer.item(UNFOLLOWED) != 0.0:
+        decision._unfollowed = True
     return decision
 
 

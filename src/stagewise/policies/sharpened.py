@@ -59,8 +59,8 @@ class Sharpened(LinearPolicy):
         return self.own_sets and not self.safe_action.of_the_round
 
     @property
-    def bounded(self) -> bool:
-        """Whether outcomes are promised to lie in [0, 1]."""
+    def by_counts(self) -> bool:
+        """Whether own sets are made of counts: of every signal, the reward too, outcomes are to lie in [0, 1]."""
         return False
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
@@ -73,9 +73,9 @@ class Sharpened(LinearPolicy):
         upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
         delta = probability(self.delta, "delta")
         ends = np.minimum(delta * np.array([other, upper]), 0.5)
-        reach: Floats = -np.log(ends) if self.bounded else np.vectorize(edge)(ends)
+        reach: Floats = -np.log(ends) if self.by_counts else np.vectorize(edge)(ends)
         own_sets = np.vstack([reach, lows_of(thresholds.signs)])
-        sharp = RARE if self.bounded else NOISY
+        sharp = RARE if self.by_counts else NOISY
         return replace(model, confidence=-np.log(delta * ellipsoids), sharp=sharp, own=own_sets)
 
     @property

@@ -12,6 +12,9 @@ from stagewise.problem.checks import LARGEST, mapping_of, number, shown
 from stagewise.problem.declared import title
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 
+SEGMENTS: dict[int, str] = {}  # what numbers of segments stand for: a hash cannot be read backwards
+MOST_SEGMENTS = 1_000_000
+
 
 def listing(names: Any) -> str:
     """Return names as a sentence holds them."""
@@ -68,7 +71,19 @@ def number_of(segment: str) -> int:
     >>> number_of("NZ") == number_of("NZ") < 2**52
     True
     """
-    return int.from_bytes(sha256(segment.encode()).digest()[:8]) >> 12
+    number = int.from_bytes(sha256(segment.encode()).digest()[:8]) >> 12
+    if len(SEGMENTS) < MOST_SEGMENTS:
+        SEGMENTS[number] = segment
+    return number
+
+
+def name_of_segment(number: int) -> str:
+    """Return the name that a number was made of, where this process has met it.
+
+    >>> name_of_segment(number_of("NZ")), name_of_segment(3)
+    ('NZ', 'segment 3')
+    """
+    return SEGMENTS.get(number, f"segment {number}")
 
 
 def segment_name(value: Any, division: str) -> str:

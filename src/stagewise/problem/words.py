@@ -74,3 +74,12 @@ def several(count: float, word: str = "outcome") -> str:
     ('1 outcome', '1,200 outcomes')
     """
     return f"{count:,.0f} {word}{'s' * (round(count) != 1)}"
+
+
+def average(count: float, value: str, where: str = "") -> str:
+    """Return what outcomes come to, as a sentence says it.
+
+    >>> average(1, "0.5"), average(2000, "0.5", " seen there")
+    ('1 outcome is 0.5', '2,000 outcomes seen there average 0.5')
+    """
+    return f"{several(count)}{where} {'is' if round(count) == 1 else 'average'} {value}"

@@ -12,7 +12,7 @@ SHOWN = ("exploring", "exploiting", "safe", "reward", "safe_reward")
 
 
 def draw_report(report: Any) -> Any:
-    """Return a matplotlib figure of `agent.report()`, or of its `plain()`: traffic, rewards, limits.
+    """Return a matplotlib figure of `agent.report()`, or of its `plain()`: traffic, rewards, limits, also by segment.
 
     >>> import stagewise as sw
     >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
@@ -24,34 +24,72 @@ def draw_report(report: Any) -> Any:
     from matplotlib.figure import Figure
 
     told = values_of(report)
-    figure = Figure(figsize=(12.0, 3.6), layout="constrained")
-    traffic, reward, limits = figure.subplots(1, 3)
+    divided = list(dict.fromkeys((one["limit"], one["by"], one["threshold"]) for one in told["segments"]))
+    figure = Figure(figsize=(12.0, 3.6 * (1 + bool(divided))), layout="constrained")
+    rows = figure.add_gridspec(1 + bool(divided), 1)
+    above = rows[0].subgridspec(1, 3)
+    draw_traffic(figure.add_subplot(above[0]), told)
+    draw_rewards(figure.add_subplot(above[1]), told)
+    places = above[2].subgridspec(max(len(told["limits"]), 1), 1)
+    for place, limit in enumerate(told["limits"] or [None]):  # each in units of its own
+        draw_limit(figure.add_subplot(places[place]), limit, place == 0)
+    if divided:
+        below = rows[1].subgridspec(1, len(divided))
+        for place, head in enumerate(divided):
+            its = [one for one in told["segments"] if one["limit"] == head[0]]
+            draw_segments(figure.add_subplot(below[place]), head, its)
+    return figure
+
+
+def draw_traffic(axes: Any, told: Mapping[str, Any]) -> None:
+    """Draw who gets what."""
     actions = sorted(told["actions"], key=lambda action: -action["share"])[:MOST]
     labels = [plain(action["name"]) for action in actions]
     places = range(len(actions))
-    traffic.barh([p - 0.2 for p in places], [a["share"] for a in actions], 0.4, color=GREY, label="of all rounds")
-    traffic.barh([p + 0.2 for p in places], [a["recent"] for a in actions], 0.4, color=BLUE, label="recently")
-    traffic.set(title=title_of(told), yticks=list(places), yticklabels=labels, xlim=(0.0, 1.0))
-    traffic.invert_yaxis()
-    traffic.legend(frameon=False)
-    rows = [(name, told[name]) for name in ("reward", "safe_reward") if told[name] is not None]
-    for place, (_, one) in enumerate(rows):
-        reward.plot([one["low"], one["high"]], [place, place], color=BLUE, linewidth=3)
-        reward.plot(one["estimate"], place, "o", color=BLUE)
+    axes.barh([p - 0.2 for p in places], [a["share"] for a in actions], 0.4, color=GREY, label="of all rounds")
+    axes.barh([p + 0.2 for p in places], [a["recent"] for a in actions], 0.4, color=BLUE, label="recently")
+    axes.set(title=title_of(told), yticks=list(places), yticklabels=labels, xlim=(0.0, 1.0))
+    axes.invert_yaxis()
+    axes.legend(frameon=False)
+
+
+def draw_rewards(axes: Any, told: Mapping[str, Any]) -> None:
+    """Draw what rounds earn now, and what the safe action does."""
     words = {"reward": "now", "safe_reward": "safe action"}
-    reward.set(
-        title=f"{plain(told['reward_name'])} of a round",
-        yticks=range(len(rows)),
-        yticklabels=[words[name] for name, _ in rows],
-    )
-    reward.set_ylim(-0.6, max(len(rows), 1) - 0.4)
-    for place, limit in enumerate(told["limits"]):
-        limits.plot([limit["estimate"], limit["dearest"]], [place, place], color=BLUE, linewidth=3)
-        limits.plot(limit["threshold"], place, "|", color=ORANGE, markersize=24, markeredgewidth=2)
-    names = [plain(limit["name"]) for limit in told["limits"]]
-    limits.set(title="cost of a round, expected to worst; its limit", yticks=range(len(names)), yticklabels=names)
-    limits.set_ylim(-0.6, max(len(names), 1) - 0.4)
-    return figure
+    rows = [(words[name], told[name]) for name in words if told[name] is not None]
+    for place, (_, one) in enumerate(rows):
+        axes.plot([one["low"], one["high"]], [place, place], color=BLUE, linewidth=3)
+        axes.plot(one["estimate"], place, "o", color=BLUE)
+    title = f"{plain(told['reward_name'])} of a round"
+    axes.set(title=title, yticks=range(len(rows)), yticklabels=[name for name, _ in rows])
+    axes.set_ylim(-0.6, max(len(rows), 1) - 0.4)
+
+
+def draw_limit(axes: Any, limit: Mapping[str, Any] | None, first: bool) -> None:
+    """Draw a cost of a round beside its limit."""
+    if limit is not None:
+        axes.plot([limit["estimate"], limit["dearest"]], [0, 0], color=BLUE, linewidth=3)
+        axes.plot(limit["estimate"], 0, "o", color=BLUE)
+        axes.plot(limit["threshold"], 0, "|", color=ORANGE, markersize=24, markeredgewidth=2)
+    axes.set(yticks=[0], yticklabels=["" if limit is None else plain(limit["name"])], ylim=(-0.6, 0.6))
+    if first:
+        axes.set_title("costs, expected to worst; limits")
+
+
+def draw_segments(axes: Any, head: tuple[str, str, float], rows: list[dict[str, Any]]) -> None:
+    """Draw what was seen of every action in every segment, from there to the worst that is plausible, and the limit."""
+    seen = [one for one in rows if one["rate"] is not None]
+    segments, actions = (list(dict.fromkeys(one[of] for one in seen)) for of in ("segment", "action"))
+    axes.axvline(head[2], color=ORANGE, linewidth=2, label="limit")
+    for k, action in enumerate(actions):
+        its, shift = [one for one in seen if one["action"] == action], 0.7 * ((k + 0.5) / len(actions) - 0.5)
+        places = [segments.index(one["segment"]) + shift for one in its]
+        axes.hlines(places, [one["rate"] for one in its], [one["dearest"] for one in its], color=f"C{k}", linewidth=2)
+        axes.plot([one["rate"] for one in its], places, "o", color=f"C{k}", markersize=4, label=plain(action))
+    title = f"{plain(head[0])} by {plain(head[1])}: seen, to the worst plausible"
+    axes.set(title=title, yticks=range(len(segments)), yticklabels=[plain(segment) for segment in segments])
+    axes.invert_yaxis()
+    axes.legend(frameon=False, fontsize="small")
 
 
 def values_of(report: Any) -> dict[str, Any]:
@@ -59,7 +97,8 @@ def values_of(report: Any) -> dict[str, Any]:
     try:
         told = dict(report if isinstance(report, Mapping) else report.plain())
         limits, actions = [{**limit} for limit in told["limits"]], [{**action} for action in told["actions"]]
-        named = {"reward_name": str(told.get("reward_name", "reward"))}  # a file of before has none
+        segments = [{**one} for one in told.get("segments", [])]
+        named = {"reward_name": str(told.get("reward_name", "reward")), "segments": segments}  # none in files of before
         return {**{name: told[name] for name in SHOWN}, **named, "limits": limits, "actions": actions}
     except Exception:  # whatever the object's own code came to
         raise InvalidProblem(

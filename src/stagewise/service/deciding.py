@@ -7,6 +7,7 @@ nobody who can choose ids can choose draws.
 import hmac
 import logging
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from stagewise.policies.agent.guard import KNOWN, note_contradictions, unwatched
@@ -44,9 +45,17 @@ class Known(NamedTuple):
     """Doubts, and what a person has said to them."""
 
 
+@lru_cache(256)
+def keyed(key: bytes) -> hmac.HMAC:
+    """Return the beginning of a digest by a key; `hmac.digest` gives way to every other thread at each call."""
+    return hmac.new(key, digestmod="sha256")
+
+
 def draw_of(key: bytes, id_: str) -> Draw:
     """Return where the random numbers of a decision come from."""
-    told = hmac.digest(key, id_.encode(), "sha256")
+    begun = keyed(key).copy()
+    begun.update(id_.encode())
+    told = begun.digest()
     return Draw(
         int.from_bytes(told[:8]) >> 1, 1 + int.from_bytes(told[8:12]) % (2**32 - 1), int.from_bytes(told[12:16])
     )

@@ -19,15 +19,16 @@ from stagewise.policies.agent.health import health_of
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import shown
 from stagewise.problem.declared import scaled, title
-from stagewise.problem.errors import InvalidOutcome, StagewiseError
+from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.words import nearest
 from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
 from stagewise.service.deciding import UNLOGGED, Known, decided, safely
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
 from stagewise.service.figures import figures_of
 from stagewise.service.fold import Fold, beginning
+from stagewise.service.ids import fresh_id
 from stagewise.service.learner import Learner
-from stagewise.service.messages import Asked, Changed, Decided, Kept, Outcome, Refusal, Told
+from stagewise.service.messages import OUTCOME_WORDS, RESERVED, Asked, Changed, Decided, Kept, Outcome, Refusal, Told
 from stagewise.service.records import (
     CONFLICT,
     CONTROL,
@@ -305,7 +306,7 @@ class Desk:
             if canonical(self._asked_for(name)) != canonical(problem.plain()):
                 await self.new_version(name, problem.plain(), actor, reason)
             return
-        title(name, "the experiment's name")
+        check_names(title(name, "the experiment's name"), problem)
         told, share = mode_of(mode, None)
         body = {"version": 1, "problem": problem.plain(), "actor": actor, "reason": reason}
         await self.writer.append(Ask(name, PROBLEM, "1", in_order(body)))
@@ -467,6 +468,15 @@ def late_in(problem: Problem, settled: Settled) -> list[str]:
     return [name for name in settled.taken if name in windows and age >= windows[name].seconds]
 
 
+def check_names(name: str, problem: Problem) -> None:
+    """Refuse names that mean something else by HTTP."""
+    if name in RESERVED:
+        raise InvalidProblem(f"the experiment is called {name!r}, as a part of the desk's own addresses is; rename it")
+    taken = next((signal for signal in problem.signals if signal in OUTCOME_WORDS), None)
+    if taken is not None:
+        raise InvalidProblem(f"a signal is called {taken!r}, as a field of every outcome that is sent is; rename it")
+
+
 def in_order(body: Any) -> bytes:
     """Return a problem's row: names stay in the order in which they were said."""
     return msgspec.json.encode(body)
@@ -475,8 +485,3 @@ def in_order(body: Any) -> bytes:
 def digest(content: bytes) -> bytes:
     """Return what tells one content from another."""
     return hashlib.sha256(content).digest()
-
-
-def fresh_id() -> str:
-    """Return an id that nobody has: milliseconds, so that ids lie in the order of time, and 80 random bits."""
-    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"

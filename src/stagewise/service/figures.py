@@ -71,9 +71,9 @@ def limit_now(tally: Tally, name: str, limit: Limit) -> dict[str, Any]:
     """Return a limit: what it may be, what recent decisions are feared to cost, what was seen and its band."""
     at_most = not isinstance(limit.value, AtLeast)
     feared = [row.limits[name] for row in tally.recent if name in row.limits]
+    dearest = [kept["dearest"] for kept in feared if kept["dearest"] is not None]
     scaled: Any = scaled_limit(name, limit)
     own = limit.low + (limit.high - limit.low) * float(scaled if at_most else scaled.value)
-    dearest = [kept["dearest"] for kept in feared]
     band = tally.of_signal(name).band(limit, 0.05 if tally.problem is None else tally.problem.delta)
     return {
         "threshold": feared[-1]["threshold"] if feared else own,

@@ -77,9 +77,9 @@ class Fold:
     def take(self, events: Sequence[Event]) -> None:
         """Take in the rows that follow `seq`."""
         decisions = [DECODE_DECISION(event.body) for event in events if event.kind == DECISION]
-        rows = iter(self.rows_of(decisions))
+        dates, deferred = [e.at for e in events if e.kind == DECISION], [one.asked.deferred for one in decisions]
+        self.waits.lay(self.rows_of(decisions), dates, deferred)
         told = iter(decisions)
-        self.waits.reserve(len(decisions))
         for event in events:
             if event.seq != self.seq + 1:
                 raise InvalidProblem(f"row {event.seq} of the log follows row {self.seq}; rows are missing")
@@ -87,7 +87,7 @@ class Fold:
             for signal in self.waits.closing(event.at):
                 self.waits.due(signal, self._due)
             if event.kind == DECISION:
-                self.decided(next(told), next(rows), event)
+                self.decided(next(told), event)
             elif event.kind == OUTCOME:
                 self.came(event)
             elif event.kind == CONTROL:
@@ -107,12 +107,12 @@ class Fold:
             rows[:, column] = [number_of(segment_name(one.asked.context[name], name)) for one in decisions]
         return rows
 
-    def decided(self, told: Decided, row: Floats, event: Event) -> None:
+    def decided(self, told: Decided, event: Event) -> None:
         """Take in a decision; from time to time, hold what was declared against the data."""
         waits = self.waits
         if event.place != waits.end:
             raise InvalidProblem(f"decision {event.key!r} has place {event.place}; it must be {waits.end}")
-        waits.add(row, event.at, told.asked.deferred)
+        row = waits.add()
         self.since_outcome += 1
         if told.kind == DOUBT or event.place % EVERY == 0:
             self.learn()

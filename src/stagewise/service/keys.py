@@ -46,12 +46,13 @@ class Keys:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._rows: dict[str, KeyRow] = {}
+        self._met: dict[bytes, Holder] = {}  # keys that were sent since the last look, and are good
         self.refresh()
 
     def refresh(self) -> None:
         """Look at the store again."""
         found = self._store.keys()
-        self._rows = {row.name: row for row in found}
+        self._rows, self._met = {row.name: row for row in found}, {}
 
     async def watch(self) -> None:
         """Look at the store again and again, until cancelled.
@@ -65,6 +66,16 @@ class Keys:
                 await asyncio.to_thread(self.refresh)
             except StoreDown:
                 continue
+
+    def sent(self, key: bytes) -> Holder | None:
+        """Return who holds a key, as it came; one that came a moment ago is not digested again."""
+        met = self._met
+        holder = met.get(key)
+        if holder is None:
+            holder = self.holder(key.strip().decode("latin-1"))
+            if holder is not None:
+                met[key] = holder
+        return holder
 
     def holder(self, key: str) -> Holder | None:
         """Return who holds a key; None: nobody does, or it is revoked."""

@@ -12,6 +12,8 @@ Known = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Annotat
 Words = Annotated[str, Meta(min_length=1, max_length=2000)]
 Mode = Literal["off", "shadow", "canary", "live"]
 LARGEST_BATCH = 1000
+RESERVED = ("experiments", "keys", "kill", "revive")
+"""What no experiment can be called: /v1/… is something else there."""
 
 
 class Asked(Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -28,7 +28,8 @@ class Row(msgspec.Struct):
     action: str
     mode: str = "live"
     probabilities: dict[str, float] = {}
-    limits: dict[str, dict[str, float]] = {}
+    limits: dict[str, dict[str, float | None]] = {}
+    """A bound that is not finite is null in JSON."""
     choice: dict[str, Any] | None = None
     fallback: str | None = None
     kind: str = ""
@@ -103,7 +104,8 @@ class Tally:
         bucket.actions[row.action] = bucket.actions.get(row.action, 0) + 1
         bucket.exploring += explores(row, "" if self.problem is None else self.problem.safe)
         for name, kept in row.limits.items():
-            bucket.fear(name, kept["dearest"], kept["dearest"])
+            if kept["dearest"] is not None:
+                bucket.fear(name, kept["dearest"], kept["dearest"])
         if row.fallback is not None:
             bucket.fallback += row.kind not in PLANNED
             known = row.fallback in self.fallbacks or len(self.fallbacks) < REASONS

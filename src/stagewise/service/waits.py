@@ -59,12 +59,17 @@ class Waits:
             setattr(self, name, new)
         self.base = low
 
-    def add(self, row: Floats, at: int, deferred: bool = False) -> None:
-        """Add a decision; there is room for it."""
-        i = self.end - self.base
-        self.rows[i], self.dates[i], self.deferred[i] = row, at, deferred
-        self.values[i], self.standing[i] = math.nan, MISSING
+    def lay(self, rows: Floats, dates: Sequence[int], deferred: Sequence[bool]) -> None:
+        """Write down the decisions that come next; each counts when `add` says so."""
+        self.reserve(len(rows))
+        part = slice(self.end - self.base, self.end - self.base + len(rows))
+        self.rows[part], self.dates[part], self.deferred[part] = rows, dates, deferred
+        self.values[part], self.standing[part] = math.nan, MISSING
+
+    def add(self) -> Floats:
+        """Count the next decision that was laid, and return its row."""
         self.end += 1
+        return self.rows[self.end - 1 - self.base]
 
     def put(self, place: int, signal: int, value: float) -> bool:
         """Write down a value that came; say whether it came in time, before its window had closed."""

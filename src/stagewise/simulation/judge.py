@@ -8,6 +8,7 @@ import numpy as np
 from stagewise.kernels.bounds import per_limit_size
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
+from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import check_verbs
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import array, missing
@@ -94,6 +95,8 @@ def judge(policy: Any, world: World) -> Judge:
     arms = getattr(policy, "arms", None)
     if isinstance(world, ArmsWorld) and arms is not None and arms != world.actions.count:  # loops check no bounds
         raise InvalidProblem(f"the policy has {arms} arms and the world {world.actions.count}; they must agree")
+    if isinstance(policy, ContextCAPS) and type(world) in OURS:
+        check_users(policy, world)
     thresholds = judged_by(policy)
     m = thresholds.values.size
     if m and m != world.costs:
@@ -116,6 +119,31 @@ def judge(policy: Any, world: World) -> Judge:
         )
     mixes = not isinstance(world, LinearWorld) or not world.offers_rays or bool(getattr(policy, "mixes", False))
     return Judge(world, thresholds, signs, limits, safe, safe_means, mixes)
+
+
+def check_users(policy: ContextCAPS, world: Any) -> None:
+    """Refuse a world whose users are told of otherwise than a policy in a context is told of its own."""
+    if not isinstance(world, ContextWorld) or world.actions.crossed:
+        raise InvalidProblem(
+            f"the world is {type(world).__name__}; actions in a context are played for users, in a "
+            'ContextWorld(..., features="plain")'
+        )
+    users = world.actions
+    for word, ours, theirs in (
+        ("actions", policy.actions, users.count),
+        ("numbers about a user", policy.context, users.numbers - 1),
+        ("divisions into segments", policy.segments, int(users.ends.size > 0)),
+    ):
+        if ours != theirs:
+            raise InvalidProblem(
+                f"{word}: the problem has {ours} and the world {theirs}; a world's table has a row for each action, "
+                "and in it a constant and then a number for each of the context's"
+            )
+    if users.safe != policy.safe_action.arm:
+        raise InvalidProblem(
+            f"the world's safe action is {users.safe}, and the problem's {policy.safe_action.arm}, counted from 0; "
+            "they must agree"
+        )
 
 
 def true_means(world: Any, place: Any) -> Floats:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import uvicorn
@@ -17,10 +17,10 @@ from stagewise.service.web.page.mount import routes
 
 
 @contextmanager
-def served(app: Any) -> Iterator[str]:
+def served(app: Any, lifespan: Literal["on", "off"] = "off") -> Iterator[str]:
     """Serve an application in a thread, and yield its address."""
     door = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, log_level="warning", lifespan=lifespan, ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [door]}, daemon=True)
     thread.start()
@@ -37,7 +37,7 @@ def served(app: Any) -> Iterator[str]:
 @contextmanager
 def page_of(desk: Any, keys: Any) -> Iterator[str]:
     """Serve the page of a desk alone."""
-    with served(Starlette(routes=routes(desk, keys, bytes(32)))) as address:
+    with served(Starlette(routes=routes(desk, keys, bytes(32), every=0.2))) as address:
         yield address
 
 

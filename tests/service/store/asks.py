@@ -14,6 +14,10 @@ def problem(experiment: str = "mail", version: int = 1) -> Ask:
     return Ask(experiment, "problem", str(version), canonical({"version": version, "problem": {}}))
 
 
+def tick(experiment: str = "mail", at: int = 0) -> Ask:
+    return Ask(experiment, "tick", "", b"{}", at=at)
+
+
 def decision(key: str, experiment: str = "mail", action: str = "none", control: tuple[int, int] = (-1, -1)) -> Ask:
     body = canonical({"action": action, "asked": {"context": {"age": 31.5}}, "probabilities": {"none": 0.25}})
     return Ask(experiment, DECISION, key, body, asked=action.encode(), control=control)

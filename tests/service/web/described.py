@@ -7,7 +7,7 @@ import jsonschema_rs
 import msgspec
 
 from stagewise.service.web.openapi import described
-from stagewise.service.web.route import Table, words_of
+from stagewise.service.web.route import Table
 from stagewise.service.web.routes import ROUTES
 
 TABLE, TOLD = Table(ROUTES), described(ROUTES)
@@ -27,7 +27,7 @@ def validator(path: str, method: str, status: int, kind: str) -> Any:
 
 def as_described(method: str, path: bytes, status: int, kind: str, content: bytes) -> None:
     """Refuse an answer that is not as described."""
-    route = TABLE.find(words_of(path))[0].get(method)
+    route = TABLE.find(path)[0].get(method)
     if status in UNDESCRIBED or route is None:
         return
     told = validator(route.path, method.lower(), status, kind.partition(";")[0])

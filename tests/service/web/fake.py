@@ -31,6 +31,7 @@ class FakeStore:
     def __init__(self) -> None:
         self.rows: dict[str, KeyRow] = {}
         self.log: list[Event] = []
+        self.secrets: dict[str, bytes] = {}
         self.down = False
 
     def _reached(self) -> None:
@@ -49,6 +50,9 @@ class FakeStore:
         self._reached()
         self.rows[name] = self.rows[name]._replace(revoked=at)
         return True
+
+    def secret(self, name: str, fresh: bytes) -> bytes:
+        return self.secrets.setdefault(name, fresh)
 
     def now(self) -> int:
         return time.time_ns() // 1000

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.service.web.client import Client, running
-from tests.service.web.fake import FakeDesk, FakeStore, problem
+from tests.service.web.fake import problem
 
 from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
@@ -20,8 +20,6 @@ class Real:
     def __init__(self, folder: Path, settings: Settings | None = None) -> None:
         self.store = open_store(str(folder / "desk.db"))
         self.desk = Desk(self.store)
-        if not hasattr(self.desk, "figures"):
-            self.desk.figures = FakeDesk(FakeStore()).figures  # type: ignore[attr-defined]
         self.keys = Keys(self.store)
         self.app = App(self.desk, self.keys, settings or Settings(log=False), self.prepare)
         self.admin, self.writer, self.reader = (Client(self.app, key) for key in self.keys.first())

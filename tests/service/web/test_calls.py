@@ -58,8 +58,10 @@ def test_an_outcome_is_signals_by_name_and_shown() -> None:
             assert told.plain == {"decision_id": "a", "taken": ["opt_out", "shown"], "known": [], "late": []}
             assert place.desk.told["a"] == {"opt_out": 0.0, "shown": True}
             wrong = [
-                {"click": 1}, {"decision_id": 4, "click": 1}, {"decision_id": "a"}, {"decision_id": "a", "click": "yes"},
-                {"decision_id": "a", "click": None}, {"decision_id": "a", "click": [1]}, {"decision_id": "a", "shown": 1},
+                {"click": 1}, {"decision_id": 4, "click": 1}, {"decision_id": "a"},
+                {"decision_id": "a", "click": "yes"},
+                {"decision_id": "a", "click": None}, {"decision_id": "a", "click": [1]},
+                {"decision_id": "a", "shown": 1},
                 {"decision_id": "a", "clack": 1}, {"decision_id": "a", "click": 2}, {"decision_id": "", "click": 1},
                 {"decision_id": "a\n", "click": 1}, {"decision_id": "a", "outcome_id": 7, "click": 1},
             ]  # fmt: skip

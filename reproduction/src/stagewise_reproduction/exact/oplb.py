@@ -28,7 +28,7 @@ class ExactOPLB(OPLB):
     says what may be missing (docs/theory/oplb-in-three-grades.md).
 
     >>> import stagewise as sw
-    >>> policy = ExactOPLB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.5, noise=0.1)
+    >>> policy = ExactOPLB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.5, noise=0.1, ridge=1.0)
     >>> decision = policy.decide(policy.start(), np.eye(2))
     >>> round(decision.hoped, 3), decision.gap < 1e-3
     (2.591, True)

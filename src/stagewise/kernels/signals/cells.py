@@ -242,3 +242,32 @@ def fill_pulls(part: Part, rows: Floats, memory: Floats, pulls: Floats) -> None:
     slot = found(part, memory, rows[0])
     for action in range(part.size):
         pulls[action] = memory[slot + SLOT + CELL * action] if slot >= 0 else 0.0
+
+
+@kernel
+def least_of(part: Part, settings: Floats) -> float:
+    """Return the least that the signal can be."""
+    return settings[part.settings]
+
+
+@kernel
+def segments_met(part: Part, memory: Floats) -> int:
+    """Return how many segments were met."""
+    return int(memory[part.memory])
+
+
+@kernel
+def fill_segments(part: Part, memory: Floats, numbers: Floats, seen: Floats) -> None:
+    """Write the number of every segment (S,) in the order in which it was met, and what was seen there (S, K, 3).
+
+    That is of every action the pulls, the mean and the highest plausible one, both from `low` on.
+    """
+    for slot in range(slots_of(part, memory)):
+        at = slot_at(part, slot)
+        place = int(memory[at + 1]) - 1
+        if memory[at] != 0.0:
+            numbers[place] = memory[at] - 1.0
+            for action in range(part.size):
+                first = at + SLOT + CELL * action
+                seen[place, action, 0], seen[place, action, 1] = memory[first], memory[first + MEAN]
+                seen[place, action, 2] = 1.0 - memory[first + BELOW]

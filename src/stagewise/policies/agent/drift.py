@@ -13,17 +13,19 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import APIECE, ARMS, CELLS, PARTS, RIDGE, Part, part_of
 from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import KL, means_of, stated_of_arms
-from stagewise.kernels.signals.cells import fill_tallies, slots_of
+from stagewise.kernels.signals.cells import fill_segments, fill_tallies, least_of, segments_met, slots_of
 from stagewise.kernels.signals.interval import kl_interval
 from stagewise.kernels.signals.ridge import TAKEN, frame_of, stated
 from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.naming import name_of_segment
 from stagewise.problem.words import several
 
 PART_OF, STATED, FRAME = named(part_of), named(stated), named(frame_of)
 MEANS_OF, STATED_OF_ARMS, INTERVAL = named(means_of), named(stated_of_arms), named(kl_interval)
 PIECE, SLOTS, FILL = named(piece_of), named(slots_of), named(fill_tallies)
+MET, SEGMENTS, LEAST = named(segments_met), named(fill_segments), named(least_of)
 MARKS = 4  # that are kept; each time twice as much was seen as at the last
 FEWEST = 32  # outcomes, before the first mark
 LARGEST = 200  # features of a regression that is held against its past
@@ -146,7 +148,7 @@ def part_moved(
     if part.kind == ARMS:
         return arms_moved(policy, part, early, late, which, alarm)
     if part.kind == CELLS:
-        return cells_moved(policy, part, early, late, which, alarm)
+        return cells_moved(policy, part, memory, early, late, which, alarm)
     if part.kind == RIDGE:
         return regression_moved(part, settings, early, late, str(which), alarm)
     found: dict[int, str] = {}
@@ -157,9 +159,19 @@ def part_moved(
     return found
 
 
-def cells_moved(policy: Any, part: Part, early: Sums, late: Sums, which: int, alarm: float) -> dict[int, str]:
+def segment_at(part: Part, memory: Floats, place: int) -> str:
+    """Return the name of the segment that was met at a place."""
+    count = MET(part, memory)
+    numbers = np.zeros(count)
+    SEGMENTS(part, memory, numbers, np.zeros((count, part.size, 3)))
+    return name_of_segment(int(numbers[place]))
+
+
+def cells_moved(
+    policy: Any, part: Part, memory: Floats, early: Sums, late: Sums, which: int, alarm: float
+) -> dict[int, str]:
     """Return whether an action's earlier and later rates in one segment have no value in common."""
-    low = float(policy.settings[part.settings])
+    low = float(LEAST(part, policy.settings))
     first, second = early[f"pulls {which}"], late[f"pulls {which}"]
     for cell in np.flatnonzero((first > 0.0) & (second[: first.size] > 0.0)).tolist():
         segment = cell // part.size + 1
@@ -168,9 +180,9 @@ def cells_moved(policy: Any, part: Part, early: Sums, late: Sums, which: int, al
         one, other = float(early[f"totals {which}"][cell]) / n, float(late[f"totals {which}"][cell]) / m
         if parted(n, one, m, other, confidence):
             before, after = (policy.in_words(part.first, low + mean) for mean in (one, other))
-            where = "" if part.detail < 0 else " in one segment"
+            where = "" if part.detail < 0 else f" in {segment_at(part, memory, cell // part.size)!r}"
             what = f"{before} in the first {several(n)} and {after} in the {m:,.0f} after"
-            return {0: f"of {policy.called(cell % part.size)} it averaged {what}{where}"}
+            return {0: f"of {policy.called(cell % part.size)}{where} it averaged {what}"}
     return {}
 
 

@@ -19,7 +19,7 @@ from stagewise.policies.contradictions import Evidence, evidence_of
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALSE_ALARMS
-from stagewise.problem.words import several
+from stagewise.problem.words import average, several
 
 FINE, UNKNOWN, DOUBTFUL, CONTRADICTED, ACKNOWLEDGED = "fine", "unknown", "doubtful", "contradicted", "acknowledged"
 
@@ -111,7 +111,7 @@ def declared_of_today(policy: Any, told: Evidence, signal: int) -> Finding:
     name = f"safe {policy.reward_name}" if signal == 0 else f"safe cost of {limits.names[signal - 1]}"
     least = policy.safe_action.reward
     safe = float(limits.told[signal - 1]) if signal else math.nan if least is None else low + length * least
-    seen = f"{several(told.safe_count)} average {policy.in_words(signal, told.safe_mean)}"
+    seen = average(told.safe_count, policy.in_words(signal, told.safe_mean))
     if math.isnan(safe) or (signal == 0 and safe == low):
         return Finding(name, UNKNOWN, "nothing was declared" + (f", and {seen}" if told.safe_count else ""))
     side = "at least" if signal == 0 or limits.signs[signal - 1] < 0.0 else "at most"
@@ -144,7 +144,7 @@ def safe_value(
     strays = stray > farthest(told.safe_count, told.noise, settings[ALARM])
     wrongly = DEARER(int(layout[HOME]), part, settings, memory, signal) if part.kind == ARMS else strays
     said = "which it does not explain" if wrongly else "which is no contradiction"
-    words = f"declared {known:g}, and {several(told.safe_count)} seen there average {sign * told.safe_mean:.3g}"
+    words = f"declared {known:g}, and {average(told.safe_count, f'{sign * told.safe_mean:.3g}', ' seen there')}"
     return Finding(title, wrong if wrongly else FINE, f"{words}, {said}")
 
 

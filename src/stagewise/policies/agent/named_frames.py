@@ -42,7 +42,7 @@ def named_values(policy: NamedCAPS, columns: Mapping[Any, Any], reward: Any, cos
     places |= columns_by_name(costs, tuple(problem.limits), "costs")
     rows = []
     for name, signal in problem.signals.items():
-        what, other = ("costs", f"costs={{{name!r}: ...}}") if name in problem.limits else ("reward", "reward=...")
+        what, other = ("costs", f"costs={{{name!r}: ...}}") if name in problem.limits else ("reward", "reward='...'")
         hint = f"; give {other} where it has another name"
         rows.append(scaled_column(signal, name, numbers_in(columns, places[name], what, hint=hint)))
     if len({row.size for row in rows}) > 1:
@@ -66,7 +66,7 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     """Return the rows (n, 2 + numbers + segments) of what was done, for whom."""
     problem = policy.problem
     places = columns_by_name(context, problem.expected, "context")
-    hint = "" if action is not None else "; give action=... where the column of the actions has another name"
+    hint = "" if action is not None else "; give action='...' where the column of the actions has another name"
     done = named_column(columns, "action" if action is None else action, "action", InvalidActions, hint).tolist()
     numbered = {name: at_row(done, name, problem.place_of) for name in dict.fromkeys(done)}
     rows = np.ones((len(done), 2 + len(places)))

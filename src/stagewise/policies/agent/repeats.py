@@ -25,8 +25,10 @@ def mark_of(actions: Any, values: Any) -> str | None:
     >>> mark_of(np.zeros(20), np.zeros((20, 2))) is None, mark_of(np.arange(20), np.zeros((20, 2))) is None
     (True, False)
     """
-    rows = np.column_stack([np.asarray(actions, dtype=np.float64), np.asarray(values, dtype=np.float64)])
-    counts = np.unique(rows[:LOOKED_AT], axis=0, return_counts=True)[1]
+    parts = (np.asarray(part, dtype=np.float64) for part in (actions, values))
+    rows = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+    some = rows[:: 1 + len(rows) // LOOKED_AT]  # from all over it: a log may be sorted
+    counts = np.unique(some, axis=0, return_counts=True)[1]
     if counts @ np.log(counts.sum() / counts) < RARE:
         return None
     rows += 0.0  # 0.0 and -0.0 are the same

@@ -7,6 +7,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import HOME
+from stagewise.policies.agent.by_segment import SegmentNow, segments_now
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.agent.outlook import Outlook, kinds, learned_of, needed_of, outlook, pulls_needed
 from stagewise.policies.policy import State
@@ -65,11 +66,12 @@ class Report(NamedTuple):
     actions: tuple[ActionNow, ...]
     reward_name: str = "reward"
     withdrawn: int = 0  # of the rounds: decided and not carried out
+    segments: tuple[SegmentNow, ...] = ()  # of limits that hold in every segment
 
     def plain(self) -> dict[str, Any]:
         """Return the report as JSON holds it; None for what is not known, or not finite."""
         told = entry(self)
-        told["limits"], told["actions"] = [entry(one) for one in self.limits], [entry(one) for one in self.actions]
+        told |= {name: [entry(one) for one in getattr(self, name)] for name in ("limits", "actions", "segments")}
         return told
 
     def __str__(self) -> str:
@@ -109,6 +111,7 @@ def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Rep
         actions_now(state, notes, views, recent, names, units),
         getattr(policy, "reward_name", "reward"),
         notes.withdrawn,
+        segments_now(policy, state.memory),
     )
 
 
@@ -234,6 +237,7 @@ def lines_of(report: Report) -> list[str]:
         return [
             *lines,
             "there is no recent decision to tell more from: none since it was loaded, or of too many actions",
+            *segment_lines(report.segments),
         ]
     shares = [f"{name} {getattr(report, name):.1%}" for name in ("exploring", "exploiting", "safe")]
     lines.append(f"of the last {several(report.recent, 'round')}: {', '.join(shares)}")
@@ -254,4 +258,19 @@ def lines_of(report: Report) -> list[str]:
     for action, reward in zip(report.actions, earned, strict=True):
         when = "yes" if action.certified else f"in {several(action.rounds, 'round')}" if action.rounds else action.why
         lines.append(f"{action.name:<{wide}}  {action.share:>7.1%}  {action.recent:>7.1%}  {reward:>{wider}}  {when}")
+    return [*lines, *segment_lines(report.segments)]
+
+
+def segment_lines(segments: tuple[SegmentNow, ...]) -> list[str]:
+    """Return what was seen of a limit's actions in each segment, and what is the worst that is plausible, as lines."""
+    lines, heads = [], dict.fromkeys((one.limit, one.by, one.threshold) for one in segments)
+    for name, by, threshold in heads:
+        lines.append(f"{name} by {by}, limit {threshold:g}: seen, and at worst")
+        rows: dict[str, list[str]] = {}
+        for one in segments:
+            if one.limit == name and one.rate is not None:
+                told = f"{one.action} {one.rate:z.4f}, {one.dearest:z.4f}"
+                rows.setdefault(one.segment, []).append(f"{told} ({several(one.outcomes)})")
+        wide = max(map(len, rows), default=0)
+        lines += [f"  {segment:<{wide}}  {'; '.join(told)}" for segment, told in rows.items()]
     return lines

@@ -145,9 +145,11 @@ class Rounds:
                 now = self._pass(now)
             draw = NEW(Draw, (who.key, who.run, round_))
             decision, notes = self._choose(self._state, actions, draw), self._notes
-            fallback = decision.fallback
-            if round_ >= notes.look_at or notes.doubts or (fallback is not None and fallback not in KNOWN):
-                decision = self._guarded(decision, actions, draw)
+            ours, fallback = self._ours, decision.fallback
+            if ours is not None and (
+                round_ >= notes.look_at or notes.doubts or (fallback is not None and fallback not in KNOWN)
+            ):
+                decision = self._guarded(ours, decision, actions, draw)
             elif fallback is not None:
                 notes.stays += 1
             index, plays = decision.index, notes.plays
@@ -155,26 +157,24 @@ class Rounds:
             if decision._seen is not None:
                 notes.recent.append(decision)
             decision._by = who.mark
-            if self._ours is None:
+            if ours is None:
                 self._ledger.open[round_] = decision
             elif decision._unfollowed:
                 self._ledger.open[round_] = Played.by(decision)
-                self._state = self._ours.follow(self._state, decision)
+                self._state = ours.follow(self._state, decision)
                 self._learned += 1
             else:
-                self._ledger.open[round_] = NEW(Played, (*decision[:3], decision._start))  # as `Played.by`
+                self._ledger.open[round_] = NEW(Played, (decision[0], index, decision[2], decision._start))  # as `by`
             if deadlines is not None:
                 deadlines.date(round_, now)
             self.round = round_ + 1
             return decision
 
-    def _guarded(self, decision: Decision, actions: Any, draw: Draw) -> Decision:
+    def _guarded(self, ours: Learning, decision: Decision, actions: Any, draw: Draw) -> Decision:
         """Return the decision, or the safe action where something contradicts safety that nobody has acknowledged."""
-        if self._ours is None:
-            return decision
         state = self._state
         decision = guarded(
-            self._ours, state, self._notes, decision, actions, lambda policy: policy.choose(state, actions, draw)
+            ours, state, self._notes, decision, actions, lambda policy: policy.choose(state, actions, draw)
         )
         self._notes.stays += decision.fallback is not None
         return decision
@@ -204,7 +204,11 @@ class Rounds:
                     alone = reward is ABSENT and cost is ABSENT and len(signals) == len(ledger.names)
                     values = self._told(signals) if alone else None
                 elif reward is not ABSENT and not (cost is ABSENT and self._costly):
-                    values = self._whole(reward, cost)
+                    try:
+                        values = self._values(reward, None if cost is ABSENT else cost)
+                    except InvalidOutcome:
+                        self._notes.refused += 1
+                        raise
             if values is None:
                 self._learn_parts(decision, round_, reward, cost, now, signals)
                 return
@@ -219,14 +223,6 @@ class Rounds:
                 self._hold(round_, played, values)
             if ledger.rows:
                 self._learn_due()
-
-    def _whole(self, reward: Any, cost: Any) -> Any:
-        """Return the values of a whole outcome, or refuse it."""
-        try:
-            return self._values(reward, None if cost is ABSENT else cost)
-        except InvalidOutcome:
-            self._notes.refused += 1
-            raise
 
     def _learn_parts(self, decision: Any, round_: int, reward: Any, cost: Any, now: Any, signals: Any) -> None:
         """Take in an outcome that may be a part, or late, or of a decision that was made elsewhere."""

@@ -10,6 +10,7 @@ import numpy as np
 from stagewise.files.paths import brief, named
 from stagewise.files.whole import fingerprint
 from stagewise.kernels.compile import Floats
+from stagewise.policies.agent.by_segment import names_met
 from stagewise.policies.agent.drift import check_marks
 from stagewise.policies.agent.ledger import ORDERS
 from stagewise.policies.agent.names import name_of
@@ -21,6 +22,7 @@ from stagewise.policies.learning import Learning
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.problem.checks import one_of, seed_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
+from stagewise.problem.naming import number_of
 
 FORMAT, VERSION, LAST = "stagewise-agent", 4, 3
 
@@ -57,6 +59,7 @@ def written(saved: Saved, stamp: Mapping[str, Any]) -> bytes:
         "order": saved.order,
         **waits_content(saved.policy, saved.waits),
         "notes": saved.notes.plain(),
+        "segments": names_met(saved.policy, saved.memory),
     }
     try:  # bit by bit: other threads get a turn in between, and decide while one saves
         text = "".join(json.JSONEncoder(allow_nan=False).iterencode(told))
@@ -135,6 +138,8 @@ def taken(content: dict[str, Any]) -> Saved:
     former = {} if last else {str(mark): count(r, "round", end + 1) for mark, r in content["former"].items()}
     learned = end if last else count(content["learned"], "learned")
     notes = Notes.of(content.get("notes"))
+    for segment in content.get("segments", []):
+        number_of(str(segment))  # so that its name is known
     if policy.fits(memory):  # else the whole file is refused
         check_marks(policy, memory, notes)
     return Saved(policy, memory, seed, end, order, waits, generation, name, former, learned, notes)

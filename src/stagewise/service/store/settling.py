@@ -139,12 +139,13 @@ def outcome(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:
         return Settled(UNKNOWN, words=f"no decision {shown(ask.of)} is in the log of {shown(ask.experiment)}")
     place = decision.event.place
     answers = held.answers.setdefault((ask.experiment, place), {})
-    for signal, value in sorted(ask.values.items()):
-        if answers.get(signal, value) != value:
-            words = f"{signal} of decision {shown(ask.of)} is {answers[signal]} in the log, not {value}"
+    signals = sorted(ask.values)
+    for signal in signals:
+        if answers.get(signal, ask.values[signal]) != ask.values[signal]:
+            words = f"{signal} of decision {shown(ask.of)} is {answers[signal]} in the log, not {ask.values[signal]}"
             return Settled(CONFLICT, words=f"{words}; what was told once stays")
-    taken = tuple(sorted(signal for signal in ask.values if signal not in answers))
-    known = tuple(sorted(signal for signal in ask.values if signal in answers))
+    taken = tuple([signal for signal in signals if signal not in answers])
+    known = tuple([signal for signal in signals if signal in answers])
     if not taken:
         return Settled(SAME, known=known)
     event = written(ask, without(ask.body, known), place, held, batch, now)
@@ -159,14 +160,14 @@ def written(ask: Ask, body: bytes, place: int, held: Held, batch: Batch, now: in
     head = held.heads[ask.experiment]
     seq, at = head.seq + 1, max(now, head.at, ask.at)
     key = ask.key or (f"{OWN}{seq}" if ask.kind in (DECISION, OUTCOME) else str(seq))
-    event = Event(seq, at, ask.kind, key, place, body, b"")
-    event = event._replace(chain=chained(head.chain, ask.experiment, event))
+    chain = chained(head.chain, ask.experiment, Event(seq, at, ask.kind, key, place, body, b""))
+    event = Event(seq, at, ask.kind, key, place, body, chain)
     row = Row(ask.experiment, event, digest(ask))
     batch.rows.append(row)
     held.rows[ask.experiment, ask.kind, key] = row
     places = head.places + (ask.kind == DECISION)
     control = seq if ask.kind in (CONTROL, PROBLEM) else head.control
-    held.heads[ask.experiment] = Head(seq, at, places, control, event.chain)
+    held.heads[ask.experiment] = Head(seq, at, places, control, chain)
     return event
 
 
@@ -191,13 +192,14 @@ def sayable(text: str) -> bool:
 
 def refusal(ask: Ask) -> str:
     """Say what no log can hold; empty: nothing of the kind."""
-    names = [ask.experiment, ask.key, *ask.values]
-    wrong = next((name for name in names if not sayable(name)), None)
-    if wrong is not None:
-        return f"{shown(wrong)} is no name or id: up to {LONGEST} letters, none of value 0 or half of a pair"
+    for name in (ask.experiment, ask.key, *ask.values):
+        if not sayable(name):
+            return f"{shown(name)} is no name or id: up to {LONGEST} letters, none of value 0 or half of a pair"
+    for signal, value in ask.values.items():
+        if not math.isfinite(value):
+            return f"{signal} is {value}; a signal is a finite number"
     if ask.key.startswith(OWN) if ask.kind in (DECISION, OUTCOME) else ask.kind != PROBLEM and ask.key.isdecimal():
         return f"the id {shown(ask.key)} may be one of the store's own; choose another"
     if ask.experiment == EVERYWHERE and ask.kind != CONTROL:
         return f"a {ask.kind} belongs to an experiment; only controls hold everywhere"
-    endless = next((signal for signal, value in ask.values.items() if not math.isfinite(value)), None)
-    return "" if endless is None else f"{endless} is {ask.values[endless]}; a signal is a finite number"
+    return ""

@@ -39,7 +39,6 @@ MIGRATE = "BEGIN IMMEDIATE;\n{sql};\nINSERT INTO migrations VALUES ({number}, '{
 VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
 
 OLDEST = (3, 37, 0)  # strict tables
-PATIENCE = 5.0  # seconds to wait for a lock that somebody else's program holds on the file
 
 
 class SqliteStore(Tables):
@@ -48,7 +47,10 @@ class SqliteStore(Tables):
     Attributes:
         path: The file; beside it stand its journal, and the lock of the one desk that writes.
         clock: What tells the time; rows never go back in it.
+        patience: Seconds to wait while some other program has the file locked.
     """
+
+    patience = 5.0
 
     def __init__(
         self,
@@ -126,7 +128,7 @@ class SqliteStore(Tables):
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Be the one who writes, in a transaction; after any error the connection is a new one."""
         with self._turn, self._errors("written"):
-            self._same_file()  # before it is opened: an empty file in its place would take the journal with it
+            self._same_file()
             connection = self._writer or self._open("rw")
             self._writer = None
             try:
@@ -153,7 +155,9 @@ class SqliteStore(Tables):
     def _open(self, mode: str) -> sqlite3.Connection:
         """Return a new connection; threads take turns with it."""
         uri = f"{self.path.as_uri()}?mode={mode}"
-        connection = sqlite3.connect(uri, PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
+        if mode == "ro" and finished(self.path):
+            uri += "&immutable=1"
+        connection = sqlite3.connect(uri, self.patience, isolation_level=None, check_same_thread=False, uri=True)
         if mode != "ro":
             try:
                 (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -189,6 +193,11 @@ class SqliteStore(Tables):
                 forget(connection)
             seen = os.stat(self.path)
             self._inode = seen.st_dev, seen.st_ino
+
+
+def finished(path: Path) -> bool:
+    """Say whether all of a log is in its file, where no journal can be made beside it: on a read-only disk."""
+    return not path.with_name(path.name + "-wal").exists() and not os.access(path.parent, os.W_OK)
 
 
 def held_by(connection: sqlite3.Connection, asks: Sequence[Ask]) -> Held:

@@ -8,7 +8,11 @@ from stagewise.service.records import Ask, Event, Head, Kept, KeyRow, Settled
 
 
 class StoreDown(StagewiseError):
-    """The store cannot be reached, is full, or is read-only: nothing of what was asked is written."""
+    """The store cannot be reached, is full, or is read-only: nothing of what was asked is acknowledged.
+
+    Where a connection is lost during a commit it may be written all the same: whoever asks again with the same ids
+    finds out.
+    """
 
 
 class Store(Protocol):
@@ -45,7 +49,10 @@ class Store(Protocol):
         """Keep a snapshot; older ones of the same experiment may go (the last few stay)."""
 
     def latest(self, experiment: str, problem: int, after: int = -1, *, whole: bool = False) -> Kept | None:
-        """Return the newest snapshot of a problem's version that is newer than row `after`; `whole`: that has one."""
+        """Return the newest snapshot of a problem's version that is newer than row `after`.
+
+        `whole`: the newest that has one; without, that part is not read, and empty.
+        """
 
     def drop_snapshots(self) -> None:
         """Delete every snapshot: the log alone must be enough."""
@@ -63,7 +70,10 @@ class Store(Protocol):
         """Return the secret of this name (an experiment's key, the sessions'), or keep this fresh one and return it."""
 
     def lead(self) -> bool:
-        """Be the one learner, or stay it: True while no other process is. SQLite: whoever holds the file is."""
+        """Be the one learner, or stay it: True while no other process is. SQLite: whoever holds the file is.
+
+        It raises nothing: who cannot ask does not lead.
+        """
 
     def now(self) -> int:
         """Return the store's clock, in microseconds."""

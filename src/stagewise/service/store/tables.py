@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from stagewise.service.records import EVERYWHERE, Event, Head, Kept, KeyRow
+from stagewise.service.records import DECISION, EVERYWHERE, Event, Head, Kept, KeyRow
 from stagewise.service.store.settling import sayable
 
 FEW, FEW_WHOLE = 3, 2  # snapshots of a problem's version that stay
@@ -13,8 +13,10 @@ FEW, FEW_WHOLE = 3, 2  # snapshots of a problem's version that stay
 _EVENT = "SELECT seq, at, kind, key, place, body, chain FROM events WHERE experiment = ?"
 EVENTS = f"{_EVENT} AND seq > ? ORDER BY seq LIMIT ?"
 FIND = f"{_EVENT} AND kind = ? AND key = ?"
-OF_KIND = f"{_EVENT} AND kind = ? AND seq > ? ORDER BY seq LIMIT ?"
-LAST = f"{_EVENT} AND kind = ? ORDER BY seq DESC LIMIT ?"
+# Decisions are found by walking along the log, other kinds by their index: an expression keeps planners from others.
+_DENSE, _RARE = f"{_EVENT} AND kind || '' = ?", f"{_EVENT} AND kind = ? AND kind <> '{DECISION}'"
+OF_KIND = {dense: f"{start} AND seq > ? ORDER BY seq LIMIT ?" for dense, start in ((True, _DENSE), (False, _RARE))}
+LAST = {dense: f"{start} AND seq > 0 ORDER BY seq DESC LIMIT ?" for dense, start in ((True, _DENSE), (False, _RARE))}
 
 HEAD = "SELECT seq, at, places, control, chain FROM heads WHERE experiment = ?"
 ANSWERS = "SELECT signal, value FROM answers WHERE experiment = ? AND place = ?"
@@ -83,11 +85,11 @@ class Tables(ABC):
 
     def of_kind(self, experiment: str, kind: str, after: int = 0, limit: int = 10_000) -> list[Event]:
         """Return the rows of one kind in order."""
-        return list(map(Event._make, self._rows(OF_KIND, experiment, kind, after, limit)))
+        return list(map(Event._make, self._rows(OF_KIND[kind == DECISION], experiment, kind, after, limit)))
 
     def last(self, experiment: str, kind: str, count: int) -> list[Event]:
         """Return the last rows of one kind, the newest first."""
-        return list(map(Event._make, self._rows(LAST, experiment, kind, count)))
+        return list(map(Event._make, self._rows(LAST[kind == DECISION], experiment, kind, count)))
 
     def answers(self, experiment: str, place: int) -> dict[str, float]:
         """Return the signals that are known of a decision."""

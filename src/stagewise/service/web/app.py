@@ -14,7 +14,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Match
 
 from stagewise.service.keys import Keys
 from stagewise.service.web.asking import Asking
@@ -23,7 +23,7 @@ from stagewise.service.web.log import Line, RequestLog
 from stagewise.service.web.rates import Buckets, Rate
 from stagewise.service.web.reading import Gone, Receive, body_of, check_kind
 from stagewise.service.web.refusing import EXPECTED, refusal_of
-from stagewise.service.web.route import Table, check_words, words_of
+from stagewise.service.web.route import Table, check_words
 from stagewise.service.web.routes import ROUTES
 from stagewise.service.web.safe_headers import NOTHING, SAFE, PageSend, Send
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from stagewise.service.desk import Desk
 
 Scope = MutableMapping[str, Any]
-API = (b"/v1", b"/personalizer")
 AZURE = b"ocp-apim-subscription-key"
 
 
@@ -76,7 +75,7 @@ class App:
         began, known = time.perf_counter(), f"{self._begun}-{next(self._count):x}"
         asking = Asking(scope)
         try:
-            said = await self._said(asking, receive)
+            said = await self._said(asking, scope, receive)
         except EXPECTED as error:
             said = asking.refused(refusal_of(error))
         except Gone:
@@ -84,7 +83,7 @@ class App:
         except Exception as error:
             said = asking.failed(error, known)
         if said is None:
-            status = await self._turned(asking, scope, receive, PageSend(send))
+            status = await self._turned(asking, scope, receive, PageSend(send, known))
         else:
             await _send(send, said, known, whole=asking.method != "HEAD")
             status = said.status
@@ -95,12 +94,12 @@ class App:
             line = Line(time.time(), known, asking.where, status, ms, asking.holder.name, asking.fault)
             self._log.add(line, asyncio.get_running_loop().call_later)
 
-    async def _said(self, asking: Asking, receive: Receive) -> Answer | None:
+    async def _said(self, asking: Asking, scope: Scope, receive: Receive) -> Answer | None:
         """Return the answer; None: it is the page's to give."""
-        routes, words = self._table.find(words_of(asking.path))
+        routes, words = self._table.find(asking.path)
         route = asking.route = routes.get("GET" if asking.method == "HEAD" else asking.method)
         if route is None:
-            if not routes and self._page.routes and not asking.path.startswith(API):
+            if not routes and any(one.matches(scope)[0] is not Match.NONE for one in self._page.routes):
                 return None
             asking.known_by(self.keys, AZURE)
             raise asking.nothing(sorted(routes))
@@ -109,7 +108,7 @@ class App:
             if not holder.may(route.role):
                 raise Refused(403, f"the key {holder.name!r} is a {holder.role}'s; this takes {route.role}'s")
             self._buckets.take(holder.name, 1, time.monotonic())
-        check_words(words)
+        check_words(asking.path, words)
         body = b""
         if route.takes is not None:
             check_kind(asking.headers)

@@ -33,7 +33,7 @@ class Asking:
         scheme, _, key = self.headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":
             key = self.headers.get(besides, b"") if besides else b""
-        holder = keys.holder(key.strip().decode("latin-1")) if key else None
+        holder = keys.sent(key) if key else None
         if holder is None:
             said = "the key is not known, or was revoked" if key else "there is no key"
             raise Refused(401, f"{said}; send one as Authorization: Bearer sw_...", ((b"www-authenticate", b"Bearer"),))

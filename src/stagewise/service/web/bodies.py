@@ -58,6 +58,14 @@ class Page(Struct):
     """Whether there were more when this was read."""
 
 
+class Everywhere(Struct):
+    """A change of the kill switch of all experiments."""
+
+    killed: bool
+    control: int
+    """The row that holds it, in the log of what holds everywhere."""
+
+
 class Version(Struct):
     """A version of a problem."""
 

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from stagewise.service.messages import Acknowledge, ChangeMode, NewProblem, Reason
-from stagewise.service.web.bodies import KnownKey, MadeKey, NewKey, Version
+from stagewise.service.web.bodies import Everywhere, KnownKey, MadeKey, NewKey, Version
 from stagewise.service.web.call import Answer, Call, answer
 
 _mode, _reason = msgspec.json.Decoder(ChangeMode), msgspec.json.Decoder(Reason)
@@ -20,15 +20,25 @@ async def mode(call: Call) -> Answer:
 
 
 async def kill(call: Call) -> Answer:
-    """Pull the kill switch, of one experiment or of all."""
-    name = call.words[0] if call.words else None
-    return answer(await call.desk.kill(name, call.holder.name, _reason.decode(call.body).reason))
+    """Pull the kill switch of an experiment."""
+    return answer(await call.desk.kill(call.words[0], call.holder.name, _reason.decode(call.body).reason))
 
 
 async def revive(call: Call) -> Answer:
-    """Let go of the kill switch, of one experiment or of all."""
-    name = call.words[0] if call.words else None
-    return answer(await call.desk.revive(name, call.holder.name, _reason.decode(call.body).reason))
+    """Let go of the kill switch of an experiment."""
+    return answer(await call.desk.revive(call.words[0], call.holder.name, _reason.decode(call.body).reason))
+
+
+async def kill_all(call: Call) -> Answer:
+    """Pull the kill switch of all experiments."""
+    changed = await call.desk.kill(None, call.holder.name, _reason.decode(call.body).reason)
+    return answer(Everywhere(changed.killed, changed.control))
+
+
+async def revive_all(call: Call) -> Answer:
+    """Let go of the kill switch of all experiments."""
+    changed = await call.desk.revive(None, call.holder.name, _reason.decode(call.body).reason)
+    return answer(Everywhere(changed.killed, changed.control))
 
 
 async def acknowledge(call: Call) -> Answer:

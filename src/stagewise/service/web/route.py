@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -58,10 +59,12 @@ class Table:
                 place = place.below.setdefault(ANY if word.startswith("{") else word, _Place())
             place.routes[route.method] = route
 
-    def find(self, words: Sequence[str]) -> tuple[Mapping[str, Route], tuple[str, ...]]:
+        self.find = lru_cache(1024)(self._find)  # most calls are for a few paths
+
+    def _find(self, path: bytes) -> tuple[Mapping[str, Route], tuple[str, ...]]:
         """Return the routes of a path by method, with what stands at its names; there may be none."""
         place, named = self._root, []
-        for word in words:
+        for word in words_of(path):
             below = place.below.get(word)
             if below is None:
                 below = place.below.get(ANY)
@@ -83,7 +86,7 @@ def words_of(path: bytes) -> list[str]:
     return [unquote_to_bytes(word).decode(errors="replace") for word in path.split(b"/")]
 
 
-def check_words(words: Sequence[str]) -> None:
+def check_words(path: bytes, words: Sequence[str]) -> None:
     """Refuse names that nothing can have: not every store can look for them."""
-    if any(CONTROL.search(word) for word in words):
+    if b"%" in path and any(CONTROL.search(word) for word in words):
         raise Refused(404, "the path has control characters; there is nothing there")

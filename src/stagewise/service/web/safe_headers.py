@@ -21,13 +21,14 @@ OWN = (
 class PageSend:
     """Sends what the page answers, with these headers where it has none of its own; it remembers the status."""
 
-    def __init__(self, send: Send) -> None:
-        self._send, self.status = send, 500
+    def __init__(self, send: Send, known: str) -> None:
+        self._send, self._known, self.status = send, (b"x-request-id", known.encode()), 500
 
     async def __call__(self, message: MutableMapping[str, Any]) -> None:
         """Pass a message on."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             own = {name.lower() for name, _ in message["headers"]}
-            message["headers"] = [*message["headers"], *(pair for pair in (*SAFE, OWN) if pair[0] not in own)]
+            ours = [pair for pair in (*SAFE, OWN) if pair[0] not in own]
+            message["headers"] = [*message["headers"], self._known, *ours]
         await self._send(message)

@@ -91,13 +91,14 @@ def on_finite_sets(size: str) -> dict[str, Make]:
     """Return the policies that mix, on random finite sets."""
     noisy: dict[str, Any] = {"safe_action": at_zero(4), "threshold": 0.2, "noise": 0.1, "delta": DELTA}
     players: dict[str, Any] = {
+        "OPLB, lp, ridge 1": OPLB(**noisy, ridge=1.0),
         "OPLB, lp": OPLB(**noisy),
         "OPLB, lp, own sets": OPLB(**noisy, own_sets=True),
         "CAPS, mixtures": CAPS(**noisy, mixtures=True),
         "OPLB, directional": OPLB(**noisy, optimism="directional"),
         "OPLB, socp": OPLB(**noisy, method="socp"),
-        "OPLB, exact": ExactOPLB(**noisy, budget=60),
-        "KernelOPLB, linear kernel": KernelOPLB(kernel=LinearKernel(), norm_bound=1.0, ridge=4 * 0.1**2, **noisy),
+        "OPLB, exact, ridge 1": ExactOPLB(**noisy, ridge=1.0, budget=60),
+        "KernelOPLB, linear kernel, ridge 1": KernelOPLB(kernel=LinearKernel(), norm_bound=1.0, **noisy),
         "DOSLB, which violates": DOSLB(**noisy),
         "always safe": AlwaysSafe(safe_action=at_zero(4), threshold=0.2),
     }

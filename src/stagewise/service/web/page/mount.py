@@ -13,11 +13,20 @@ from stagewise.service.web.page.responding import FOR_EVER, HEADERS
 from stagewise.service.web.page.sessions import Keys, Sessions
 from stagewise.service.web.page.showing import Page
 
+EVERY = 2.0
 
-def routes(desk: Any, keys: Keys, secret: bytes | None = None) -> list[Route]:
-    """Return the page of a desk; `secret` signs its sessions, and is the store's where none is given."""
+
+def routes(desk: Any, keys: Keys, secret: bytes | None = None, every: float = EVERY) -> list[Route]:
+    """Return the page of a desk.
+
+    Args:
+        desk: What is shown.
+        keys: Who may come in.
+        secret: What signs sessions; None: the store's.
+        every: Seconds between two looks of an open page.
+    """
     known = desk.store.secret("page sessions", secrets.token_bytes(32)) if secret is None else secret
-    page = Page(desk, Sessions(known, keys))
+    page = Page(desk, Sessions(known, keys), every)
     get, post = ["GET"], ["POST"]
     made = [
         Route("/login", page.login, methods=get),

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -33,8 +34,8 @@ DOWN = "The store cannot be reached, so nothing can be shown or changed. Decisio
 class Page:
     """What stands behind the addresses."""
 
-    def __init__(self, desk: Any, sessions: Sessions) -> None:
-        self.desk, self.sessions = desk, sessions
+    def __init__(self, desk: Any, sessions: Sessions, every: float) -> None:
+        self.desk, self.sessions, self.every = desk, sessions, every
 
     def guarded(self, shown: Shown, change: bool = False) -> Callable[[Request], Awaitable[Response]]:
         """Return a route for whoever came in; the others are sent to the door."""
@@ -45,7 +46,8 @@ class Page:
             if session is None:
                 if request.url.path.endswith(".json"):
                     return data({"error": "this session is over; log in again"}, 401)
-                return elsewhere("/login") if change else elsewhere(f"/login?next={request.url.path}")
+                here = quote(quote(request.scope["path"], safe="/"), safe="/")  # an address, and then a part of one
+                return elsewhere("/login" if change else f"/login?next={here}")
             try:
                 if change and from_elsewhere(request.headers, request.url.scheme):
                     raise Refused(403, FOREIGN)
@@ -118,13 +120,13 @@ class Page:
             rows.append(
                 {"name": name, "address": experiment_address(name), "figures": shown, "verdict": verdict(shown)}
             )
-        ready, why = self.desk.ready()
+        ready, why = await run_in_threadpool(self.desk.ready)
         told = {"experiments": rows, "ready": ready, "ready_why": why, "session": session, "wrong": None}
         return {**told, "admin": session.holder.may("admin")}
 
     async def experiments(self, request: Request, session: Session) -> Response:
         """Show all experiments."""
-        return html(rendered("list.html", **await self.listed(session)))
+        return html(rendered("list.html", every=self.every, **await self.listed(session)))
 
     async def experiments_data(self, request: Request, session: Session) -> Response:
         """Answer the list again."""
@@ -134,11 +136,11 @@ class Page:
         """Return what the page of an experiment shows."""
         figures = await run_in_threadpool(self.desk.figures, request.path_params["experiment"])
         base = f"{request.url.scheme}://{request.headers.get('host', '')}"
-        return presented(figures, session, self.desk.ready(), base)
+        return presented(figures, session, await run_in_threadpool(self.desk.ready), base)
 
     async def experiment(self, request: Request, session: Session) -> Response:
         """Show an experiment."""
-        return html(rendered("experiment.html", **await self.told(request, session)))
+        return html(rendered("experiment.html", every=self.every, **await self.told(request, session)))
 
     async def experiment_data(self, request: Request, session: Session) -> Response:
         """Answer the figures, and the parts of the page that show them."""

@@ -6,13 +6,14 @@ CREATE TABLE events (
     kind text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,
     place bigint NOT NULL,     -- a decision's number, an outcome's decision's; -1: neither
-    body bytea NOT NULL,        -- canonical JSON
-    chain bytea NOT NULL,       -- the digest of this row and all before it
-    asked bytea NOT NULL,       -- the digest of what a client sent; no part of the chain
+    body bytea NOT NULL,       -- canonical JSON
+    chain bytea NOT NULL,      -- the digest of this row and all before it
+    asked bytea NOT NULL,      -- the digest of what a client sent; no part of the chain
     PRIMARY KEY (experiment, seq)
 );
 CREATE UNIQUE INDEX events_by_key ON events (experiment, kind, key);
-CREATE INDEX events_by_kind ON events (experiment, kind, seq);
+-- Decisions are never far from each other in a log; what is rare is found by this.
+CREATE INDEX events_by_kind ON events (experiment, kind, seq) WHERE kind <> 'decision';
 
 -- Where each log ends.
 CREATE TABLE heads (
@@ -30,7 +31,7 @@ CREATE TABLE answers (
     place bigint NOT NULL,
     signal text COLLATE "C" NOT NULL,
     value double precision NOT NULL,
-    seq bigint NOT NULL,      -- the row that told it
+    seq bigint NOT NULL,       -- the row that told it
     PRIMARY KEY (experiment, place, signal)
 );
 

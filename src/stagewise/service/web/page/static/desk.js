@@ -1,7 +1,7 @@
-// The page looks again every two seconds while somebody can see it, replaces the parts that have changed, and draws.
+// The page looks again every other second while somebody can see it, replaces the parts that have changed, and draws.
 "use strict";
 (() => {
-  const EVERY = 2000, PATIENCE = 8000, SMALL = 150, TALL = 210;
+  const BEHIND = 50, PATIENCE = 8000, SMALL = 150, TALL = 210;
   const page = document.body.dataset, seen = new Map(), explained = new Map(), charts = new Map();
   let figures = null, colours = {}, since = null, timer = 0;
 
@@ -39,8 +39,11 @@
     for (const one of root.querySelectorAll("details[data-explain]")) one.addEventListener("toggle", () => explain(one));
   }
 
+  // A list that moves on by itself is left as it is while somebody reads in it, points at it or has it open.
+  const in_use = (part) => part.dataset.part === "last" && part.matches(":hover, :focus-within, :has(details[open])");
+
   function replace(part, html) {
-    if (seen.get(part.dataset.part) === html) return;
+    if (seen.get(part.dataset.part) === html || in_use(part)) return;
     seen.set(part.dataset.part, html);
     const open = [...part.querySelectorAll("details[open][data-key]")].map((one) => one.dataset.key);
     const focused = part.contains(document.activeElement) ? address(document.activeElement) : null;
@@ -162,7 +165,7 @@
     place.append(made.legend);
     const ink = colour("--quiet"), grid = { stroke: colour("--grid"), width: 1 }, height = place.classList.contains("tall") ? TALL : SMALL;
     made.plot = new uPlot({
-      width: place.clientWidth, height, legend: { show: false }, padding: [8, 4, 0, 0],
+      width: place.clientWidth, height, legend: { show: false }, padding: [8, 22, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       scales: { x: { time: true }, y: { range: () => ends_of(made.told) } },
       series: [{}, ...told.lines.map((one) => ({
@@ -241,7 +244,7 @@
       const why = error instanceof TypeError || error.name === "TimeoutError" ? "The desk does not answer." : error.message;
       unreached(`${why} ${since ? `These figures are of ${moment(since)}.` : ""} Looking again…`);
     }
-    timer = setTimeout(look, EVERY);
+    timer = setTimeout(look, figures?.behind && since ? BEHIND : 1000 * Number(page.every));
   }
 
   document.addEventListener("visibilitychange", look);

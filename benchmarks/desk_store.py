@@ -1,0 +1,179 @@
+"""Durable rows a second, in groups, on both stores of the desk; beside each the same rows by a bare executemany.
+
+Half of the rows are decisions with a random id, half are outcomes of them. The bare form inserts the very rows, with
+their digests, into a table with the same indices, and commits each group: what it leaves out is what a log is for
+(ids looked up, each signal once, the chain). The last column is `Writer`: one row a request, in groups as they come.
+
+    .venv/bin/python benchmarks/desk_store.py [--rows 60000] [--group 2000] [postgresql://…]
+
+Without an address, PostgreSQL is the machine's, or the wheel's, started for this (flushing every commit).
+"""
+
+import argparse
+import asyncio
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from stagewise.service.records import DECISION, OUTCOME, Ask, canonical
+from stagewise.service.store.migrating import FOLDER
+from stagewise.service.store.opened import open_store
+from stagewise.service.store.store import Store
+from stagewise.service.writer import Writer
+
+Insert = Callable[[list[tuple[object, ...]]], None]
+ROUNDS, CLIENTS = 5, 256
+COLUMNS = "experiment, seq, at, kind, key, place, body, chain, asked"
+
+
+def groups_of(rows: int, group: int) -> list[list[Ask]]:
+    """Return what a desk asks for: decisions as large as real ones, and what became of each."""
+    body = {
+        "asked": {"context": {"age": 31.0, "segment": "new", "visits": 12.0}, "only": None},
+        "action": "push",
+        "probabilities": {"email": 0.1, "none": 0.2, "push": 0.7},
+        "limits": {"opt_out": {"dearest": 0.0131, "threshold": 0.02}},
+        **{"choice": "push", "index": 2, "mode": "live", "problem": 1, "state": 12345, "control": [1, 0]},
+        **{"sent": "0" * 64, "hoped": 0.31, "fallback": None, "why": None},
+    }
+    made = []
+    for _ in range(rows // group):
+        told = [(str(uuid.uuid4()), canonical(body)) for _ in range(group // 2)]
+        asks = [Ask("mail", DECISION, key, said, asked=bytes(32), control=(0, 0)) for key, said in told]
+        values = {"click": 1.0}
+        asks += [
+            Ask("mail", OUTCOME, "", canonical({"of": key, "values": values}), of=key, values=values) for key, _ in told
+        ]
+        made.append(asks)
+    return made
+
+
+def by_store(store: Store, groups: list[list[Ask]]) -> float:
+    """Return rows a second of a store."""
+    started = time.perf_counter()
+    for asks in groups:
+        settled = store.append(asks)
+        assert all(each.verdict == "new" for each in settled)
+    return sum(map(len, groups)) / (time.perf_counter() - started)
+
+
+def by_writer(store: Store, asks: list[Ask]) -> float:
+    """Return rows a second where each of many clients asks for one row, and waits until it is durable."""
+    writer = Writer(store)
+    writer.start()
+
+    async def client(mine: list[Ask]) -> None:
+        for ask in mine:
+            assert (await writer.append(ask)).verdict == "new"
+
+    async def all_clients() -> float:
+        started = time.perf_counter()
+        await asyncio.gather(*(client(asks[n::CLIENTS]) for n in range(CLIENTS)))
+        return len(asks) / (time.perf_counter() - started)
+
+    rate = asyncio.run(all_clients())
+    writer.stop()
+    return rate
+
+
+def rows_of(store: Store, after: int) -> list[tuple[object, ...]]:
+    """Return the rows that were just written, for the bare form."""
+    rows: list[tuple[object, ...]] = []
+    while page := store.events("mail", after):
+        rows += [("mail", *event, bytes(32)) for event in page]
+        after = page[-1].seq
+    return rows
+
+
+def bare(insert: Insert, rows: list[tuple[object, ...]], group: int) -> float:
+    """Return rows a second of a bare executemany."""
+    started = time.perf_counter()
+    for first in range(0, len(rows), group):
+        insert(rows[first : first + group])
+    return len(rows) / (time.perf_counter() - started)
+
+
+@contextmanager
+def sqlite(folder: Path) -> Iterator[tuple[Store, Insert]]:
+    """Yield a store in a file, and what inserts into another such file."""
+    connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.executescript((FOLDER / "sqlite" / "0001_log.sql").read_text(encoding="utf-8"))
+
+    def insert(rows: list[tuple[object, ...]]) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(f"INSERT INTO events ({COLUMNS}) VALUES ({', '.join('?' * 9)})", rows)
+        connection.execute("COMMIT")
+
+    store = open_store(str(folder / "desk.db"))
+    yield store, insert
+    store.close()
+    connection.close()
+
+
+@contextmanager
+def postgres(address: str) -> Iterator[tuple[Store, Insert]]:
+    """Yield a store on a server, and what inserts into another schema there."""
+    import psycopg
+
+    store = open_store(address)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA bare; SET search_path = bare")
+        connection.execute((FOLDER / "postgres" / "0001_log.sql").read_bytes())
+
+        def insert(rows: list[tuple[object, ...]]) -> None:
+            with connection.transaction(), connection.cursor() as cursor:
+                cursor.executemany(f"INSERT INTO events ({COLUMNS}) VALUES ({', '.join(['%s'] * 9)})".encode(), rows)
+
+        yield store, insert
+        connection.execute("DROP SCHEMA bare CASCADE")
+    store.close()
+
+
+def measured(name: str, store: Store, insert: Insert, size: int, group: int) -> None:
+    """Print a line: the median of rounds that take turns, and the range."""
+    ours, theirs, single = [], [], []
+    for _ in range(ROUNDS):
+        after = store.head("mail").seq
+        ours.append(by_store(store, groups_of(size, group)))
+        theirs.append(bare(insert, rows_of(store, after), group))
+        single.append(by_writer(store, [ask for asks in groups_of(size // 4, group) for ask in asks if not ask.of]))
+    ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
+    cells = [
+        f"{statistics.median(each):,.0f} ({min(each):,.0f} to {max(each):,.0f})" for each in (ours, theirs, single)
+    ]
+    print(f"| {name} | {cells[0]} | {cells[1]} | {ratio:.2f} | {cells[2]} |", flush=True)
+
+
+def main() -> None:
+    """Print the table."""
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("address", nargs="?", help="a PostgreSQL database that may be written to")
+    words.add_argument("--rows", type=int, default=60_000, help="rows of a round")
+    words.add_argument("--group", type=int, default=2_000, help="rows of a transaction")
+    told = words.parse_args()
+    print(f"Rows a second, median of {ROUNDS} (range):\n")
+    print(f"| | groups of {told.group:,} | bare executemany | ratio | by the writer, {CLIENTS} clients |")
+    print("|---|---|---|---|---|", flush=True)
+    with tempfile.TemporaryDirectory() as folder, sqlite(Path(folder)) as (store, insert):
+        measured("SQLite", store, insert, told.rows, told.group)
+    if told.address is None:
+        from tests.service import servers
+
+        servers.SETTINGS["fsync"] = "on"
+        told.address = servers.server().fresh()
+    with postgres(told.address) as (store, insert):
+        measured("PostgreSQL", store, insert, told.rows, told.group)
+
+
+if __name__ == "__main__":
+    main()

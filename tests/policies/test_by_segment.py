@@ -1,0 +1,102 @@
+"""Limits that hold in every segment: what was learned there, by name, in words and in a picture."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+from stagewise.problem import naming
+
+COUNT = 300
+CHANCE = np.random.default_rng(3)
+LOG: dict[str, Any] = {
+    "action": CHANCE.choice(["nothing", "offer"], COUNT),
+    "country": CHANCE.choice(["NZ", "AU", "DE"], COUNT, p=[0.6, 0.3, 0.1]),
+    "click": CHANCE.random(COUNT) < 0.5,
+    "complaint": CHANCE.random(COUNT) < 0.1,
+    "minutes": CHANCE.uniform(30.0, 50.0, COUNT),
+}
+
+
+def learned() -> sw.Agent:
+    said = sw.Problem(
+        actions=["nothing", "offer"],
+        safe="nothing",
+        reward=sw.Reward("click"),
+        limits={
+            "complaint": sw.Limit(0.5, safe=0.4, by="country"),
+            "minutes": sw.Limit(sw.AtLeast(20.0), high=60.0, safe=30.0, by="country"),
+        },
+    )
+    agent = sw.Agent(said, seed=1)
+    agent.learn_frame(LOG)
+    return agent
+
+
+def test_a_report_tells_what_the_log_holds_of_every_segment() -> None:
+    agent = learned()
+    agent.decide({"country": "NZ"})
+    report = agent.report()
+    assert len(report.segments) == 2 * 3 * 2
+    assert list(dict.fromkeys(one.segment for one in report.segments)) == ["NZ", "AU", "DE"]  # most learned first
+    for one in report.segments:
+        its = (LOG["action"] == one.action) & (LOG["country"] == one.segment)
+        assert one.by == "country"
+        assert one.outcomes == its.sum()
+        assert one.rate == pytest.approx(LOG[one.limit][its].mean())
+        assert one.threshold == pytest.approx({"complaint": 0.5, "minutes": 20.0}[one.limit])
+        assert one.dearest > one.rate if one.limit == "complaint" else one.dearest < one.rate
+        bound = agent.decide({"country": one.segment}, only=[one.action]).limits[one.limit]  # type: ignore[attr-defined]
+        if one.action == "nothing":
+            assert bound.dearest == pytest.approx(one.dearest)
+    assert f"NZ  nothing {report.segments[0].rate:.4f}" in str(report)
+    assert "minutes by country, limit 20: seen, and at worst" in str(report)
+
+
+def test_names_of_segments_survive_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = learned()
+    agent.save(tmp_path / "agent.json")
+    monkeypatch.setattr(naming, "SEGMENTS", {})  # another process
+    naming.number_of.cache_clear()
+    told = sw.Agent.load(tmp_path / "agent.json").report()
+    assert {one.segment for one in told.segments} == {"NZ", "AU", "DE"}
+    assert "DE" in str(told)
+    monkeypatch.setattr(naming, "SEGMENTS", {})
+    assert agent.report().segments[0].segment.startswith("segment ")  # a number is all that is left
+
+
+def test_a_drift_names_the_segment() -> None:
+    agent = learned()
+    agent.decide({"country": "NZ"})
+    agent.learn_frame(
+        {
+            "action": ["offer"] * 99,
+            "country": ["AU"] * 99,
+            "click": [0] * 99,
+            "complaint": [1] * 99,
+            "minutes": [40] * 99,
+        }
+    )
+    assert "moved: of 'offer' in 'AU' it averaged" in str(agent.decide({"country": "NZ"}).fallback)
+
+
+def test_the_picture_has_a_panel_for_each_limit_by_segment() -> None:
+    agent = learned()
+    agent.decide({"country": "NZ"})
+    figure = sw.draw_report(json.loads(json.dumps(agent.report().plain(), allow_nan=False)))
+    panels = {axes.get_title(): axes for axes in figure.axes}
+    panel = panels["complaint by country: seen, to the worst plausible"]
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["NZ", "AU", "DE"]
+    assert panel.lines[0].get_xdata()[0] == pytest.approx(0.5)
+    assert len(figure.axes) == 2 + 2 + 2
+
+
+def test_problems_without_segments_tell_of_none() -> None:
+    safe = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
+    agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.5), seed=1)
+    agent.decide(sw.Arms(2))
+    assert agent.report().segments == ()
+    assert len(sw.draw_report(agent.report()).axes) == 3

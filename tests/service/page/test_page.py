@@ -1,0 +1,312 @@
+"""The page without a browser: who comes in, what a form may change, what is told of the figures."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from tests.service.page.known import PROBLEM, FakeKeys, KnownDesk, campaign
+from tests.service.page.visitor import Visitor
+from tests.service.rows import Log
+
+import stagewise as sw
+from stagewise.service.web.page.mount import routes
+from stagewise.service.web.page.sessions import HOURS, Sessions
+from stagewise.service.web.page.verdict import verdict
+
+ADMIN, READER = "sw_ada_secret", "sw_eve_secret"
+HOSTILE = "<script>alert(1)</script>\"'&"
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    return campaign(600)
+
+
+@pytest.fixture
+def desk(log: Log) -> KnownDesk:
+    return KnownDesk({"notes": log, "empty": Log(PROBLEM, 1.8e9)})
+
+
+def client_of(desk: Any, keys: Any = None, scheme: str = "http") -> Visitor:
+    return Visitor(Starlette(routes=routes(desk, keys or FakeKeys(), bytes(32))), scheme)
+
+
+def logged_in(desk: Any, key: str = ADMIN, **told: Any) -> Visitor:
+    client = client_of(desk, **told)
+    assert client.post("/login", data={"key": key}).status_code == 303
+    return client
+
+
+def token_of(client: Visitor, path: str = "/e/notes") -> str:
+    found = re.search(r'name="token" value="([0-9a-f]{64})"', client.get(path).text)
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.parametrize("path", ["/", "/e/notes", "/e/notes/data.json", "/e/notes/decisions/u-00001", "/data.json"])
+def test_nothing_is_shown_without_a_session(desk: KnownDesk, path: str) -> None:
+    answer = client_of(desk).get(path)
+    if path.endswith(".json"):
+        assert (answer.status_code, answer.json()) == (401, {"error": "this session is over; log in again"})
+    else:
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/login?next={path}")
+
+
+@pytest.mark.parametrize("path", ["/kill", "/revive", "/logout", *(f"/e/notes/{what}" for what in ("kill", "mode"))])
+def test_nothing_is_changed_without_a_session(desk: KnownDesk, path: str) -> None:
+    answer = client_of(desk).post(path, data={"reason": "x", "token": "0" * 64})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login")
+    assert desk.changes == []
+
+
+def test_a_key_nobody_holds_is_refused(desk: KnownDesk) -> None:
+    answer = client_of(desk).post("/login", data={"key": "sw_ada_guess"})
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers
+    assert "Nobody holds this key" in answer.text
+
+
+def test_the_cookie_is_for_the_desk_alone(desk: KnownDesk) -> None:
+    plain = client_of(desk).post("/login", data={"key": ADMIN}).headers["set-cookie"]
+    assert "HttpOnly" in plain
+    assert "SameSite=strict" in plain
+    assert "Secure" not in plain
+    safe = client_of(desk, scheme="https").post("/login", data={"key": ADMIN}).headers["set-cookie"]
+    assert safe.startswith("__Host-stagewise=")
+    assert "Secure" in safe
+    assert ADMIN not in plain
+
+
+def test_a_session_ends_and_cannot_be_made_up() -> None:
+    keys = FakeKeys()
+    sessions = Sessions(b"s" * 32, keys)
+    cookie = sessions.begun(ADMIN, 1000.0)
+    assert cookie is not None
+    assert sessions.session(cookie, 1000.0) is not None
+    assert sessions.session(cookie, 1000.0 + HOURS * 3600) is None
+    name, until, rest = cookie.split(".", 2)
+    for other in (f"eve.{until}.{rest}", f"{name}.{int(until) + 1}.{rest}", cookie[:-1], "", "a.b.c.d", "é.1.2.3"):
+        assert sessions.session(other, 1000.0) is None
+    assert Sessions(b"t" * 32, keys).session(cookie, 1000.0) is None
+    del keys.rows["ada"]  # revoked
+    assert sessions.session(cookie, 1000.0) is None
+
+
+def test_logging_out_forgets_the_cookie(desk: KnownDesk) -> None:
+    client = logged_in(desk)
+    answer = client.post("/logout", data={"token": token_of(client)})
+    assert answer.headers["location"] == "/login"
+    assert client.get("/").status_code == 303
+
+
+@pytest.mark.parametrize("what", ["kill", "revive", "mode", "acknowledge"])
+def test_a_change_takes_the_token_of_the_session(desk: KnownDesk, what: str) -> None:
+    client, other = logged_in(desk), logged_in(desk)
+    for token in ("", "0" * 64, token_of(other), "é"):
+        answer = client.post(f"/e/notes/{what}", data={"reason": "why", "token": token, "mode": "off", "name": "x"})
+        assert answer.status_code == 403
+        assert "not of this session" in answer.text
+    assert desk.changes == []
+
+
+@pytest.mark.parametrize("headers", [{"origin": "https://elsewhere"}, {"sec-fetch-site": "cross-site"}])
+def test_a_form_from_elsewhere_changes_nothing(desk: KnownDesk, headers: dict[str, str]) -> None:
+    client = logged_in(desk)
+    told = {"reason": "why", "token": token_of(client)}
+    assert client.post("/e/notes/kill", data=told, headers=headers).status_code == 403
+    assert client.post("/login", data={"key": ADMIN}, headers=headers).status_code == 403
+    assert desk.changes == []
+    assert client.post("/e/notes/kill", data=told, headers={"origin": "http://testserver"}).status_code == 303
+
+
+def test_a_reader_looks_and_changes_nothing(desk: KnownDesk) -> None:
+    client = logged_in(desk, READER)
+    page = client.get("/e/notes").text
+    assert "do-kill" not in page
+    answer = client.post("/e/notes/kill", data={"reason": "why", "token": token_of(client)})
+    assert (answer.status_code, desk.changes) == (403, [])
+    assert "admin" in answer.text
+
+
+@pytest.mark.parametrize("reason", ["", "   ", "x" * 2001])
+def test_a_change_takes_a_reason(desk: KnownDesk, reason: str) -> None:
+    client = logged_in(desk)
+    answer = client.post("/e/notes/kill", data={"reason": reason, "token": token_of(client)})
+    assert (answer.status_code, desk.changes) == (422, [])
+
+
+def test_changes_are_told_with_who_and_why(desk: KnownDesk) -> None:
+    client = logged_in(desk)
+    token = token_of(client)
+    forms: list[tuple[str, dict[str, str]]] = [
+        ("/e/notes/kill", {"reason": " too many\n complaints "}),
+        ("/e/notes/revive", {"reason": "mended"}),
+        ("/e/notes/mode", {"reason": "slowly", "mode": "canary", "share": "2.5"}),
+        ("/e/notes/mode", {"reason": "all", "mode": "live", "share": "5"}),
+        ("/e/notes/acknowledge", {"reason": "known", "name": "safe opt_out"}),
+        ("/kill", {"reason": "everything"}),
+        ("/revive", {"reason": "again"}),
+    ]
+    for path, form in forms:
+        answer = client.post(path, data={**form, "token": token})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/e/notes" if path.startswith("/e") else "/")
+    assert desk.changes == [
+        ("kill", "notes", "ada", "too many complaints"),
+        ("revive", "notes", "ada", "mended"),
+        ("mode", "notes", "canary", 0.025, "ada", "slowly"),
+        ("mode", "notes", "live", None, "ada", "all"),
+        ("acknowledge", "notes", "safe opt_out", "ada", "known"),
+        ("kill", None, "ada", "everything"),
+        ("revive", None, "ada", "again"),
+    ]
+
+
+def test_a_share_is_a_percentage(desk: KnownDesk) -> None:
+    client = logged_in(desk)
+    for share in ("", "0", "100", "-3", "nan", "all"):
+        form = {"reason": "slowly", "mode": "canary", "share": share, "token": token_of(client)}
+        assert client.post("/e/notes/mode", data=form).status_code == 422
+    assert desk.changes == []
+
+
+def test_hostile_forms_are_refused(desk: KnownDesk) -> None:
+    client = logged_in(desk)
+    url = "application/x-www-form-urlencoded"
+    for content, kind, status in [
+        (b"reason=x" * 5000, url, 413),
+        (b"{}", "application/json", 415),
+        (b"\xff\xfe=1", url, 400),
+        (b"a=1&" * 100, url, 400),
+        (b"token=%ff%fe", url, 400),
+    ]:
+        answer = client.post("/e/notes/kill", content=content, headers={"content-type": kind})
+        assert answer.status_code == status
+    assert desk.changes == []
+
+
+@pytest.mark.parametrize("target", ["https://elsewhere", "//elsewhere", "/\\elsewhere", "javascript:x", "/a\nb", ""])
+def test_after_the_door_it_stays_inside(desk: KnownDesk, target: str) -> None:
+    answer = client_of(desk).post("/login", data={"key": ADMIN, "next": target})
+    assert answer.headers["location"] == "/"
+
+
+def test_the_door_leads_back_to_a_name_with_signs(log: Log) -> None:
+    client = client_of(KnownDesk({"a b?c#d&e%20": log}))
+    address = "/e/a%20b%3Fc%23d%26e%2520"
+    door = client.get(address).headers["location"]
+    found = re.search(r'name="next" value="([^"]+)"', client.get(door).text)
+    assert found is not None
+    assert found[1] == address
+    assert client.post("/login", data={"key": ADMIN, "next": found[1]}).headers["location"] == address
+    assert client.get(address).status_code == 200
+
+
+def test_headers_let_nothing_in_from_elsewhere(desk: KnownDesk) -> None:
+    client = logged_in(desk)
+    for path in ("/login", "/", "/e/notes", "/e/notes/data.json", "/e/nobody"):
+        headers = client.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-content-type-options"] == "nosniff"
+    page = client.get("/e/notes").text
+    assert not re.search(r"<script(?![^>]*src=)|\sstyle=|\son\w+=", page)
+
+
+def test_files_are_kept_for_ever_under_a_name_of_their_content(desk: KnownDesk) -> None:
+    client = logged_in(desk)
+    names = set(re.findall(r'"(/static/[^"]+)"', client.get("/e/notes").text))
+    assert len(names) == 5
+    for name in names:
+        answer = client_of(desk).get(name)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    assert client.get("/static/desk.css").status_code == 404
+    assert client.get("/static/..%2f..%2fmount.py").status_code == 404
+
+
+def test_the_figures_are_on_the_page_and_in_its_data(desk: KnownDesk) -> None:
+    client, figures = logged_in(desk), desk.figures("notes")
+    told = client.get("/e/notes/data.json").json()
+    assert told["figures"]["decisions"] == figures["decisions"] == 600
+    assert told["figures"]["limits"]["opt_out"]["seen"] == figures["limits"]["opt_out"]["seen"]
+    assert f"{100 * figures['limits']['opt_out']['seen']:.3g} %" in told["parts"]["limit-0"]
+    assert "600" in told["parts"]["control"]
+    page = client.get("/e/notes").text
+    for part in ("Is it safe?", "Is it learning?", "Is it worth it?", "Who changed what", "no complaints so far"):
+        assert part in page
+
+
+def test_names_with_markup_are_text() -> None:
+    problem = sw.Problem(
+        actions=["nothing", HOSTILE], safe="nothing", reward=sw.Reward("<b>click</b>"),
+        limits={"<i>cost</i>": sw.Limit(0.02, safe=0.0)},
+    )  # fmt: skip
+    log = Log(problem, 1.8e9)
+    log.control(1.8e9, "mode", HOSTILE, HOSTILE, mode="live")
+    log.decision(1.8e9 + 1, HOSTILE, HOSTILE, fallback=HOSTILE, kind="policy")
+    health = [{"name": HOSTILE, "verdict": "contradicted", "sentence": HOSTILE}]
+    told = {"killed": HOSTILE, "doubts": [{"name": HOSTILE, "sentence": HOSTILE}], "health": health}
+    client = logged_in(KnownDesk({HOSTILE: log}, problem, **told))
+    listed = client.get("/").text
+    address = re.search(r'href="(/e/[^"]+)"', listed)
+    assert address is not None
+    pages = [listed, client.get(address[1]).text, *client.get(address[1] + "/data.json").json()["parts"].values()]
+    found = re.search(r'data-explain="([^"]+)"', pages[1])
+    assert found is not None
+    pages.append(client.get(found[1]).text)
+    for page in pages:
+        assert "<script>alert" not in page
+        assert "<b>click" not in page
+        assert "<i>cost" not in page
+    assert "&lt;script&gt;alert(1)" in pages[1]
+    assert "&lt;script&gt;alert(1)" in pages[-1]
+
+
+def test_what_is_not_there_is_said_in_a_sentence(desk: KnownDesk) -> None:
+    client = logged_in(desk)
+    for path in ("/e/nobody", "/e/notes/decisions/none"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert "is no " in answer.text
+    assert client.get("/e/nobody/data.json").json() == {"error": "'nobody' is no experiment of this desk."}
+
+
+def test_a_store_that_is_away_is_a_page_of_its_own(desk: KnownDesk) -> None:
+    client = logged_in(desk)
+    desk.down = "the file is gone"
+    for path in ("/", "/e/notes", "/e/notes/data.json"):
+        answer = client.get(path)
+        assert answer.status_code == 503
+        assert "Decisions meanwhile are the safe action" in answer.text
+
+
+def figures(desk: KnownDesk, **told: Any) -> Iterator[Any]:
+    return iter(verdict({**desk.figures("notes"), **told}))
+
+
+def test_the_verdict_in_words(desk: KnownDesk) -> None:
+    level, line, answers = figures(desk)
+    assert (level, line) == ("fine", "Within its limits, and too early to tell.")
+    assert [one.level for one in answers] == ["fine", "fine", "wait"]
+    level, line, _ = figures(desk, killed="killed by ada: why")
+    assert (level, line) == ("off", "Stopped. Only “nothing” is served.")
+    level, line, answers = figures(desk, snapshot_age_s=100.0)
+    assert (level, line) == ("wait", "Within its limits, and not learning.")
+    level, line, _ = figures(desk, doubts=[{"name": "noise", "sentence": "more"}])
+    assert (level, line) == ("bad", "In doubt. Only “nothing” is served until a person has looked.")
+    limits = desk.figures("notes")["limits"]
+    broken = {**limits, "opt_out": {**limits["opt_out"], "seen": 0.05, "low": 0.03, "high": 0.08}}
+    level, line, answers = figures(desk, limits=broken)
+    assert (level, line) == ("bad", "opt_out is over its limit.")
+    assert answers[0].sentence == "opt_out was seen at 5 % (3 % to 8 %), and its limit is 2 %."
+    over = {**limits, "opt_out": {**limits["opt_out"], "dearest": 0.0201}}
+    assert next(figures(desk, limits=over)) == "bad"
+    reward = {**desk.figures("notes")["reward"], "gain": {"mean": 0.03, "low": 0.01, "high": 0.05}}
+    level, line, answers = figures(desk, reward=reward)
+    assert (level, line) == ("fine", "Within its limits, and worth it.")
+    assert answers[2].sentence == "click: +3 points (+1 to +5 points) a decision, against “nothing”."
+    assert verdict(desk.figures("empty")).line == "Ready. No decision has been asked for yet."
+    assert next(figures(desk, mode="shadow")) == "off"

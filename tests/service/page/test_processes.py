@@ -1,0 +1,133 @@
+"""The page of a real desk: its button stops decisions, here and in another process; and the simulated users come."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.service.desks import NAME, desk_on, played, user
+from tests.service.logs import problem
+from tests.service.page.serving import browsing, served, tab_of
+
+import stagewise as sw
+from stagewise.cli.demo import Population, Stream
+from stagewise.service.client import Decision, DeskClient
+from stagewise.service.desk import Desk
+from stagewise.service.keys import Keys
+from stagewise.service.messages import Outcome
+from stagewise.service.store.opened import open_store
+from stagewise.service.web.app import App, Settings
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "notifications.toml"
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    with browsing() as made:
+        yield made
+
+
+@contextmanager
+def watching(place: Path) -> Iterator[Callable[[], str]]:
+    """Start the other process; yield what waits for its next line."""
+    root = Path(__file__).parents[3]
+    told = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+    command = [sys.executable, "-m", "tests.service.page.watcher", str(place), NAME, "6"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root, env=told) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process.stdout.readline
+        finally:
+            process.kill()
+
+
+def press(tab: Any, what: str, reason: str) -> None:
+    tab.click(f"[data-open=do-{what}]")
+    tab.fill(f"#{what}-reason", reason)
+    tab.click(f"#do-{what} button:not([type])")
+
+
+def test_the_button_stops_decisions_and_another_process_sees_it_within_a_second(tmp_path: Path, browser: Any) -> None:
+    desk = Desk(open_store(str(tmp_path / "desk.db")))
+    keys, late = Keys(desk.store), list[int]()
+    key = keys.add("ada", "admin")
+
+    async def prepare() -> None:
+        await desk.open(NAME, problem(), "ada", "a test")
+
+    app = App(desk, keys, Settings(log=False), prepare)
+    with served(app, "on") as address, watching(tmp_path / "desk.db") as line:
+        with (
+            DeskClient(address, key, NAME, "nothing", timeout=10.0) as client,
+            tab_of(browser, address, key=key) as tab,
+        ):
+            tab.goto(f"{address}/e/{NAME}")
+            for i in range(3):  # one of three: the machine may be busy
+                press(tab, "kill", f"test {i}")
+                tab.wait_for_selector("h1 >> text=Stopped")
+                after, words = line().rstrip().split(" ", 1)
+                late.append(int(after))
+                assert words == f"killed by ada: test {i}"
+                made = client.decide(user().context)
+                assert (made.action, made.fallback, made.logged) == ("nothing", words, True)
+                press(tab, "revive", "over")
+                tab.wait_for_selector("[data-open=do-kill]")
+                assert line().endswith("None\n")
+            assert tab.troubles == []
+    assert min(late) < 1000
+
+
+@played
+async def test_the_page_shows_what_a_real_desk_did(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        for i in range(3):
+            await desk.decide(NAME, user(f"u-{i}"))
+        await desk.learn(NAME, Outcome("u-0", {"click": 1.0, "opt_out": 0.0, "complaint": 0.0}))
+        told = desk.figures(NAME)
+        assert (told["decisions"], told["behind"]) == (3, 0)
+        assert [one["decision_id"] for one in told["last"]] == ["u-2", "u-1", "u-0"]
+        assert told["reward"]["safe"]["count"] == 1
+        assert told["mode"] == "live"
+        assert {one["name"] for one in told["health"]} >= {"limit of opt_out"}
+        await desk.kill(None, "ada", "everything")
+        told = desk.figures(NAME)
+        assert told["killed_everywhere"]
+        assert told["controls"][0]["where"] == "all experiments"
+
+
+class Remembered:
+    """A client that says yes, and remembers what it was told."""
+
+    def __init__(self, action: str) -> None:
+        self.action, self.asked, self.told = action, list[Any](), list[Any]()
+
+    def decide_all(self, contexts: Any) -> list[Any]:
+        self.asked += contexts
+        first = len(self.asked) - len(contexts)
+        return [Decision(f"d{first + i}", self.action, {self.action: 1.0}, logged=True) for i in range(len(contexts))]
+
+    def learn_all(self, outcomes: Any) -> None:
+        self.told += outcomes
+
+
+def test_simulated_users_are_such_as_the_problem_declares_and_tell_late_or_never() -> None:
+    declared = sw.Problem.load(EXAMPLE)
+    client: Any = Remembered("reminder")
+    stream = Stream(Population(declared, 3), client, 3)
+    for now in range(100):
+        stream.turn(20, float(now))
+    assert len(client.asked) == 2000
+    for context in client.asked[:50]:
+        declared.offered(context)  # is not refused
+    assert {context["country"] for context in client.asked} == {"NZ", "PT"}
+    clicks = [one for one in client.told if "click" in one]
+    left = [one for one in client.told if "opt_out" in one]
+    assert 0.85 < len(clicks) / 2000 < 0.98
+    assert all(one["opt_out"] == 1.0 for one in left)  # nobody tells that he stays
+    assert 0.015 < len(left) / 2000 < 0.05  # a reminder costs 1.6 times what is allowed
+    assert any(one.get("shown") is False for one in client.told)

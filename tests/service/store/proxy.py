@@ -1,0 +1,71 @@
+"""A road to a server that can be cut: at once, or when the answer to a commit comes along."""
+
+import socket
+import threading
+from contextlib import suppress
+from urllib.parse import urlsplit, urlunsplit
+
+
+class Proxy:
+    """Passes bytes on, from a port of its own to that of a server.
+
+    Attributes:
+        cut_after: Where these bytes went to the server, its next answer is lost with the connection; None: never.
+        cuts: How often that happened.
+    """
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        self.target = ("127.0.0.1", parts.port or 5432)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        port = self.listener.getsockname()[1]
+        self.address = urlunsplit(parts._replace(netloc=f"{parts.username}@127.0.0.1:{port}"))
+        self.cut_after: bytes | None = None
+        self.cuts = 0
+        self._sockets: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Cut everything, for good."""
+        for each in [self.listener, *self._sockets]:
+            shut(each)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(self.target)
+            except OSError:
+                return
+            self._sockets += [client, server]
+            doomed = threading.Event()
+            threading.Thread(target=self._to_server, args=(client, server, doomed), daemon=True).start()
+            threading.Thread(target=self._to_client, args=(client, server, doomed), daemon=True).start()
+
+    def _to_server(self, client: socket.socket, server: socket.socket, doomed: threading.Event) -> None:
+        try:
+            while data := client.recv(65536):
+                if self.cut_after is not None and self.cut_after in data:
+                    doomed.set()
+                server.sendall(data)
+        except OSError:
+            pass
+        shut(server)
+
+    def _to_client(self, client: socket.socket, server: socket.socket, doomed: threading.Event) -> None:
+        try:
+            while data := server.recv(65536):
+                if doomed.is_set():
+                    self.cuts += 1
+                    break
+                client.sendall(data)
+        except OSError:
+            pass
+        shut(client)
+
+
+def shut(each: socket.socket) -> None:
+    """Close a socket that others may be waiting at."""
+    with suppress(OSError):
+        each.shutdown(socket.SHUT_RDWR)
+    each.close()

@@ -1,0 +1,131 @@
+"""A store of every earlier version is taken forward when it is opened; one of a later version is refused."""
+
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.problem.refusal import refused
+from tests.service.store.asks import decision, log_of, sound
+
+from stagewise.service.store.migrating import FOLDER, steps_in
+from stagewise.service.store.sqlite import SqliteStore
+from stagewise.service.store.store import Store, StoreDown
+
+TOY = "CREATE TABLE toy (name TEXT PRIMARY KEY);\n-- of 0001\nINSERT INTO toy SELECT key FROM events;\n"
+TOYS = "SELECT name FROM toy"
+BROKEN = "CREATE TABLE half (name TEXT);\nINSERT INTO nowhere VALUES (1);\n"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Store]:
+    """A store that can be opened with other migrations."""
+    if request.param == "sqlite":
+        return partial(SqliteStore, tmp_path / "desk.db")
+    address = request.getfixturevalue("postgres")
+    from stagewise.service.store.postgres import PostgresStore
+
+    return partial(PostgresStore, address)
+
+
+@pytest.fixture
+def folder(opened: partial[Store], tmp_path: Path) -> Path:
+    """A copy of the store's migrations."""
+    kind = "sqlite" if opened.func is SqliteStore else "postgres"
+    return Path(shutil.copytree(FOLDER / kind, tmp_path / "migrations"))
+
+
+def add(folder: Path, sql: str, name: str = "toy") -> None:
+    (folder / f"{len(list(folder.iterdir())) + 1:04}_{name}.sql").write_text(sql, encoding="utf-8")
+
+
+def test_from_every_earlier_version(opened: Callable[..., Store], folder: Path) -> None:
+    """Version by version from nothing, with a row written in each: it is all there in the last."""
+    steps = sorted(folder.iterdir())
+    for step in steps[1:]:
+        step.rename(folder.parent / step.name)
+    for number, step in enumerate(steps, 1):
+        if number > 1:
+            (folder.parent / step.name).rename(step)
+        store = opened(migrations=folder)
+        store.append([decision(f"of version {number}")])
+        store.close()
+    store = opened()
+    assert sound(store) == len(steps) >= 1
+    store.close()
+
+
+def test_a_next_file_is_applied_once(opened: Callable[..., Store], folder: Path) -> None:
+    store = opened()
+    store.append([decision("a")])
+    store.close()
+    add(folder, TOY)
+    with refused(StoreDown, "version 1 of 2", "stagewise serve"):
+        opened(migrations=folder, read_only=True)
+    for _ in range(2):
+        store = opened(migrations=folder)
+        assert store._all(TOYS) == [("a",)]
+        store.append([decision("b")])
+        store.close()
+    reader = opened(migrations=folder, read_only=True)
+    assert len(log_of(reader, "mail")) == 2
+    reader.close()
+    with refused(StoreDown, "version 2", "up to 1"):
+        opened()
+    with refused(StoreDown, "version 2", "up to 1"):
+        opened(read_only=True)
+
+
+def test_a_file_that_fails_changes_nothing(opened: Callable[..., Store], folder: Path) -> None:
+    opened().close()
+    add(folder, BROKEN, "broken")
+    with refused(StoreDown, "nowhere"):
+        opened(migrations=folder)
+    (folder / "0002_broken.sql").unlink()
+    add(folder, "CREATE TABLE half (name TEXT);", "whole")
+    store = opened(migrations=folder)
+    assert store._all("SELECT * FROM half") == []
+    store.close()
+
+
+def test_files_are_numbered_without_a_gap(tmp_path: Path) -> None:
+    (tmp_path / "0001_log.sql").write_text("")
+    assert [step.number for step in steps_in(tmp_path)] == [1]
+    (tmp_path / "0003_log.sql").write_text("")
+    with pytest.raises(ValueError, match="without a gap"):
+        steps_in(tmp_path)
+
+
+def test_both_stores_have_the_same_steps() -> None:
+    assert [step.name for step in steps_in(FOLDER / "sqlite")] == [step.name for step in steps_in(FOLDER / "postgres")]
+
+
+def test_several_desks_start_at_once(postgres: str) -> None:
+    from stagewise.service.store.postgres import PostgresStore
+
+    stores: list[Store] = []
+    threads = [threading.Thread(target=lambda: stores.append(PostgresStore(postgres))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(stores) == 6
+    for store in stores:
+        store.close()
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("this is no database at all, but a text of some length\n" * 40)
+    with refused(StoreDown, "text.db", "not a database"):
+        SqliteStore(tmp_path / "text.db")
+    with refused(StoreDown, "text.db", "not a database"):
+        SqliteStore(tmp_path / "text.db", read_only=True)
+    with refused(StoreDown, "none.db", "does not exist"):
+        SqliteStore(tmp_path / "none.db", read_only=True)
+    assert not (tmp_path / "none.db").exists()
+    sqlite3.connect(tmp_path / "other.db").close()
+    with refused(StoreDown, "other.db", "migrations"):
+        SqliteStore(tmp_path / "other.db", read_only=True)

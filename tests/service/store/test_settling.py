@@ -1,0 +1,164 @@
+"""What settles a batch, against a model that searches a list; and however asks are cut into batches, it is the same."""
+
+from typing import Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.service.store.asks import control, decision, outcome, problem, sound_log, tick
+
+from stagewise.service.records import DECISION, EVERYWHERE, OUTCOME, SHOWN, Ask, Event, Head, Settled, canonical
+from stagewise.service.store.settling import Batch, Held, Row, digest, settle, touched, wants
+
+IDS, EXPERIMENTS, SIGNALS = ["a", "b", "c"], ["mail", "push"], ["buy", "click", SHOWN]
+CONTROLS = st.tuples(st.integers(-1, 6), st.integers(-1, 2))
+
+decisions = st.builds(decision, st.sampled_from(IDS), st.sampled_from(EXPERIMENTS), st.sampled_from("xy"), CONTROLS)
+outcomes = st.builds(
+    lambda of, experiment, key, values: outcome(of, experiment, key, **values),
+    st.sampled_from(IDS),
+    st.sampled_from(EXPERIMENTS),
+    st.sampled_from(["", "o1", "o2"]),
+    st.dictionaries(st.sampled_from(SIGNALS), st.sampled_from([0.0, 1.0]), min_size=1),
+)
+others = st.one_of(
+    st.builds(control, st.sampled_from([EVERYWHERE, *EXPERIMENTS]), st.sampled_from(["mode", "kill"]), st.just("")),
+    st.builds(control, st.sampled_from(EXPERIMENTS), st.sampled_from(["mode", "kill"]), st.sampled_from(["c1", "c2"])),
+    st.builds(problem, st.sampled_from(EXPERIMENTS), st.integers(1, 2)),
+    st.builds(tick, st.sampled_from(EXPERIMENTS), st.integers(0, 90)),
+)
+batches = st.lists(st.lists(st.one_of(decisions, outcomes, decisions, outcomes, others), max_size=12), max_size=6)
+
+
+class Memory:
+    """A store that is two lists: what it holds for a batch is looked up, as a real one does."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.heads: dict[str, Head] = {}
+        self.told: dict[tuple[str, int], dict[str, float]] = {}
+
+    def append(self, asks: list[Ask], now: int) -> Batch:
+        found = [row for row in self.rows if (row.experiment, row.event.kind, row.event.key) in wants(asks)]
+        places = {(row.experiment, row.event.place) for row in found if row.event.kind == DECISION}
+        held = Held(
+            {name: self.heads.get(name, Head()) for name in touched(asks)},
+            {(row.experiment, row.event.kind, row.event.key): row for row in found},
+            {place: dict(told) for place, told in self.told.items() if place in places},
+        )
+        batch = settle(asks, held, now)
+        self.rows += batch.rows
+        self.heads |= batch.heads
+        for answer in batch.answers:
+            signals = self.told.setdefault((answer.experiment, answer.place), {})
+            assert answer.signal not in signals
+            signals[answer.signal] = answer.value
+        return batch
+
+    def log(self, experiment: str) -> list[Event]:
+        return [row.event for row in self.rows if row.experiment == experiment]
+
+
+class Line(NamedTuple):
+    """A row of the model's list."""
+
+    ask: Ask
+    values: dict[str, float]
+
+
+class Model:
+    """The rules, in the plainest words: search all that was taken so far."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+
+    def last_control(self, experiment: str) -> int:
+        own = [line.ask.kind for line in self.lines if line.ask.experiment == experiment]
+        return max((n for n, kind in enumerate(own, 1) if kind in ("control", "problem")), default=0)
+
+    def ask(self, ask: Ask) -> tuple[str, list[str], list[str]]:
+        mine = [line for line in self.lines if line.ask.experiment == ask.experiment]
+        for line in mine:
+            if ask.key and (line.ask.kind, line.ask.key) == (ask.kind, ask.key):
+                same = digest(line.ask) == digest(ask)
+                return ("same" if same else "conflict"), [], sorted(ask.values) if same else []
+        if ask.kind == OUTCOME:
+            return self.outcome(ask, mine)
+        if ask.kind == DECISION:
+            now = self.last_control(ask.experiment), self.last_control(EVERYWHERE)
+            if any(had != -1 and had < is_ for had, is_ in zip(ask.control, now, strict=True)):
+                return "stale", [], []
+        self.lines.append(Line(ask, {}))
+        return "new", [], []
+
+    def outcome(self, ask: Ask, mine: list[Line]) -> tuple[str, list[str], list[str]]:
+        if not any((line.ask.kind, line.ask.key) == (DECISION, ask.of) for line in mine):
+            return "unknown", [], []
+        told: dict[str, float] = {}
+        for line in mine:
+            if line.ask.kind == OUTCOME and line.ask.of == ask.of:
+                told |= line.values
+        if any(told.get(signal, value) != value for signal, value in ask.values.items()):
+            return "conflict", [], []
+        fresh = {signal: value for signal, value in ask.values.items() if signal not in told}
+        if fresh:
+            self.lines.append(Line(ask, fresh))
+        return ("new" if fresh else "same"), sorted(fresh), sorted(ask.values.keys() - fresh.keys())
+
+
+def plain(settled: Settled) -> tuple[str, list[str], list[str]]:
+    return settled.verdict, list(settled.taken), list(settled.known)
+
+
+@given(batches, st.lists(st.integers(0, 100), min_size=6, max_size=6))
+def test_every_ask_is_settled_as_the_model_says(batches: list[list[Ask]], clock: list[int]) -> None:
+    memory, model = Memory(), Model()
+    for asks, now in zip(batches, clock, strict=False):
+        batch = memory.append(asks, now)
+        expected = [model.ask(ask) for ask in asks]
+        assert [plain(settled) for settled in batch.settled] == expected
+        assert all((settled.words == "") == (settled.verdict in ("new", "same")) for settled in batch.settled)
+        written = [settled.event for settled in batch.settled if settled.verdict == "new"]
+        assert written == [row.event for row in batch.rows]
+        assert all(row.event.at >= max(now, 0) for row in batch.rows)
+    for experiment in [EVERYWHERE, *EXPERIMENTS]:
+        rows = memory.log(experiment)
+        sound_log(experiment, rows, memory.heads.get(experiment, Head()))
+        lines = [line for line in model.lines if line.ask.experiment == experiment]
+        assert [body_of(line) for line in lines] == [row.body for row in rows]
+
+
+def body_of(line: Line) -> bytes:
+    return canonical({"of": line.ask.of, "values": line.values}) if line.ask.kind == OUTCOME else line.ask.body
+
+
+@given(batches)
+def test_batches_may_be_cut_anywhere(batches: list[list[Ask]]) -> None:
+    """One batch, many, or each ask alone: the same answers and the same rows, to the chain."""
+    flat = [ask for batch in batches for ask in batch]
+    results: list[Any] = []
+    for cut in ([flat], batches, [[ask] for ask in flat]):
+        memory = Memory()
+        settled = [each for asks in cut for each in memory.append(list(asks), 50).settled]
+        results.append((settled, memory.rows, memory.heads, memory.told))
+    assert results[0] == results[1] == results[2]
+
+
+def test_what_the_body_says_besides_its_values_stays() -> None:
+    memory = Memory()
+    memory.append([decision("a"), outcome("a", click=1.0)], 1)
+    body = canonical({"of": "a", "sent": "ff", "values": {"buy": 2, "click": 1.0, "shown": False}})
+    ask = Ask("mail", OUTCOME, "", body, of="a", values={"buy": 2.0, "click": 1.0, SHOWN: 0.0})
+    event = memory.append([ask], 2).settled[0].event
+    assert event is not None
+    assert event.body == canonical({"of": "a", "sent": "ff", "values": {"buy": 2, "shown": False}})
+
+
+def test_only_what_a_batch_touches_is_read() -> None:
+    asks = [decision("a"), outcome("b", "push", click=1.0), outcome("c", key="o1", click=1.0), control()]
+    assert touched(asks) == {EVERYWHERE, "mail", "push"}
+    assert wants(asks) == {
+        ("mail", "decision", "a"),
+        ("push", "decision", "b"),
+        ("mail", "decision", "c"),
+        ("mail", "outcome", "o1"),
+    }

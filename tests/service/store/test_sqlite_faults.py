@@ -1,0 +1,233 @@
+"""A file that cannot be written for a while: nothing acknowledged is lost, and it goes on when the cause is gone."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.problem.refusal import refused
+from tests.service.servers import small_disk
+from tests.service.store.asks import decision, log_of, outcome, sound
+
+from stagewise.service.records import Ask, canonical
+from stagewise.service.store.sqlite import SqliteStore
+from stagewise.service.store.store import StoreDown
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "desk.db")
+    store.append([decision("before"), outcome("before", click=1.0)])
+    yield store
+    store.close()
+    again = SqliteStore(tmp_path / "desk.db")
+    sound(again)
+    again.close()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of four megabytes."""
+    with small_disk(tmp_path / "disk", "4m") as place:
+        yield place
+
+
+def large(key: str) -> Ask:
+    return Ask("mail", "decision", key, canonical({"filling": "x" * 50_000}))
+
+
+def until_down(store: SqliteStore, sentence: str) -> list[str]:
+    """Append until the store is down; return what it acknowledged."""
+    taken: list[str] = []
+    with refused(StoreDown, "desk.db cannot be written", sentence):
+        for n in range(1000):
+            assert store.append([large(f"d{n}")])[0].verdict == "new"
+            taken.append(f"d{n}")
+    return taken
+
+
+def goes_on(store: SqliteStore, taken: list[str]) -> None:
+    """Hold the store to having exactly what it acknowledged, and to taking the rest now."""
+    assert [row.key for row in store.of_kind("mail", "decision")] == ["before", *taken]
+    keys = [*taken, f"d{len(taken)}"]
+    assert [each.verdict for each in store.append([large(key) for key in keys])] == ["same"] * len(taken) + ["new"]
+    sound(store)
+
+
+def test_a_full_disk(disk: Path) -> None:
+    store = SqliteStore(disk / "desk.db")
+    store.append([decision("before")])
+    (disk / "filling").write_bytes(bytes(1_500_000))
+    taken = until_down(store, "full")
+    assert taken
+    for _ in range(3):
+        with refused(StoreDown, "full"):
+            store.append([large("more"), large("and more")])
+    assert len(log_of(store, "mail")) == len(taken) + 1, "reading goes on"
+    (disk / "filling").unlink()
+    goes_on(store, taken)
+    store.close()
+
+
+def test_no_more_pages(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same from inside: the file may not grow."""
+    opened = store._open
+
+    def bounded(mode: str) -> sqlite3.Connection:
+        connection = opened(mode)
+        connection.execute("PRAGMA max_page_count = 200")
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_open", bounded)
+        store._writer = None
+        taken = until_down(store, "full")
+        assert taken
+    goes_on(store, taken)
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from tests.service.servers import small_disk
+from tests.service.store.asks import decision
+from tests.service.store.test_sqlite_faults import goes_on, until_down
+from stagewise.service.store.sqlite import SqliteStore
+store = SqliteStore(Path(sys.argv[1]))
+store.append([decision("before")])
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
+taken = until_down(store, "")
+assert taken
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+goes_on(store, taken)
+store.close()
+print("well")
+"""
+
+
+def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
+    """The system refuses to write beyond a size, in a process of its own."""
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    told = [sys.executable, "-c", LIMITED, str(tmp_path / "desk.db")]
+    done = subprocess.run(told, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False)
+    assert (done.stdout, done.returncode) == ("well\n", 0), done.stderr
+
+
+def test_a_disk_for_reading_only(disk: Path) -> None:
+    store = SqliteStore(disk / "desk.db")
+    store.append([decision("a")])
+    store.close()
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    with refused(StoreDown, "desk.db", "Read-only"):
+        SqliteStore(disk / "desk.db")
+    reader = SqliteStore(disk / "desk.db", read_only=True)
+    assert sound(reader) == 1
+    reader.close()
+    subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+    SqliteStore(disk / "desk.db").close()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything; the read-only disk is tested instead")
+def test_a_file_for_reading_only(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "desk.db")
+    store.append([decision("a")])
+    store.close()
+    (tmp_path / "desk.db").chmod(0o444)
+    with refused(StoreDown, "desk.db", "readonly"):
+        SqliteStore(tmp_path / "desk.db")
+    reader = SqliteStore(tmp_path / "desk.db", read_only=True)
+    assert sound(reader) == 1
+    reader.close()
+
+
+def test_a_connection_that_may_not_write(store: SqliteStore) -> None:
+    """Whatever makes SQLite say that it is read-only, it is said, and the next connection is a new one."""
+    assert store._writer is not None
+    store._writer.execute("PRAGMA query_only = on")
+    with refused(StoreDown, "desk.db cannot be written", "readonly"):
+        store.append([decision("a")])
+    assert store.append([decision("a")])[0].verdict == "new"
+
+
+def test_a_file_that_somebody_else_locks(store: SqliteStore) -> None:
+    store.patience = 0.05
+    store._writer = None
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with refused(StoreDown, "desk.db cannot be written", "locked"):
+        store.append([decision("a")])
+    assert store.find("mail", "decision", "before") is not None, "reading goes on"
+    other.execute("ROLLBACK")
+    other.close()
+    assert store.append([decision("a")])[0].verdict == "new"
+
+
+def test_a_file_that_goes_away_and_comes_back(store: SqliteStore, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    store.path.rename(away)
+    for _ in range(2):
+        with refused(StoreDown, "desk.db is gone", "put it back"):
+            store.append([decision("a")])
+    away.rename(store.path)
+    assert store.append([decision("a")])[0].verdict == "new"
+
+
+def test_a_file_that_is_replaced(tmp_path: Path) -> None:
+    """Rows would go into a file that no name leads to."""
+    store = SqliteStore(tmp_path / "desk.db")
+    store.append([decision("a")])
+    shutil.copy(tmp_path / "desk.db", tmp_path / "copy")
+    os.replace(tmp_path / "copy", tmp_path / "desk.db")
+    with refused(StoreDown, "replaced"):
+        store.append([decision("b")])
+    store.close()
+
+
+def test_two_desks_on_one_file(store: SqliteStore, tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(store.path)
+    for path in (store.path, tmp_path / "link.db"):
+        with refused(StoreDown, "another desk", f"process {os.getpid()}", "PostgreSQL"):
+            SqliteStore(path)
+    assert store.append([decision("a")])[0].verdict == "new"
+    assert store.lead()
+
+
+def test_two_processes_on_one_file(store: SqliteStore) -> None:
+    code = "import sys; from pathlib import Path; from stagewise.service.store.sqlite import SqliteStore\n"
+    code += "try: SqliteStore(Path(sys.argv[1]))\nexcept ValueError as error: print(error)"
+    paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    told = [sys.executable, "-c", code, str(store.path)]
+    done = subprocess.run(told, capture_output=True, text=True, env=environment, check=True)
+    assert f"(process {os.getpid()})" in done.stdout
+    store.close()
+    assert subprocess.run(told, capture_output=True, text=True, env=environment, check=True).stdout == ""
+
+
+def test_every_commit_is_flushed(store: SqliteStore) -> None:
+    store.append([decision("a")])
+    assert store._writer is not None
+    told: Callable[[str], int] = lambda name: store._writer.execute(f"PRAGMA {name}").fetchone()[0]  # noqa: E731
+    assert told("synchronous") == 2
+    assert told("journal_mode") == "wal"
+
+
+def test_a_mistake_within_a_batch_changes_nothing(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that is none of the file's: it is raised as it is, and the next batch begins anew."""
+    from stagewise.service.store import sqlite
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite, "write", broken)
+        with pytest.raises(ZeroDivisionError):
+            store.append([decision("a")])
+    assert store.append([decision("a")])[0].verdict == "new"

@@ -46,6 +46,21 @@ class Measured(NamedTuple):
     p50: float
     """Milliseconds."""
     p99: float
+    cpu: float
+    """Microseconds of the servers' processors for a request: it hardly depends on what else the machine does."""
+
+
+class Running(NamedTuple):
+    """A server."""
+
+    port: int
+    key: str
+    process: int
+
+    def spent(self) -> float:
+        """Return the seconds that it has spent on processors."""
+        told = Path(f"/proc/{self.process}/stat").read_text().rpartition(") ")[2].split()
+        return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # The clients.
@@ -83,13 +98,15 @@ class Lane:
         return True
 
 
-def load(ports: list[int], make: Callable[[Lane], bytes], seconds: float, clients: int) -> Measured:
+def load(servers: list[Running], seconds: float, clients: int) -> Measured:
     """Ask on many connections at once, each again as soon as it is answered."""
+    ports, make = [server.port for server in servers], decisions(servers[0].key)
     lanes = [Lane(ports[i % len(ports)], i) for i in range(clients)]
     poll, known = select.epoll(), {lane.socket.fileno(): lane for lane in lanes}
     for number in known:
         poll.register(number, select.EPOLLIN)
     took: list[float] = []
+    asked, spent = 0, sum(server.spent() for server in servers)
     for lane in lanes:
         lane.ask(make)
     begin = time.perf_counter() + min(1.0, seconds / 5)  # what comes before is not counted
@@ -99,6 +116,7 @@ def load(ports: list[int], make: Callable[[Lane], bytes], seconds: float, client
             lane = known[number]
             if lane.whole():
                 now = time.perf_counter()
+                asked += 1
                 if now >= begin:
                     took.append(now - lane.sent)
                 lane.ask(make)
@@ -106,7 +124,10 @@ def load(ports: list[int], make: Callable[[Lane], bytes], seconds: float, client
         lane.socket.close()
     poll.close()
     took.sort()
-    return Measured(len(took) / seconds, took[len(took) // 2] * 1e3, took[len(took) * 99 // 100] * 1e3)
+    spent = sum(server.spent() for server in servers) - spent
+    return Measured(
+        len(took) / seconds, took[len(took) // 2] * 1e3, took[len(took) * 99 // 100] * 1e3, spent / asked * 1e6
+    )
 
 
 def request(path: str, key: str, body: bytes) -> bytes:
@@ -137,8 +158,8 @@ def decisions(key: str) -> Callable[[Lane], bytes]:
 
 
 @contextmanager
-def running(*words: str) -> Iterator[tuple[int, str]]:
-    """Run a server; give its port and its key."""
+def running(*words: str) -> Iterator[Running]:
+    """Run a server."""
     process = subprocess.Popen(
         [sys.executable, __file__, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -146,7 +167,7 @@ def running(*words: str) -> Iterator[tuple[int, str]]:
     try:
         while line := process.stdout.readline():
             if found := re.match(r"ready (\d+) (\S+)", line):
-                yield int(found[1]), found[2]
+                yield Running(int(found[1]), found[2], process.pid)
                 break
         else:
             raise SystemExit(f"{' '.join(words)} did not start")
@@ -221,9 +242,9 @@ def under_load(title: str, servers: list[list[str]], asked: argparse.Namespace) 
     """Measure some servers together, and say what came out."""
     with ExitStack() as stack:
         found = [stack.enter_context(running(*words)) for words in servers]
-        make = decisions(found[0][1])
-        one = load([port for port, _ in found], make, asked.seconds, asked.clients)
-    print(f"  {title:<44} {one.rate:>8,.0f}/s   p50 {one.p50:7.2f} ms   p99 {one.p99:7.2f} ms", flush=True)
+        one = load(found, asked.seconds, asked.clients)
+    told = f"p50 {one.p50:7.2f} ms   p99 {one.p99:7.2f} ms   cpu {one.cpu:4.0f} µs"
+    print(f"  {title:<18} {one.rate:>8,.0f}/s   {told}", flush=True)
     return one
 
 
@@ -235,7 +256,9 @@ def beside_echo(title: str, words: list[str], asked: argparse.Namespace) -> None
     ]
     rate = statistics.median(desk.rate / echo.rate for echo, desk in pairs)
     p99 = statistics.median(desk.p99 / echo.p99 for echo, desk in pairs)
-    print(f"  {title}: {rate:.2f} of the echo's rate (bar 0.90), p99 {p99:.2f} times the echo's (bar 3)\n", flush=True)
+    cpu = statistics.median(echo.cpu / desk.cpu for echo, desk in pairs)
+    print(f"  {title}: {rate:.2f} of the echo's rate (bar 0.90), p99 {p99:.2f} times the echo's (bar 3),")
+    print(f"  and {cpu:.2f} of its requests for the same time on a processor\n", flush=True)
 
 
 def scratch(where: Path) -> str:

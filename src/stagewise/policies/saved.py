@@ -18,6 +18,7 @@ from stagewise.policies.learning import Learning
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.names import name_of
 from stagewise.policies.notes import Notes
+from stagewise.policies.policy import check_verbs
 from stagewise.policies.problem import Problem
 from stagewise.policies.saved_waits import Waits, count, waits_from
 from stagewise.problem.checks import one_of, seed_of, shown
@@ -202,6 +203,7 @@ def numbers(value: Any) -> Floats:
 
 def check_same(path: Path, kept: Learning, given: Any) -> None:
     """Refuse a file whose policy is not the one given, by what its settings mean: 0 is 0.0, and (1, 2) is [1, 2]."""
+    check_verbs(given)
     check_kind(given)
     if type(kept) is not type(given):
         one, other = ("a problem" if isinstance(p, NamedCAPS) else type(p).__name__ for p in (kept, given))

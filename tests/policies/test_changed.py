@@ -68,6 +68,8 @@ def test_the_same_problem_loads_also_after_an_action_was_added(saved: Path, tmp_
 def test_a_problem_and_a_policy_are_told_apart(saved: Path) -> None:
     policy = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.1)
     refuses(lambda: sw.Agent.load(saved, policy), sw.InvalidFile, "by an agent of a problem", "what is given is OPB")
+    place: Any = "problem.toml"
+    refuses(lambda: sw.Agent.load(saved, place), sw.InvalidProblem, "'problem.toml'", "Problem.load reads a file")
 
 
 def test_a_problem_in_toml_is_no_saved_agent_and_says_how_to_make_one(saved: Path, tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ def lines_of(report: Report) -> list[str]:
     if not report.recent:
         return [
             *lines,
-            "there is no recent decision to tell more from: none since it was loaded, or of too many actions",
+            "there is no recent decision to tell more from: none since it was made or loaded, or of too many actions",
             *segment_lines(report.segments),
         ]
     shares = [f"{name} {getattr(report, name):.1%}" for name in ("exploring", "exploiting", "safe")]

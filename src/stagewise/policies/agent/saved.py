@@ -20,6 +20,7 @@ from stagewise.policies.changed import differences
 from stagewise.policies.encoded import check_kind, decoded, encoded
 from stagewise.policies.learning import Learning
 from stagewise.policies.named_caps import NamedCAPS
+from stagewise.policies.policy import check_verbs
 from stagewise.problem.checks import one_of, seed_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.naming import number_of
@@ -158,6 +159,7 @@ def numbers(value: Any) -> Floats:
 
 def check_same(path: Path, kept: Learning, given: Any) -> None:
     """Refuse a file whose policy is not the one given, by what its settings mean: 0 is 0.0, and (1, 2) is [1, 2]."""
+    check_verbs(given)
     check_kind(given)
     if type(kept) is not type(given):
         one, other = ("a problem" if isinstance(p, NamedCAPS) else type(p).__name__ for p in (kept, given))

@@ -259,7 +259,7 @@ def broken(runs: int, backend: str) -> None:
 
 
 def picture() -> None:
-    """Draw regret and the cost of a round on the paper's rays, of other papers' policies with the ridge they have, 1."""
+    """Draw regret and the cost of a round on the paper's rays, other papers' policies with their ridge, 1."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10.5, 5.2), layout="constrained")

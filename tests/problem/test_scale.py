@@ -112,3 +112,24 @@ def test_no_limit_is_broken_at_any_scale_that_is_accepted(ridge: float | None, f
             refusals += 1
     assert over == 0
     assert fewest <= refusals <= most
+
+
+@pytest.mark.parametrize("kind", [sw.LCLUCB, sw.ROFUL, sw.CAPS])
+@pytest.mark.parametrize("known", [True, False])
+def test_the_unit_of_the_features_decides_nothing(kind: Any, known: bool) -> None:
+    """With a ridge of d R²/S²: features twice as long whose parameters are half as long make the same decisions."""
+    steps = []
+    for scale in (1.0, 2.0**-3, 2.0**9):
+        random, place = np.random.default_rng(4), scale * np.array([0.2, 0.1, 0.0])
+        safe = sw.SafeAction(features=place, reward=0.05, cost=0.1) if known else sw.SafeAction(features=place)
+        told: dict[str, Any] = {"threshold": 0.3, "noise": 0.02, "norm_bound": 0.8 / scale, "cost_bound": 1.0}
+        agent, taken = sw.Agent(kind(safe_action=safe, **told), seed=1), []
+        for _ in range(40):
+            decision = agent.decide(sw.Rays(scale * np.eye(3)))
+            cost = float(np.asarray(decision.action) @ [0.3, 0.4, 0.1]) / scale
+            agent.learn(decision, reward=0.5 * cost + 0.02 * random.normal(), cost=cost + 0.02 * random.normal())
+            taken.append((decision.index, decision.step))
+        steps.append(taken)
+    assert steps[1] == pytest.approx(np.array(steps[0]), rel=1e-6)
+    assert steps[2] == pytest.approx(np.array(steps[0]), rel=1e-6)
+    assert len({round(step, 6) for _, step in steps[0]}) > 3

@@ -75,12 +75,12 @@ def test_pessimistic_costs_stay_under_their_limits_and_something_is_dared(kind: 
 @pytest.mark.parametrize("kind", [sw.LCLUCB, sw.OPLB])
 def test_at_first_the_safe_action_is_judged_by_what_was_declared(kind: Any) -> None:
     """Before anything is seen high(x) = β ‖x‖: the step, or the share, follows from u₀ = min(c₀, β ‖x₀‖)."""
-    told, actions = policy(kind), offered(kind, kind is sw.OPLB, 0)
+    told, actions = policy(kind, ridge=1.0), offered(kind, kind is sw.OPLB, 0)
     beta = math.sqrt(0.1**2 * 2.0 * math.log(3.0 / 0.05) + 1.0)
     dear, start = beta * np.linalg.norm(actions.features, axis=1), beta * float(np.linalg.norm(actions.start.features))
     decision = told.decide(told.start(), actions)
     for most in (BOUND, {"opt_out": 0.01, "complaint": 0.02}):
-        told = policy(kind, safe_action=sw.SafeAction(cost=most))
+        told = policy(kind, ridge=1.0, safe_action=sw.SafeAction(cost=most))
         decision = told.decide(told.start(), actions)
         first = np.minimum([most[name] for name in LIMITS], start)
         if kind is sw.LCLUCB:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.service.logs import problem
 from tests.service.page.serving import browsing, served, tab_of
 
 import stagewise as sw
-from stagewise.cli.demo import Population, Stream
+from stagewise.cli.demo import Population, Stream, begin
 from stagewise.service.client import Decision, DeskClient
 from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
@@ -132,3 +133,25 @@ def test_simulated_users_are_such_as_the_problem_declares_and_tell_late_or_never
     assert all(one["opt_out"] == 1.0 for one in left)  # nobody tells that he stays
     assert 0.015 < len(left) / 2000 < 0.05  # a reminder costs 1.6 times what is allowed
     assert any(one.get("shown") is False for one in client.told)
+
+
+def test_simulated_users_ask_a_running_desk_by_http_until_they_are_stopped(tmp_path: Path) -> None:
+    desk = Desk(open_store(str(tmp_path / "desk.db")))
+    keys = Keys(desk.store)
+
+    async def prepare() -> None:
+        await desk.open("notifications", sw.Problem.load(EXAMPLE), "ada", "a test")
+
+    with served(App(desk, keys, Settings(log=False), prepare), "on") as address:
+        stop = begin(["notifications"], address, desk, keys, rate=40.0)
+        try:
+            for _ in range(3000):
+                if desk.store.last("notifications", "outcome", 3):
+                    break
+                time.sleep(0.01)
+            assert desk.store.last("notifications", "outcome", 3)
+        finally:
+            stop()
+        told = desk.figures("notifications")
+        assert told["decisions"] > 3
+        assert {row.note for row in keys.listed()} == {"simulated users"}

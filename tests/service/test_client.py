@@ -143,6 +143,21 @@ def test_a_desk_that_hangs_is_left_after_the_timeout() -> None:
     assert known == {server.seen[0][1]["decision_id"]}
 
 
+def test_a_connection_that_hangs_leaves_time_for_another() -> None:
+    free, count = threading.Event(), iter(range(100))
+
+    def script(path: str, body: Any) -> Any:
+        if next(count) == 0:
+            free.wait(10)
+        return desk(path, body)
+
+    with scripted(script) as server, client_of(server.url, timeout=2.0) as client:
+        decision = client.decide({})
+        free.set()
+    assert (decision.action, decision.logged) == ("offer", True)
+    assert [body["decision_id"] for _, body in server.seen] == [decision.decision_id] * 2
+
+
 def test_what_no_desk_ever_logged_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_unsettled, "PAUSES", (0.01, 0.01, 0.01))
     asked: list[list[str]] = []

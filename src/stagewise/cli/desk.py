@@ -135,14 +135,15 @@ def greet(start: Start, address: str, desk: Desk) -> None:
 
 
 def shown_store(start: Start) -> str:
-    """Return a store's address without its password.
+    """Return a store's address without its password, which may stand in two places.
 
-    >>> shown_store(Start([], "postgresql://ada:secret@db/desk", "", 0, None, None, None, False, None, False))
+    >>> start = Start([], "", "", 0, None, None, None, False, None, False)
+    >>> shown_store(start._replace(store="postgresql://ada:secret@db/desk?password=secret"))
     'postgresql://ada@db/desk'
     """
     scheme, mark, rest = start.store.partition("://")
     who, at, where = rest.rpartition("@")
-    return f"{scheme}{mark}{who.partition(':')[0]}{at}{where}" if mark else start.store
+    return f"{scheme}{mark}{who.partition(':')[0]}{at}{where.partition('?')[0]}" if mark else start.store
 
 
 def first_keys(keys: Keys) -> list[str]:

@@ -156,7 +156,8 @@ class DeskClient:
                 time.sleep(min(self.pause * 2**turn * random.uniform(0.5, 1.0), max(0.0, until - time.monotonic())))
             if time.monotonic() >= until:
                 break
-            answer = self._wire.post(self._path + route, body, until)
+            left = until - time.monotonic()  # a try that hangs leaves half of it to the next one
+            answer = self._wire.post(self._path + route, body, until - (left / 2.0 if turn < self.tries - 1 else 0.0))
             sent = sent or answer.sent
             if answer.status and answer.status not in BUSY:
                 break

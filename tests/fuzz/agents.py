@@ -75,6 +75,7 @@ def verbs(agent: sw.Agent, waiting: int = 1) -> dict[str, Call]:
             },
         ),
         "forget": Call(agent.forget, {"before": 1}),
+        "withdraw": Call(agent.withdraw, {"decision": waiting}),
         "learn a part": Call(agent.learn, {"decision": waiting, "reward": 0.5, "now": 1.0}),
         "learn another": Call(agent.learn, {"decision": waiting, "spend": 0.5}),
         "expire": Call(agent.expire, {"now": 1.0}),

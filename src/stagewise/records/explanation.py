@@ -40,17 +40,23 @@ def explained(round_: int, fallback: str | None, table: Table) -> str:
         for name, sign, limit in zip(table.names, table.signs, table.thresholds, strict=True)
     ]
     first = max([11, *(len(row.label) for row in table.rows)])
-    wide = [max(8, len(limit)) for limit in limits]
-    heads = [f"{limit:>{w}}  {'slack':>7}" for limit, w in zip(limits, wide, strict=True)]
-    lines = ["  ".join([" " * (first + 2), f"{'hoped':>7}", *heads, f"{table.weight_name:>7}"])]
-    for row in table.rows:
-        cells = [
-            f"{cost:>{w}.4f}  {sign * (limit - cost):>7.4f}"
-            for cost, sign, limit, w in zip(row.dearest, table.signs, table.thresholds, wide, strict=True)
-        ]
+    heads = ["hoped", *(head for limit in limits for head in (limit, "slack")), ""]
+    least = [7, *(wide for _ in limits for wide in (8, 7)), 7]
+    rows = [[f"{number:z.4f}" for number in numbers_of(row, table)] for row in table.rows]
+    wide = [max(few, *map(len, column)) for few, column in zip(least, zip(heads, *rows, strict=True), strict=True)]
+    told = [f"{head:>{w}}" for head, w in zip(heads[:-1], wide[:-1], strict=True)]
+    lines = ["  ".join([" " * (first + 2), *told, f"{table.weight_name:>7}"])]
+    for row, cells in zip(table.rows, rows, strict=True):
         mark = "*" if row.played else " "
-        lines.append("  ".join([f"{mark} {row.label:<{first}}", f"{row.hoped:>7.4f}", *cells, f"{row.weight:>7.4f}"]))
+        cells = [f"{cell:>{w}}" for cell, w in zip(cells, wide, strict=True)]
+        lines.append("  ".join([f"{mark} {row.label:<{first}}", *cells]))
     if table.hidden:
         lines.append(f"  ... and {table.hidden} more")
     played = ", ".join(row.label for row in table.rows if row.played)
     return "\n".join([f"round {round_}: {played}, {fallback or table.why}", *lines])
+
+
+def numbers_of(row: Row, table: Table) -> list[float]:
+    """Return what a row shows: the hoped reward, each cost and the slack that it leaves, and the weight."""
+    costs = zip(row.dearest, table.signs, table.thresholds, strict=True)
+    return [row.hoped, *(x for cost, sign, limit in costs for x in (cost, sign * (limit - cost))), row.weight]

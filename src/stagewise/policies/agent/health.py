@@ -117,7 +117,9 @@ def declared_of_today(policy: Any, told: Evidence, signal: int) -> Finding:
     side = "at least" if signal == 0 or limits.signs[signal - 1] < 0.0 else "at most"
     if not told.safe_count:
         return Finding(name, UNKNOWN, f"declared {side} {safe:g}, and no outcome was seen of the safe action yet")
-    words = f"declared {side} {safe:g}, and {seen}"
+    mean = float(policy.in_words(signal, told.safe_mean))
+    beyond = mean < safe if side == "at least" else mean > safe
+    words = f"declared {side} {safe:g}, and {seen}" + (", which may still be chance" if beyond else "")
     return Finding(name, FINE, f"{words}; should it be contradicted for a user, decisions say so")
 
 

@@ -47,7 +47,7 @@ def test_rates_that_ignore_what_a_cost_depends_on_break_it() -> None:
 
 
 def one_run(run: int, rounds: int) -> tuple[bool, bool]:
-    """Play a run whose outcomes come apart and late, in any order; say whether it broke its limit, and whether it dared.
+    """Play a run whose outcomes come apart and late, in any order; say whether it broke its limit, and if it dared.
 
     All of its limit may be used, so that one lower bound on a cost that lies too low breaks it.
     """

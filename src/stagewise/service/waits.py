@@ -69,7 +69,8 @@ class Waits:
     def add(self) -> Floats:
         """Count the next decision that was laid, and return its row."""
         self.end += 1
-        return self.rows[self.end - 1 - self.base]
+        row: Floats = self.rows[self.end - 1 - self.base]
+        return row
 
     def put(self, place: int, signal: int, value: float) -> bool:
         """Write down a value that came; say whether it came in time, before its window had closed."""

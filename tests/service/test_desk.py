@@ -329,3 +329,17 @@ async def test_the_figures_of_an_experiment_are_those_of_its_log(tmp_path: Path)
         assert told["limits"]["opt_out"]["threshold"] == 0.05
         assert {one["verdict"] for one in told["health"]} <= {"fine", "unknown"}
         assert msgspec.json.encode(told)
+
+
+@played
+async def test_what_was_not_shown_has_no_outcome_and_what_has_one_was_shown(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        for id_, first, second in (("a", {"shown": False}, {"click": 1}), ("b", {"click": 1}, {"shown": False})):
+            await desk.decide(NAME, user(id_))
+            await desk.learn(NAME, Outcome(id_, first))
+            with pytest.raises(Conflict, match="cannot have an outcome and not have been shown"):
+                await desk.learn(NAME, Outcome(id_, second))
+        await desk.decide(NAME, user("c"))
+        with pytest.raises(Conflict):
+            await desk.learn(NAME, Outcome("c", {"shown": False, "click": 1}))
+        await desk.learn(NAME, Outcome("c", {"shown": True, "click": 1}))

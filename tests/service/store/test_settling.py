@@ -99,6 +99,8 @@ class Model:
                 told |= line.values
         if any(told.get(signal, value) != value for signal, value in ask.values.items()):
             return "conflict", [], []
+        if (told | ask.values).get(SHOWN) == 0.0 and told | ask.values != {SHOWN: 0.0}:
+            return "conflict", [], []
         fresh = {signal: value for signal, value in ask.values.items() if signal not in told}
         if fresh:
             self.lines.append(Line(ask, fresh))
@@ -146,11 +148,11 @@ def test_batches_may_be_cut_anywhere(batches: list[list[Ask]]) -> None:
 def test_what_the_body_says_besides_its_values_stays() -> None:
     memory = Memory()
     memory.append([decision("a"), outcome("a", click=1.0)], 1)
-    body = canonical({"of": "a", "sent": "ff", "values": {"buy": 2, "click": 1.0, "shown": False}})
-    ask = Ask("mail", OUTCOME, "", body, of="a", values={"buy": 2.0, "click": 1.0, SHOWN: 0.0})
+    body = canonical({"of": "a", "sent": "ff", "values": {"buy": 2, "click": 1.0, "shown": True}})
+    ask = Ask("mail", OUTCOME, "", body, of="a", values={"buy": 2.0, "click": 1.0, SHOWN: 1.0})
     event = memory.append([ask], 2).settled[0].event
     assert event is not None
-    assert event.body == canonical({"of": "a", "sent": "ff", "values": {"buy": 2, "shown": False}})
+    assert event.body == canonical({"of": "a", "sent": "ff", "values": {"buy": 2, "shown": True}})
 
 
 def test_only_what_a_batch_touches_is_read() -> None:

@@ -22,6 +22,7 @@ from stagewise.service.records import (
     OUTCOME,
     PROBLEM,
     SAME,
+    SHOWN,
     STALE,
     UNKNOWN,
     Ask,
@@ -144,6 +145,10 @@ def outcome(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:
         if answers.get(signal, ask.values[signal]) != ask.values[signal]:
             words = f"{signal} of decision {shown(ask.of)} is {answers[signal]} in the log, not {ask.values[signal]}"
             return Settled(CONFLICT, words=f"{words}; what was told once stays")
+    both = {**answers, **ask.values}
+    if both.get(SHOWN) == 0.0 and len(both) > 1:
+        words = f"decision {shown(ask.of)} cannot have an outcome and not have been shown"
+        return Settled(CONFLICT, words=f"{words}; what was told first stays")
     taken = tuple([signal for signal in signals if signal not in answers])
     known = tuple([signal for signal in signals if signal in answers])
     if not taken:

@@ -54,7 +54,8 @@ def sound(store: Store) -> int:
                 assert values, "an outcome's row tells something"
                 assert not values.keys() & told.setdefault(row.place, {}).keys(), "a signal counts once"
                 told[row.place] |= values
-        for place in range(store.head(experiment).places):
+        places = store.head(experiment).places
+        for place in range(0, places, 1 + places // 500):
             assert store.answers(experiment, place) == told.get(place, {})
         seen += len(rows)
     return seen

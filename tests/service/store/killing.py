@@ -37,7 +37,7 @@ def main(address: str, kills: int, seed: int) -> None:
             name, kind, seq = line.split(" ")
             assert said.setdefault(name, (kind, int(seq))) == (kind, int(seq)), "an id has one row, for good"
         acknowledged += len(lines)
-        if number % 10 == 9 or number == kills - 1:
+        if number % max(10, kills // 20) == 0 or number == kills - 1:
             rows = checked(address, said)
     print(f"{kills - alive} killed, {alive} ended; {acknowledged} acknowledged, {len(said)} ids, {rows} rows")
 

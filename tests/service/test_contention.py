@@ -1,4 +1,4 @@
-"""Sixty-four clients at once, with retries, conflicts, late and unknown outcomes: every answer is explained by the log."""
+"""Sixty-four clients at once, with retries, conflicts, late and unknown outcomes: the log explains every answer."""
 
 import asyncio
 import random

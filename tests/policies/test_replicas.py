@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -299,6 +300,16 @@ def test_candidates_that_come_back_are_followed_for_replicas_too() -> None:
         alone.learn(alone.decide(np.eye(2)), reward=0.3, cost=0.1)
     assert agent.state.memory[FOLLOWED] == alone.state.memory[FOLLOWED] == 2.0
     assert agent.state.memory.shape == alone.state.memory.shape
+
+
+def test_a_replica_is_told_the_time_as_an_agent_is() -> None:
+    agent, other = Agent(PULLS, seed=3), Agent(PULLS, seed=3)
+    replica, silent = Replica(agent.snapshot(), name="a"), Replica(other.snapshot(), name="a")
+    for now in (math.nan, "soon", True):
+        with refused(InvalidOutcome, "now"):
+            replica.decide(choices(PULLS), now=now)
+    assert replica.round == 0
+    assert replica.decide(choices(PULLS), now=12.5).plain() == silent.decide(choices(PULLS)).plain()
 
 
 def test_a_replica_that_goes_on_gives_no_id_again() -> None:

@@ -163,6 +163,10 @@ class ArmsPolicy(CompiledPolicy):
         """Return the outcome as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.bounded:
-            way = "so rescale, or use radius='hoeffding' and give `noise`"
-            check_unit_range(values, self.thresholds, f"the radius {self.radius!r} rests on that range, {way}")
+            check_unit_range(values, self.thresholds, self._why_bounded)
         return values
+
+    @cached_property
+    def _why_bounded(self) -> str:
+        """Why outcomes must lie in [0, 1]."""
+        return f"the radius {self.radius!r} rests on that range, so rescale, or use radius='hoeffding' and give `noise`"

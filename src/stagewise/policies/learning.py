@@ -216,7 +216,8 @@ def plain_number(value: Any) -> float:
 
 def check_unit_range(values: Floats, thresholds: Thresholds, why: str) -> None:
     """Refuse signed outcomes (1 + m,) that lie outside [0, 1] in the user's own direction."""
-    reward, *costs = values.tolist() if thresholds._all_at_most else (values[0], *thresholds.in_units(values[1:]))
-    for name, value in zip(("reward", *thresholds.names), (reward, *costs), strict=True):
+    told = values.tolist() if thresholds._all_at_most else (values[0], *thresholds.in_units(values[1:]))
+    for place, value in enumerate(told):
         if not 0.0 <= value <= 1.0:
+            name = thresholds.names[place - 1] if place else "reward"
             raise InvalidOutcome(f"the {name!r} is {value}, outside [0, 1]; {why}")

@@ -13,6 +13,7 @@ from stagewise.policies.learning import Learning
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.problem.checks import shown, whole_at_least
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.window import moment
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
@@ -52,8 +53,14 @@ class Replica:
         """How much its snapshot knows."""
         return self._snapshot.version
 
-    def decide(self, actions: Any = None, *, only: Any = None) -> Decision:
-        """Choose among the actions, as `Agent.decide` does; `only` names those that are on offer in this call."""
+    def decide(self, actions: Any = None, *, only: Any = None, now: Any = None) -> Decision:
+        """Choose among the actions, as `Agent.decide` does; `only` names those that are on offer in this call.
+
+        `now` is taken, and checked, as an agent without windows does: windows are the learner's, and begin when it
+        adopts the decision.
+        """
+        if now is not None:
+            moment(now)
         with self._alone:
             policy, doubts = self._snapshot.policy, self._snapshot.doubts
             offered = actions if only is None else offered_by(policy, actions, only)

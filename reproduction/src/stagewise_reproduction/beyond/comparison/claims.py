@@ -46,7 +46,7 @@ def kept(results: dict[str, Result]) -> Claim:
     most = [allowed(len(result.runs), least) for result in results.values()]
     runs = sum(len(result.runs) for result in results.values())
     statement = f"no policy that promises safety breaks limits in clearly more than δ = {DELTA:g} of its runs"
-    criterion = f"in at most {max(most)} runs of one policy (a false alarm has a chance of {CHANCE:g})"
+    criterion = f"at most {max(most)} of any policy's runs; a false alarm has a chance of {CHANCE:g}"
     holds = all(count <= may for count, may in zip(broken, most, strict=True))
     remark = f"{sum(broken)} of all {runs} runs broke a limit"
     return Claim(statement, float(max(broken)), criterion, verdict(holds), True, remark)

@@ -66,6 +66,7 @@ class Fold:
         """How many values were learned."""
         self.state: State = self.policy.start()
         self.notes = Notes()
+        self._noted: Notes | None = None  # a copy, until there is something else to note
         self.names = tuple(problem.signals)
         self.places = {name: place for place, name in enumerate(self.names)}
         self.waits = Waits(self.policy.width, len(self.names), spans_of(problem))
@@ -117,9 +118,11 @@ class Fold:
         if told.kind == DOUBT or event.place % EVERY == 0:
             self.learn()
             self.check(row)
+            self._noted = None
         if event.place >= self.notes.look_at:
             self.learn()
             looked(self.policy, self.state.memory, self.notes, event.place)
+            self._noted = None
 
     def check(self, row: Floats) -> None:
         """Note what contradicts what was declared; once noted it stays, until a person acknowledges it."""
@@ -160,6 +163,7 @@ class Fold:
         if told["what"] != ACKNOWLEDGE:
             return
         self.learn()
+        self._noted = None
         with suppress(StagewiseError):  # it is in doubt no more, or not by this version of the problem
             acknowledged(self.policy, self.state.memory, self.notes, told["name"], f"{told['actor']}: {told['reason']}")
 
@@ -206,7 +210,9 @@ class Fold:
     def known(self) -> Known:
         """Return what a decider needs, as a value that does not change."""
         state = State(self.state.memory.copy())
-        return Known(self.problem, self._deciding, self.version, self.retired, self.seq, state, self.notes.copied())
+        if self._noted is None:
+            self._noted = self.notes.copied()
+        return Known(self.problem, self._deciding, self.version, self.retired, self.seq, state, self._noted)
 
     def whole(self) -> bytes:
         """Return everything, for a snapshot that a learner goes on from."""
@@ -224,6 +230,7 @@ class Fold:
         told = msgspec.msgpack.decode(content)
         self.state = self.policy.own(State(np.frombuffer(told["memory"]).copy()))
         self.seq, self.at, self.learned = told["seq"], told["at"], told["learned"]
+        self._noted = None
         self.notes, self.reasons = Notes.of(told["notes"]), set(told["reasons"])
         self.outcome_at, self.since_outcome = told["outcome_at"], told["since_outcome"]
         self.waits.restore(told["waits"])

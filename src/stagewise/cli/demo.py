@@ -23,8 +23,7 @@ from stagewise.problem.errors import StagewiseError
 from stagewise.problem.plain_limits import scaled_limit
 from stagewise.problem.thresholds import AtLeast
 from stagewise.records.draw import Draw
-from stagewise.service.client import DeskClient, DeskRefused
-from stagewise.service.client_words import Decision
+from stagewise.service.client import Decision, DeskClient, DeskRefused
 from stagewise.worlds.context import ContextWorld
 
 if TYPE_CHECKING:
@@ -93,8 +92,7 @@ class Population:
         """Return what a user does with an action, in the signals' own units."""
         draw = Draw(seed=self.seed, round=number)
         seen = self.world.outcome_of(action, self.user(number)[1][action], draw)
-        costs: Any = seen.cost
-        told = zip(self.problem.signals.items(), [seen.reward, *costs], strict=True)
+        told = zip(self.problem.signals.items(), [seen.reward, *np.asarray(seen.cost).tolist()], strict=True)
         return {name: signal.low + (signal.high - signal.low) * float(value) for (name, signal), value in told}
 
 
@@ -113,7 +111,7 @@ class Stream:
         self.number += users
         contexts = [self.population.user(first + i)[0] for i in range(users)]
         for number, decision in enumerate(self.client.decide_all(contexts), first):
-            if isinstance(decision, Decision) and decision.logged and decision.decision_id is not None:
+            if isinstance(decision, Decision) and decision.logged:
                 done = self.population.outcome(problem.place_of(decision.action), number)
                 self.expect(decision.decision_id, done, now)
         told = []

@@ -9,7 +9,7 @@ PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
 COMMA := ,
 EACH ?= -n logical --dist worksteal
 
-.PHONY: certificates reproduce serve test test-plain test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
+.PHONY: browser certificates reproduce serve test test-plain test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -34,7 +34,13 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint test-plain test-compiled
+test: lint browser test-plain test-compiled
+
+# Pages are looked at in a browser: Debian's, which root can install.
+browser:
+	@[ -n "$$(which chromium chromium-browser google-chrome 2> /dev/null)" ] || \
+		{ [ "$$(id -u)" = 0 ] && which apt-get > /dev/null 2>&1 && apt-get update -qq && apt-get install -y -qq chromium > /dev/null; } || \
+		echo "no chromium here, and it cannot be installed: tests that look at pages in a browser are skipped"
 
 # Kernels as the Python they are: nothing is compiled, so this is the lane for every change.
 test-plain: .venv/ready

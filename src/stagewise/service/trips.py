@@ -21,7 +21,7 @@ class Trip:
     """The wealth of one limit.
 
     >>> trip = Trip(0.02, level=0.01)
-    >>> trip.take(np.zeros(1000)), trip.take(np.ones(4))
+    >>> trip.take(np.zeros(100)), trip.take(np.ones(10))
     (False, True)
     """
 

@@ -227,3 +227,29 @@ def test_outcomes_are_checked_by_name_and_nothing_changes(signals: dict[str, Any
     decision = agent.decide(USER)
     refuses(lambda: agent.learn(decision.id, **signals), sw.InvalidOutcome, *words)
     assert (agent.waiting, agent.held) == (1, 0)
+
+
+@pytest.mark.parametrize("seen", [(True, False), (1, 0), (1.0, 0.0), (np.bool_(True), np.float32(0.0))])
+def test_an_outcome_by_name_is_the_same_whole_and_signal_by_signal(seen: Any) -> None:
+    told = {"reward": sw.Reward("click", low=-1.0, high=3.0), "limits": {"opt_out": sw.Limit(0.4, safe=0.1)}}
+    problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context=["age", "tenure"], **told)
+    whole, apart = sw.Agent(problem, seed=3), sw.Agent(problem, seed=3)
+    for round_ in range(5):
+        user = {"age": 0.1 * round_, "tenure": -0.5}
+        one, other = whole.decide(user), apart.decide(user)
+        whole.learn(one.id, click=seen[0], opt_out=seen[1])
+        apart.learn(other.id, opt_out=seen[1])
+        apart.learn(other.id, click=seen[0])
+    assert np.array_equal(whole.state.memory, apart.state.memory)
+    assert (whole.waiting, whole.held) == (apart.waiting, apart.held) == (0, 0)
+
+
+@pytest.mark.parametrize("bad", [{"opt_out": 1.5}, {"opt_out": "no"}, {"opt_out": 10**400}, {"opt_uot": 1.0}])
+def test_a_bad_outcome_by_name_is_refused_and_counted_and_nothing_changes(bad: Any) -> None:
+    told = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.4, safe=0.1)}}
+    agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **told), seed=3)
+    decision, before = agent.decide(), agent.state.memory
+    with pytest.raises(sw.InvalidOutcome, match="opt"):
+        agent.learn(decision.id, click=1.0, **bad)
+    assert np.array_equal(agent.state.memory, before)
+    assert agent.waiting == 1

@@ -28,6 +28,7 @@ def test_a_supported_claim_leaves_with_0_and_can_be_verified(tmp_path: Path) -> 
     assert "compared only with --part 1: first_violation, optimism, regret, margins, settled" in " ".join(said.split())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_families_are_named_in_the_file(tmp_path: Path) -> None:
     text = NOISY + '[certify]\nfamily = "random-sphere"\n'
     code, _ = called("certify", spec(tmp_path, text), "--runs", 300, "--exhaustive", "--out", tmp_path, "--quiet")
@@ -42,6 +43,7 @@ def test_only_means_of_arms_are_spread(tmp_path: Path) -> None:
     assert "spread is 0.5 and family 'random-sphere'" in said
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -58,6 +60,7 @@ def test_a_refuted_claim_leaves_with_1(old: str, new: str, tmp_path: Path) -> No
     assert "refuted" in said
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_undecided_claim_leaves_with_1(tmp_path: Path) -> None:
     code, said = called("certify", spec(tmp_path, NOISY), "--runs", 20, "--out", tmp_path, "--quiet")
     assert code == 1
@@ -65,6 +68,7 @@ def test_an_undecided_claim_leaves_with_1(tmp_path: Path) -> None:
     assert "runs would be enough" in said
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_delta_and_confidence_are_what_is_claimed(tmp_path: Path) -> None:
     words = ("--delta", 0.2, "--confidence", 0.9, "--exhaustive", "--runs", 40, "--out", tmp_path, "--quiet")
     called("certify", spec(tmp_path, NOISY), *words)
@@ -73,6 +77,7 @@ def test_delta_and_confidence_are_what_is_claimed(tmp_path: Path) -> None:
     assert content["violations"]["exact"] is not None
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_tampered_certificate_leaves_with_1(tmp_path: Path) -> None:
     called("certify", spec(tmp_path, NOISY), "--runs", 40, "--out", tmp_path, "--quiet")
     path = tmp_path / "certificate.json"

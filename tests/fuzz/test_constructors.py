@@ -29,6 +29,7 @@ def test_hostile_values_are_taken_or_refused_in_a_sentence(call: Call) -> None:
     assert faults(call, [*singles(call), *pairs(call, 20, 1)]) == []
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("call", SIMULATIONS.values(), ids=SIMULATIONS)
 def test_hostile_simulations_are_played_or_refused_in_a_sentence(call: Call) -> None:
     assert faults(call, [*singles(call), *pairs(call, 20, 1)]) == []

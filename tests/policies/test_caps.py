@@ -142,10 +142,10 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
         state = policy.take(state, Played(told.safe), values)
         plays.append(Play(told.safe, None, 1.0, values))
     first, left = len(plays), 0
-    for t in range(19):
-        followed, draw = t < 14, sw.Draw(7, 1, t)
+    for t in range(14):
+        followed, draw = t < 10, sw.Draw(7, 1, t)
         listed = problem.targets if followed else problem.others
-        found = intervals(told, plays, listed, first, followed, not mixtures, t <= 14)
+        found = intervals(told, plays, listed, first, followed, not mixtures, t <= 10)
         seen = policy.chosen(policy.form, state, listed, np.empty(0, dtype=bool), draw).workspace.bounds
         for signal, interval in enumerate(found):
             np.testing.assert_allclose(seen[signal, CENTRE] - seen[signal, HALF], interval.low, atol=CLOSE)

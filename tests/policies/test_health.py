@@ -261,16 +261,16 @@ def test_means_that_stay_are_seldom_said_to_move(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(drift, "FALSE_ALARMS", 0.1)
     alarms = sum(drifted(seed, 0.3, 0.3) for seed in range(60))
     assert alarms <= 14  # binomial(60, .1), 99.9 %
-    assert sum(drifted(seed, 0.2, 0.4) for seed in range(5)) == 5
+    assert sum(drifted(seed, 0.2, 0.4, rows=300) for seed in range(5)) == 5
 
 
-def drifted(seed: int, early: float, late: float) -> bool:
+def drifted(seed: int, early: float, late: float, rows: int = 100) -> bool:
     """Say whether an agent stops that saw coins in ten logs, from the fifth on of another mean."""
     safe, chance = sw.SafeAction(arm=0, cost=0.0), np.random.default_rng(seed)
     agent, stopped = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.9, noise=0.5)), False
     for part in range(10):
-        coins = chance.random(300) < (early if part < 4 else late)
-        agent.learn_log([1] * 300, np.zeros(300), coins)
+        coins = chance.random(rows) < (early if part < 4 else late)
+        agent.learn_log([1] * rows, np.zeros(rows), coins)
         decision = agent.decide(sw.Arms(2))
         stopped = stopped or "moved" in str(decision.fallback)
         agent.forget(agent.round)

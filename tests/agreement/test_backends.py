@@ -1,11 +1,10 @@
 """One arithmetic: played by hand and played in the compiled loop, every run is the same to the bit."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.sizes import listed
+from tests.sizes import LONG
 
 import stagewise as sw
 
@@ -18,6 +17,7 @@ TARGETS = RNG.normal(size=(6, D)) / 2.0
 SAFE = np.array([0.3, -0.2, 0.1, 0.2])
 ROUNDS = 150
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
+SHOWN = ("first_violation", "settled")  # of an audit, by hand too
 
 
 def worlds(m: int) -> dict[str, sw.LinearWorld]:
@@ -44,29 +44,38 @@ def baselines(m: int) -> dict[str, sw.SafeAction]:
     }
 
 
-def policies(safe: sw.SafeAction, m: int) -> Iterator[Any]:
-    threshold = 0.7 if m == 1 else [0.7, 0.6, sw.AtLeast(-0.8)]
-    yield from (
-        kind(safe_action=safe, threshold=threshold, **{"noise": 0.1, "cost_bound": 1.0, **settings})
-        for kind, settings in [
-            (sw.LCLUCB, {}),
-            (sw.LCLUCB, {"radius": "paper", "cost_bound": None, "share_delta": False, "action_bound": 2.0}),
-            (sw.ROFUL, {"radius": "logdet"}),
-            (sw.SafeLTS, {}),
-            (sw.SafeLTS, {"inflation": "authors"}),
-            (sw.OPLB, {}),
-            (sw.OPLB, {"optimism": "directional"}),
-            (sw.LCLUCB, {"own_sets": True}),
-            (sw.ROFUL, {"own_sets": True, "ridge": None}),
-            (sw.OPLB, {"own_sets": True}),
-            (sw.DOSLB, {}),
-            (sw.CAPS, {}),
-            (sw.CAPS, {"spread": 2.0, "patience": 1.0}),
-            (sw.CAPS, {"mixtures": True}),
-        ]
-    )
-    yield sw.LinUCB(noise=0.1, safe_action=safe, threshold=threshold)
-    yield sw.AlwaysSafe(safe_action=safe, threshold=threshold)
+# Those in one line are compiled to one loop: settings that differ are numbers.
+RAYS = ("LC-LUCB", "LC-LUCB, paper", "ROFUL", "DOSLB")
+SAMPLED = ("Safe-LTS", "Safe-LTS, authors")
+MIXTURES = ("OPLB", "OPLB, directional")
+CERTIFIED = ("CAPS, mixtures",)
+KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "LC-LUCB": (sw.LCLUCB, {}),
+    "LC-LUCB, paper": (
+        sw.LCLUCB,
+        {"radius": "paper", "cost_bound": None, "share_delta": False, "action_bound": 2.0},
+    ),
+    "ROFUL": (sw.ROFUL, {"radius": "logdet"}),
+    "Safe-LTS": (sw.SafeLTS, {}),
+    "Safe-LTS, authors": (sw.SafeLTS, {"inflation": "authors"}),
+    "OPLB": (sw.OPLB, {}),
+    "OPLB, directional": (sw.OPLB, {"optimism": "directional"}),
+    "LC-LUCB, own sets": (sw.LCLUCB, {"own_sets": True}),
+    "ROFUL, own sets": (sw.ROFUL, {"own_sets": True, "ridge": None}),
+    "OPLB, own sets": (sw.OPLB, {"own_sets": True}),
+    "DOSLB": (sw.DOSLB, {}),
+    "CAPS": (sw.CAPS, {}),
+    "CAPS, impatient": (sw.CAPS, {"spread": 2.0, "patience": 1.0}),
+    "CAPS, mixtures": (sw.CAPS, {"mixtures": True}),
+}
+
+
+def policies(safe: sw.SafeAction, m: int, names: tuple[str, ...] = ()) -> list[Any]:
+    """Return the policies of these names; of none: all, and those that are not safe."""
+    told: dict[str, Any] = {"safe_action": safe, "threshold": 0.7 if m == 1 else [0.7, 0.6, sw.AtLeast(-0.8)]}
+    made = [KINDS[name] for name in names or KINDS]
+    safe_ones = [kind(**told, **{"noise": 0.1, "cost_bound": 1.0, **settings}) for kind, settings in made]
+    return safe_ones if names else [*safe_ones, sw.LinUCB(noise=0.1, **told), sw.AlwaysSafe(**told)]
 
 
 def on_points(policy: Any) -> bool:
@@ -76,29 +85,50 @@ def on_points(policy: Any) -> bool:
 
 
 def same(one: sw.Result, other: sw.Result) -> bool:
-    return all(np.array_equal(getattr(one, field), getattr(other, field)) for field in FIELDS)
+    if not all(np.array_equal(getattr(one, field), getattr(other, field)) for field in FIELDS):
+        return False
+    ours, theirs = one.audit or {}, other.audit or {}
+    return all(np.array_equal(ours[name], theirs[name]) for name in SHOWN if one.audit)
 
 
-# A loop is compiled for each kind of world and for one or more limits; a baseline changes numbers only.
-QUICK = {
-    (1, "rays, gaussian"): ("at zero", "known", "reward unknown", "cost unknown", "unknown"),
-    (1, "fresh rays, uniform"): ("at zero", "unknown"),
-    (1, "finite, gaussian"): ("known", "cost unknown"),
-    (1, "fresh finite, rademacher"): ("at zero", "reward unknown"),
-    (3, "rays, gaussian"): ("at zero", "known", "unknown"),
-    (3, "fresh rays, uniform"): ("reward unknown", "cost unknown"),
+def alike(policy: Any, world: Any, audit: bool = False) -> bool:
+    """Say whether both backends play the same."""
+    plan: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11, "audit": audit}
+    return same(*(sw.simulate(policy, world, **plan, backend=backend) for backend in ("cpu", "python")))
+
+
+# A loop is compiled for each kind of world, for one limit or more, and for a reward and costs of which only one is
+# known at the safe action; else a baseline changes numbers. So every policy is played on rays, in loops that other
+# tests have too, and every other kind of loop with each rule. The slow lane plays all of them everywhere.
+QUICK: dict[tuple[int, str], dict[str, tuple[str, ...]]] = {
+    (1, "rays, gaussian"): {
+        **dict.fromkeys(("at zero", "known", "unknown"), ()),
+        **dict.fromkeys(("reward unknown", "cost unknown"), (*RAYS, *MIXTURES)),
+    },
+    (1, "fresh rays, uniform"): dict.fromkeys(("at zero", "unknown"), (*RAYS, *SAMPLED, *MIXTURES)),
+    (1, "finite, gaussian"): {"known": (), "cost unknown": MIXTURES},
+    (1, "fresh finite, rademacher"): {"at zero": (*MIXTURES, "DOSLB")},
+    (3, "rays, gaussian"): {
+        **dict.fromkeys(("at zero", "known", "unknown"), (*RAYS, *SAMPLED, *MIXTURES, "LC-LUCB, own sets", "CAPS")),
+        **dict.fromkeys(("reward unknown", "cost unknown"), (*RAYS, *CERTIFIED)),
+    },
+    (3, "fresh rays, uniform"): dict.fromkeys(("reward unknown", "cost unknown"), (*RAYS, *MIXTURES)),
 }
-ALL = [(m, where, baseline) for m in (1, 3) for where in worlds(1) for baseline in baselines(1)]
+ALL = [(m, where, baseline, ()) for m in (1, 3) for where in worlds(1) for baseline in baselines(1)]
+SOME = [(*case, baseline, names) for case, few in QUICK.items() for baseline, names in few.items()]
 
 
-@listed("m, where, baseline", ALL, [case for case in ALL if case[2] in QUICK.get(case[:2], ())])
-def test_by_hand_is_compiled_on_linear_worlds(m: int, where: str, baseline: str) -> None:
+@pytest.mark.parametrize(
+    ("m", "where", "baseline", "names"),
+    [*SOME, *(pytest.param(*case, marks=LONG) for case in ALL if case not in SOME)],
+    ids=lambda value: "all" if value == () else f"{len(value)} of them" if isinstance(value, tuple) else None,
+)
+def test_by_hand_is_compiled_on_linear_worlds(m: int, where: str, baseline: str, names: tuple[str, ...]) -> None:
     world, differing = worlds(m)[where], []
-    for policy in policies(baselines(m)[baseline], m):
+    for policy in policies(baselines(m)[baseline], m, names):
         if not world.offers_rays and on_points(policy):
             continue
-        runs = [sw.simulate(policy, world, rounds=ROUNDS, runs=[3], seed=11, backend=b) for b in ("cpu", "python")]
-        if not same(*runs):
+        if not alike(policy, world):
             differing.append(policy)
     assert differing == []
 
@@ -125,8 +155,13 @@ def test_by_hand_is_compiled_on_arms(outcomes: str, m: int, known: bool) -> None
         sw.UCB(arms=4, noise=noise, safe_action=safe, threshold=threshold),
         sw.AlwaysSafe(safe_action=safe, threshold=threshold),
     ]:
-        runs = [sw.simulate(policy, world, rounds=ROUNDS, runs=[3], seed=11, backend=b) for b in ("cpu", "python")]
-        assert same(*runs), policy
+        assert alike(policy, world), policy
+
+
+def test_audited_a_run_is_the_same() -> None:
+    world = worlds(1)["rays, gaussian"]
+    for policy in policies(baselines(1)["known"], 1, (*RAYS, *MIXTURES, *CERTIFIED)):
+        assert alike(policy, world, audit=True), policy
 
 
 def test_an_agent_by_hand_plays_the_compiled_run() -> None:

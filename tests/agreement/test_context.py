@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.agreement.test_backends import same
+from tests.sizes import LONG
 
 import stagewise as sw
 
@@ -29,13 +30,18 @@ def users(features: Any, segmented: bool, **settings: Any) -> sw.ContextWorld:
 @pytest.mark.parametrize("features", ["crossed", "plain"])
 @pytest.mark.parametrize("segmented", [True, False])
 def test_users_are_the_same_by_hand_and_compiled(features: str, segmented: bool) -> None:
-    world = users(features, segmented, outcomes="gaussian")
-    policies: list[Any] = [sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS)]
-    if features == "crossed":
-        policies.append(sw.LinUCB(noise=0.5, norm_bound=1.0, threshold=LIMITS))
-    for policy in policies:
-        runs = [sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")]
-        assert same(*runs), policy
+    world, policy = users(features, segmented, outcomes="gaussian"), sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS)
+    assert same(*(sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("segmented", [True, False])
+def test_users_of_who_knows_no_limits_are_the_same(segmented: bool) -> None:
+    world, policy = (
+        users("crossed", segmented, outcomes="gaussian"),
+        sw.LinUCB(noise=0.5, norm_bound=1.0, threshold=LIMITS),
+    )
+    assert same(*(sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")))
 
 
 MIXING: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -70,7 +76,7 @@ def points(kind: Any, actions: Any) -> tuple[Any, sw.LinearWorld]:
     return kind(safe_action=safe, threshold=[0.5, 0.5], noise=0.1, dimension=3), world
 
 
-@pytest.mark.parametrize("name", STEPPING)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG * (name == "Safe-LTS")) for name in STEPPING])
 def test_rays_from_every_rounds_own_point(name: str) -> None:
     fixed = [sw.Rays(np.eye(3), safe=[0.1, 0.1, 0.0])] if name in ("LC-LUCB", "ROFUL") else []
     for actions in (sw.RandomRays(count=5, dimension=3, safe=0.2), *fixed):

@@ -42,6 +42,6 @@ def test_a_run_is_the_same_by_hand_and_compiled(segmented: bool) -> None:
 def test_a_problem_is_simulated_as_its_policy_is() -> None:
     told: dict[str, Any] = {"actions": list("abcd"), "safe": "a", "reward": sw.Reward("click"), "context": ["x", "y"]}
     limits = {"opt_out": sw.Limit(0.2, safe=0.06), "complaint": sw.Limit(0.15, safe=0.04)}
-    plan: dict[str, Any] = {"rounds": 100, "runs": 1, "seed": 2}
+    plan: dict[str, Any] = {"rounds": 100, "runs": 1, "seed": 2, "audit": True}
     runs = [sw.simulate(each, users(False), **plan) for each in (sw.Problem(**told, limits=limits), policy())]
     assert np.array_equal(runs[0].regret, runs[1].regret)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.sizes import listed
 
 import stagewise as sw
 
@@ -34,8 +35,12 @@ def baseline(values: np.ndarray, known: str) -> sw.SafeAction:
     return sw.SafeAction(features=FEATURES[SAFE], **told[known])
 
 
-@pytest.mark.parametrize("known", ["known", "reward unknown", "cost unknown", "unknown"])
-@pytest.mark.parametrize("m", [1, 3])
+KNOWN = ("known", "reward unknown", "cost unknown", "unknown")
+# A loop is compiled for one limit or more, and for a reward and costs of which only one is known at the safe action.
+SOME = [(1, "known"), (1, "unknown"), (3, "reward unknown"), (3, "cost unknown")]
+
+
+@listed("m, known", [(m, known) for m in (1, 3) for known in KNOWN], SOME)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -46,7 +51,7 @@ def baseline(values: np.ndarray, known: str) -> sw.SafeAction:
     ],
     ids=str,
 )
-def test_by_hand_is_compiled(known: str, m: int, settings: Any) -> None:
+def test_by_hand_is_compiled(m: int, known: str, settings: Any) -> None:
     means = table(m)
     world = sw.TableWorld(features=FEATURES, reward=means[0], cost=means[1:], noise=0.1)
     limits = list(means[1:, SAFE] + 0.4)
@@ -56,7 +61,8 @@ def test_by_hand_is_compiled(known: str, m: int, settings: Any) -> None:
     policy = sw.KernelOPLB(
         safe_action=safe, threshold=limits, noise=0.1, norm_bound=1.5, ridge=0.1, cost_bound=None, **settings
     )
-    runs = [sw.simulate(policy, world, rounds=ROUNDS, runs=[3], seed=11, backend=b) for b in ("cpu", "python")]
+    plan: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11}
+    runs = [sw.simulate(policy, world, **plan, backend=backend) for backend in ("cpu", "python")]
     for field in FIELDS:
         assert np.array_equal(getattr(runs[0], field), getattr(runs[1], field)), field
     assert np.count_nonzero(runs[0].reward != means[0, SAFE]) > 10, "more than the safe action must be played"

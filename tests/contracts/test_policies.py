@@ -110,7 +110,7 @@ class TestLCLUCBOfThePaper(RaysContract):
 
 
 @pytest.mark.compiled
-@cases(LCLUCB, linear_problems(finite=False), own_sets=True)
+@cases(LCLUCB, linear_problems(finite=False), (0, 6, 9), own_sets=True)
 class TestLCLUCBWithOwnSets(RaysContract):
     pass
 

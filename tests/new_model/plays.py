@@ -41,7 +41,8 @@ def oplb(**changed: Any) -> RareOPLB:
 
 def alike(rounds: int) -> dict[str, Any]:
     """Play a few rounds by hand, in Python and in the loop; save, load and go on."""
-    hand, loop = (sw.simulate(oplb(), WORLD, rounds=rounds, backend=each, progress=False) for each in ("python", "cpu"))
+    told: dict[str, Any] = {"rounds": rounds, "audit": True, "progress": False}
+    hand, loop = (sw.simulate(oplb(), WORLD, **told, backend=each) for each in ("python", "cpu"))
     agent, mixed = sw.Agent(oplb()), []
     for t in range(rounds):
         decision = agent.decide(sw.Finite(FEATURES))
@@ -122,6 +123,6 @@ if __name__ == "__main__":
         with tempfile.TemporaryDirectory() as folder:
             found = {"alike": alike(25), "rays": on_rays(3, 40), "refused": refusals(), "vouched": vouched(folder)}
     else:
-        found = {"alike": alike(100), "covered": covered(400, 4000)}
+        found = {"alike": alike(100), "covered": covered(400, 2000)}
         found["mistold"] = covered(400, 1000, norm_bound=[1.0, 1.5])
     print(json.dumps(found))

@@ -21,15 +21,17 @@ DELTA = 0.1
 )
 def test_a_limit_is_broken_in_no_more_runs_than_delta_allows(settings: dict[str, Any]) -> None:
     made, world = policy(delta=DELTA, **settings), users("by" in settings)
-    result = sw.simulate(made, world, rounds=600, runs=2_000, seed=5, audit=True, record=2, progress=False)
-    assert (result.violations > 0).sum() <= allowed(2_000, DELTA)
+    result = sw.simulate(made, world, rounds=600, runs=700, seed=5, audit=True, record=2, progress=False)
+    assert (result.violations > 0).sum() <= allowed(700, DELTA)
     assert result.regret[:, -1].mean() < 0.9 * sw_safe_regret(world, made)  # it dares something
 
 
 def sw_safe_regret(world: Any, made: Any) -> float:
     """Return the regret of always doing what is safe."""
     safe = sw.AlwaysSafe(safe_action=sw.SafeAction(cost=[0.06, 0.04]), threshold=made.threshold)
-    return float(sw.simulate(safe, world, rounds=600, runs=20, seed=5, record=2, progress=False).regret[:, -1].mean())
+    return float(
+        sw.simulate(safe, world, rounds=600, runs=20, seed=5, audit=True, record=2, progress=False).regret[:, -1].mean()
+    )
 
 
 def test_rates_that_ignore_what_a_cost_depends_on_break_it() -> None:
@@ -41,7 +43,7 @@ def test_rates_that_ignore_what_a_cost_depends_on_break_it() -> None:
         offsets=offsets,
     )  # fmt: skip
     result = sw.simulate(
-        policy(delta=DELTA, segments=1), world, rounds=6_000, runs=50, seed=5, record=2, progress=False
+        policy(delta=DELTA, segments=1), world, rounds=6_000, runs=50, seed=5, audit=True, record=2, progress=False
     )
     assert (result.violations > 0).sum() > allowed(50, DELTA)
 

@@ -165,8 +165,10 @@ def assembled(compiler: Any, loop: Any, shared: tuple[Any, ...], costs: int) -> 
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("audited", [False, True])
-@pytest.mark.parametrize("name", ["LC-LUCB", "ROFUL off the origin", "LinUCB", "OPB"])
+@pytest.mark.parametrize(
+    ("name", "audited"),
+    [("LC-LUCB", False), ("ROFUL off the origin", True), ("LinUCB", True), ("OPB", True), ("OPB", False)],
+)
 def test_unrolled_loops_compile_and_keep_a_run_in_registers(compiler: Any, name: str, audited: bool) -> None:
     policy, world = UNROLLED[name]
     call = call_of(policy, world, audited)

@@ -9,6 +9,9 @@ PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
 COMMA := ,
 EACH ?= -n logical --dist worksteal
 
+# Files that Python compiled are kept even where it is told not to: half of the time that tests take to start.
+test-plain test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: browser certificates reproduce serve test test-plain test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml
@@ -44,7 +47,7 @@ browser:
 
 # Kernels as the Python they are: nothing is compiled, so this is the lane for every change.
 test-plain: .venv/ready
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist loadscope -q -m "not compiled and not slow and not gpu"
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not compiled and not slow and not gpu"
 
 # What only machine code can show, and what takes more rounds than Python plays.
 test-compiled: .venv/ready

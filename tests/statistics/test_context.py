@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.agreement.test_context_caps import COSTS, OFFSETS, SHARES, policy, users
 from tests.chance import allowed
+from tests.sizes import sized
 
 import stagewise as sw
 
@@ -14,15 +15,16 @@ pytestmark = pytest.mark.compiled
 DELTA = 0.1
 
 
+@sized(700, 2_000)
 @pytest.mark.parametrize(
     "settings",
     [{"segments": 1, "by": {"complaint": 0}}, {"cost_model": {"opt_out": "linear"}, "norm_bound": 0.5}],
     ids=["segments", "linear costs"],
 )
-def test_a_limit_is_broken_in_no_more_runs_than_delta_allows(settings: dict[str, Any]) -> None:
+def test_a_limit_is_broken_in_no_more_runs_than_delta_allows(settings: dict[str, Any], size: int) -> None:
     made, world = policy(delta=DELTA, **settings), users("by" in settings)
-    result = sw.simulate(made, world, rounds=600, runs=700, seed=5, audit=True, record=2, progress=False)
-    assert (result.violations > 0).sum() <= allowed(700, DELTA)
+    result = sw.simulate(made, world, rounds=600, runs=size, seed=5, audit=True, record=2, progress=False)
+    assert (result.violations > 0).sum() <= allowed(size, DELTA)
     assert result.regret[:, -1].mean() < 0.9 * sw_safe_regret(world, made)  # it dares something
 
 

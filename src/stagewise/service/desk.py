@@ -23,7 +23,7 @@ from stagewise.problem.declared import scaled, title
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.words import nearest
 from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
-from stagewise.service.deciding import UNLOGGED, Known, decided, safely
+from stagewise.service.deciding import UNLOGGED, Known, decided, dry_key, safely
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
 from stagewise.service.figures import figures_of
 from stagewise.service.fold import Fold, beginning
@@ -243,7 +243,8 @@ class Desk:
         why = "the controls changed again and again while it was made"
         for _ in range(TRIES):
             control = (ours.controls.row, self.everywhere.row)
-            body = decided(ours.known, ours.controls, self.everywhere, ours.key, id_, asked)
+            key = dry_key(ours.key) if asked.dry_run else ours.key
+            body = decided(ours.known, ours.controls, self.everywhere, key, id_, asked)
             if asked.dry_run:
                 return answer(id_, body, logged=False)
             try:

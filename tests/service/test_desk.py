@@ -73,6 +73,17 @@ async def test_draws_follow_from_the_id_and_differ_between_ids(tmp_path: Path) -
 
 
 @played
+async def test_a_dry_run_does_not_tell_what_an_id_will_draw(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        await begun(desk)
+        seen = [(await desk.decide(NAME, user(f"u-{i}", dry_run=True))).action for i in range(400)]
+        chosen = [f"u-{i}" for i, action in enumerate(seen) if action != "nothing"]
+        assert len(chosen) > 10
+        drawn = [(await desk.decide(NAME, user(id_))).action for id_ in chosen]
+        assert drawn.count("nothing") > len(chosen) / 2
+
+
+@played
 async def test_outcomes_come_in_parts_and_each_counts_once(tmp_path: Path) -> None:
     async with desk_on(tmp_path) as desk:
         await desk.decide(NAME, user("u-1"))

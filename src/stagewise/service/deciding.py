@@ -61,6 +61,11 @@ def draw_of(key: bytes, id_: str) -> Draw:
     )
 
 
+def dry_key(key: bytes) -> bytes:
+    """Return the key of dry runs: whoever could see an id's draw before he asks in earnest could choose his draws."""
+    return hmac.digest(key, b"dry runs", "sha256")
+
+
 def offered_of(known: Known, context: Mapping[str, Any], only: list[str] | None) -> Context:
     """Return what is on offer to a user, checked: what was said only, and nothing that was retired."""
     problem = known.problem

@@ -8,9 +8,10 @@ import asyncio
 import hashlib
 import logging
 import secrets
+import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from stagewise.problem.declared import scaled, title
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.words import nearest
 from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
-from stagewise.service.deciding import UNLOGGED, Known, decided, safely
+from stagewise.service.deciding import UNLOGGED, Known, decided, dry_key, safely
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
 from stagewise.service.figures import figures_of
 from stagewise.service.fold import Fold, beginning
@@ -42,6 +43,7 @@ from stagewise.service.records import (
     UNKNOWN,
     Ask,
     Event,
+    Kind,
     Settled,
     canonical,
 )
@@ -139,6 +141,7 @@ class Desk:
         self._experiments: dict[str, Experiment] = {}
         self._tallies: dict[str, Tally] = {}
         self._refreshed = 0.0
+        self._reading = threading.RLock()  # the learner's thread reads what is new, and so does whoever changes it
         self._learn = learn
         self.learner = Learner(
             store, self._versions, self._publish, self.writer.append_now, alone=alone, dry_after=dry_after
@@ -173,20 +176,27 @@ class Desk:
 
     def refresh(self) -> None:
         """Read versions and controls that other processes have written."""
-        self._refreshed = time.monotonic()
-        head = self.store.head(EVERYWHERE)
-        if head.control > self.everywhere.row:
-            self.everywhere = folded(self.store.of_kind(EVERYWHERE, CONTROL, self.everywhere.row), self.everywhere)
-        for name in self.store.experiments():
-            self._read(name)
+        with self._reading:
+            self._refreshed = time.monotonic()
+            head, ours = self.store.head(EVERYWHERE), self.everywhere
+            if head.control > ours.row:
+                self.everywhere = folded(self._rows(EVERYWHERE, CONTROL, ours.row, head.control), ours)
+            for name in self.store.experiments():
+                self._read(name)
+
+    def _rows(self, name: str, kind: Kind, after: int, last: int) -> Iterator[Event]:
+        """Give the rows of one kind between two, however many: what is written meanwhile is for the next look."""
+        while portion := self.store.of_kind(name, kind, after):
+            yield from (event for event in portion if event.seq <= last)
+            after = portion[-1].seq
 
     def _read(self, name: str) -> None:
-        """Read what was written of one experiment's versions and controls."""
-        ours, head = self._experiments.get(name), self.store.head(name)
-        if ours is not None and head.control <= ours.controls.row:
+        """Read what was written of one experiment's versions and controls, up to where its log ended just now."""
+        ours, last = self._experiments.get(name), self.store.head(name).control
+        if ours is not None and last <= ours.controls.row:
             return
         after = 0 if ours is None else ours.controls.row
-        problems = self.store.of_kind(name, PROBLEM, after)
+        problems = list(self._rows(name, PROBLEM, after, last))
         version = None if ours is None else ours.current
         for event in problems:
             wanted = Problem.from_plain(msgspec.json.decode(event.body)["problem"])
@@ -198,8 +208,7 @@ class Desk:
             ours = self._experiments[name] = Experiment(name, version, key)
         elif problems:
             ours.versioned(version)
-        controls = folded(self.store.of_kind(name, CONTROL, after), ours.controls)
-        ours.controls = controls._replace(row=max(controls.row, head.control))
+        ours.controls = folded(self._rows(name, CONTROL, after, last), ours.controls)._replace(row=last)
 
     def _versions(self) -> dict[str, Version]:
         """Return what is to be learned, read again from time to time; the learner asks."""
@@ -209,9 +218,10 @@ class Desk:
 
     def _publish(self, name: str, known: Known, fold: Fold | None) -> None:
         """Decide by this from now on; the learner says so."""
-        ours = self._experiments.get(name)
-        if ours is not None and ours.version == known.version:
-            ours.known, ours.fold, ours.snapshot_at = known, fold, time.monotonic()
+        with self._reading:
+            ours = self._experiments.get(name)
+            if ours is not None and ours.version == known.version:
+                ours.known, ours.fold, ours.snapshot_at = known, fold, time.monotonic()
 
     def ready(self) -> tuple[bool, str]:
         """Say whether decisions can be made and written, or why not."""
@@ -233,7 +243,8 @@ class Desk:
         why = "the controls changed again and again while it was made"
         for _ in range(TRIES):
             control = (ours.controls.row, self.everywhere.row)
-            body = decided(ours.known, ours.controls, self.everywhere, ours.key, id_, asked)
+            key = dry_key(ours.key) if asked.dry_run else ours.key
+            body = decided(ours.known, ours.controls, self.everywhere, key, id_, asked)
             if asked.dry_run:
                 return answer(id_, body, logged=False)
             try:

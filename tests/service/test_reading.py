@@ -1,0 +1,101 @@
+"""Versions and controls that others write while this process reads: none is missed, and none is read twice."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from tests.service.desks import NAME, desk_on, played, user
+from tests.service.logs import problem
+
+import stagewise as sw
+from stagewise.service.deciding import Known
+from stagewise.service.desk import Desk
+from stagewise.service.fold import beginning
+from stagewise.service.records import CONTROL, PROBLEM, Ask, Event, canonical
+
+
+def version(number: int, value: float) -> Ask:
+    """Return a version with another limit, as another process writes it."""
+    limits = {"opt_out": sw.Limit(value, safe=0.001, window="7d"), "complaint": problem().limits["complaint"]}
+    told = {"version": number, "problem": problem(limits=limits).plain(), "actor": "eve", "reason": "stricter"}
+    return Ask(NAME, PROBLEM, str(number), msgspec.json.encode(told))
+
+
+def control(**told: Any) -> Ask:
+    return Ask(NAME, CONTROL, "", canonical({**told, "actor": "eve", "reason": "so"}))
+
+
+def meanwhile(desk: Desk, does: Any) -> None:
+    """Have something happen once, after the rows of versions were read and before those of controls are."""
+    read, left = desk.store.of_kind, [does]
+
+    def of_kind(name: str, kind: str, after: int = 0, limit: int = 10_000) -> list[Event]:
+        rows = read(name, kind, after, limit)
+        if kind == PROBLEM and left:
+            left.pop()()
+        return rows
+
+    desk.store.of_kind = of_kind  # type: ignore[method-assign]
+
+
+@played
+async def test_a_version_that_comes_between_two_looks_is_played(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        desk.learner.stop()
+        live = control(what="mode", mode="live", share=1.0)
+        meanwhile(desk, lambda: desk.store.append([version(2, 0.002), live]))
+        await desk.set_mode(NAME, "live", None, "ada", "so")
+        made = await desk.decide(NAME, user("a"))
+        assert (made.version, made.limits["opt_out"].threshold) == (2, 0.002)
+
+
+@played
+async def test_two_threads_that_read_a_version_count_it_once(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        desk.learner.stop()
+        desk.store.append([version(2, 0.002)])
+        other = threading.Thread(target=desk.refresh)
+
+        def begin() -> None:
+            other.start()
+            other.join(0.5)
+
+        meanwhile(desk, begin)
+        desk.refresh()
+        other.join()
+        assert desk.experiment(NAME).version == 2
+
+
+@played
+async def test_what_is_published_of_an_older_version_is_not_decided_by(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        desk.learner.stop()
+        ours, old = desk.experiment(NAME), desk.experiment(NAME).current
+        desk.store.append([version(2, 0.002)])
+        other = threading.Thread(target=desk.refresh)
+
+        known = beginning(old.problem, old.number, old.retired)
+
+        class Asked(int):
+            def __eq__(self, number: object) -> bool:
+                same = int(self) == number
+                other.start()
+                other.join(0.5)
+                return same
+
+            __hash__ = int.__hash__
+
+        late: Known = known._replace(version=Asked(1))
+        desk._publish(NAME, late, None)
+        other.join()
+        assert (ours.version, int(ours.known.version)) == (2, 2)
+
+
+@played
+async def test_a_kill_behind_very_many_controls_is_obeyed_after_a_start(tmp_path: Path) -> None:
+    live = control(what="mode", mode="live", share=1.0)
+    async with desk_on(tmp_path) as desk:
+        desk.store.append([*[live] * 10_001, control(what="kill")])
+    async with desk_on(tmp_path) as desk:
+        assert (await desk.decide(NAME, user("a"))).mode == "killed"

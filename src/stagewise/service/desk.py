@@ -61,18 +61,18 @@ REFRESH = 0.2  # seconds between two looks at what other processes changed
 class Experiment:
     """What this process knows of one experiment."""
 
-    def __init__(self, name: str, version: Version, key: bytes) -> None:
+    def __init__(self, name: str, version: Version, key: bytes, decisions: int = 0) -> None:
         self.name, self.key = name, key
         self.controls = Controls()
         self.fold: Fold | None = None
         """The learner's state, where this process leads."""
         self.snapshot_at = time.monotonic()
-        self.versioned(version)
+        self.versioned(version, decisions)
 
-    def versioned(self, version: Version) -> None:
-        """Play another version of the problem; until it is learned, what is known of it is nothing."""
+    def versioned(self, version: Version, decisions: int) -> None:
+        """Play another version of the problem; until what came of so many decisions is read, nothing is known."""
         self.current = version
-        self.known: Known = beginning(version.problem, version.number, version.retired)
+        self.known: Known = beginning(version.problem, version.number, version.retired)._replace(read=not decisions)
 
     @property
     def problem(self) -> Problem:
@@ -192,7 +192,8 @@ class Desk:
 
     def _read(self, name: str) -> None:
         """Read what was written of one experiment's versions and controls, up to where its log ended just now."""
-        ours, last = self._experiments.get(name), self.store.head(name).control
+        ours, head = self._experiments.get(name), self.store.head(name)
+        last = head.control
         if ours is not None and last <= ours.controls.row:
             return
         after = 0 if ours is None else ours.controls.row
@@ -205,9 +206,9 @@ class Desk:
             return
         if ours is None:
             key = self.store.secret(f"draws of {name}", secrets.token_bytes(32))
-            ours = self._experiments[name] = Experiment(name, version, key)
+            ours = self._experiments[name] = Experiment(name, version, key, head.places)
         elif problems:
-            ours.versioned(version)
+            ours.versioned(version, head.places)
         ours.controls = folded(self._rows(name, CONTROL, after, last), ours.controls)._replace(row=last)
 
     def _versions(self) -> dict[str, Version]:
@@ -220,7 +221,7 @@ class Desk:
         """Decide by this from now on; the learner says so."""
         with self._reading:
             ours = self._experiments.get(name)
-            if ours is not None and ours.version == known.version:
+            if ours is not None and ours.version == known.version and (known.seq or ours.known.read):
                 ours.known, ours.fold, ours.snapshot_at = known, fold, time.monotonic()
 
     def ready(self) -> tuple[bool, str]:

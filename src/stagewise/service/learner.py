@@ -12,7 +12,7 @@ from typing import Any
 from stagewise.service.controls import TRIP
 from stagewise.service.deciding import Known
 from stagewise.service.fold import Fold, beginning, decoded_known, encoded_known
-from stagewise.service.records import CONTROL, TICK, Ask, Kept, canonical
+from stagewise.service.records import CONTROL, PROBLEM, TICK, Ask, Event, Kept, canonical
 from stagewise.service.store.store import Store, StoreDown
 from stagewise.service.versions import Version
 
@@ -100,9 +100,13 @@ class Learner:
         fold = self.folds.get(name)
         if fold is None or fold.version != version.number:
             fold = self.folds[name] = self.started(name, version)
+            self._shared.pop(name, None)
         events = self.store.events(name, fold.seq, AT_ONCE)
-        if events:
-            fold.take(events)
+        ours = before(version.number + 1, events)
+        if ours:
+            fold.take(ours)
+        if len(ours) < len(events):  # the rest is the next version's, which is read soon
+            return False
         if len(events) < AT_ONCE:
             self.tell(name, fold)
             self.watch(name, fold)
@@ -168,3 +172,9 @@ class Learner:
             self._shared[name] = (0, time.monotonic())
             self.publish(name, beginning(version.problem, version.number, version.retired), None)
         return False
+
+
+def before(version: int, events: list[Event]) -> list[Event]:
+    """Return the rows before a version of the problem: what follows may have actions that no earlier one knows."""
+    later = (place for place, event in enumerate(events) if event.kind == PROBLEM and int(event.key) >= version)
+    return events[: next(later, len(events))]

@@ -14,7 +14,7 @@ from stagewise.service.deciding import Known
 from stagewise.service.desk import Desk
 from stagewise.service.fold import beginning
 from stagewise.service.learner import Learner
-from stagewise.service.records import CONTROL, DECISION, PROBLEM, Ask, Event, canonical
+from stagewise.service.records import CONTROL, DECISION, PROBLEM, Ask, Event, Kept, canonical
 
 
 def version(number: int, value: float) -> Ask:
@@ -138,3 +138,15 @@ async def test_a_learner_of_an_older_version_stops_before_what_it_cannot_know(tm
         assert learner.folds[NAME].seq == desk.store.head(NAME).seq - 2
         learner.learn(NAME, desk.experiment(NAME).current)
         assert learner.folds[NAME].seq == desk.experiment(NAME).state == desk.store.head(NAME).seq
+
+
+@played
+async def test_a_snapshot_that_cannot_be_read_is_made_again(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        await desk.decide(NAME, user("a"))
+        await learned(desk)
+        desk.learner.stop()
+        desk.store.keep(Kept(NAME, 1, desk.store.head(NAME).seq + 1, b"", msgspec.msgpack.encode({"seq": 9})))
+    async with desk_on(tmp_path) as desk:
+        await learned(desk)
+        assert desk.learner.failed is None

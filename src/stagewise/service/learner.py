@@ -116,9 +116,14 @@ class Learner:
         """Return a fold that goes on from the last whole snapshot of this version, or from nothing."""
         fold = Fold(version.problem, version.number, version.retired)
         kept = self.store.latest(name, version.number, whole=True)
-        if kept is not None:
+        if kept is None:
+            return fold
+        try:
             fold.restore(kept.whole)
-            self._kept[name] = (fold.seq, time.monotonic())
+        except Exception:  # damaged, or of another version of this program: the log alone is enough
+            log.exception("a snapshot of %r cannot be read; its log is learned from the first row on", name)
+            return Fold(version.problem, version.number, version.retired)
+        self._kept[name] = (fold.seq, time.monotonic())
         return fold
 
     def tell(self, name: str, fold: Fold) -> None:
@@ -155,7 +160,7 @@ class Learner:
         """Return that feedback dried up, where decisions go on and no outcome has come for long."""
         if self.dry_after is None or fold.since_outcome == 0:
             return None
-        silent = (now - fold.outcome_at) / 1e6
+        silent = (now - fold.quiet_at) / 1e6
         if silent < self.dry_after or fold.since_outcome < 100:
             return None
         return f"no outcome has come for {silent:.0f} s, while {fold.since_outcome:,} decisions were made"

@@ -133,9 +133,7 @@ class Replay:
         """Return the body that a decision has by replay."""
         again = decided(known, own, everywhere, self.key, id_, msgspec.convert(said["asked"], Asked))
         kind = said.get("kind")
-        if (
-            kind in (FAILED, UNREAD) and again.get("kind") != kind
-        ):  # what was missing there need not be here
+        if kind in (FAILED, UNREAD) and again.get("kind") != kind:  # what was missing there need not be here
             again = {**again, **safely(known, kind, said["fallback"])}
             again.pop("choice", None)
         return again

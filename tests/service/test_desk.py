@@ -61,6 +61,28 @@ async def test_a_retry_after_more_was_learned_does_not_draw_again(tmp_path: Path
 
 
 @played
+async def test_a_retry_is_answered_the_same_when_its_action_was_retired_since(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        first = await desk.decide(NAME, user("u-1", only=["digest"]))
+        await desk.new_version(NAME, problem(actions=["nothing", "offer"]).plain(), "ada", "less")
+        assert await desk.decide(NAME, user("u-1", only=["digest"])) == first
+        before = desk.store.head(NAME)
+        for asked in (user("u-2", only=["digest"]), user("u-1", only=["digest", "offer"]), user(only=["digest"])):
+            with pytest.raises(InvalidActions, match="retired"):
+                await desk.decide(NAME, asked)
+        assert desk.store.head(NAME) == before
+
+
+@played
+async def test_of_two_who_open_an_experiment_at_once_the_second_makes_a_version(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        desk.learner.stop()
+        desk._experiments.clear()  # as if the first had been another process, a moment ago
+        await desk.open(NAME, problem(actions=["nothing", "offer"]), "eve", "another file")
+        assert (desk.experiment(NAME).version, desk.experiment(NAME).current.retired) == (2, {"digest"})
+
+
+@played
 async def test_draws_follow_from_the_id_and_differ_between_ids(tmp_path: Path) -> None:
     async with desk_on(tmp_path) as desk:
         await begun(desk)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from stagewise.policies.agent.health import health_of
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import shown
 from stagewise.problem.declared import scaled, title
-from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.words import nearest
 from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
 from stagewise.service.deciding import UNLOGGED, Known, decided, dry_key, safely
@@ -245,7 +246,13 @@ class Desk:
         for _ in range(TRIES):
             control = (ours.controls.row, self.everywhere.row)
             key = dry_key(ours.key) if asked.dry_run else ours.key
-            body = decided(ours.known, ours.controls, self.everywhere, key, id_, asked)
+            try:
+                body = decided(ours.known, ours.controls, self.everywhere, key, id_, asked)
+            except InvalidActions:
+                before = None if asked.dry_run else await self._before(ours, id_, sent)
+                if before is None:
+                    raise
+                return before
             if asked.dry_run:
                 return answer(id_, body, logged=False)
             try:
@@ -257,6 +264,16 @@ class Desk:
                 why = str(error)
                 break
         return self._unlogged(ours, id_, body, why)
+
+    async def _before(self, ours: Experiment, id_: str, sent: bytes) -> Decided | None:
+        """Return what was answered once to what is refused now, as where an action was retired since; None: nothing."""
+        if not sent:
+            return None
+        with suppress(StoreDown):
+            settled = await self.writer.append(Ask(ours.name, DECISION, id_, b"", sent, (0, 0)))  # it is never written
+            if settled.verdict == SAME and settled.event is not None:
+                return answer(id_, msgspec.json.decode(settled.event.body))
+        return None
 
     async def decide_all(self, name: str, asked: Sequence[Asked]) -> list[Decided | Refusal]:
         """Decide for several users, each by itself; what is refused is answered in its place."""
@@ -321,7 +338,10 @@ class Desk:
         check_names(title(name, "the experiment's name"), problem)
         told, share = mode_of(mode, None)
         body = {"version": 1, "problem": problem.plain(), "actor": actor, "reason": reason}
-        await self.writer.append(Ask(name, PROBLEM, "1", in_order(body)))
+        settled = await self.writer.append(Ask(name, PROBLEM, "1", in_order(body)))
+        if settled.verdict == CONFLICT and settled.event is not None:  # another process was first, maybe with another
+            await asyncio.to_thread(self.refresh)
+            return await self.open(name, problem, actor, reason, mode)
         await self._control(name, {"what": MODE, "mode": told, "share": share}, actor, reason)
 
     def _asked_for(self, name: str) -> Any:

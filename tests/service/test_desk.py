@@ -376,3 +376,22 @@ async def test_what_was_not_shown_has_no_outcome_and_what_has_one_was_shown(tmp_
         with pytest.raises(Conflict):
             await desk.learn(NAME, Outcome("c", {"shown": False, "click": 1}))
         await desk.learn(NAME, Outcome("c", {"shown": True, "click": 1}))
+
+
+@played
+async def test_an_id_may_be_as_long_as_the_reference_says(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        id_ = "\U0001f98a" * 256
+        assert (await desk.decide(NAME, user(id_))).logged
+        assert (await desk.learn(NAME, Outcome(id_, {"click": 1}, id_))).taken == ["click"]
+
+
+@played
+async def test_an_explanation_says_on_which_side_of_a_limit_the_bound_is(tmp_path: Path) -> None:
+    limits = {"opt_out": sw.Limit(0.05, safe=0.001), "stays": sw.Limit(sw.AtLeast(0.5), safe=0.9)}
+    async with desk_on(tmp_path, problem(limits=limits)) as desk:
+        asked = msgspec.structs.replace(user("a"), context={"age": 40.0, "tenure": 0.25})
+        await desk.decide(NAME, asked)
+        words = " ".join(desk.explain(NAME, "a")["words"])
+        assert "opt_out: expected at most 0.001" in words
+        assert "stays: expected at least 0.9" in words

@@ -22,6 +22,7 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.checks import shown
 from stagewise.problem.declared import scaled, title
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.thresholds import AtLeast
 from stagewise.problem.words import nearest
 from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
 from stagewise.service.deciding import UNLOGGED, Known, decided, dry_key, safely
@@ -445,10 +446,9 @@ def in_words(problem: Problem, event: Event, body: dict[str, Any]) -> list[str]:
     if body["fallback"] is not None:
         told.append(f"The safe action was served because: {body['fallback']}.")
     for name, kept in body["limits"].items():
-        bound = "at least" if "at least" in str(problem.limits[name].value) else "at most"
-        told.append(
-            f"{name}: expected {bound} {kept['dearest']:.4g} by what was known; the limit is {kept['threshold']:.4g}."
-        )
+        bound = "at least" if isinstance(problem.limits[name].value, AtLeast) else "at most"
+        dearest = "nothing finite" if kept["dearest"] is None else f"{kept['dearest']:.4g}"
+        told.append(f"{name}: expected {bound} {dearest} by what was known; the limit is {kept['threshold']:.4g}.")
     return told
 
 

@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.service.desks import NAME, desk_on, played, user
+from tests.service.desks import NAME, desk_on, learned, played, user
 from tests.service.logs import problem
 
 import stagewise as sw
+from stagewise.service.audit.replaying import Replay
 from stagewise.service.deciding import Known
 from stagewise.service.desk import Desk
 from stagewise.service.fold import beginning
-from stagewise.service.records import CONTROL, PROBLEM, Ask, Event, canonical
+from stagewise.service.learner import Learner
+from stagewise.service.records import CONTROL, DECISION, PROBLEM, Ask, Event, Kept, canonical
 
 
 def version(number: int, value: float) -> Ask:
@@ -99,3 +101,52 @@ async def test_a_kill_behind_very_many_controls_is_obeyed_after_a_start(tmp_path
         desk.store.append([*[live] * 10_001, control(what="kill")])
     async with desk_on(tmp_path) as desk:
         assert (await desk.decide(NAME, user("a"))).mode == "killed"
+
+
+@played
+async def test_until_what_was_learned_is_read_the_safe_action_is_served(tmp_path: Path) -> None:
+    """A contradiction that the log holds would be forgotten meanwhile."""
+    async with desk_on(tmp_path) as desk:
+        for i in range(5):
+            assert "not read yet" not in str((await desk.decide(NAME, user(f"u-{i}"))).fallback)
+        await learned(desk)
+    async with desk_on(tmp_path, learn=False) as desk:
+        made = await desk.decide(NAME, user("v"))
+        assert (made.action, made.state) == ("nothing", 0)
+        assert "not read yet" in str(made.fallback)
+        follower = Learner(desk.store, desk._versions, desk._publish, desk.writer.append_now, alone=False)
+        desk.store.drop_snapshots()
+        follower.follow(NAME, desk.experiment(NAME).current)  # nobody has shared a snapshot
+        assert "not read yet" in str((await desk.decide(NAME, user("w"))).fallback)
+        follower.learn(NAME, desk.experiment(NAME).current)
+        assert "not read yet" not in str((await desk.decide(NAME, user("x"))).fallback)
+        told = Replay(desk.store, NAME).run()
+        assert (told.decisions, told.agree) == (8, 8)
+
+
+@played
+async def test_a_learner_of_an_older_version_stops_before_what_it_cannot_know(tmp_path: Path) -> None:
+    async with desk_on(tmp_path, learn=False) as desk:
+        old = desk.experiment(NAME).current
+        learner = Learner(desk.store, desk._versions, desk._publish, desk.writer.append_now, alone=True)
+        await desk.decide(NAME, user("a"))
+        more = problem(actions=["nothing", "digest", "offer", "sale"])
+        await desk.new_version(NAME, more.plain(), "ada", "more")
+        row = {"action": "sale", "asked": {"context": user().context}, "kind": ""}
+        desk.store.append([Ask(NAME, DECISION, "b", canonical(row))])
+        learner.learn(NAME, old)
+        assert learner.folds[NAME].seq == desk.store.head(NAME).seq - 2
+        learner.learn(NAME, desk.experiment(NAME).current)
+        assert learner.folds[NAME].seq == desk.experiment(NAME).state == desk.store.head(NAME).seq
+
+
+@played
+async def test_a_snapshot_that_cannot_be_read_is_made_again(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        await desk.decide(NAME, user("a"))
+        await learned(desk)
+        desk.learner.stop()
+        desk.store.keep(Kept(NAME, 1, desk.store.head(NAME).seq + 1, b"", msgspec.msgpack.encode({"seq": 9})))
+    async with desk_on(tmp_path) as desk:
+        await learned(desk)
+        assert desk.learner.failed is None

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 from tests.chance import allowed
+from tests.service.logs import MINUTE, Log, problem
 
+import stagewise as sw
+from stagewise.service.fold import Fold
+from stagewise.service.learner import Learner
 from stagewise.service.trips import Trip
+from stagewise.service.versions import first, following
 
 
 def share(rate: float, runs: int, length: int) -> int:
@@ -37,3 +42,47 @@ def test_it_is_lost_for_good() -> None:
     other.restore(trip.plain())
     assert other.tripped
     assert other.plain() == pytest.approx(trip.plain(), rel=0)
+
+
+def told(value: float) -> sw.Problem:
+    return problem(limits={"opt_out": sw.Limit(value, safe=0.001)})
+
+
+def campaign(*limits: float, then: float) -> Fold:
+    """Return what is known after 400 decisions under each of these limits, with 15 % of opt-outs, by a last version."""
+    log, rng, version = Log(), np.random.default_rng(3), first(told(limits[0]))
+    for limit in (*limits, then):
+        version = following(version, told(limit))
+        log.add("problem", {"problem": told(limit).plain()}, 0)
+        for _ in range(400 if limit in limits else 0):
+            log.tell(log.decide("nothing", 0), 0, click=0.0, opt_out=float(rng.random() < 0.15))
+    folds = [Fold(version.problem, version.number) for _ in range(3)]
+    folds[0].take(log.events)
+    folds[1].take(log.events[:500])
+    folds[2].restore(folds[1].whole())
+    folds[2].take(log.events[500:])
+    assert folds[2].whole() == folds[0].whole()
+    return folds[0]
+
+
+def test_decisions_are_held_against_the_limit_they_were_made_under() -> None:
+    assert campaign(0.2, then=0.05).tripped() is None  # nobody had promised 5 % of these
+    assert campaign(0.05, then=0.2).tripped() is not None
+    assert campaign(0.2, 0.05, then=0.3).tripped() is not None
+
+
+def test_feedback_dries_up_only_after_it_was_silent_for_so_long() -> None:
+    fold, hour = Fold(problem(), 1), 60 * MINUTE
+    log = Log()
+    for i in range(150):
+        log.decide("nothing", 10**15 + i)
+    fold.take(log.events)
+    learner = Learner(None, dict, lambda *_: None, list, alone=True, dry_after=3600.0)  # type: ignore[arg-type]
+    assert learner.dried(fold, 10**15 + MINUTE) is None  # an experiment that has just begun
+    assert "150 decisions" in str(learner.dried(fold, 10**15 + hour))
+    log.add("control", {"what": "revive", "actor": "ada", "reason": "so"}, 10**15 + hour)
+    for _ in range(150):
+        log.decide("nothing", 10**15 + hour)
+    fold.take(log.events[150:])
+    assert learner.dried(fold, 10**15 + hour + MINUTE) is None  # a person has just revived it
+    assert learner.dried(fold, 10**15 + 2 * hour) is not None

@@ -24,9 +24,10 @@ from stagewise.service.controls import Controls, chosen_for_canary
 log = logging.getLogger("stagewise.desk")
 
 # Kinds of fallback, for counting.
-KILLED, OFF, SHADOW, CANARY, DOUBT, POLICY, FAILED, UNLOGGED = (
-    "killed", "off", "shadow", "canary", "contradiction", "policy", "failed", "store",
+KILLED, OFF, SHADOW, CANARY, DOUBT, POLICY, FAILED, UNLOGGED, UNREAD = (
+    "killed", "off", "shadow", "canary", "contradiction", "policy", "failed", "store", "unread",
 )  # fmt: skip
+NOT_READ = "what was learned and what is in doubt is not read yet; the safe action is served until it is"
 
 
 class Known(NamedTuple):
@@ -43,6 +44,8 @@ class Known(NamedTuple):
     state: State
     notes: Notes
     """Doubts, and what a person has said to them."""
+    read: bool = True
+    """Whether it is what the log says; False: this process has not read that yet, so something may be in doubt."""
 
 
 @lru_cache(256)
@@ -118,7 +121,7 @@ def safely(known: Known, kind: str, why: str) -> dict[str, Any]:
 def decided(known: Known, controls: Controls, everywhere: Controls, key: bytes, id_: str, asked: Any) -> dict[str, Any]:
     """Return the body of a decision's row; raise InvalidActions where what was asked makes no sense."""
     offered = offered_of(known, asked.context, asked.only)
-    why = why_safe(controls, everywhere, id_)
+    why = why_safe(controls, everywhere, id_) or (None if known.read else (UNREAD, NOT_READ))
     try:
         made = by_policy(known, offered, draw_of(key, id_)) if why is None or why[0] == SHADOW else None
     except Exception:  # whatever it is, a user waits for an action that is safe

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -20,7 +21,8 @@ from stagewise.policies.agent.health import health_of
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import shown
 from stagewise.problem.declared import scaled, title
-from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.thresholds import AtLeast
 from stagewise.problem.words import nearest
 from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
 from stagewise.service.deciding import UNLOGGED, Known, decided, dry_key, safely
@@ -61,18 +63,18 @@ REFRESH = 0.2  # seconds between two looks at what other processes changed
 class Experiment:
     """What this process knows of one experiment."""
 
-    def __init__(self, name: str, version: Version, key: bytes) -> None:
+    def __init__(self, name: str, version: Version, key: bytes, decisions: int = 0) -> None:
         self.name, self.key = name, key
         self.controls = Controls()
         self.fold: Fold | None = None
         """The learner's state, where this process leads."""
         self.snapshot_at = time.monotonic()
-        self.versioned(version)
+        self.versioned(version, decisions)
 
-    def versioned(self, version: Version) -> None:
-        """Play another version of the problem; until it is learned, what is known of it is nothing."""
+    def versioned(self, version: Version, decisions: int) -> None:
+        """Play another version of the problem; until what came of so many decisions is read, nothing is known."""
         self.current = version
-        self.known: Known = beginning(version.problem, version.number, version.retired)
+        self.known: Known = beginning(version.problem, version.number, version.retired)._replace(read=not decisions)
 
     @property
     def problem(self) -> Problem:
@@ -192,7 +194,8 @@ class Desk:
 
     def _read(self, name: str) -> None:
         """Read what was written of one experiment's versions and controls, up to where its log ended just now."""
-        ours, last = self._experiments.get(name), self.store.head(name).control
+        ours, head = self._experiments.get(name), self.store.head(name)
+        last = head.control
         if ours is not None and last <= ours.controls.row:
             return
         after = 0 if ours is None else ours.controls.row
@@ -205,9 +208,9 @@ class Desk:
             return
         if ours is None:
             key = self.store.secret(f"draws of {name}", secrets.token_bytes(32))
-            ours = self._experiments[name] = Experiment(name, version, key)
+            ours = self._experiments[name] = Experiment(name, version, key, head.places)
         elif problems:
-            ours.versioned(version)
+            ours.versioned(version, head.places)
         ours.controls = folded(self._rows(name, CONTROL, after, last), ours.controls)._replace(row=last)
 
     def _versions(self) -> dict[str, Version]:
@@ -220,7 +223,7 @@ class Desk:
         """Decide by this from now on; the learner says so."""
         with self._reading:
             ours = self._experiments.get(name)
-            if ours is not None and ours.version == known.version:
+            if ours is not None and ours.version == known.version and (known.seq or ours.known.read):
                 ours.known, ours.fold, ours.snapshot_at = known, fold, time.monotonic()
 
     def ready(self) -> tuple[bool, str]:
@@ -244,7 +247,13 @@ class Desk:
         for _ in range(TRIES):
             control = (ours.controls.row, self.everywhere.row)
             key = dry_key(ours.key) if asked.dry_run else ours.key
-            body = decided(ours.known, ours.controls, self.everywhere, key, id_, asked)
+            try:
+                body = decided(ours.known, ours.controls, self.everywhere, key, id_, asked)
+            except InvalidActions:
+                before = None if asked.dry_run else await self._before(ours, id_, sent)
+                if before is None:
+                    raise
+                return before
             if asked.dry_run:
                 return answer(id_, body, logged=False)
             try:
@@ -256,6 +265,16 @@ class Desk:
                 why = str(error)
                 break
         return self._unlogged(ours, id_, body, why)
+
+    async def _before(self, ours: Experiment, id_: str, sent: bytes) -> Decided | None:
+        """Return what was answered once to what is refused now, as where an action was retired since; None: nothing."""
+        if not sent:
+            return None
+        with suppress(StoreDown):
+            settled = await self.writer.append(Ask(ours.name, DECISION, id_, b"", sent, (0, 0)))  # it is never written
+            if settled.verdict == SAME and settled.event is not None:
+                return answer(id_, msgspec.json.decode(settled.event.body))
+        return None
 
     async def decide_all(self, name: str, asked: Sequence[Asked]) -> list[Decided | Refusal]:
         """Decide for several users, each by itself; what is refused is answered in its place."""
@@ -320,7 +339,10 @@ class Desk:
         check_names(title(name, "the experiment's name"), problem)
         told, share = mode_of(mode, None)
         body = {"version": 1, "problem": problem.plain(), "actor": actor, "reason": reason}
-        await self.writer.append(Ask(name, PROBLEM, "1", in_order(body)))
+        settled = await self.writer.append(Ask(name, PROBLEM, "1", in_order(body)))
+        if settled.verdict == CONFLICT and settled.event is not None:  # another process was first, maybe with another
+            await asyncio.to_thread(self.refresh)
+            return await self.open(name, problem, actor, reason, mode)
         await self._control(name, {"what": MODE, "mode": told, "share": share}, actor, reason)
 
     def _asked_for(self, name: str) -> Any:
@@ -424,10 +446,9 @@ def in_words(problem: Problem, event: Event, body: dict[str, Any]) -> list[str]:
     if body["fallback"] is not None:
         told.append(f"The safe action was served because: {body['fallback']}.")
     for name, kept in body["limits"].items():
-        bound = "at least" if "at least" in str(problem.limits[name].value) else "at most"
-        told.append(
-            f"{name}: expected {bound} {kept['dearest']:.4g} by what was known; the limit is {kept['threshold']:.4g}."
-        )
+        bound = "at least" if isinstance(problem.limits[name].value, AtLeast) else "at most"
+        dearest = "nothing finite" if kept["dearest"] is None else f"{kept['dearest']:.4g}"
+        told.append(f"{name}: expected {bound} {dearest} by what was known; the limit is {kept['threshold']:.4g}.")
     return told
 
 

@@ -21,7 +21,7 @@ from stagewise.problem.naming import number_of, segment_name
 from stagewise.records.draw import FIRST
 from stagewise.service.controls import ACKNOWLEDGE, REVIVE, TRIP
 from stagewise.service.deciding import DOUBT, Known
-from stagewise.service.records import CONTROL, DECISION, OUTCOME, SHOWN, Event
+from stagewise.service.records import CONTROL, DECISION, OUTCOME, PROBLEM, SHOWN, Event
 from stagewise.service.trips import Trip
 from stagewise.service.waits import Span, Waits
 
@@ -71,7 +71,8 @@ class Fold:
         self.places = {name: place for place, name in enumerate(self.names)}
         self.waits = Waits(self.policy.width, len(self.names), spans_of(problem))
         self.trips = {name: Trip(*told) for name, told in levels_of(problem).items()}
-        self.outcome_at = self.since_outcome = 0  # when the last outcome came, and how many decisions were made since
+        self.moved: list[tuple[int, list[float]]] = []  # from which decision on which limits were promised
+        self.quiet_at = self.since_outcome = 0  # when decisions began that no outcome followed, and how many there are
         self.reasons: set[str] = set()  # kinds of trips that stand in the log
         self._due: list[tuple[int, int]] = []
 
@@ -93,6 +94,9 @@ class Fold:
                 self.came(event)
             elif event.kind == CONTROL:
                 self.controlled(msgspec.json.decode(event.body))
+            elif event.kind == PROBLEM:
+                told_of = Problem.from_plain(msgspec.json.decode(event.body)["problem"])
+                self.moved.append((self.waits.end, [limit for limit, _ in levels_of(told_of).values()]))
         self.learn()
 
     def rows_of(self, decisions: Sequence[Decided]) -> Floats:
@@ -114,6 +118,8 @@ class Fold:
         if event.place != waits.end:
             raise InvalidProblem(f"decision {event.key!r} has place {event.place}; it must be {waits.end}")
         row = waits.add()
+        if self.since_outcome == 0:
+            self.quiet_at = event.at
         self.since_outcome += 1
         if told.kind == DOUBT or event.place % EVERY == 0:
             self.learn()
@@ -135,7 +141,7 @@ class Fold:
     def came(self, event: Event) -> None:
         """Take in an outcome: each of its signals by itself."""
         waits, values = self.waits, DECODE_OUTCOME(event.body).values
-        self.outcome_at, self.since_outcome = event.at, 0
+        self.since_outcome = 0
         if values.get(SHOWN, 1.0) == 0.0:
             waits.withdraw(event.place)
         elif SHOWN in values:
@@ -181,7 +187,16 @@ class Fold:
         self.learned += len(due)
         for j, trip in enumerate(self.trips.values()):
             seen = values[signals == 1 + j, 1 + j]
-            trip.take(seen if self.policy.thresholds.signs[j] > 0 else 1.0 + seen)
+            costs = seen if self.policy.thresholds.signs[j] > 0 else 1.0 + seen
+            trip.take(costs, self.promised(j, places[signals == 1 + j]))
+
+    def promised(self, j: int, places: Any) -> Floats | None:
+        """Return the limit that held when each of these decisions was made; None: no version of it is in the log."""
+        if not self.moved:
+            return None
+        versions = np.searchsorted([first for first, _ in self.moved], places, side="right") - 1
+        limits: Floats = np.array([limits[j] for _, limits in self.moved])[versions]
+        return limits
 
     @property
     def doubts(self) -> dict[str, str]:
@@ -220,7 +235,7 @@ class Fold:
             {
                 "seq": self.seq, "at": self.at, "learned": self.learned, "memory": self.state.memory.tobytes(),
                 "notes": self.notes.plain(), "waits": self.waits.plain(), "reasons": sorted(self.reasons),
-                "outcome_at": self.outcome_at, "since_outcome": self.since_outcome,
+                "quiet_at": self.quiet_at, "since_outcome": self.since_outcome, "moved": self.moved,
                 "trips": {name: trip.plain() for name, trip in self.trips.items()},
             }
         )  # fmt: skip
@@ -232,7 +247,8 @@ class Fold:
         self.seq, self.at, self.learned = told["seq"], told["at"], told["learned"]
         self._noted = None
         self.notes, self.reasons = Notes.of(told["notes"]), set(told["reasons"])
-        self.outcome_at, self.since_outcome = told["outcome_at"], told["since_outcome"]
+        self.quiet_at, self.since_outcome = told["quiet_at"], told["since_outcome"]
+        self.moved = [(first, limits) for first, limits in told["moved"]]
         self.waits.restore(told["waits"])
         for name, trip in self.trips.items():
             trip.restore(told["trips"][name])

@@ -12,7 +12,7 @@ from typing import Any
 from stagewise.service.controls import TRIP
 from stagewise.service.deciding import Known
 from stagewise.service.fold import Fold, beginning, decoded_known, encoded_known
-from stagewise.service.records import CONTROL, TICK, Ask, Kept, canonical
+from stagewise.service.records import CONTROL, PROBLEM, TICK, Ask, Event, Kept, canonical
 from stagewise.service.store.store import Store, StoreDown
 from stagewise.service.versions import Version
 
@@ -102,9 +102,13 @@ class Learner:
         fold = self.folds.get(name)
         if fold is None or fold.version != version.number:
             fold = self.folds[name] = self.started(name, version)
+            self._shared.pop(name, None)
         events = self.store.events(name, fold.seq, AT_ONCE)
-        if events:
-            fold.take(events)
+        ours = before(version.number + 1, events)
+        if ours:
+            fold.take(ours)
+        if len(ours) < len(events):  # the rest is the next version's, which is read soon
+            return False
         if len(events) < AT_ONCE:
             self.tell(name, fold)
             self.watch(name, fold)
@@ -114,9 +118,14 @@ class Learner:
         """Return a fold that goes on from the last whole snapshot of this version, or from nothing."""
         fold = Fold(version.problem, version.number, version.retired)
         kept = self.store.latest(name, version.number, whole=True)
-        if kept is not None:
+        if kept is None:
+            return fold
+        try:
             fold.restore(kept.whole)
-            self._kept[name] = (fold.seq, time.monotonic())
+        except Exception:  # damaged, or of another version of this program: the log alone is enough
+            log.exception("a snapshot of %r cannot be read; its log is learned from the first row on", name)
+            return Fold(version.problem, version.number, version.retired)
+        self._kept[name] = (fold.seq, time.monotonic())
         return fold
 
     def tell(self, name: str, fold: Fold) -> None:
@@ -153,7 +162,7 @@ class Learner:
         """Return that feedback dried up, where decisions go on and no outcome has come for long."""
         if self.dry_after is None or fold.since_outcome == 0:
             return None
-        silent = (now - fold.outcome_at) / 1e6
+        silent = (now - fold.quiet_at) / 1e6
         if silent < self.dry_after or fold.since_outcome < 100:
             return None
         return f"no outcome has come for {silent:.0f} s, while {fold.since_outcome:,} decisions were made"
@@ -170,3 +179,9 @@ class Learner:
             self._shared[name] = (0, time.monotonic())
             self.publish(name, beginning(version.problem, version.number, version.retired), None)
         return False
+
+
+def before(version: int, events: list[Event]) -> list[Event]:
+    """Return the rows before a version of the problem: what follows may have actions that no earlier one knows."""
+    later = (place for place, event in enumerate(events) if event.kind == PROBLEM and int(event.key) >= version)
+    return events[: next(later, len(events))]

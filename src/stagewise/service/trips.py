@@ -5,7 +5,8 @@ Every decision's expected cost is at most τ, whatever came before it. So for ea
     W_n(f) = Π_{i ≤ n} (1 + f (x_i − τ)/τ),   x_i in [0, 1], in the order of the decisions
 
 is a non-negative supermartingale that starts at 1, and so is the average over bets. By Ville's inequality it ever
-reaches 1/α with probability at most α, if all is as promised. At-least limits are the same with 1 − x and 1 − τ.
+reaches 1/α with probability at most α, if all is as promised. At-least limits are the same with 1 − x and 1 − τ. Where
+versions of the problem move a limit, τ is the one a decision was made under: nothing else was promised of it.
 """
 
 import math
@@ -31,11 +32,17 @@ class Trip:
         self.count, self.total = 0, 0.0
         self.tripped = False
 
-    def take(self, costs: Floats) -> bool:
-        """Take in costs in [0, 1] in their order; say whether the test is lost, now or before."""
-        if not costs.size or not 0.0 < self.threshold < 1.0:
+    def take(self, costs: Floats, thresholds: Floats | None = None) -> bool:
+        """Take in costs in [0, 1] in their order; say whether the test is lost, now or before.
+
+        `thresholds`: what was promised of each, where that is not the same for all.
+        """
+        limits = np.full(costs.size, self.threshold) if thresholds is None else thresholds
+        told = (limits > 0.0) & (limits < 1.0)
+        costs, limits = costs[told], limits[told]
+        if not costs.size:
             return self.tripped
-        steps = np.log1p(np.outer((costs - self.threshold) / self.threshold, BETS))
+        steps = np.log1p(np.outer((costs - limits) / limits, BETS))
         paths = np.cumsum(np.vstack([self.wealth, steps]), axis=0)[1:]
         self.wealth = paths[-1].copy()
         self.count, self.total = self.count + costs.size, float(np.cumsum(np.append(self.total, costs))[-1])

@@ -13,7 +13,7 @@ import msgspec
 from stagewise.problem.words import shown
 from stagewise.service.audit.reading import PORTION, ControlsByRow, kind_of, known_experiment, versions_of
 from stagewise.service.controls import Controls
-from stagewise.service.deciding import FAILED, Known, decided, safely
+from stagewise.service.deciding import FAILED, UNREAD, Known, decided, safely
 from stagewise.service.fold import Fold, beginning
 from stagewise.service.messages import Asked
 from stagewise.service.records import DECISION, EVERYWHERE, Event, canonical
@@ -132,7 +132,8 @@ class Replay:
     def again(self, known: Known, own: Controls, everywhere: Controls, id_: str, said: Any) -> dict[str, Any]:
         """Return the body that a decision has by replay."""
         again = decided(known, own, everywhere, self.key, id_, msgspec.convert(said["asked"], Asked))
-        if said.get("kind") == FAILED and again.get("kind") != FAILED:  # what failed there need not fail here
-            again = {**again, **safely(known, FAILED, said["fallback"])}
+        kind = said.get("kind")
+        if kind in (FAILED, UNREAD) and again.get("kind") != kind:  # what was missing there need not be here
+            again = {**again, **safely(known, kind, said["fallback"])}
             again.pop("choice", None)
         return again

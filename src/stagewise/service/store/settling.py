@@ -33,7 +33,7 @@ from stagewise.service.records import (
     chained,
 )
 
-LONGEST = 200  # letters of a name or an id, as in the messages
+LONGEST = 256  # letters of a name or an id, as in the messages
 OWN = "#"  # begins the ids of decisions and outcomes that the store gives, and no others
 HALF = re.compile("[\ud800-\udfff]")  # of a pair: UTF-8 has no letters for it
 

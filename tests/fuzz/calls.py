@@ -91,6 +91,18 @@ CONSTRUCTORS: dict[str, Call] = {
         },
     ),
     "DOSLB": Call(sw.DOSLB, FEATURED),
+    "DeskClient": Call(
+        sw.DeskClient,
+        {
+            "url": "http://127.0.0.1:9",
+            "key": "sw_a_b",
+            "experiment": "mail",
+            "safe": "nothing",
+            "timeout": 1.0,
+            "tries": 2,
+            "pause": 0.1,
+        },
+    ),  # fmt: skip
     "Ellipsoid": Call(sw.Ellipsoid, {"shape": EYE, "center": [0.0, 0.0]}),
     "Finite": Call(sw.Finite, {"features": EYE}),
     "FunctionClass": Call(sw.FunctionClass, {"functions": EYE, "features": EYE}),

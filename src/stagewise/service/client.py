@@ -31,6 +31,7 @@ from stagewise.service.client_words import (
 __all__ = ["Client", "Decision", "DeskAway", "DeskClient", "DeskRefused", "Refused", "Told", "Wanted"]
 
 UNLOGGED = "unlogged-"  # begins the id of what the desk does not know of
+LONGEST = 86_400.0  # seconds, and tries
 BUSY = (429, 503)  # try again
 
 
@@ -60,12 +61,12 @@ class DeskClient:
     ) -> None:
         if not isinstance(safe, str) or not safe:
             raise StagewiseError(f"safe is {shown(safe)}; it must name the action to fall back to when no desk answers")
-        if not isinstance(experiment, str) or not experiment:
+        if not isinstance(experiment, str) or not experiment.isprintable() or not experiment:
             raise StagewiseError(f"experiment is {shown(experiment)}; it must be the name of one, as `serve` prints it")
-        if not timeout > 0 or not tries >= 1 or not pause >= 0:
-            raise StagewiseError(
-                f"timeout is {timeout}, tries are {tries}, pause is {pause}; there must be some time and a try"
-            )
+        for name, value, least in (("timeout", timeout, 1e-3), ("tries", tries, 1), ("pause", pause, 0.0)):
+            plain = isinstance(value, int | float) and not isinstance(value, bool)
+            if not plain or not least <= value <= LONGEST or (name == "tries" and value != int(value)):
+                raise StagewiseError(f"{name} is {shown(value)}; it must be a number from {least:g} to {LONGEST:g}")
         self.safe, self.timeout, self.tries, self.pause = safe, float(timeout), int(tries), float(pause)
         self._wire = Wire(url, key)
         self._path = f"{self._wire.path}/v1/{quote(experiment, safe='')}"

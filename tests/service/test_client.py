@@ -65,6 +65,18 @@ def test_a_retry_asks_for_the_same_decision() -> None:
     assert {body["decision_id"] for _, body in server.seen} == {decision.decision_id}
 
 
+def test_what_was_asked_again_and_answered_is_not_reported_as_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its outcomes would be refused."""
+    monkeypatch.setattr(client_unsettled, "PAUSES", (0.3,))
+    answers = iter([(500, {"error": "busy"})])
+    with scripted(lambda path, body: next(answers, desk(path, body))) as server, client_of(server.url) as client:
+        assert not client.decide({}, decision_id="mail-17").logged
+        assert client.decide({}, decision_id="mail-17").logged
+        client.learn("mail-17", opt_out=True)
+        assert waited(lambda: client._unsettled._thread is None)
+    assert not any("shown" in str(body) for _, body in server.seen)
+
+
 def test_ids_are_made_or_given() -> None:
     with scripted(desk) as server, client_of(server.url) as client:
         assert client.decide({}, decision_id="mail-17").decision_id == "mail-17"

@@ -16,6 +16,7 @@ from stagewise.service.fold import Fold
 from stagewise.service.messages import Asked, Outcome, Refusal
 from stagewise.service.records import EVERYWHERE, Ask, canonical
 from stagewise.service.store.store import StoreDown
+from stagewise.service.web.metrics import page_of
 
 
 async def begun(desk: Desk) -> None:
@@ -395,3 +396,15 @@ async def test_an_explanation_says_on_which_side_of_a_limit_the_bound_is(tmp_pat
         words = " ".join(desk.explain(NAME, "a")["words"])
         assert "opt_out: expected at most 0.001" in words
         assert "stays: expected at least 0.9" in words
+
+
+@played
+async def test_what_is_known_of_a_silent_log_does_not_grow_old(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        await desk.decide(NAME, user("a"))
+        await learned(desk)
+        desk.learner.stop()
+        desk.experiment(NAME).snapshot_at -= 100.0
+        assert 'stagewise_snapshot_age_seconds{experiment="mail"} 0.0' in page_of(desk)
+        await desk.decide(NAME, user("b"))
+        assert 'stagewise_snapshot_age_seconds{experiment="mail"} 10' in page_of(desk)

@@ -104,6 +104,18 @@ def test_what_was_not_shown_is_left_out() -> None:
     assert told["reward"]["now"]["mean"] == 0.5
 
 
+def test_what_was_deferred_counts_once_it_was_shown() -> None:
+    log, deferred = Log(PROBLEM), {"asked": {"context": {}, "deferred": True}}
+    for key in ("d0", "d1", "d2"):
+        log.decision(1.0, key, "offer", **deferred)
+    log.outcome(2.0, "d0", shown=1.0, click=1.0)
+    log.outcome(2.0, "d1", click=1.0)
+    assert figures_of(tallied(log), 2_000_000)["reward"]["now"]["count"] == 1
+    log.tick(60.0)
+    told = figures_of(tallied(log), 60_000_000)
+    assert told["reward"]["now"]["count"] == told["limits"]["opt_out"]["count"] == 1
+
+
 def test_who_changed_what_and_why() -> None:
     log = small_log()
     log.control(6.0, "mode", "ada", "looks fine", mode="canary", share=0.1)

@@ -15,6 +15,7 @@ from tests.cli.commands import called
 from tests.service.audited import lived
 from tests.service.desks import NAME
 
+from stagewise.cli.desk import hand_over
 from stagewise.service.client import Client
 from stagewise.service.store.opened import open_store
 
@@ -251,3 +252,12 @@ def test_help_needs_nothing_of_the_desk(words: list[str]) -> None:
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert told.splitlines()[-1] == "[]"
     assert "Usage: " in told
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such permissions")
+def test_keys_in_a_file_that_was_there_are_for_the_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text("old")
+    path.chmod(0o644)
+    hand_over(["sw_admin_1"], path)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("sw_admin_1\n", 0o600)

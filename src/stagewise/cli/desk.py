@@ -163,6 +163,8 @@ def hand_over(fresh: list[str], path: Path | None) -> None:
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with open(descriptor, "w", encoding="utf-8") as file:
+                if path.is_file():  # one that was there may have been everybody's
+                    path.chmod(0o600)
                 file.writelines(f"{key}\n" for key in fresh)
             typer.echo(f"The keys of the first start are in {path}")
             return

@@ -176,6 +176,7 @@ class DeskClient:
             return self._fallen(asked, Answer(0, None, "the desk's answer cannot be read"))
         if not decision.logged:
             return self._fallen(asked, Answer(0, None, decision.fallback or "the desk did not log it"))
+        self._unsettled.discard(decision.decision_id)
         return decision
 
     def _fallen(self, asked: Mapping[str, Any], answer: Answer) -> Decision:

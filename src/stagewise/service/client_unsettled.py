@@ -33,6 +33,12 @@ class Unsettled:
                 self._thread = threading.Thread(target=self._run, name="stagewise-not-shown", daemon=True)
                 self._thread.start()
 
+    def discard(self, id_: str) -> None:
+        """Do not tell it: the desk was asked again, has answered, and it is carried out now."""
+        if id_ in self._ids:
+            with self._lock:
+                self._ids.pop(id_, None)
+
     def close(self, seconds: float = 1.0) -> None:
         """Tell once more what is left, and end."""
         self._stop.set()
@@ -53,13 +59,17 @@ class Unsettled:
         """Tell a portion; say whether all of it is settled."""
         with self._lock:
             ids = list(self._ids)[:AT_ONCE]
+        if not ids:
+            return True
         try:
             unknown = set(self._tell(ids))
         except Exception:  # refused or away: later
             return False
         with self._lock:
             for id_ in ids:
-                times = self._ids.pop(id_, 0) + 1
+                if id_ not in self._ids:
+                    continue
+                times = self._ids.pop(id_) + 1
                 if id_ in unknown and times < len(PAUSES):
                     self._ids[id_] = times
         return not unknown

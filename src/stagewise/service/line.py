@@ -42,6 +42,7 @@ class Line:
         self.at = np.empty(ROOM, dtype=np.int64)
         self.what = np.empty(ROOM, dtype=np.int64)
         self.shown = np.empty(ROOM, dtype=np.bool_)
+        self.deferred = np.empty(ROOM, dtype=np.bool_)  # not known to be carried out, so it does not count
         self.values = np.empty((ROOM, 0))
 
     def declare(self, problem: Problem) -> None:
@@ -60,13 +61,14 @@ class Line:
         self.held = {name: self.held.get(name, 0) for name in self.signals}
         self.late = {name: self.late.get(name, 0) for name in self.signals}
 
-    def decided(self, at: int, what: int) -> None:
+    def decided(self, at: int, what: int, *, deferred: bool = False) -> None:
         """Add a decision."""
         row = self.end - self.first
         if row == len(self.at):
             self._make_room()
             row = self.end - self.first
         self.at[row], self.what[row], self.shown[row], self.values[row] = at, what, True, np.nan
+        self.deferred[row] = deferred
         self.end += 1
 
     def told(self, place: int, values: Mapping[str, float]) -> list[tuple[str, float]]:
@@ -74,8 +76,8 @@ class Line:
         row, new = place - self.first, []
         if not 0 <= place < self.end:
             return []
-        if row >= 0 and values.get(SHOWN, 1.0) == 0.0:
-            self.shown[row] = False
+        if row >= 0 and SHOWN in values:
+            self.shown[row], self.deferred[row] = values[SHOWN] != 0.0, False
         for j, name in enumerate(self.signals):
             if name not in values:
                 continue
@@ -94,15 +96,15 @@ class Line:
             window, place = int(self.windows[j]), self.next[name]
             while place < self.end:
                 row = place - self.first
-                value, shown = float(self.values[row, j]), bool(self.shown[row])
+                value, shown, deferred = float(self.values[row, j]), bool(self.shown[row]), bool(self.deferred[row])
                 known, closed = value == value, window <= self.now - int(self.at[row])
-                if shown and not known and not closed:
+                if shown and (deferred or not known) and not closed:
                     break
                 place += 1
                 self.held[name] -= known
                 if not known:
                     value = float(self.missing[j])
-                if shown and value == value:
+                if shown and not deferred and value == value:
                     yield Settled(name, int(self.at[row]), int(self.what[row]), value)
             self.next[name] = place
 
@@ -120,7 +122,7 @@ class Line:
         gone = min(self.next.values(), default=self.end) - self.first
         kept = slice(gone, self.end - self.first)
         size = len(self.at) if gone >= len(self.at) // 2 else 2 * len(self.at)
-        for name in ("at", "what", "shown", "values"):
+        for name in ("at", "what", "shown", "deferred", "values"):
             old = getattr(self, name)
             new = np.empty((size, *old.shape[1:]), dtype=old.dtype)
             new[: kept.stop - kept.start] = old[kept]

@@ -22,6 +22,12 @@ PLANNED = ("off", "shadow", "canary")
 OTHERS = "other reasons"
 
 
+class Wanted(msgspec.Struct):
+    """What is read of what was asked for."""
+
+    deferred: bool = False
+
+
 class Row(msgspec.Struct):
     """What is read of a decision's row."""
 
@@ -33,6 +39,7 @@ class Row(msgspec.Struct):
     choice: dict[str, Any] | None = None
     fallback: str | None = None
     kind: str = ""
+    asked: Wanted = msgspec.field(default_factory=Wanted)
 
 
 class Answer(msgspec.Struct):
@@ -98,7 +105,7 @@ class Tally:
         self.actions[row.action] = self.actions.get(row.action, 0) + 1
         ours = row.kind in OURS
         self.decisions += 1
-        self.line.decided(event.at, 2 * self.names.index(row.action) + ours)
+        self.line.decided(event.at, 2 * self.names.index(row.action) + ours, deferred=row.asked.deferred)
         bucket = self.buckets.at(event.at)
         bucket.count += 1
         bucket.actions[row.action] = bucket.actions.get(row.action, 0) + 1

@@ -1,5 +1,7 @@
 """Which store an address means."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,15 @@ def test_a_file(form: str, tmp_path: Path) -> None:
     reader.close()
     store.close()
     assert path.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such permissions")
+def test_what_draws_and_sessions_are_made_with_is_for_the_owner_alone(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "desk.db"))
+    store.append([decision("a")])
+    found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir() if path.suffix != ".lock"}
+    store.close()
+    assert found == dict.fromkeys(["desk.db", "desk.db-wal", "desk.db-shm"], 0o600)
 
 
 def test_a_path_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

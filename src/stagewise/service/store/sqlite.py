@@ -70,6 +70,11 @@ class SqliteStore(Tables):
         if read_only and not self.path.exists():
             raise StoreDown(f"{named(self.path)} does not exist")
         self._owner = None if read_only else Owner(self.path)
+        if (
+            not read_only
+        ):  # it holds what draws and sessions are made with, so it is its owner's; its journal follows it
+            with suppress(OSError):
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
             self._migrate(steps_in(migrations))
         except BaseException:

@@ -1,7 +1,6 @@
 """What Prometheus reads: a page of text (exposition format 0.0.4)."""
 
 import asyncio
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,7 +62,7 @@ def samples_of(desk: "Desk") -> Iterator[Sample]:
     yield READY, (), float(desk.ready()[0])
     for name in desk.experiments():
         found, told = desk.experiment(name), desk.figures(name)
-        yield AGE, (name,), max(0.0, time.monotonic() - found.snapshot_at)
+        yield AGE, (name,), told["snapshot_age_s"]
         yield KILLED, (name,), float((desk.everywhere.killed or found.killed) is not None)
         yield WAITING, (name,), told["waiting"]
         yield from ((LAG, (name, signal), lag) for signal, lag in told["lag_s"].items() if lag is not None)

@@ -102,7 +102,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "tries": 2,
             "pause": 0.1,
         },
-    ),  # fmt: skip
+    ),
     "Ellipsoid": Call(sw.Ellipsoid, {"shape": EYE, "center": [0.0, 0.0]}),
     "Finite": Call(sw.Finite, {"features": EYE}),
     "FunctionClass": Call(sw.FunctionClass, {"functions": EYE, "features": EYE}),

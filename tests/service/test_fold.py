@@ -124,3 +124,22 @@ def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
         asked = {"action": decision.name, "asked": {"context": context}}
         row = fold.rows_of([DECODE_DECISION(msgspec.json.encode(asked))])[0]
         assert row.tobytes() == decision.action.tobytes()
+
+
+def test_a_revived_desk_is_watched_anew() -> None:
+    log = Log()
+    for user in range(100):
+        log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
+    fold = folded(log, (50,))
+    assert fold.tripped() is not None
+    log.add("control", {"what": "trip", "actor": "the desk", "reason": fold.tripped()}, 100)
+    log.add("control", {"what": "revive", "actor": "ada", "reason": "the feed was wrong"}, 101)
+    for user in range(100):
+        log.tell(log.decide("offer", 200 + user), 200 + user, click=0.0, opt_out=0.0, complaint=0.0)
+    fold.take(log.events[fold.seq :])
+    assert fold.tripped() is None
+    for user in range(100):
+        log.tell(log.decide("offer", 400 + user), 400 + user, click=0.0, opt_out=1.0, complaint=0.0)
+    fold.take(log.events[fold.seq :])
+    assert fold.tripped() is not None
+    assert not fold.was_tripped(str(fold.tripped()))

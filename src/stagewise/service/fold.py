@@ -164,8 +164,10 @@ class Fold:
         if told["what"] == TRIP:
             self.reasons.add(subject(told["reason"]))
         if told["what"] == REVIVE:
-            self.reasons = {reason for reason in self.reasons if reason != DRY}
-            self.since_outcome = 0
+            self.learn()
+            fresh = {name: Trip(*told) for name, told in levels_of(self.problem).items()}
+            self.trips = {name: fresh[name] if trip.tripped else trip for name, trip in self.trips.items()}
+            self.reasons, self.since_outcome = set(), 0
         if told["what"] != ACKNOWLEDGE:
             return
         self.learn()

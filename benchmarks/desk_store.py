@@ -153,7 +153,8 @@ def measured(name: str, store: Store, insert: Insert, size: int, group: int) -> 
         single.append(by_writer(store, [ask for asks in groups_of(size // 4, group) for ask in asks if not ask.of]))
     ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
     cells = [
-        f"{statistics.median(each):,.0f} ({min(each):,.0f} to {max(each):,.0f})" for each in (ours, theirs, single)
+        f"{statistics.median(each):,.0f} ({min(each):,.0f} to {max(each):,.0f})"
+        for each in (ours, alone, theirs, single)
     ]
     print(f"| {name} | {cells[0]} | {cells[1]} | {cells[2]} | {ratio:.2f} | {cells[3]} |", flush=True)
 

@@ -408,3 +408,13 @@ async def test_what_is_known_of_a_silent_log_does_not_grow_old(tmp_path: Path) -
         assert 'stagewise_snapshot_age_seconds{experiment="mail"} 0.0' in page_of(desk)
         await desk.decide(NAME, user("b"))
         assert 'stagewise_snapshot_age_seconds{experiment="mail"} 10' in page_of(desk)
+
+
+@played
+async def test_a_file_that_did_not_change_does_not_undo_a_newer_version(tmp_path: Path) -> None:
+    async with desk_on(tmp_path) as desk:
+        await desk.new_version(NAME, problem(actions=["nothing", "offer"]).plain(), "ada", "no digests")
+        await desk.open(NAME, problem(), "root", "started again with the old file")
+        assert desk.experiment(NAME).version == 2
+        await desk.open(NAME, problem(actions=["nothing", "digest", "sale"]), "root", "another file")
+        assert desk.experiment(NAME).version == 3

@@ -333,8 +333,11 @@ class Desk:
     async def open(self, name: str, problem: Problem, actor: str, reason: str, mode: str = "live") -> None:
         """Serve a problem: as a new experiment, or the same as before; a changed one is a new version."""
         if name in self._experiments:
-            if canonical(self._asked_for(name)) != canonical(problem.plain()):
+            wanted, said = canonical(problem.plain()), self._asked_for(name)
+            if wanted not in said:
                 await self.new_version(name, problem.plain(), actor, reason)
+            elif wanted != said[-1]:  # a file that was not changed since does not undo what was changed elsewhere
+                log.warning("%r is played by version %d, which is newer than what was given", name, len(said))
             return
         check_names(title(name, "the experiment's name"), problem)
         told, share = mode_of(mode, None)
@@ -345,9 +348,10 @@ class Desk:
             return await self.open(name, problem, actor, reason, mode)
         await self._control(name, {"what": MODE, "mode": told, "share": share}, actor, reason)
 
-    def _asked_for(self, name: str) -> Any:
-        """Return the problem as it was last said."""
-        return msgspec.json.decode(self.store.last(name, PROBLEM, 1)[0].body)["problem"]
+    def _asked_for(self, name: str) -> list[bytes]:
+        """Return the problem as it was said, version by version."""
+        rows = self.store.of_kind(name, PROBLEM)
+        return [canonical(msgspec.json.decode(row.body)["problem"]) for row in rows]
 
     async def new_version(self, name: str, problem: dict[str, Any], actor: str, reason: str) -> int:
         """Play a changed problem from now on, or say why that would void the guarantee."""

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from stagewise.service.store.migrating import FOLDER, Step, ahead, steps_in
 from stagewise.service.store.owner import Owner
 from stagewise.service.store.settling import Batch, Held, Row, settle, touched, wants
 from stagewise.service.store.store import StoreDown
-from stagewise.service.store.tables import ANSWERS, HEAD, Statement, Tables, wall_clock
+from stagewise.service.store.tables import HEAD, Statement, Tables, wall_clock
 
 SETTINGS = """
 PRAGMA synchronous = FULL;
@@ -25,13 +26,18 @@ PRAGMA cache_size = -65536;
 PRAGMA wal_autocheckpoint = 4000;
 PRAGMA journal_size_limit = 67108864;
 """
-HELD_ROW = """
-SELECT asked, seq, at, kind, key, place, body, chain FROM events WHERE experiment = ? AND kind = ? AND key = ?
+# One statement for many rows: each is a wait for the interpreter, which other threads have meanwhile.
+HELD_ROWS = """
+SELECT e.experiment, e.asked, e.seq, e.at, e.kind, e.key, e.place, e.body, e.chain
+FROM (VALUES {rows}) AS w CROSS JOIN events AS e
+ON e.experiment = w.column1 AND e.kind = w.column2 AND e.key = w.column3
 """
-ADD_EVENT = """
-INSERT INTO events (experiment, asked, seq, at, kind, key, place, body, chain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+HELD_ANSWERS = """
+SELECT a.experiment, a.place, a.signal, a.value
+FROM (VALUES {rows}) AS w CROSS JOIN answers AS a ON a.experiment = w.column1 AND a.place = w.column2
 """
-ADD_ANSWER = "INSERT INTO answers (experiment, place, signal, value, seq) VALUES (?, ?, ?, ?, ?)"
+ADD_EVENTS = "INSERT INTO events (experiment, asked, seq, at, kind, key, place, body, chain) VALUES {rows}"
+ADD_ANSWERS = "INSERT INTO answers (experiment, place, signal, value, seq) VALUES {rows}"
 MOVE_HEAD = "INSERT OR REPLACE INTO heads (experiment, seq, at, places, control, chain) VALUES (?, ?, ?, ?, ?, ?)"
 
 MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT"
@@ -39,6 +45,7 @@ MIGRATE = "BEGIN IMMEDIATE;\n{sql};\nINSERT INTO migrations VALUES ({number}, '{
 VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
 
 OLDEST = (3, 37, 0)  # strict tables
+MOST = 256  # rows of one statement
 
 
 class SqliteStore(Tables):
@@ -211,22 +218,33 @@ def held_by(connection: sqlite3.Connection, asks: Sequence[Ask]) -> Held:
     for name in held.heads:
         for head in connection.execute(HEAD, (name,)):
             held.heads[name] = Head(*head)
-    for experiment, kind, key in wants(asks):
-        for asked, *event in connection.execute(HELD_ROW, (experiment, kind, key)):
-            held.rows[experiment, kind, key] = Row(experiment, Event(*event), asked)
-    for ask in asks:
-        decision = held.rows.get((ask.experiment, DECISION, ask.of)) if ask.kind == OUTCOME else None
-        if decision is not None:
-            place = decision.event.place
-            held.answers[ask.experiment, place] = dict(connection.execute(ANSWERS, (ask.experiment, place)))
+    for experiment, asked, *event in for_all(connection, HELD_ROWS, sorted(wants(asks))):
+        row = Row(experiment, Event(*event), asked)
+        held.rows[experiment, row.event.kind, row.event.key] = row
+    told = {(ask.experiment, DECISION, ask.of) for ask in asks if ask.kind == OUTCOME}
+    places = sorted((row.experiment, row.event.place) for name, row in held.rows.items() if name in told)
+    for experiment, place, signal, value in for_all(connection, HELD_ANSWERS, places):
+        held.answers.setdefault((experiment, place), {})[signal] = value
     return held
 
 
 def write(connection: sqlite3.Connection, batch: Batch) -> None:
     """Write what was settled."""
-    connection.executemany(ADD_EVENT, [(row.experiment, row.asked, *row.event) for row in batch.rows])
-    connection.executemany(ADD_ANSWER, batch.answers)
+    for_all(connection, ADD_EVENTS, [(row.experiment, row.asked, *row.event) for row in batch.rows])
+    for_all(connection, ADD_ANSWERS, batch.answers)
     connection.executemany(MOVE_HEAD, [(name, *head) for name, head in batch.heads.items()])
+
+
+def for_all(connection: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Run a statement for many rows of values, in parts of 2ⁿ rows: those few texts are prepared once."""
+    found, done = list[Any](), 0
+    while done < len(rows):
+        size = min(MOST, 1 << ((len(rows) - done).bit_length() - 1))
+        marks = f"({', '.join('?' * len(rows[0]))})"
+        part = chain.from_iterable(rows[done : done + size])
+        found += connection.execute(sql.format(rows=", ".join([marks] * size)), tuple(part)).fetchall()
+        done += size
+    return found
 
 
 def forget(connection: sqlite3.Connection) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.service.store.asks import control, decision, outcome
 
 from stagewise.service.store import tables
-from stagewise.service.store.sqlite import HELD_ROW, SqliteStore
+from stagewise.service.store.sqlite import HELD_ANSWERS, HELD_ROWS, SqliteStore
 
 READS: list[tuple[str, tuple[Any, ...], str]] = [
     (tables.EVENTS, ("mail", 100, 10), "by seq"),
@@ -45,9 +45,13 @@ def sqlite(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 def test_sqlite(sqlite: SqliteStore) -> None:
-    for sql, values, way in [*READS, (HELD_ROW, ("mail", "decision", "d1"), "by key")]:
+    held = [
+        (HELD_ROWS.format(rows="(?, ?, ?), (?, ?, ?)"), ("mail", "decision", "d1") * 2, "by key"),
+        (HELD_ANSWERS.format(rows="(?, ?), (?, ?)"), ("mail", 1) * 2, "answers"),
+    ]
+    for sql, values, way in [*READS, *held]:
         plan = " ".join(row[3] for row in sqlite._all(f"EXPLAIN QUERY PLAN {sql}", *values))
-        assert SQLITE[way] in plan, sql
+        assert SQLITE[way].partition(" ")[2] in plan, sql
         assert "TEMP B-TREE" not in plan
 
 

@@ -35,7 +35,7 @@ def test_every_field_stands_on_the_page() -> None:
     examples = {
         word for block in re.findall("```json\n(.*?)```", PAGE, re.DOTALL) for word in re.findall(r"\w+", block)
     }
-    sent = {word for block in re.findall("```http\n(.*?)```", PAGE, re.DOTALL) for word in re.findall(r"\w+", block)}
+    sent = {word for block in re.findall("```text\n(.*?)```", PAGE, re.DOTALL) for word in re.findall(r"\w+", block)}
     missing = (fields | query) - CODE - examples - sent - {"alive", "ready", "why", "features"}
     assert missing == set()
 
@@ -49,7 +49,7 @@ def test_every_refusal_and_every_metric_stands_on_the_page() -> None:
 
 @played
 async def test_its_examples_are_what_is_answered(tmp_path: Path) -> None:
-    examples = re.findall(r"```http\n([A-Z]+) (\S+)\n(.*?)```\s*```json\n(.*?)```", PAGE, re.DOTALL)
+    examples = re.findall(r"```text\n([A-Z]+) (\S+)\n(.*?)```\s*```json\n(.*?)```", PAGE, re.DOTALL)
     assert len(examples) == 7
     async with real(tmp_path) as desk:
         for method, path, body, shown in examples:

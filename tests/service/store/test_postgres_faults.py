@@ -128,16 +128,19 @@ def test_a_commit_whose_answer_is_lost(opened: Callable[..., PostgresStore], pos
     """The row is there, and nobody knows: it is said as an error, and asking again finds it."""
     proxy = Proxy(postgres)
     store = opened(proxy.address)
-    cuts = 0
-    for count in (1, FEW + 5):
-        asks = [decision(f"{count}-{n}") for n in range(count)]
+    cuts, found = 0, 0
+    for count in (1, FEW + 5) * 3:
+        asks = [decision(f"{cuts}-{n}") for n in range(count)]
         for told in (asks, [outcome(ask.key, click=1.0) for ask in asks]):  # also without ids of their own
             proxy.cut_after = b"COMMIT"
             with refused(StoreDown, "cannot be written"):
                 store.append(told)
             proxy.cut_after, cuts = None, cuts + 1
             assert proxy.cuts == cuts
-            assert appended(store, told) == ["same"] * count
+            again = appended(store, told)
+            assert set(again) in ({"same"}, {"new"})  # new: the line was cut before the server had read the word
+            found += again[0] == "same"
+    assert found > 0
     proxy.close()
 
 

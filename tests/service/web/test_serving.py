@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,11 @@ class Busy(threading.Thread):
     def run(self) -> None:
         """Ask."""
         headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
-        connection = http.client.HTTPConnection(self.place, timeout=20)
+        with closing(http.client.HTTPConnection(self.place, timeout=20)) as connection:
+            self.ask(connection, headers)
+
+    def ask(self, connection: http.client.HTTPConnection, headers: dict[str, str]) -> None:
+        """Ask again and again."""
         for number in range(10**6):
             body = json.dumps({"context": {"age": 34}, "decision_id": f"{self.told}-{number}"})
             try:

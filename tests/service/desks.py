@@ -10,8 +10,10 @@ from tests.service.logs import problem
 
 import stagewise as sw
 from stagewise.service.desk import Desk
+from stagewise.service.fold import Fold
 from stagewise.service.messages import Asked
 from stagewise.service.store.opened import open_store
+from stagewise.service.store.store import Store
 
 NAME = "mail"
 
@@ -55,3 +57,14 @@ async def learned(desk: Desk, seconds: float = 10.0) -> None:
             return
         await asyncio.sleep(0.01)
     raise AssertionError(f"the learner is behind: {desk.learner.failed}")
+
+
+def check_fold(store: Store) -> None:
+    """A learner that goes on from the last snapshot ends where one that reads the whole log does, to the bit."""
+    events, kept = store.events(NAME, limit=10**7), store.latest(NAME, 1, whole=True)
+    assert kept is not None
+    whole, again = Fold(problem(), 1), Fold(problem(), 1)
+    whole.take(events)
+    again.restore(kept.whole)
+    again.take(events[again.seq :])
+    assert again.whole() == whole.whole()

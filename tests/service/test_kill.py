@@ -10,10 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.service.desks import NAME
-from tests.service.logs import problem
+from tests.service.desks import NAME, check_fold
 
-from stagewise.service.fold import Fold
 from stagewise.service.records import ORIGIN, chained
 from stagewise.service.store.opened import open_store
 from stagewise.service.store.store import Store
@@ -60,13 +58,7 @@ def compare(store: Store, told: list[list[Any]]) -> None:
             assert answers[id_, rest[0]] == rest[1]
     for body in decisions.values():
         assert all(kept["dearest"] <= kept["threshold"] for kept in body["limits"].values())
-    whole, kept = Fold(problem(), 1), store.latest(NAME, 1, whole=True)
-    whole.take(events)
-    if kept is not None:
-        again = Fold(problem(), 1)
-        again.restore(kept.whole)
-        again.take(events[again.seq :])
-        assert again.whole() == whole.whole()
+    check_fold(store)
     assert len(decisions) > 20
 
 

@@ -12,10 +12,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.service.desks import NAME, desk_on, learned, played, user
-from tests.service.logs import problem
+from tests.service.desks import NAME, check_fold, desk_on, learned, played, user
 
-from stagewise.service.fold import Fold
 from stagewise.service.store.opened import open_store
 
 HERE = Path(__file__).parents[2]
@@ -66,14 +64,7 @@ def test_another_learner_takes_over_and_decisions_go_on(postgres: str) -> None:
         for one in takers:
             one.end()
     with closing(open_store(postgres)) as store:
-        events, kept = store.events(NAME, limit=10**6), store.latest(NAME, 1, whole=True)
-    whole = Fold(problem(), 1)
-    whole.take(events)
-    if kept is not None:
-        again = Fold(problem(), 1)
-        again.restore(kept.whole)
-        again.take(events[again.seq :])
-        assert again.whole() == whole.whole()
+        check_fold(store)
 
 
 @played

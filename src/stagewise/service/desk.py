@@ -10,7 +10,6 @@ import logging
 import secrets
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -20,18 +19,19 @@ import msgspec
 from stagewise.policies.agent.health import health_of
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import shown
-from stagewise.problem.declared import scaled, title
-from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem, StagewiseError
-from stagewise.problem.thresholds import AtLeast
+from stagewise.problem.declared import title
+from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.words import nearest
+from stagewise.service.answers import answer, in_words, told_of
 from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
 from stagewise.service.deciding import UNLOGGED, Known, decided, dry_key, safely
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
+from stagewise.service.experiment import Counts, Experiment
 from stagewise.service.figures import figures_of
-from stagewise.service.fold import Fold, beginning
+from stagewise.service.fold import Fold
 from stagewise.service.ids import fresh_id
 from stagewise.service.learner import Learner
-from stagewise.service.messages import OUTCOME_WORDS, RESERVED, Asked, Changed, Decided, Kept, Outcome, Refusal, Told
+from stagewise.service.messages import OUTCOME_WORDS, RESERVED, Asked, Changed, Decided, Outcome, Refusal, Told
 from stagewise.service.records import (
     CONFLICT,
     CONTROL,
@@ -40,7 +40,6 @@ from stagewise.service.records import (
     OUTCOME,
     PROBLEM,
     SAME,
-    SHOWN,
     STALE,
     UNKNOWN,
     Ask,
@@ -51,6 +50,7 @@ from stagewise.service.records import (
 )
 from stagewise.service.store.store import Store, StoreDown
 from stagewise.service.tally import Tally
+from stagewise.service.told import late_in, values_of
 from stagewise.service.versions import Version, first, following
 from stagewise.service.writer import Writer
 
@@ -58,70 +58,6 @@ log = logging.getLogger("stagewise.desk")
 
 TRIES = 8  # of a decision while controls change under it
 REFRESH = 0.2  # seconds between two looks at what other processes changed
-
-
-class Experiment:
-    """What this process knows of one experiment."""
-
-    def __init__(self, name: str, version: Version, key: bytes, decisions: int = 0) -> None:
-        self.name, self.key = name, key
-        self.controls = Controls()
-        self.fold: Fold | None = None
-        """The learner's state, where this process leads."""
-        self.snapshot_at = time.monotonic()
-        self.versioned(version, decisions)
-
-    def versioned(self, version: Version, decisions: int) -> None:
-        """Play another version of the problem; until what came of so many decisions is read, nothing is known."""
-        self.current = version
-        self.known: Known = beginning(version.problem, version.number, version.retired)._replace(read=not decisions)
-
-    @property
-    def problem(self) -> Problem:
-        """The problem as it is played, with the actions of all versions."""
-        return self.current.problem
-
-    @property
-    def version(self) -> int:
-        """The number of the problem's version."""
-        return self.current.number
-
-    @property
-    def mode(self) -> str:
-        """off, shadow, canary or live."""
-        return self.controls.mode
-
-    @property
-    def share(self) -> float:
-        """canary: the share of decisions that are the policy's."""
-        return self.controls.share
-
-    @property
-    def killed(self) -> str | None:
-        """Why the experiment's own kill switch is pulled."""
-        return self.controls.killed
-
-    @property
-    def state(self) -> int:
-        """The row of the log up to which was learned."""
-        return self.known.seq
-
-    @property
-    def doubts(self) -> dict[str, str]:
-        """What contradicts safety and nobody has acknowledged, by name."""
-        return self.known.notes.open_doubts
-
-
-class Counts:
-    """What happened since this process started, for /metrics."""
-
-    def __init__(self) -> None:
-        self.decisions: Counter[tuple[str, str, str, str]] = Counter()
-        """By experiment, action, mode and kind of fallback."""
-        self.outcomes: Counter[tuple[str, str]] = Counter()
-        """By experiment and what became of them."""
-        self.refused: Counter[tuple[str, int]] = Counter()
-        """By route and status."""
 
 
 class Desk:
@@ -435,73 +371,8 @@ class Desk:
             "chain": event.chain.hex(),
             **body,
             "outcome": self.store.answers(name, event.place),
-            "words": in_words(ours.problem, event, body),
+            "words": in_words(ours.problem, body),
         }
-
-
-def in_words(problem: Problem, event: Event, body: dict[str, Any]) -> list[str]:
-    """Return a decision as sentences."""
-    sure = max(body["probabilities"].values())
-    drawn = "for certain" if sure == 1.0 else f"with probability {body['probabilities'][body['action']]:.4g}"
-    told = [
-        f"{body['action']!r} was served {drawn}, in mode {body['mode']}, by version {body['problem']} of the problem "
-        f"and what was learned up to row {body['state']}."
-    ]
-    if body["fallback"] is not None:
-        told.append(f"The safe action was served because: {body['fallback']}.")
-    for name, kept in body["limits"].items():
-        bound = "at least" if isinstance(problem.limits[name].value, AtLeast) else "at most"
-        dearest = "nothing finite" if kept["dearest"] is None else f"{kept['dearest']:.4g}"
-        told.append(f"{name}: expected {bound} {dearest} by what was known; the limit is {kept['threshold']:.4g}.")
-    return told
-
-
-def answer(id_: str, body: dict[str, Any], logged: bool = True) -> Decided:
-    """Return a decision's row as it is answered."""
-    limits = {name: Kept(kept["dearest"], kept["threshold"]) for name, kept in body["limits"].items()}
-    return Decided(
-        id_, body["action"], body["probabilities"], body["mode"], body["problem"], body["state"], limits,
-        body["fallback"], logged,
-    )  # fmt: skip
-
-
-def told_of(result: Any, id_: str | None = None) -> Any:
-    """Return an answer, or a refusal in its place; what nobody foresaw goes on, and so does a store that is away."""
-    if isinstance(result, StagewiseError) and not isinstance(result, StoreDown):
-        return Refusal(str(result), id_)
-    if isinstance(result, BaseException):
-        raise result
-    return result
-
-
-def values_of(problem: Problem, given: dict[str, Any]) -> dict[str, float]:
-    """Return the signals of an outcome, each in its declared range; and whether the action was carried out."""
-    values: dict[str, float] = {}
-    for name, value in given.items():
-        if name == SHOWN:
-            if not isinstance(value, bool):
-                raise InvalidOutcome(f"shown is {shown(value)}; it must be true or false")
-            values[SHOWN] = float(value)
-            continue
-        signal = problem.signals.get(name)
-        if signal is None:
-            known = [*problem.signals, SHOWN]
-            raise InvalidOutcome(
-                f"the outcome names {shown(name)}; the signals are {', '.join(known)}{nearest(name, known)}"
-            )
-        scaled(signal, name, value)
-        values[name] = float(value)
-    if not values:
-        raise InvalidOutcome(f"no outcome is given; give at least one of {', '.join(problem.signals)}")
-    return values
-
-
-def late_in(problem: Problem, settled: Settled) -> list[str]:
-    """Return the signals that came after their window had closed."""
-    if settled.event is None:
-        return []
-    windows, age = problem.windows, (settled.event.at - settled.dated) / 1e6
-    return [name for name in settled.taken if name in windows and age >= windows[name].seconds]
 
 
 def check_names(name: str, problem: Problem) -> None:

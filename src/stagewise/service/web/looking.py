@@ -11,7 +11,8 @@ from stagewise.service.web.bodies import About, Alive, Page, Ready, Row, Summary
 from stagewise.service.web.call import Answer, Call, Refused, answer
 
 if TYPE_CHECKING:
-    from stagewise.service.desk import Desk, Experiment
+    from stagewise.service.desk import Desk
+    from stagewise.service.experiment import Experiment
 
 ROWS, MOST_ROWS = 1000, 10_000
 

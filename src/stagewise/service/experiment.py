@@ -1,0 +1,74 @@
+"""What one process knows of an experiment, and what it has counted."""
+
+import time
+from collections import Counter
+
+from stagewise.policies.problem import Problem
+from stagewise.service.controls import Controls
+from stagewise.service.deciding import Known
+from stagewise.service.fold import Fold, beginning
+from stagewise.service.versions import Version
+
+
+class Experiment:
+    """What this process knows of one experiment."""
+
+    def __init__(self, name: str, version: Version, key: bytes, decisions: int = 0) -> None:
+        self.name, self.key = name, key
+        self.controls = Controls()
+        self.fold: Fold | None = None
+        """The learner's state, where this process leads."""
+        self.snapshot_at = time.monotonic()
+        self.versioned(version, decisions)
+
+    def versioned(self, version: Version, decisions: int) -> None:
+        """Play another version of the problem; until what came of so many decisions is read, nothing is known."""
+        self.current = version
+        self.known: Known = beginning(version.problem, version.number, version.retired)._replace(read=not decisions)
+
+    @property
+    def problem(self) -> Problem:
+        """The problem as it is played, with the actions of all versions."""
+        return self.current.problem
+
+    @property
+    def version(self) -> int:
+        """The number of the problem's version."""
+        return self.current.number
+
+    @property
+    def mode(self) -> str:
+        """off, shadow, canary or live."""
+        return self.controls.mode
+
+    @property
+    def share(self) -> float:
+        """canary: the share of decisions that are the policy's."""
+        return self.controls.share
+
+    @property
+    def killed(self) -> str | None:
+        """Why the experiment's own kill switch is pulled."""
+        return self.controls.killed
+
+    @property
+    def state(self) -> int:
+        """The row of the log up to which was learned."""
+        return self.known.seq
+
+    @property
+    def doubts(self) -> dict[str, str]:
+        """What contradicts safety and nobody has acknowledged, by name."""
+        return self.known.notes.open_doubts
+
+
+class Counts:
+    """What happened since this process started, for /metrics."""
+
+    def __init__(self) -> None:
+        self.decisions: Counter[tuple[str, str, str, str]] = Counter()
+        """By experiment, action, mode and kind of fallback."""
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+        """By experiment and what became of them."""
+        self.refused: Counter[tuple[str, int]] = Counter()
+        """By route and status."""

@@ -1,0 +1,219 @@
+"""A log as a problem reads it: what was done for whom, how likely that was, and what came of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from stagewise.files.tables import table_at
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.policies.problem import Problem
+from stagewise.problem.checks import mapping_of
+from stagewise.problem.columns import listed_names, named_column, near, plain_numbers
+from stagewise.problem.errors import InvalidFile, InvalidOutcome
+from stagewise.problem.words import shown
+
+Texts = npt.NDArray[np.object_]
+NOTHING = -1  # the number of an action that the problem does not have
+TIMES = ("at", "time", "timestamp", "date", "day")  # what the column of times may be called
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """The rows of a log by the names of a problem, in the problem's own units, as they stand: nothing is judged yet.
+
+    >>> import stagewise as sw
+    >>> problem = sw.Problem(
+    ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+    ...     limits={"opt_out": sw.Limit(0.02, safe=0.0)},
+    ... )
+    >>> log = Log.of({"action": ["offer", "nothing"], "click": [1, 0], "opt_out": [0, None]}, problem)
+    >>> log.actions.tolist(), log.values.tolist(), log.propensities
+    ([1, 0], [[1.0, 0.0], [0.0, nan]], None)
+    """
+
+    problem: Problem
+    actions: Ints
+    """The number (n,) of what was done, −1 where it is no action of the problem."""
+    numbers: Floats
+    """The numbers (n, d) about the users, in their own units; NaN: missing."""
+    segments: dict[str, Texts]
+    """The segment (n,) of the users by division, as text; None: missing."""
+    values: Floats
+    """The reward and the costs (n, 1 + m), in their own units; NaN: not known."""
+    probabilities: Floats | None
+    """How likely every action (n, K) was, where the log says."""
+    propensities: Floats | None
+    """How likely what was done (n,) was, where the log says."""
+    at: Floats | None
+    """When (n,), in seconds since 1970, where the log says."""
+    columns: Mapping[Any, Any]
+    """All columns, also those that the problem does not name."""
+
+    @classmethod
+    def of(cls, source: Any, problem: Problem, *, names: Mapping[str, str] | None = None) -> Self:
+        """Return a log, of a file or a frame; `names` leads from names of the problem, "action", "propensity" or "at"
+        to the columns that hold them, where they are called otherwise.
+        """
+        columns = table_at(source)
+        find = Finder(columns, {} if names is None else mapping_of(names, "names", InvalidOutcome))
+        done = find.texts("action")
+        if not len(done):
+            raise InvalidOutcome("the log has no rows; there is nothing to learn from it")
+        places = {name: place for place, name in enumerate(problem.actions)}
+        odds = [find.numbers(f"probability.{name}", absent=True) for name in problem.actions]
+        known = [column for column in odds if column is not None]
+        return cls(
+            problem=problem,
+            actions=np.array([places.get(name, NOTHING) for name in done], dtype=np.int64),
+            numbers=stacked([find.of_problem(name, "context.") for name in problem.context], len(done)),
+            segments={name: find.texts(name, "context.") for name in problem.divisions},
+            values=stacked([find.of_problem(name, "signal.") for name in problem.signals], len(done)),
+            probabilities=np.column_stack(known) if len(known) == len(problem.actions) else None,
+            propensities=find.numbers("propensity", absent=True),
+            at=find.times(),
+            columns=columns,
+        )
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.actions)
+
+    @cached_property
+    def whole(self) -> npt.NDArray[np.bool_]:
+        """Which rows (n,) have everything that learning needs."""
+        told = (self.actions != NOTHING) & ~np.isnan(self.numbers).any(axis=1) & ~np.isnan(self.values).any(axis=1)
+        for texts in self.segments.values():
+            told &= np.array([text is not None for text in texts], dtype=bool)
+        return np.asarray(told)
+
+    @cached_property
+    def order(self) -> Ints:
+        """The rows in the order of time; as they stand where there is none."""
+        return np.arange(self.rows) if self.at is None else np.argsort(self.at, kind="stable")
+
+    def taken(self, rows: Any) -> Self:
+        """Return a log of some of the rows, by number or by a mask."""
+        some = np.arange(self.rows)[rows]
+        return replace(
+            self,
+            actions=self.actions[some],
+            numbers=self.numbers[some],
+            segments={name: texts[some] for name, texts in self.segments.items()},
+            values=self.values[some],
+            probabilities=None if self.probabilities is None else self.probabilities[some],
+            propensities=None if self.propensities is None else self.propensities[some],
+            at=None if self.at is None else self.at[some],
+            columns={name: array[some] for name, array in self.arrays.items()},
+        )
+
+    @cached_property
+    def arrays(self) -> dict[Any, npt.NDArray[Any]]:
+        """All columns as arrays."""
+        return {name: named_column(self.columns, name, "the log") for name in listed_names(self.columns, InvalidFile)}
+
+    def frame(self) -> dict[str, Any]:
+        """Return the columns by the problem's own names, as `agent.learn_frame` takes them."""
+        named = [self.problem.actions[place] for place in self.actions]
+        told: dict[str, Any] = {"action": np.array(named, dtype=object)}
+        told |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.context)}
+        told |= self.segments
+        return told | {name: self.values[:, i] for i, name in enumerate(self.problem.signals)}
+
+
+class Finder:
+    """Finds the columns of a log by the names that a problem has for them."""
+
+    def __init__(self, columns: Mapping[Any, Any], names: Mapping[str, Any]) -> None:
+        self.columns, self.names = columns, names
+        self.listed = listed_names(columns, InvalidOutcome)
+
+    def place(self, name: str, prefix: str = "") -> Any:
+        """Return the column of a name: as said, else with the prefix that a desk's export gives it, else its own."""
+        if name in self.names:
+            return self.names[name]
+        return f"{prefix}{name}" if prefix and f"{prefix}{name}" in self.listed else name
+
+    def column(self, name: str, prefix: str = "") -> npt.NDArray[Any]:
+        """Return a column that must be there."""
+        hint = f"; where it has another name, give names={{{name!r}: ...}}, or --names {name}=..."
+        place = self.place(name, prefix)
+        if place not in self.listed:
+            raise InvalidOutcome(
+                f"the log has no column {shown(place)}{near(place, self.listed)}; its columns are "
+                f"{shown(self.listed)}{hint}"
+            )
+        return named_column(self.columns, place, "the log", hint=hint)
+
+    def texts(self, name: str, prefix: str = "") -> Texts:
+        """Return a column of names (n,); None where there is none."""
+        column = self.column(name, prefix).tolist()
+        known = {value: text_of(value) for value in {*column}}
+        texts = np.empty(len(column), dtype=object)
+        texts[:] = [known[value] for value in column]
+        return texts
+
+    def numbers(self, name: str, prefix: str = "", absent: bool = False) -> Floats | None:
+        """Return a column of numbers (n,), NaN where there is none; None where it may be absent and is."""
+        if absent and self.place(name, prefix) not in self.listed:
+            return None
+        column = self.column(name, prefix)
+        if column.dtype.kind == "O":
+            column = plain_numbers(column, f"the column {shown(self.place(name, prefix))}", InvalidOutcome)
+        if column.dtype.kind not in "bfiu":
+            first = f", such as {shown(column.tolist()[0])}" if column.size else ""
+            raise InvalidOutcome(f"the column {shown(self.place(name, prefix))} holds no numbers{first}")
+        return np.asarray(column, dtype=np.float64)
+
+    def of_problem(self, name: str, prefix: str) -> Floats:
+        """Return a column of numbers that the problem names."""
+        column = self.numbers(name, prefix)
+        assert column is not None
+        return column
+
+    def times(self) -> Floats | None:
+        """Return when (n,) in seconds since 1970; None where no column says."""
+        name = self.names.get("at", next((name for name in TIMES if name in self.listed), None))
+        if name is None:
+            return None
+        column = named_column(self.columns, name, "the log")
+        if column.dtype.kind in "bfiu":
+            return np.asarray(column, dtype=np.float64)
+        if column.dtype.kind == "M":
+            return np.asarray(column.astype("datetime64[us]").astype(np.int64) / 1e6)
+        return np.array([seconds_of(value, name) for value in column.tolist()])
+
+
+def stacked(columns: list[Floats], rows: int) -> Floats:
+    """Return columns beside one another (n, k), also where there is none."""
+    if any(column.size != rows for column in columns):
+        raise InvalidOutcome("the log's columns have several lengths; every column needs a value a row")
+    return np.column_stack(columns) if columns else np.empty((rows, 0))
+
+
+def text_of(value: Any) -> str | None:
+    """Return a value as a name; None where there is none."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value or value == "":
+        return None
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def seconds_of(value: Any, name: Any) -> float:
+    """Return a time in seconds since 1970, NaN where there is none."""
+    if value is None or value != value:
+        return float("nan")
+    if isinstance(value, int | float):
+        return float(value)
+    try:
+        time = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH).total_seconds()
+    except ValueError:
+        raise InvalidOutcome(
+            f"the column {shown(name)} holds {shown(value)}, which is no time; write 2026-03-01T12:00:00, or seconds"
+        ) from None

@@ -10,9 +10,9 @@ COMMA := ,
 EACH ?= -n logical --dist worksteal
 
 # Files that Python compiled are kept even where it is told not to: half of the time that tests take to start.
-test-plain test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
+test-plain test-long test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: browser certificates reproduce serve test test-plain test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
+.PHONY: browser certificates reproduce serve test test-plain test-long test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -37,7 +37,7 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint browser test-plain test-compiled
+test: lint browser test-plain test-long test-compiled
 
 # Pages are looked at in a browser: Debian's, which root can install.
 browser:
@@ -47,7 +47,11 @@ browser:
 
 # Kernels as the Python they are: nothing is compiled, so this is the lane for every change.
 test-plain: .venv/ready
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not compiled and not slow and not gpu"
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not long and not compiled and not slow and not gpu"
+
+# The same, of what takes longer than a moment: the desk, its stores and its page, every command, the paper's figures, many rounds.
+test-long: .venv/ready
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m "long and not compiled and not slow and not gpu"
 
 # What only machine code can show, and what takes more rounds than Python plays.
 test-compiled: .venv/ready

@@ -1,4 +1,4 @@
-"""The two lanes: tests marked `compiled` need Numba; all others also run on kernels as the Python they are."""
+"""The lanes: `compiled` needs Numba, all others run on kernels as the Python they are; `long` takes more than a moment."""
 
 import os
 from typing import Any
@@ -19,6 +19,22 @@ TOGETHER = {
     "reproduction/tests/test_reproduce.py": "linear",
 }
 
+# Whole programs, kept apart from the lane for every change: the desk, the commands, the paper, and several processes.
+PROGRAMS = (
+    "tests/service/",
+    "tests/cli/",
+    "tests/examples/",
+    "reproduction/tests/",
+    "studies/",
+    "tests/studies/",
+    "tests/contracts/test_postgres.py",
+    "tests/contracts/test_sqlite.py",
+    "tests/simulation/test_executors.py",
+    "tests/policies/test_agent_owner.py",
+    "tests/test_pages.py",
+    "tests/test_import.py",
+)
+
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,8 +42,12 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stagewise.reports.certificate_pictures.embedded", lambda figure: "data:image/png;base64,")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, where nothing is compiled, what proves nothing or takes hours there."""
+    """Mark what starts whole programs as long; skip, where nothing is compiled, what proves nothing or takes hours there."""
+    for item in items:
+        if item.nodeid.startswith(PROGRAMS) and not item.get_closest_marker("compiled"):
+            item.add_marker(pytest.mark.long)
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         for item in items:
             if item.get_closest_marker("compiled"):

@@ -92,6 +92,7 @@ for save in (lambda: write_bytes(Path(sys.argv[1]), bytes(10**6)), lambda: agent
 """
 
 
+@pytest.mark.long
 def test_a_disk_that_takes_no_more_leaves_the_old_file(tmp_path: Path) -> None:
     """The system itself stops the writing, in the middle of it."""
     path = tmp_path / "a"

@@ -13,6 +13,7 @@ import stagewise as sw
 VERBS = ["decide", "learn", "learn_log", "learn_frame", "forget", "learn a part", "learn another", "expire", "adopt"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_hostile_calls_of_an_agent_leave_no_trace(policy: Any, verb: str) -> None:
@@ -46,6 +47,7 @@ def mistreated(policy: Any, verb: str, count: int, seed: int) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_a_long_session_with_hostile_calls_is_as_one_without(policy: Any) -> None:
     session(policy, 120, 1)

@@ -24,11 +24,13 @@ def test_everything_public_is_attacked() -> None:
     assert attacked | RECORDS | PROTOCOLS | ERRORS | FILES == set(sw.__all__)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", SOONER.values(), ids=SOONER)
 def test_hostile_values_are_taken_or_refused_in_a_sentence(call: Call) -> None:
     assert faults(call, [*singles(call), *pairs(call, 20, 1)]) == []
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("call", SIMULATIONS.values(), ids=SIMULATIONS)
 def test_hostile_simulations_are_played_or_refused_in_a_sentence(call: Call) -> None:

@@ -53,6 +53,7 @@ def calls(place: Path) -> dict[str, Call]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", NAMES)
 def test_hostile_paths_are_refused_in_a_sentence(name: str, kept: Path) -> None:

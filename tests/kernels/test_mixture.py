@@ -52,6 +52,7 @@ def exact_best(program: Program) -> Fraction:
     return max([r for r, _ in cheap] + mixed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("actions", SIZES)
 def test_a_pair_is_worth_what_highs_finds(kind: str, actions: int) -> None:

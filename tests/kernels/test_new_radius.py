@@ -65,6 +65,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(ran(package, "-c", ASK, NUMBA_DISABLE_JIT="1"))
 
 
+@pytest.mark.long
 def test_it_widens_bounds_by_hand_and_in_the_loop_alike(told: Any) -> None:
     usual, wider = told["joint"], told["wider"]
     assert wider["hand"] == wider["loop"]

@@ -56,6 +56,7 @@ def step_by_clarabel(reading: Reading, target: Floats) -> float:
     return float(solution.x[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("constraints", [1, 3])
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_the_step_on_every_ray_is_clarabels(baseline: str, constraints: int) -> None:
@@ -66,6 +67,7 @@ def test_the_step_on_every_ray_is_clarabels(baseline: str, constraints: int) -> 
         np.testing.assert_allclose(steps, witness, rtol=0.0, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cost_bound", [None, 0.85])
 @pytest.mark.parametrize("constraints", [1, 3])
 @pytest.mark.parametrize("baseline", BASELINES)
@@ -157,6 +159,7 @@ def test_between_two_planes_both_crossings_meet_their_limit(seed: int, share: fl
             assert value == pytest.approx(limit, abs=1e-9 * (abs(first) + abs(last) + wide + end))
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=300)
 @given(seeds, shares)
 def test_the_pessimistic_bound_meets_its_limit_where_it_first_crosses(seed: int, share: float) -> None:
@@ -216,6 +219,7 @@ class Guarded:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("followed", [False, True])
 @pytest.mark.parametrize("kind", [LCLUCB, SafeLTS, OPLB, CAPS])
 @pytest.mark.parametrize("dimension", [1, 2, 5])

@@ -184,6 +184,7 @@ def check_look(data: Study, features: Floats, kind: str = "joint") -> None:
         np.testing.assert_allclose(seen.crosses, told.crosses, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("d", [1, 2, 3, 10, 20])
 def test_a_look_is_the_textbook(baseline: str, d: int) -> None:
@@ -237,6 +238,7 @@ def test_only_the_lower_triangle_is_read() -> None:
 # Knowing the safe action's value
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=200)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 8), st.integers(0, 60), st.sampled_from([1e-3, 1.0, 30.0]))
 def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, rounds: int, ridge: float) -> None:

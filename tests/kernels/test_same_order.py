@@ -6,6 +6,7 @@ from tests.kernels.alone import following, looked, recalled
 from tests.kernels.test_ridge import BASELINES, COUNTS, learned, study
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("rounds", [0, 40])
 def test_a_look_and_a_following_agree_to_the_bit(baseline: str, rounds: int) -> None:

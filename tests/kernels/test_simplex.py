@@ -63,6 +63,7 @@ def check_mixture(program: Program, mixture: Mixture, best: float) -> None:
         assert mixture_cost(cost, safe_cost, support, shares) == total
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("constraints", [1, 2, 3, 5, 8])
 def test_a_mixture_is_worth_what_highs_finds(kind: str, constraints: int) -> None:
@@ -81,6 +82,7 @@ def test_ten_thousand_mixtures_are_worth_what_highs_finds() -> None:
         check_mixture(program, mixture_of(program), best_value(solver, program))
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=300)  # the first call compiles
 @given(st.data(), st.integers(1, 4), st.integers(1, 8))
 def test_a_mixture_on_a_coarse_grid_is_worth_what_highs_finds(

@@ -37,6 +37,7 @@ def test_incremental_memory_is_the_direct_sum() -> None:
     assert kept.losses == pytest.approx(np.sum((values - np.repeat(outcomes, sizes, axis=1)) ** 2, axis=0), rel=1e-14)
 
 
+@pytest.mark.long
 def test_sums_do_not_drift() -> None:
     """Many terms: a plain sum is off by many units in the last place, the corrected one by at most one."""
     terms = np.random.default_rng(SEED).random(400_000)
@@ -120,5 +121,6 @@ def test_of_two_thousand_runs_no_more_exclude_the_truth_than_delta_allows() -> N
     assert excluding_runs(0.5, 2000, 40) <= allowed(2000, DELTA)
 
 
+@pytest.mark.long
 def test_sets_told_a_third_of_the_noise_exclude_the_truth_too_often() -> None:
     assert excluding_runs(0.5 / 3.0, 300, 40) > allowed(300, DELTA)

@@ -60,6 +60,7 @@ def test_values_are_the_textbooks(name: str) -> None:
     assert np.allclose(got, expected, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("followed", [True, False])
 @pytest.mark.parametrize("m", [1, 3])
 @pytest.mark.parametrize("known", KNOWN)

@@ -33,6 +33,7 @@ def test_the_reflection_is_orthonormal_at_awkward_places(safe: list[float]) -> N
     check_reflection(np.array(safe))
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=200)
 @given(st.lists(coordinates, min_size=1, max_size=12).filter(lambda x: np.linalg.norm(x) > 1e-6))
 def test_the_reflection_is_orthonormal(safe: list[float]) -> None:

@@ -104,6 +104,7 @@ def test_the_model_is_five_files_and_policies_of_it_are_two(tmp_path: Path, pack
     assert changed(package) == MODEL | POLICY
 
 
+@pytest.mark.long
 def test_both_rules_play_it_unchanged_by_hand_and_in_the_loop(plain: Any) -> None:
     told = plain["alike"]
     assert told["known"]

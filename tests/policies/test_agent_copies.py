@@ -54,6 +54,7 @@ def test_a_copy_of_ones_own_policys_agent_is_on_its_own() -> None:
     assert (agent.state.memory[0], other.state.memory[0], other.waiting) == (1.0, 0.0, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", [ONE, PULLS, TWO], ids=["LCLUCB", "OPB", "OPLB"])
 @pytest.mark.parametrize("again", AGAIN.values(), ids=AGAIN)
 def test_an_agent_in_use_is_copied_whole(policy: Any, again: Any) -> None:

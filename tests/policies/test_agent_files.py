@@ -160,6 +160,7 @@ SPOILED: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("change", "parts"), SPOILED.values(), ids=SPOILED)
 def test_a_spoiled_file_is_refused_by_name(change: Any, parts: list[str], tmp_path: Path) -> None:
     """Its digest fits, so that only the check in question can refuse it."""

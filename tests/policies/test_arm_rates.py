@@ -134,6 +134,7 @@ def test_ends_never_widen() -> None:
     assert named(part_of)(policy.layout, state.memory, 0).radius == RATES
 
 
+@pytest.mark.long
 def test_a_log_is_one_batch_whatever_its_order() -> None:
     """Row by row, a log sorted by cost would leave ends that hold for no mean; together its rows say what they say."""
     policy = sw.ArmsCAPS(**TOLD)

@@ -129,6 +129,7 @@ def held_mixture(problem: Problem, decision: Any, known: Known, draws: Floats) -
 BASELINES = ["origin", "known", "unknown", "unknown reward", "unknown costs"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
@@ -249,6 +250,7 @@ def test_ends_that_pass_each_other_leave_the_larger_as_the_upper_one() -> None:
     assert decision.dearest[0] <= 0.5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_an_agent_is_saved_and_loaded_half_way_to_the_bit(baseline: str, mixtures: bool, tmp_path: Path) -> None:

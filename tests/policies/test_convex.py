@@ -36,6 +36,7 @@ ALL = [(name, kind, shape) for name in CASES for kind in KINDS for shape in SHAP
 SOME = ALL[::3]  # every case, both policies and all sets
 
 
+@pytest.mark.long
 @listed("name, kind, shape", ALL, SOME)
 def test_dense_rays_find_nothing_better_and_nothing_above_the_bound(name: str, kind: Any, shape: str) -> None:
     instance = instance_of(name, 1)
@@ -74,6 +75,7 @@ def test_a_very_dense_search_stays_within_the_gap(d: int, kind: Any, shape: str)
         agent.learn(decision, reward, costs)
 
 
+@pytest.mark.long
 @listed("name, kind, shape", ALL, SOME)
 def test_optimism_on_the_event_up_to_the_gap(name: str, kind: Any, shape: str) -> None:
     """Where every confidence set holds the truth, hoped + gap is at least the best over the whole set."""

@@ -23,6 +23,7 @@ def wandering(policy: Any) -> State:
     return state
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("constraints", [1, 3])

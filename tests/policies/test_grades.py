@@ -63,6 +63,7 @@ def checked_costs(instance: Instance, case: Case, decision: sw.Decision) -> bool
     return decision.fallback is None
 
 
+@pytest.mark.long
 @sized((5, 2), (25, 10))
 @pytest.mark.parametrize("name", CASES)
 def test_the_grades_are_ordered_safe_and_optimistic_on_the_data_least_favourable_to_it(
@@ -146,6 +147,7 @@ def textbook(instance: Instance, case: Case) -> Textbook:
 SEARCHED = ["safe action elsewhere", "three constraints", "unknown cost", "unknown reward"]
 
 
+@pytest.mark.long
 @sized((3, 1), (12, 4))
 @pytest.mark.parametrize("name", SEARCHED)
 def test_the_cone_program_is_worth_what_a_search_over_mixtures_finds(name: str, size: tuple[int, int]) -> None:

@@ -256,6 +256,7 @@ def test_a_linear_cost_that_turns_is_found() -> None:
     assert "the mean of 'cost' moved" in str(agent.decide(np.eye(2)).fallback)
 
 
+@pytest.mark.long
 def test_means_that_stay_are_seldom_said_to_move(monkeypatch: pytest.MonkeyPatch) -> None:
     """At level .1 instead of 10⁻⁶: of 60 agents on one coin, looked at nine times each, at most the quantile."""
     monkeypatch.setattr(drift, "FALSE_ALARMS", 0.1)

@@ -23,6 +23,7 @@ def function_of_norm(kernel: Any, norm: float, random: np.random.Generator) -> t
     return centres, weights * (norm / math.sqrt(weights @ matrix(kernel, centres, centres) @ weights))
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10**6),

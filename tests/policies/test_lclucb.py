@@ -34,6 +34,7 @@ def best_by_search(reading: Reading, targets: Floats) -> float:
     return best
 
 
+@pytest.mark.long
 @sized(4, 40)
 @pytest.mark.parametrize("cost_bound", [None, 0.85])
 @pytest.mark.parametrize("constraints", [1, 3])

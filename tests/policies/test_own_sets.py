@@ -70,6 +70,7 @@ def held_mixture(problem: Problem, decision: Any, known: Known, directional: boo
     assert decision.hoped == pytest.approx(program(hoped, known.c_high, known.limits).value, abs=CLOSE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("m", [1, 2])
 @pytest.mark.parametrize("name", KINDS)

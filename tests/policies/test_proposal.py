@@ -68,6 +68,7 @@ def unknown_of(policy: Any, known: Intervals, decision: Any) -> tuple[float, flo
     return float(known.reward_low @ shares), float(widths @ shares)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "patience"), [(Worst, 5.0), (Greedy, 1.0), (Safest, 5.0)])
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_no_round_costs_more_than_patience_times_what_is_unknown(kind: Any, patience: float, mixtures: bool) -> None:
@@ -102,6 +103,7 @@ def world() -> sw.LinearWorld:
     return sw.LinearWorld(reward=REWARD, cost=COST, actions=sw.Rays(TARGETS), noise=0.05)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_limits_hold_and_the_worst_proposal_is_overruled_more_and_more(mixtures: bool, known: bool) -> None:

@@ -79,6 +79,7 @@ def test_a_log_is_learned_alike_in_any_order() -> None:
     assert told[2] == pytest.approx(np.array(told[0]), abs=1e-6)
 
 
+@pytest.mark.long
 def test_after_a_log_it_goes_on_learning_row_by_row() -> None:
     agent = sw.Agent(policy())
     agent.learn_log(*log(100))
@@ -151,6 +152,7 @@ class Watching(sw.CAPS):
         return 0
 
 
+@pytest.mark.long
 def test_what_is_promised_of_costs_is_not_taken_to_be_promised_of_the_reward() -> None:
     """Rewards far outside [0, 1] are as declared, noise 3, and their sets must hold them: δ is .1 for all together."""
     safe = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)

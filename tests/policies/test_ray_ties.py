@@ -44,6 +44,7 @@ def better_than_safe(kind: Any, baseline: str, count: int) -> list[tuple[Problem
     return list(islice(((problem, decision) for problem, decision in played if decision.index >= 0), count))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_the_order_of_rays_does_not_matter_and_the_first_of_equal_ones_is_played(baseline: str, kind: Any) -> None:

@@ -28,6 +28,7 @@ def campaign(rounds: int = 200, log: int = 6000) -> sw.Agent:
     return agent
 
 
+@pytest.mark.long
 def test_the_answers_add_up_and_hold_the_truth() -> None:
     agent = campaign()
     report = agent.report(NAMES)
@@ -50,6 +51,7 @@ def test_the_answers_add_up_and_hold_the_truth() -> None:
     assert limit.estimate < limit.dearest
 
 
+@pytest.mark.long
 def test_what_an_action_needs_is_what_it_takes() -> None:
     """An arm that is certified after the rounds said, if its mean stays as it is, and not after half of them."""
     agent = campaign()
@@ -118,6 +120,7 @@ def test_counts_survive_a_restart_and_files_of_before_begin_at_zero(tmp_path: Pa
     assert old.report().rounds == 1
 
 
+@pytest.mark.long
 def test_looking_changes_nothing() -> None:
     one, other = campaign(30, 500), campaign(30, 500)
     for _ in range(20):

@@ -158,6 +158,7 @@ def mistold(kind: Any, settings: dict[str, Any], watch: bool = True) -> tuple[li
     return decisions, agent
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "settings"), [*RAYS, *MIXTURES])
 def test_a_bound_below_the_truth_is_noticed_and_stays_noticed(kind: Any, settings: dict[str, Any]) -> None:
     decisions, agent = mistold(kind, settings)

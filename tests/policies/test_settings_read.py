@@ -167,6 +167,7 @@ def usual(name: str) -> list[str]:
 SETTINGS = [(name, field.name) for name, kind in policies().items() for field in fields(kind) if field.init]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "setting"), SETTINGS, ids=[".".join(pair) for pair in SETTINGS])
 def test_a_setting_makes_a_difference_or_is_refused(name: str, setting: str) -> None:
     besides = BESIDES.get((name, setting), {})

@@ -203,6 +203,7 @@ def test_only_zero_vectors_are_played_without_fear(kind: Any) -> None:
     assert np.all(decision.dearest == 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
 @pytest.mark.parametrize("known", [True, False])
 def test_any_finite_targets_are_met_with_a_safe_and_finite_decision(kind: Any, known: bool) -> None:

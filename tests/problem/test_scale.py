@@ -99,6 +99,7 @@ def violations(random: np.random.Generator, kind: Any, scale: float, ridge: floa
     return over
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("ridge", "fewest", "most"), [(1.0, 50, 140), (None, 0, 0)])
 def test_no_limit_is_broken_at_any_scale_that_is_accepted(ridge: float | None, fewest: int, most: int) -> None:
     """A ridge that is chosen for the user grows with the features, so that none of these scales is refused."""

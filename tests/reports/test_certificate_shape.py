@@ -102,6 +102,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
         sw.Certificate.load(tmp_path)
 
 
+@pytest.mark.long
 def test_what_was_saved_is_read_and_saved_again(text: str, tmp_path: Path) -> None:
     sw.Certificate(json.loads(text)).save(tmp_path / "one")
     sw.Certificate.load(tmp_path / "one").save(tmp_path / "two")

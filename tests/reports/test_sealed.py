@@ -43,6 +43,7 @@ def damages(content: bytes, count: int, rng: np.random.Generator) -> Iterator[by
         )[kind]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILES)
 def test_damage_anywhere_is_refused_or_changes_nothing(
     name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

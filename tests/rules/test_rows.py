@@ -24,6 +24,7 @@ def worth_of(problem: Problem) -> Floats:
     return problem.rewards.max(axis=0) + np.max(widths, axis=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("constraints", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_mixture_is_the_best_and_safe_to_the_bit(kind: str, constraints: int) -> None:

@@ -75,6 +75,7 @@ def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> 
     assert max(expected) > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", [STATED, NOISE])
 def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None:
     features = np.vstack([np.zeros(D), TARGETS])
@@ -149,6 +150,7 @@ def audited(name: str, **settings: Any) -> dict[str, Any]:
     return audit
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(cases()))
 def test_by_hand_and_compiled_agree_on_what_a_decision_shows(name: str) -> None:
     compiled, hand = audited(name, backend="cpu"), audited(name, backend="python")
@@ -182,6 +184,7 @@ def test_a_directional_mixture_is_weighed_before_it_comes_back() -> None:
     assert honest.audit["hopeless"].tolist() == [0, 0, 0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["LC-LUCB", "Safe-LTS", "OPLB", "LC-LUCB, fresh", "OPB, unknown"])
 def test_an_audit_does_not_depend_on_cut_or_worker(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = audited(name)

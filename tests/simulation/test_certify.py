@@ -77,6 +77,7 @@ def test_too_few_runs_leave_it_undecided_and_say_how_many_would_do() -> None:
     assert certificate.content["violations"]["needed"] > 30
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_certificate_does_not_depend_on_the_workers(name: str) -> None:
     alone = certified(*FAMILIES[name], runs=40, rounds=5)

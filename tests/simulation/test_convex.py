@@ -39,6 +39,7 @@ def world(actions: Any) -> LinearWorld:
     return LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=actions, noise=0.1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
 @pytest.mark.parametrize("actions", SETS.values(), ids=SETS)
 def test_a_run_is_safe_and_its_regret_is_against_the_whole_set(kind: Any, actions: Any) -> None:

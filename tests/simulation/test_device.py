@@ -63,6 +63,7 @@ def test_a_family_is_refused(launches: list[list[int]]) -> None:
         sw.simulate(POLICY, sw.SphereFamily(FIXED), rounds=60, runs=3, backend="cuda")
 
 
+@pytest.mark.long
 def test_a_certificate_says_the_same(launches: list[list[int]], tmp_path: Path) -> None:
     device, host = (certified(runs=50, rounds=30, early=False, backend=backend) for backend in ("cuda", "cpu"))
     assert launches == [list(range(50))]

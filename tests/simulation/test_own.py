@@ -123,6 +123,7 @@ def test_actions_that_are_no_list_have_no_best_mixture() -> None:
         judge(OPB, Own()).best(sw.Ball(1.0))
 
 
+@pytest.mark.long
 def test_a_policy_of_ones_own_is_judged_by_its_threshold() -> None:
     assert sw.simulate(Fixed(), ARMS, rounds=20).violations[0] == 20
     assert sw.certify(Fixed(), ARMS, rounds=20, runs=50).verdict == "refuted"

@@ -72,6 +72,7 @@ def test_what_memory_cannot_hold_is_refused(told: dict[str, Any]) -> None:
         sw.sweep(policies={"one": POLICY}, worlds={"here": LINEAR}, **told)
 
 
+@pytest.mark.long
 def test_a_certificate_of_more_runs_than_memory_holds_is_refused_where_all_are_played() -> None:
     with refused(sw.InvalidProblem, "GiB", "this machine has"):
         sw.certify(POLICY, LINEAR, rounds=5, runs=2**32, early=False)

@@ -162,6 +162,7 @@ SPOILED: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
 def test_a_spoiled_result_is_refused(spoil: Any, tmp_path: Path) -> None:
     played().save(tmp_path)
@@ -205,6 +206,7 @@ def test_other_readers_find_the_same_columns(reader: str, tmp_path: Path) -> Non
     assert list(module.read_parquet(tmp_path / "runs.parquet")["violations"]) == result.violations.tolist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stretch", [1, 7, 64, 1000])
 @pytest.mark.parametrize("kind", ["rays", "sampled", "mixtures", "fresh", "arms", "many arms"])
 def test_a_run_does_not_depend_on_how_it_is_cut(kind: str, stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ def test_a_certificate_can_be_played_again(name: str, tmp_path: Path) -> None:
             sw.verify(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "fault"),
     [

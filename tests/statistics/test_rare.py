@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from tests.chance import allowed
 from tests.sizes import sized
 
@@ -69,6 +70,7 @@ def missed(runs: int, rounds: int, peeking: int) -> int:
     return count
 
 
+@pytest.mark.long
 @sized((25, 400), (2000, 4000))
 def test_the_set_holds_against_an_adversary(size: tuple[int, int]) -> None:
     assert missed(*size, HONEST) <= allowed(size[0], DELTA)

@@ -96,6 +96,7 @@ def both(policy: Any, world: Any, audited: bool) -> tuple[list[Any], list[Any]]:
     return list(there)[chosen], here[chosen]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("audited", [False, True])
 @pytest.mark.parametrize("name", [*GENERAL, "LC-LUCB", "OPB"])
 def test_the_general_loop_is_the_cpus_to_the_bit(

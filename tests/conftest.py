@@ -1,4 +1,4 @@
-"""The lanes: `compiled` needs Numba, all others run on kernels as the Python they are; `long` takes more than a moment."""
+"""The lanes: `compiled` needs Numba, `long` takes more than a moment; all but `compiled` run kernels as plain Python."""
 
 import os
 from typing import Any
@@ -44,7 +44,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts whole programs as long; skip, where nothing is compiled, what proves nothing or takes hours there."""
+    """Mark whole programs as long; skip, where nothing is compiled, what proves nothing or takes hours there."""
     for item in items:
         if item.nodeid.startswith(PROGRAMS) and not item.get_closest_marker("compiled"):
             item.add_marker(pytest.mark.long)

@@ -101,9 +101,6 @@ def limit(axes: Any, value: float, name: str = "", at_most: bool = True) -> None
     axes.axhline(value, color="black", linestyle="--", linewidth=1)
     words = f"{plain(name)} {'≤' if at_most else '≥'} {value:g}" if name else f"{value:g}"
     note(axes, value, words, "bottom" if at_most else "top")
-    low, high = axes.get_ylim()
-    room = 0.15 * max(high - low, abs(value), 1e-12)
-    axes.set_ylim(min(low, value - room if not at_most else low), max(high, value + room if at_most else high))
 
 
 def level(axes: Any, value: float, words: str, colour: str = SAFE) -> None:
@@ -113,9 +110,15 @@ def level(axes: Any, value: float, words: str, colour: str = SAFE) -> None:
 
 
 def note(axes: Any, value: float, words: str, side: str = "bottom", colour: str = "black") -> None:
-    """Write something at a height, at the right end."""
+    """Write something above a height (or below: "top"), at the right end, and make room for it."""
+    from matplotlib.patheffects import withStroke
+
+    low, high = axes.get_ylim()
+    low, high = min(low, value), max(high, value)
+    room = 0.12 * (high - low or abs(value) or 1.0)
+    axes.set_ylim(min(low, value - room) if side == "top" else low, max(high, value + room) if side != "top" else high)
     axes.annotate(words, (0.99, value), xycoords=("axes fraction", "data"), ha="right", va=side, fontsize=8,
-                  color=colour)  # fmt: skip
+                  color=colour, path_effects=[withStroke(linewidth=2.5, foreground="white")])  # fmt: skip
 
 
 def legend_below(drawn: Any, axes: Any, columns: int = 4) -> None:

@@ -38,7 +38,7 @@ DPI = 150  # of files
 PAGE_DPI = 170  # of what stands in a page, where many screens show two dots for one
 
 
-def figure(rows: int = 1, columns: int = 1, width: float = 3.7, height: float = 2.9) -> tuple[Any, Any]:
+def figure(rows: int = 1, columns: int = 1, width: float = 3.3, height: float = 2.6) -> tuple[Any, Any]:
     """Return a figure and its panels, an array (rows, columns); width and height, in inches, are a panel's."""
     from matplotlib.figure import Figure
 
@@ -46,7 +46,7 @@ def figure(rows: int = 1, columns: int = 1, width: float = 3.7, height: float = 
     return drawn, drawn.subplots(rows, columns, squeeze=False)
 
 
-def panels(count: int, most: int = 3, width: float = 3.7, height: float = 2.9) -> tuple[Any, list[Any]]:
+def panels(count: int, most: int = 3, width: float = 3.3, height: float = 2.6) -> tuple[Any, list[Any]]:
     """Return a figure and so many panels, at most so many beside each other."""
     columns = min(count, most if count != most + 1 else -(-count // 2))  # two and two rather than three and one
     rows = -(-count // columns)
@@ -117,8 +117,8 @@ def note(axes: Any, value: float, words: str, side: str = "bottom", colour: str 
     low, high = min(low, value), max(high, value)
     room = 0.12 * (high - low or abs(value) or 1.0)
     axes.set_ylim(min(low, value - room) if side == "top" else low, max(high, value + room) if side != "top" else high)
-    axes.annotate(words, (0.99, value), xycoords=("axes fraction", "data"), ha="right", va=side, fontsize=8,
-                  color=colour, path_effects=[withStroke(linewidth=2.5, foreground="white")])  # fmt: skip
+    axes.annotate(words, (0.99, value), xycoords=("axes fraction", "data"), xytext=(0, -2 if side == "top" else 2),
+                  textcoords="offset points", ha="right", va=side, fontsize=8, color=colour, path_effects=[withStroke(linewidth=2.5, foreground="white")])  # fmt: skip
 
 
 def legend_below(drawn: Any, axes: Any, columns: int = 4) -> None:
@@ -151,13 +151,24 @@ def colours(names: Sequence[str]) -> dict[str, tuple[str, Any]]:
 
 def write_picture(drawn: Any, path: Path) -> None:
     """Write a figure as PNG or SVG, by the file's name, whole or not at all; on white, so that any viewer shows it."""
+    if path.suffix == ".png":
+        write_bytes(path, png(drawn, DPI))
+        return
     buffer = io.BytesIO()
-    drawn.savefig(buffer, format=path.suffix[1:], dpi=DPI)
+    drawn.savefig(buffer, format=path.suffix[1:])
     write_bytes(path, buffer.getvalue())
 
 
 def embedded(drawn: Any) -> str:
-    """Return a figure as the address of an image without a background: a dark page turns its ink (`pages.css`)."""
-    buffer = io.BytesIO()
-    drawn.savefig(buffer, format="png", dpi=PAGE_DPI, transparent=True, metadata={"Software": None})
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    """Return a figure as the address of an image, for a page; one that is dark turns its ink (`pages.css`)."""
+    return "data:image/png;base64," + base64.b64encode(png(drawn, PAGE_DPI)).decode()
+
+
+def png(drawn: Any, dpi: int) -> bytes:
+    """Return a figure as PNG, in at most 256 colours: lines and bands need no more, and a page gets by with a third."""
+    from PIL import Image
+
+    whole, few = io.BytesIO(), io.BytesIO()
+    drawn.savefig(whole, format="png", dpi=dpi)
+    Image.open(whole).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(few, "png")
+    return few.getvalue()

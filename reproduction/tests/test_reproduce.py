@@ -64,7 +64,9 @@ def test_the_report_and_its_figures_are_there(reproduction: tuple[Path, list[Cla
     assert page.count("<img ") == len(list((out / "figures").glob("*.png"))) == text.count("![")
     assert "http://" not in page
     assert "https://" not in page
-    assert page.index("<h2 id=claims>") < page.index("<h2 id='figure-1-text'>") < page.index("<h2 id=errata>")
+    assert page.index("<h2 id='figure-1-text'") < page.index("<h2 id=claims>") < page.index("<h2 id=errata>")
+    assert text.index("![") < text.index("\n| ")
+    assert len(list((out / "figures" / "phone").glob("*.png"))) == len(list((out / "figures").glob("*.png")))
     assert len(errata()) >= 60
     assert all(claim.name in text for claim in claims)
 

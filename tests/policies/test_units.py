@@ -87,7 +87,7 @@ def test_a_report_is_in_the_users_units() -> None:
         assert limit.slack == pytest.approx(SCALES[limit.name][1] * twin.slack)
     assert "gain now" in str(mine)
     figure = sw.draw_report(mine.plain())
-    assert figure.axes[1].get_title() == "gain of a round"
+    assert figure.axes[1].get_title() == "gain of a round, beside the safe action's"
     assert figure.axes[2].lines[-1].get_xdata()[0] == pytest.approx(200.0)
 
 

@@ -261,10 +261,3 @@ def test_a_folder_of_another_plan_is_refused(tmp_path: Path) -> None:
     played(out=tmp_path)
     with pytest.raises(sw.InvalidFile, match="another plan, whose seed differs"):
         played(out=tmp_path, seed=6)
-
-
-def test_a_picture_has_a_panel_for_regret_each_cost_and_reward() -> None:
-    figure = played().plot()
-    titles = [axes.get_title() for axes in figure.axes]
-    assert titles == ["regret", "expected cost of a round", "expected reward of a round"]
-    assert set(figure.axes[1].lines[-1].get_ydata()) == {0.3}

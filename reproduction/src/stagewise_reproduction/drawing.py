@@ -1,77 +1,79 @@
-"""What the figures share: colours that colour-blind readers tell apart, line styles for print, bands over runs."""
+"""What the figures share: panels on wide paper or for a phone, bands over runs, regret, costs, rewards, bars."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.reports.picture import write_picture
+from stagewise.reports import style
 from stagewise.reports.result import Result
+from stagewise.reports.style import STYLES, short, write_picture
 
-# Okabe and Ito's palette, each with its own dashes so that a grey print can still be read.
-STYLES: list[tuple[str, Any]] = [
-    ("#0072B2", "-"),
-    ("#D55E00", (0, (5, 1.5))),
-    ("#009E73", (0, (3, 1, 1, 1))),
-    ("#CC79A7", (0, (1, 1))),
-    ("#56B4E9", (0, (6, 1, 1, 1))),
-    ("#E69F00", (0, (4, 1, 1, 1, 1, 1))),
-    ("#000000", (0, (2, 2))),
-    ("#999999", "-"),
-]
+PHONE, FLAT = 3.9, 0.82  # inches; and how much lower panels are where they stand below each other
+on_phone = ContextVar("on_phone", default=False)
 
 
-def panels(rows: int, columns: int, width: float = 3.7, height: float = 2.9) -> tuple[Any, Any]:
-    """Return a figure and its panels, an array (rows, columns)."""
-    from matplotlib.figure import Figure
+@contextmanager
+def for_a_phone() -> Iterator[None]:
+    """Let figures be drawn in one column."""
+    before = on_phone.set(True)
+    try:
+        yield
+    finally:
+        on_phone.reset(before)
 
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
+
+def panels(rows: int, columns: int, width: float = 3.3, height: float = 2.6, by_row: bool = False) -> tuple[Any, Any]:
+    """Return a figure and its panels, an array (rows, columns); on a phone below each other, by column or by row."""
+    if not on_phone.get():
+        return style.figure(rows, columns, width, height)
+    figure, grid = style.figure(rows * columns, 1, PHONE, FLAT * height)
+    return figure, grid.reshape(rows, columns) if by_row else grid.reshape(columns, rows).T
 
 
-def band(axes: Any, rounds: Ints, values: Floats, label: str, style: int) -> None:
+def band(axes: Any, rounds: Ints, values: Floats, label: str, which: int) -> None:
     """Draw the mean over runs, and one standard deviation to either side."""
-    colour, dashes = STYLES[style % len(STYLES)]
+    colour, dashes = STYLES[which % len(STYLES)]
     middle, spread = values.mean(axis=0), values.std(axis=0)
-    axes.plot(rounds, middle, color=colour, linestyle=dashes, label=label, linewidth=1.6)
-    axes.fill_between(rounds, middle - spread, middle + spread, color=colour, alpha=0.18, linewidth=0)
+    style.band(axes, rounds, middle - spread, middle, middle + spread, colour, label, dashes)
 
 
 def regret(axes: Any, results: dict[str, Result]) -> None:
     """Draw regrets against rounds."""
-    for style, (label, result) in enumerate(results.items()):
-        band(axes, result.rounds, result.regret, label, style)
+    for place, (label, result) in enumerate(results.items()):
+        band(axes, result.rounds, result.regret, label, place)
     finish(axes, "regret")
 
 
 def cost(axes: Any, results: dict[str, Result], threshold: float | None, which: int = 0) -> None:
     """Draw expected costs against their threshold."""
-    for style, (label, result) in enumerate(results.items()):
-        band(axes, result.rounds, result.cost[:, :, which], label, style)
+    for place, (label, result) in enumerate(results.items()):
+        band(axes, result.rounds, result.cost[:, :, which], label, place)
     if threshold is not None:
+        axes.set_ylim(bottom=0.0)
         axes.axhline(threshold, color="black", linestyle="--", linewidth=1)
-        axes.annotate(f"threshold {threshold:g}", (0.99, threshold), xycoords=("axes fraction", "data"), ha="right",
-                      va="bottom", fontsize=8)  # fmt: skip
-        axes.set_ylim(0.0, max(axes.get_ylim()[1], threshold * 1.15))
+        style.note(axes, threshold, f"threshold {threshold:g}")
     finish(axes, "expected cost")
 
 
 def reward(axes: Any, results: dict[str, Result]) -> None:
     """Draw expected rewards against the optimum."""
     best = next(iter(results.values()))
-    for style, (label, result) in enumerate(results.items()):
-        band(axes, result.rounds, result.reward, label, style)
+    for place, (label, result) in enumerate(results.items()):
+        band(axes, result.rounds, result.reward, label, place)
     axes.plot(best.rounds, best.optimum.mean(axis=0), color="black", linestyle=":", linewidth=1.2)
-    axes.annotate("optimum", (0.99, float(best.optimum.mean())), xycoords=("axes fraction", "data"), ha="right",
-                  va="bottom", fontsize=8)  # fmt: skip
-    axes.set_ylim(min(0.0, axes.get_ylim()[0]), max(axes.get_ylim()[1], float(best.optimum.max()) * 1.1))
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    style.note(axes, float(best.optimum.mean()), "optimum")
     finish(axes, "expected reward")
 
 
 def in_rows(curves: dict[float, dict[str, Result]]) -> Any:
     """Return a figure with one row a threshold: regret, cost and reward from left to right."""
-    figure, grid = panels(len(curves), 3)
+    figure, grid = panels(len(curves), 3, by_row=True)
     for row, (threshold, results) in zip(grid, curves.items(), strict=True):
         regret(row[0], results)
         cost(row[1], results, threshold)
@@ -83,41 +85,33 @@ def in_rows(curves: dict[float, dict[str, Result]]) -> Any:
 
 def finish(axes: Any, label: str) -> None:
     """Name the axes; rounds in millions or thousands, regret with separators."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import FuncFormatter
 
-    axes.set(xlabel="round", ylabel=label)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.xaxis.set_major_formatter(FuncFormatter(short))
+    title = axes.get_title()
+    style.plain_axes(axes, title, y=label)
+    style.count_rounds(axes)
     if label == "regret":
         axes.yaxis.set_major_formatter(FuncFormatter(short))
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    axes.margins(x=0)
-    axes.grid(alpha=0.25, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def short(value: float, _: int = 0) -> str:
-    """Return 1500000 as 1.5M, 20000 as 20k.
-
-    >>> short(1500000), short(20000), short(0.5), short(0)
-    ('1.5M', '20k', '0.5', '0')
-    """
-    if abs(value) >= 1e6:
-        return f"{value / 1e6:g}M"
-    return f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"
 
 
 def legend_below(figure: Any, axes: Any, columns: int = 4) -> None:
-    """Put one legend under all panels, where it covers nothing."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), columns), frameon=False)
+    """Put one legend under all panels, where it covers nothing; on a phone, where that is far away, above them."""
+    if on_phone.get():
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 2), frameon=False)
+    else:
+        style.legend_below(figure, axes, columns)
 
 
-def save(figure: Any, folder: Path, name: str) -> None:
-    """Write the figure as PNG and SVG; what the first arranged, the second need not arrange again."""
+def save(draw: Callable[[], Any], folder: Path, name: str) -> None:
+    """Write a figure as PNG and SVG (what the first arranged, the second need not arrange again), and for a phone."""
+    figure = draw()
     write_picture(figure, folder / f"{name}.png")
     figure.set_layout_engine(None)
     write_picture(figure, folder / f"{name}.svg")
+    with for_a_phone():
+        write_picture(draw(), folder / "phone" / f"{name}.png")
 
 
 def bars(axes: Any, labels: list[str], values: Floats, spreads: Floats) -> None:
@@ -125,10 +119,11 @@ def bars(axes: Any, labels: list[str], values: Floats, spreads: Floats) -> None:
     from matplotlib.ticker import FuncFormatter
 
     places = np.arange(len(labels))[::-1]
-    axes.barh(places, values, xerr=spreads, color="#56B4E9", edgecolor="black", linewidth=0.6, height=0.65)
+    axes.barh(places, values, xerr=spreads, color="#56B4E9", height=0.65, error_kw={"linewidth": 1.0})
     axes.set_yticks(places, labels)
     axes.xaxis.set_major_formatter(FuncFormatter(short))
     axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
 
 
 def violations_beside(axes: Any, results: list[Result]) -> None:

@@ -5,7 +5,7 @@ import multiprocessing
 import os
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,13 +58,13 @@ def reproduce(names: list[str], presets: list[str], size: str, out: Path, jobs: 
     asked = [(CATALOGUE[name], preset) for name in names for preset in chosen_presets(CATALOGUE[name], presets)]
     cells = {(e.name, preset): e.cells(preset, size) for e, preset in asked}
     play_all(cells, size, out, jobs if jobs > 0 else os.cpu_count() or 1)
-    made(out / "figures")
+    made(out / "figures" / "phone")
     sections = []
     for experiment, preset in asked:
         folder = out / "results" / experiment.name
         results = {cell.name: gathered(cell, folder) for cell in cells[experiment.name, preset]}
         picture = experiment.name if len(experiment.presets) == 1 else f"{experiment.name}-{preset}"
-        save(experiment.draw(preset, results), out / "figures", picture)
+        save(partial(experiment.draw, preset, results), out / "figures", picture)
         if experiment.table is not None:
             write_text(out / f"{picture}.md", experiment.table(results))
         claims = [claim._replace(experiment=experiment.name) for claim in experiment.check(preset, results)]

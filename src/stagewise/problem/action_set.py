@@ -60,6 +60,10 @@ class ActionSet:
         """Return the largest <x₀, v> over the safe actions that rounds may name, for each direction v (M, d)."""
         return np.asarray(directions @ self.start.features) if self.start else np.zeros(len(directions))
 
+    def mean_at_start(self, directions: Floats) -> Floats:
+        """Return the mean of <x₀, v> over rounds, for each direction v (M, d): what safe actions come to on average."""
+        return self.most_at_start(directions)  # the same in every round, unless they are drawn
+
     def as_rays(self) -> "Listed":
         """Return the rays to choose a step on, or refuse a set that has none to list."""
         raise InvalidActions(f"the actions are {type(self).__name__}, which have no features; this policy needs Rays")

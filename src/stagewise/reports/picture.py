@@ -1,58 +1,104 @@
-"""A result as a picture: regret, every cost against its threshold, and the reward, with bands over runs."""
+"""Results as a picture: the reward beside the safe action's, every cost under its limit, regret; bands over runs."""
 
-import io
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.reports.files import write_bytes
+from stagewise.kernels.compile import Floats
+from stagewise.reports import style
 from stagewise.reports.result import Result
+from stagewise.reports.style import plain, write_picture
 
-BLUE = "#0072B2"
+__all__ = ["drawn", "drawn_together", "plain", "write_picture"]
 
-
-def plain(name: str) -> str:
-    """Return a user's own name so that a picture shows it as it is: between two dollars would stand a formula."""
-    return name.replace("$", r"\$")
-
-
-def write_picture(figure: Any, path: Path) -> None:
-    """Write a figure as PNG or SVG, by the file's name, whole or not at all."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:], dpi=150)
-    write_bytes(path, buffer.getvalue())
-
-
-def band(axes: Any, rounds: Ints, values: Floats) -> None:
-    """Draw the mean over runs, and where the middle four fifths of them lie."""
-    axes.plot(rounds, values.mean(axis=0), color=BLUE, linewidth=1.5)
-    low, high = np.quantile(values, [0.1, 0.9], axis=0)
-    axes.fill_between(rounds, low, high, color=BLUE, alpha=0.2, linewidth=0)
+MOST = 24  # limits; more could not be read
+SAME = 1e-12
 
 
 def drawn(result: Result) -> Any:
     """Return the figure; nothing is shown or saved."""
-    from matplotlib.figure import Figure
+    return drawn_together({"": result})
 
-    m = result.cost.shape[2]
-    figure = Figure(figsize=(3.6 * (2 + m), 3.2), layout="constrained")
-    panels = figure.subplots(1, 2 + m, squeeze=False)[0]
-    band(panels[0], result.rounds, result.regret)
-    panels[0].set(title="regret", xlabel="round")
-    limits = list(result.manifest["thresholds"].items())
+
+def drawn_together(results: dict[str, Result]) -> Any:
+    """Return one figure of several results in the same world, a colour each."""
+    costs = min(max(result.cost.shape[2] for result in results.values()), MOST)
+    figure, panels = style.panels(2 + costs)
+    draw_reward(panels[0], results)
     for j, axes in enumerate(panels[1:-1]):
-        band(axes, result.rounds, result.cost[:, :, j])
-        name = limits[j][0] if limits else f"cost {j + 1}"
-        axes.set(title=f"expected {plain(name)} of a round", xlabel="round")
-        if limits:
-            axes.axhline(limits[j][1], color="black", linestyle="--", linewidth=1, label="threshold")
-            axes.legend(frameon=False)
-    band(panels[-1], result.rounds, result.reward)
-    panels[-1].plot(
-        result.rounds, result.optimum.mean(axis=0), color="black", linestyle=":", linewidth=1, label="the most possible"
-    )
-    panels[-1].legend(frameon=False)
-    panels[-1].set(title="expected reward of a round", xlabel="round")
+        draw_cost(axes, results, j)
+    draw_regret(panels[-1], results)
+    style.legend_below(figure, panels[0])
     return figure
+
+
+def draw_reward(axes: Any, results: dict[str, Result]) -> None:
+    """Draw what a round earns, what the safe action would, and the most that was possible."""
+    for name, result, colour, dashes in styled(results):
+        style.runs_band(axes, result.rounds, result.reward, colour, name, dashes)
+    for place, (rounds, most) in enumerate(different(results)):
+        axes.plot(rounds, most, color="black", linestyle=":", linewidth=1.2)
+        if place == 0:
+            style.note(axes, float(most[-1]), "the most possible")
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    draw_safe(axes, results, 0)
+    style.plain_axes(axes, "reward of a round, expected")
+    style.count_rounds(axes)
+
+
+def draw_cost(axes: Any, results: dict[str, Result], which: int) -> None:
+    """Draw a cost of a round, every limit that is set to it, and what the safe action costs."""
+    for name, result, colour, dashes in styled(results):
+        if which < result.cost.shape[2]:
+            style.runs_band(axes, result.rounds, result.cost[:, :, which], colour, name, dashes)
+    limits = [list(result.manifest["thresholds"].items())[which : which + 1] for result in results.values()]
+    named = list(dict.fromkeys(limit for found in limits for limit in found))
+    safe = draw_safe(axes, results, 1 + which)
+    for name, value in named:
+        style.limit(axes, value, name, at_most=safe is None or safe <= value)  # the safe action keeps every limit
+    style.plain_axes(axes, f"{plain(named[0][0]) if named else f'cost {which + 1}'} of a round, expected")
+    style.count_rounds(axes)
+
+
+def draw_regret(axes: Any, results: dict[str, Result]) -> None:
+    """Draw what was lost so far against one who knows the world."""
+    from matplotlib.ticker import FuncFormatter
+
+    for name, result, colour, dashes in styled(results):
+        style.runs_band(axes, result.rounds, result.regret, colour, name, dashes)
+    axes.yaxis.set_major_formatter(FuncFormatter(style.short))
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    style.plain_axes(axes, "regret, in all")
+    style.count_rounds(axes)
+
+
+def draw_safe(axes: Any, results: dict[str, Result], signal: int) -> float | None:
+    """Draw what the safe action earns or costs, and return it; None: there is none, or it is not known."""
+    known = [safe_of(result, signal) for result in results.values()]
+    found = next((value for value in known if value is not None), None)
+    if found is not None:
+        style.level(axes, found, "the safe action")
+    return found
+
+
+def safe_of(result: Result, signal: int) -> float | None:
+    """Return what the safe action earns (0) or costs (1, 2, …), the mean over runs; None: it is not known."""
+    if result.safe is None or signal >= result.safe.shape[1]:
+        return None
+    mean = float(result.safe[:, signal].mean())
+    return mean if mean == mean else None
+
+
+def styled(results: dict[str, Result]) -> Iterator[tuple[str, Result, str, Any]]:
+    """Yield each result with its name, colour and dashes."""
+    for place, (name, result) in enumerate(results.items()):
+        yield name, result, *style.STYLES[place % len(style.STYLES)]
+
+
+def different(results: dict[str, Result]) -> Iterator[tuple[Any, Floats]]:
+    """Yield rounds and the most possible of each result that is not as one before: it depends on limits and mixing."""
+    kept: list[Floats] = []
+    for result in results.values():
+        most = result.optimum.mean(axis=0)
+        if not any(most.shape == other.shape and abs(most - other).max() < SAME for other in kept):
+            kept.append(most)
+            yield result.rounds, most

@@ -46,6 +46,7 @@ class Result:
     runs: Ints  # (runs,) their numbers
     manifest: dict[str, Any]  # settings, seed, versions, machine, seconds (of all runs, one after the other)
     audit: dict[str, Any] | None = None
+    safe: Floats | None = None  # (runs, 1 + m) what the safe action earns and costs on average; NaN: there is none
 
     def __repr__(self) -> str:
         last = self.regret[:, -1]
@@ -55,7 +56,7 @@ class Result:
         return f"Result({kind}, {size}: {regret}, {int(self.violations.sum())} violations)"
 
     def plot(self) -> Any:
-        """Return a matplotlib figure: regret, costs against their thresholds, reward; bands over runs."""
+        """Return a matplotlib figure: reward beside the safe action's, every limit, regret; bands over runs."""
         from stagewise.reports.picture import drawn
 
         return drawn(self)
@@ -70,6 +71,8 @@ class Result:
             **numbered("cost", self.cost.reshape(count * points, -1)),
         }
         totals = {"run": self.runs, "violations": self.violations, **numbered("max_cost", self.max_cost)}
+        if self.safe is not None:
+            totals |= {"safe_reward": self.safe[:, 0]} | numbered("safe_cost", self.safe[:, 1:])
         if self.audit is not None:
             missed = self.audit["missed"]
             curves["bound"] = self.audit["bound"].ravel()
@@ -118,6 +121,7 @@ class Result:
             runs=runs,
             manifest=manifest,
             audit=audit,
+            safe=stacked("safe_", totals, len(runs)) if "safe_reward" in totals else None,
         )
 
 
@@ -160,11 +164,13 @@ def merged(results: list[Result]) -> Result:
     first = results[0]
     if len(results) == 1:
         return first
-    names = [name for name in vars(first) if name not in ("rounds", "manifest", "audit")]
+    names = [name for name in vars(first) if name not in ("rounds", "manifest", "audit", "safe")]
     arrays = {name: np.concatenate([getattr(result, name) for result in results]) for name in names}
     audits = [result.audit for result in results if result.audit is not None]
     audit = {name: np.concatenate([one[name] for one in audits]) for name in audits[0]} if audits else None
     manifest = {**first.manifest, "seconds": sum(result.manifest.get("seconds", 0.0) for result in results)}
     if "thresholds_of_runs" in manifest:
         manifest["thresholds_of_runs"] = [one for result in results for one in result.manifest["thresholds_of_runs"]]
-    return Result(rounds=first.rounds, manifest=manifest, audit=audit, **arrays)
+    safes = [result.safe for result in results if result.safe is not None]
+    safe = np.concatenate(safes) if len(safes) == len(results) else None
+    return Result(rounds=first.rounds, manifest=manifest, audit=audit, safe=safe, **arrays)

@@ -5,9 +5,9 @@ from typing import Any
 
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidProblem
-from stagewise.reports.picture import BLUE, plain
+from stagewise.reports.style import GUARDED, SAFE, STYLES, plain, plain_axes
 
-GREY, ORANGE, MOST = "#999999", "#E69F00", 20
+MOST = 20
 SHOWN = ("exploring", "exploiting", "safe", "reward", "safe_reward")
 
 
@@ -46,9 +46,13 @@ def draw_traffic(axes: Any, told: Mapping[str, Any]) -> None:
     actions = sorted(told["actions"], key=lambda action: -action["share"])[:MOST]
     labels = [plain(action["name"]) for action in actions]
     places = range(len(actions))
-    axes.barh([p - 0.2 for p in places], [a["share"] for a in actions], 0.4, color=GREY, label="of all rounds")
-    axes.barh([p + 0.2 for p in places], [a["recent"] for a in actions], 0.4, color=BLUE, label="recently")
-    axes.set(title=title_of(told), yticks=list(places), yticklabels=labels, xlim=(0.0, 1.0))
+    axes.barh(
+        [p - 0.2 for p in places], [a["share"] for a in actions], 0.4, color=SAFE, alpha=0.5, label="of all rounds"
+    )
+    axes.barh([p + 0.2 for p in places], [a["recent"] for a in actions], 0.4, color=GUARDED, label="recently")
+    plain_axes(axes, title_of(told))
+    axes.set(yticks=list(places), yticklabels=labels, xlim=(0.0, 1.0))
+    axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.invert_yaxis()
     axes.legend(frameon=False)
 
@@ -57,37 +61,44 @@ def draw_rewards(axes: Any, told: Mapping[str, Any]) -> None:
     """Draw what rounds earn now, and what the safe action does."""
     words = {"reward": "now", "safe_reward": "safe action"}
     rows = [(words[name], told[name]) for name in words if told[name] is not None]
-    for place, (_, one) in enumerate(rows):
-        axes.plot([one["low"], one["high"]], [place, place], color=BLUE, linewidth=3)
-        axes.plot(one["estimate"], place, "o", color=BLUE)
-    title = f"{plain(told['reward_name'])} of a round"
-    axes.set(title=title, yticks=range(len(rows)), yticklabels=[name for name, _ in rows])
+    for place, (name, one) in enumerate(rows):
+        colour = GUARDED if name == "now" else SAFE
+        axes.plot([one["low"], one["high"]], [place, place], color=colour, linewidth=3)
+        axes.plot(one["estimate"], place, "o", color=colour)
+    plain_axes(axes, f"{plain(told['reward_name'])} of a round, beside the safe action's")
+    axes.set(yticks=range(len(rows)), yticklabels=[name for name, _ in rows])
     axes.set_ylim(-0.6, max(len(rows), 1) - 0.4)
 
 
 def draw_limit(axes: Any, limit: Mapping[str, Any] | None, first: bool) -> None:
-    """Draw a cost of a round beside its limit."""
-    if limit is not None:
-        axes.plot([limit["estimate"], limit["dearest"]], [0, 0], color=BLUE, linewidth=3)
-        axes.plot(limit["estimate"], 0, "o", color=BLUE)
-        axes.plot(limit["threshold"], 0, "|", color=ORANGE, markersize=24, markeredgewidth=2)
-    axes.set(yticks=[0], yticklabels=["" if limit is None else plain(limit["name"])], ylim=(-0.6, 0.6))
-    if first:
-        axes.set_title("costs, expected to worst; limits")
+    """Draw a cost of a round beside its limit, which is named with its threshold."""
+    plain_axes(axes, "costs of a round, expected to worst" if first else "")
+    axes.set(yticks=[], ylim=(-0.8, 1.0))
+    if limit is None:
+        return
+    axes.plot([limit["estimate"], limit["dearest"]], [0, 0], color=GUARDED, linewidth=3)
+    axes.plot(limit["estimate"], 0, "o", color=GUARDED)
+    axes.axvline(limit["threshold"], color="black", linestyle="--", linewidth=1.2)
+    left = limit.get("slack")
+    floor = None not in (left, limit["dearest"]) and left * (limit["threshold"] - limit["dearest"]) < 0.0
+    words = f"{plain(limit['name'])} {'≥' if floor else '≤'} {limit['threshold']:g}"
+    axes.annotate(words, (0.02, 0.97), xycoords="axes fraction", va="top", fontsize=9)
+    axes.margins(x=0.12)
 
 
 def draw_segments(axes: Any, head: tuple[str, str, float], rows: list[dict[str, Any]]) -> None:
     """Draw what was seen of every action in every segment, from there to the worst that is plausible, and the limit."""
     seen = [one for one in rows if one["rate"] is not None]
     segments, actions = (list(dict.fromkeys(one[of] for one in seen)) for of in ("segment", "action"))
-    axes.axvline(head[2], color=ORANGE, linewidth=2, label="limit")
+    axes.axvline(head[2], color="black", linestyle="--", linewidth=1.2, label=f"limit {head[2]:g}")
     for k, action in enumerate(actions):
+        colour = STYLES[k % len(STYLES)][0]
         its, shift = [one for one in seen if one["action"] == action], 0.7 * ((k + 0.5) / len(actions) - 0.5)
         places = [segments.index(one["segment"]) + shift for one in its]
-        axes.hlines(places, [one["rate"] for one in its], [one["dearest"] for one in its], color=f"C{k}", linewidth=2)
-        axes.plot([one["rate"] for one in its], places, "o", color=f"C{k}", markersize=4, label=plain(action))
-    title = f"{plain(head[0])} by {plain(head[1])}: seen, to the worst plausible"
-    axes.set(title=title, yticks=range(len(segments)), yticklabels=[plain(segment) for segment in segments])
+        axes.hlines(places, [one["rate"] for one in its], [one["dearest"] for one in its], color=colour, linewidth=2)
+        axes.plot([one["rate"] for one in its], places, "o", color=colour, markersize=4, label=plain(action))
+    plain_axes(axes, f"{plain(head[0])} by {plain(head[1])}: seen, to the worst plausible")
+    axes.set(yticks=range(len(segments)), yticklabels=[plain(segment) for segment in segments])
     axes.invert_yaxis()
     axes.legend(frameon=False, fontsize="small")
 

@@ -59,6 +59,15 @@ class Judge:
         """Return its true means (1 + m,), signed."""
         return self.safe_means if actions.start is None else self.means_at(-1, actions) * self.signs
 
+    def safe_on_average(self) -> Floats:
+        """Return what the safe action earns and costs (1 + m,), the mean over rounds, in the user's own direction."""
+        world: Any = self.world
+        if self.safe is not None:
+            return self.safe_means * self.signs
+        if type(world) in OURS and world.actions.names_safe:
+            return np.asarray(world.actions.mean_at_start(world.parameters))
+        return np.full(1 + world.costs, np.nan)  # there is none
+
     def best(self, actions: Any) -> float:
         """Return the largest expected reward that this round's actions allowed under the thresholds."""
         if isinstance(self.world, LinearWorld) and not actions.listed:

@@ -117,4 +117,5 @@ def result_of(arbiter: Judge, bound: Floats | None, rows: Trace, runs: Ints) -> 
         runs=runs,
         manifest={"thresholds_of_runs": [own] * len(runs)},
         audit=audit,
+        safe=np.tile(arbiter.safe_on_average(), (len(runs), 1)),
     )

@@ -58,6 +58,10 @@ class Fresh(ActionSet):
         """Return how far a safe action may go along each direction."""
         return np.asarray((self.safe or 0.0) * np.linalg.norm(directions, axis=1))
 
+    def mean_at_start(self, directions: Floats) -> Floats:
+        """Return nothing of any: every direction is drawn as often as its opposite."""
+        return np.zeros(len(directions))
+
     def most(self, directions: Floats) -> Floats:
         """Return the lengths of the directions: every one may be drawn."""
         return np.asarray(np.linalg.norm(directions, axis=1))

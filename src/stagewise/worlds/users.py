@@ -61,6 +61,12 @@ class Users(ActionSet):
     def most_at_start(self, directions: Floats) -> Floats:
         return self.each(directions)[:, self.safe]
 
+    def mean_at_start(self, directions: Floats) -> Floats:
+        """Return what the safe action comes to for the mean user: (1, ½, …, ½), and every segment by its share."""
+        shares = np.diff(self.ends, prepend=0.0)
+        user = np.concatenate([[1.0], np.full(self.numbers - 1, 0.5), shares])
+        return np.asarray(directions.reshape(len(directions), self.count, self.width)[:, self.safe] @ user)
+
     def description(self) -> Any:
         """Return what the world does not say itself: nothing."""
         return None

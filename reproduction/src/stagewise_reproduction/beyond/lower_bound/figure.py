@@ -3,22 +3,23 @@
 from typing import Any
 
 from stagewise.reports.result import Result
+from stagewise.reports.style import STYLES, plain_axes
 from stagewise_reproduction.beyond.lower_bound.plan import GAPS, INSTANCES, POLICIES, bound, name_of
 from stagewise_reproduction.claim import final
-from stagewise_reproduction.drawing import STYLES, legend_below, panels
+from stagewise_reproduction.drawing import legend_below, panels
 
 
 def draw(_: str, results: dict[str, Result]) -> Any:
     """Draw both policies on both instances on logarithmic scales."""
-    figure, grid = panels(1, 1, width=5.6, height=4.2)
+    figure, grid = panels(1, 1, width=7.0, height=4.0)
     axes, rounds = grid[0, 0], int(next(iter(results.values())).rounds[-1])
     for style, (policy, which) in enumerate([(p, i) for p in POLICIES for i in INSTANCES]):
         colour, dashes = STYLES[style]
         values = [final(results[name_of(policy, gap, which)]) for gap in GAPS]
         axes.loglog(GAPS, values, marker="o", color=colour, linestyle=dashes, label=f"{policy} on {which}")
     axes.loglog(GAPS, [bound(gap) for gap in GAPS], color="black", marker="_", label="lower bound B")
-    axes.set(xlabel="gap τ − c₀", ylabel=f"regret after {rounds:,} rounds", xticks=GAPS, xticklabels=map(str, GAPS))
+    plain_axes(axes, x="gap τ − c₀", y=f"regret after {rounds:,} rounds")
+    axes.set(xticks=GAPS, xticklabels=map(str, GAPS))
     axes.minorticks_off()
-    axes.grid(alpha=0.25)
     legend_below(figure, axes, 2)
     return figure

@@ -9,7 +9,7 @@ from stagewise_reproduction.drawing import band, finish, legend_below, panels, r
 
 def draw(_: str, results: dict[str, Result]) -> Any:
     """Draw regrets above and, as shares of their thresholds, the three costs below."""
-    figure, grid = panels(2, len(POLICIES), width=3.2)
+    figure, grid = panels(2, len(POLICIES), width=2.8)
     for column, policy in enumerate(POLICIES):
         regret(grid[0, column], {f"m = {count}": results[name_of(policy, count)] for count in COUNTS})
         grid[0, column].set_title(policy)

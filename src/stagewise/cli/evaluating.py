@@ -15,7 +15,7 @@ def evaluate(
     candidate: Annotated[
         str | None,
         typer.Option(
-            help="An action, 'offer=0.5,digest=0.5', a prefix of columns, or a saved agent; default: the log's own policy."
+            help="An action, 'offer=0.5,digest=0.5', a prefix of columns, or a saved agent; default: the log's own."
         ),
     ] = None,
     propensity: Annotated[
@@ -27,7 +27,7 @@ def evaluate(
     names: Annotated[
         str | None, typer.Option(help="Columns with other names: 'action=template,click=clicked'.")
     ] = None,
-    decisive: Annotated[str, typer.Option(help="By which limits are judged: ips, snips or dr.")] = "dr",
+    decisive: Annotated[str, typer.Option(help="By which limits are judged: dr or ips.")] = "dr",
     delta: Annotated[
         float | None, typer.Option(help="All intervals hold with 1 - delta; default: the problem's.")
     ] = None,

@@ -1,12 +1,15 @@
 """A log, prepared once for all policies: its outcomes by signal, and what a regression expects of them."""
 
+from typing import Any
+
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.launch.evaluation.estimate import Estimate, Verdict
 from stagewise.launch.evaluation.estimators import effective_size
 from stagewise.launch.evaluation.intervals import Rows, estimates_of
 from stagewise.launch.evaluation.outcomes import Outcomes, outcomes_of
 from stagewise.launch.evaluation.regression import features_of, folds_of, predicted, stretches
-from stagewise.launch.evaluation.report import Evaluated, Verdict
-from stagewise.launch.evaluation.support import Support, weak
+from stagewise.launch.evaluation.report import Evaluated
+from stagewise.launch.evaluation.support import Support
 from stagewise.launch.evaluation.weights import Weights
 from stagewise.launch.log import Log
 
@@ -19,7 +22,7 @@ class Board:
     ) -> None:
         self.log, self.alpha, self.folds, self.notes = log, alpha, folds, notes
         self.estimators = estimators
-        self.decisive = decisive if decisive in estimators else estimators[-1]
+        self.decisive = decisive
         self.outcomes = {name: outcomes_of(log, name) for name in log.problem.signals}
         notes += [one.note for one in self.outcomes.values() if one.note]
         self.predictions: dict[str, Floats] = {}
@@ -38,20 +41,44 @@ class Board:
 
     def evaluated(self, name: str, weights: Weights) -> Evaluated:
         """Return what the log says of one policy."""
-        log, problem = self.log, self.log.problem
+        problem = self.log.problem
         support, size = Support.of(weights, problem.actions), effective_size(weights.values)
-        self.notes += [f"{name}: {words}" for words in (support.words, weak(weights, size, log.rows)) if words]
+        self.notes += [f"{name}: {support.words}"] if support.words else []
         estimators = [one for one in self.estimators if one != "dr" or weights.kept is not None]
-        decisive = self.decisive if self.decisive in estimators else "ips"
+        decisive = self.decisive if weights.kept is not None else "ips"
         estimators = estimators if decisive in estimators else ["ips", *estimators]
-        estimates, verdicts = {}, {}
-        for signal, declared in problem.signals.items():
-            one = self.outcomes[signal]
-            regression = self.expected(signal) if "dr" in estimators else None
-            rows = Rows(log.actions[one.known], one.values, weights.taken(one.known), regression)
-            ends = (declared.low, declared.high)
-            estimates[signal] = estimates_of(rows, estimators, self.alpha, ends, support.enough, self.folds is None)
-        limits = problem.policy().presented
+        estimates, segments = {}, {}
+        for signal in problem.signals:
+            parts = self.parts(signal)
+            alpha = self.alpha / (1 + len(parts))
+            everybody = self.rows(signal, weights, "dr" in estimators)
+            estimates[signal] = self.estimates(everybody, signal, estimators, alpha)
+            if parts:
+                some = {part: everybody.taken(rows) for part, rows in parts.items()}
+                told = {part: self.estimates(rows, signal, [decisive], alpha) for part, rows in some.items()}
+                segments[signal] = {part: by[decisive] for part, by in told.items()}
+        limits, verdicts = problem.policy().presented, {}
         for limit, sign, threshold in zip(limits.names, limits.signs, limits.values, strict=True):
-            verdicts[limit] = Verdict.of(estimates[limit][decisive], float(threshold), sign > 0.0, decisive)
-        return Evaluated(name, estimates, verdicts, support, size, weights.bound, weights.source)
+            judged = [estimates[limit][decisive], *segments.get(limit, {}).values()]
+            verdicts[limit] = Verdict.of(judged, float(threshold), sign > 0.0, decisive)
+        return Evaluated(name, estimates, segments, verdicts, support, size, weights.bound, weights.source)
+
+    def rows(self, signal: str, weights: Weights, regression: bool) -> Rows:
+        """Return the rows of a signal for one policy."""
+        one = self.outcomes[signal]
+        expected = self.expected(signal) if regression else None
+        return Rows(self.log.actions[one.known], one.values, weights.taken(one.known), expected)
+
+    def estimates(self, rows: Rows, signal: str, estimators: list[str], alpha: float) -> dict[str, Estimate]:
+        """Return the estimates of a signal, in its own units."""
+        declared = self.log.problem.signals[signal]
+        return estimates_of(rows, estimators, alpha, (declared.low, declared.high), self.folds is None)
+
+    def parts(self, signal: str) -> dict[str, Any]:
+        """Return the rows of every segment, of a limit that holds in each by itself; nothing where there is one."""
+        by = self.log.problem.signals[signal].by
+        if by is None or signal not in self.log.problem.limits:
+            return {}
+        texts = self.log.segments[by][self.outcomes[signal].known]
+        names = sorted({text for text in texts.tolist() if text is not None})
+        return {f"{by}={name}": texts == name for name in names} if len(names) > 1 else {}

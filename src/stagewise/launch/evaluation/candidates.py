@@ -69,8 +69,8 @@ def named(given: str | Path, log: Log) -> Candidate:
             columns = [numbers_in(log.columns, f"{prefix}{name}", "the candidate", InvalidOutcome) for name in names]
             return Candidate(text, checked(np.column_stack(columns), log))
     raise InvalidActions(
-        f"the candidate {shown(text)} is no action{nearest(text, names)}, no file of an agent (.json), and no prefix "
-        f"of columns for all actions, such as {shown(f'{text}.{names[0]}')}"
+        f"the candidate {shown(text)} is no action, no file of an agent (.json), and no prefix of columns for all "
+        f"actions, such as {shown(f'{text}.{names[0]}')}{nearest(text, names)}"
     )
 
 

@@ -64,12 +64,13 @@ def evaluate(
         propensity: How likely actions were, where the log does not say: a number for a uniform trial, shares by action,
             or "frequencies".
         estimators: Some of "ips", "snips" and "dr".
-        decisive: By which of them limits are judged; name it before you look.
+        decisive: By which limits are judged, "dr" or "ips"; name it before you look.
         delta: The intervals of all signals hold at once with probability 1 − δ; None: the problem's own.
         weight_bound: At which number weights are clipped, if it is not to follow from the log's probabilities.
         folds: Into how many folds a regression is cross-fitted; None: each is made of earlier rows only, as an interval
             that holds at all times needs it.
     """
+    decisive = decisive if folds is None else "ips"  # what is cross-fitted has no interval for all times
     asked = asked_for(estimators, decisive)
     declared = problem if isinstance(problem, Problem) else Problem.load(problem)
     level = probability(declared.delta if delta is None else delta, "delta")
@@ -83,7 +84,7 @@ def evaluate(
         told = candidate_of(candidate, read)
         policies["candidate"] = told.name, weights_of(read, drawn, told.probabilities, board.alpha, weight_bound)
     policies["logged"] = OWN, own_weights(read, drawn)
-    if drawn is not None and candidate != declared.safe:
+    if drawn is not None and not (isinstance(candidate, str) and candidate == declared.safe):
         safe = candidate_of(declared.safe, read)
         policies["safe"] = f"{safe.name} (the safe action)", weights_of(read, drawn, safe.probabilities, board.alpha)
     evaluated = {key: board.evaluated(name, weights) for key, (name, weights) in policies.items()}
@@ -93,14 +94,18 @@ def evaluate(
     return Evaluation(declared, evaluated, read.rows, level, board.decisive, source, tuple(dict.fromkeys(notes)))
 
 
-def asked_for(estimators: Sequence[str], decisive: str) -> list[str]:
+def asked_for(estimators: Any, decisive: Any) -> list[str]:
     """Return the estimators that were asked for, checked."""
     given = [estimators] if isinstance(estimators, str) else entries_of(estimators, "estimators", InvalidOutcome)
     asked = [one_of(name, ESTIMATORS, "an estimator") for name in given]
     one_of(decisive, ESTIMATORS, "decisive")
+    if decisive == "snips":
+        raise InvalidOutcome(
+            "decisive is 'snips', whose interval is an approximation; limits are judged by 'ips' or 'dr'"
+        )
     if not asked:
         raise InvalidOutcome(f"estimators are empty; they must be some of {', '.join(ESTIMATORS)}")
-    return [name for name in ESTIMATORS if name in asked]
+    return [name for name in ESTIMATORS if name in (*asked, decisive)]
 
 
 def known(log: Log, propensity: Any) -> bool:

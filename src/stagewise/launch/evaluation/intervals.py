@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri  # type: ignore[import-untyped]
 
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.launch.evaluation.estimate import ANYTIME, ASYMPTOTIC, NONE, Estimate
 from stagewise.launch.evaluation.estimators import (
     deviation,
     dr,
@@ -16,10 +18,9 @@ from stagewise.launch.evaluation.estimators import (
     snips,
     snips_deviation,
 )
-from stagewise.launch.evaluation.report import ANYTIME, ASYMPTOTIC, NONE, Estimate
 from stagewise.launch.evaluation.sequence import Sequence as Running
 from stagewise.launch.evaluation.sequence import moments, sequence
-from stagewise.launch.evaluation.weights import Weights
+from stagewise.launch.evaluation.weights import SLIGHT, Weights
 from stagewise.launch.log import NOTHING
 
 
@@ -32,6 +33,11 @@ class Rows:
     weights: Weights
     regression: Floats | None  # (n, K) what is expected of each action, in [0, 1]
 
+    def taken(self, some: Any) -> "Rows":
+        """Return some of the rows."""
+        regression = None if self.regression is None else self.regression[some]
+        return Rows(self.actions[some], self.outcomes[some], self.weights.taken(some), regression)
+
     def baselines(self) -> tuple[Floats, Floats]:
         """Return what was expected of what was done, and of the candidate (n,)."""
         regression, kept = self.regression, self.weights.kept
@@ -43,10 +49,11 @@ class Rows:
 
 
 def estimates_of(
-    rows: Rows, estimators: Sequence[str], alpha: float, ends: tuple[float, float], enough: bool, past: bool
+    rows: Rows, estimators: Sequence[str], alpha: float, ends: tuple[float, float], past: bool
 ) -> dict[str, Estimate]:
     """Return the estimates of one signal, each with an interval at 1 − α."""
     ways = {"ips": of_ips, "snips": of_snips, "dr": of_dr if past else of_folds}
+    enough = float(rows.weights.lost.mean()) <= SLIGHT
     made = {name: ways[name](rows, alpha) for name in estimators}
     return {name: in_units(one if enough else one._replace(value=None), ends) for name, one in made.items()}
 
@@ -85,9 +92,10 @@ def of_snips(rows: Rows, alpha: float) -> Estimate:
 def asymptotic(value: float, spread: float, rows: Rows, alpha: float) -> Estimate:
     """Return an estimate with the interval of the normal approximation, within the range of the outcomes.
 
-    Where a part of the candidate is not known the rest would have to be scaled up by it: there is no interval then.
+    Where a part of the candidate is not known the rest would have to be scaled up by it: there is no interval then, nor
+    where all outcomes are the same.
     """
-    if not np.isfinite(value) or not np.isfinite(spread) or rows.weights.lost.any():
+    if not (np.isfinite(value) and spread > 0.0) or rows.weights.lost.any():
         named = float(value) if np.isfinite(value) else None
         return Estimate(named, np.nan, np.nan, NONE, rows.outcomes.size)
     half = float(ndtri(1.0 - 0.5 * alpha)) * spread

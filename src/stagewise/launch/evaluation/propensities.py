@@ -122,6 +122,8 @@ def even_shares(log: Log, share: float) -> Floats:
     for drawn in (np.ones_like(played), played):
         if abs(share * int(drawn.sum()) - 1.0) <= ROUNDED:
             return np.where(drawn, 1.0 / drawn.sum(), 0.0)
+    if not 0.0 < share <= 1.0:
+        raise InvalidOutcome(f"propensity is {share:g}; it is a probability: 25 percent are 0.25")
     raise InvalidOutcome(
         f"propensity is {share:g}; the log plays {int(played.sum())} of {played.size} actions, and so many times "
         f"{share:g} are not 1: give the share of each, as propensity={{'{log.problem.actions[0]}': 0.5, ...}}"

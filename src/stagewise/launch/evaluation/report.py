@@ -2,68 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from stagewise.launch.evaluation.sequence import Sequence
+from stagewise.launch.evaluation.estimate import UNDER, Estimate, Verdict
 from stagewise.launch.evaluation.support import Support
 from stagewise.policies.problem import Problem
-from stagewise.problem.plain_limits import in_words
+from stagewise.problem.words import several
 
-UNDER, OVER, UNKNOWN = "under", "over", "not known yet"
-ANYTIME, ASYMPTOTIC, NONE = "at all times", "large logs only", "none"
-WHY = {
-    ANYTIME: "holds at all times at once, also for a log that adapted to what it saw",
-    ASYMPTOTIC: "by the normal approximation: for a large log of a policy that did not adapt, looked at once",
-    NONE: "no interval",
-}
-
-
-class Estimate(NamedTuple):
-    """One number with its interval, in the signal's own units."""
-
-    value: float | None
-    """The estimate; None: a part of the candidate is not known, and a number would hide that."""
-    low: float
-    high: float
-    holds: str
-    """When the interval holds: "at all times", "large logs only" or "none"."""
-    rows: int
-    running: Sequence | None = None
-    """The interval as it was after ever more rows, in the signal's own units."""
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
-        ends = {"low": finite(self.low), "high": finite(self.high)}
-        return {"value": self.value, **ends, "holds": self.holds, "rows": self.rows}
-
-
-def finite(value: float) -> float | None:
-    """Return a number as JSON holds it."""
-    return float(value) if np.isfinite(value) else None
-
-
-class Verdict(NamedTuple):
-    """Whether a limit holds for a policy: decided by an interval, and not known while the limit lies inside it."""
-
-    verdict: str
-    threshold: float
-    at_most: bool
-    estimator: str
-
-    @classmethod
-    def of(cls, estimate: Estimate, threshold: float, at_most: bool, estimator: str) -> "Verdict":
-        """Return what an interval says of a limit."""
-        within = estimate.high <= threshold if at_most else estimate.low >= threshold
-        beyond = estimate.low > threshold if at_most else estimate.high < threshold
-        return cls(UNDER if within else OVER if beyond else UNKNOWN, threshold, at_most, estimator)
-
-    @property
-    def words(self) -> str:
-        """The verdict as a table says it."""
-        kept = {UNDER: "kept", OVER: "broken", UNKNOWN: UNKNOWN}[self.verdict]
-        return f"{'at most' if self.at_most else 'at least'} {self.threshold:g}: {kept}"
+FEW = 30.0  # rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +21,8 @@ class Evaluated:
     name: str
     estimates: dict[str, dict[str, Estimate]]
     """By signal, then by estimator."""
+    segments: dict[str, dict[str, Estimate]]
+    """By limit, then by segment, where a limit holds in every segment by itself."""
     verdicts: dict[str, Verdict]
     """By limit."""
     support: Support
@@ -90,6 +40,12 @@ class Evaluated:
         """Whether every limit is shown to hold."""
         return all(verdict.verdict == UNDER for verdict in self.verdicts.values())
 
+    def worth(self, rows: int) -> str:
+        """Return how much the log tells of this policy, in a sentence."""
+        few = ", and a handful of them decides" if self.effective < FEW else ""
+        bound = f"weights are at most {self.bound:.4g} ({self.bound_source})"
+        return f"{self.name}: {several(rows, 'row')} count as {self.effective:,.0f} of its own{few}; {bound}"
+
     def plain(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
         return {
@@ -97,6 +53,7 @@ class Evaluated:
             "signals": {
                 signal: {name: one.plain() for name, one in by.items()} for signal, by in self.estimates.items()
             },
+            "segments": {limit: {name: one.plain() for name, one in by.items()} for limit, by in self.segments.items()},
             "limits": {name: verdict._asdict() for name, verdict in self.verdicts.items()},
             "support": self.support.plain(),
             "effective_rows": self.effective,
@@ -153,13 +110,16 @@ class Evaluation:
         write(self, path)
 
     def __str__(self) -> str:
-        return "\n".join([self._title(), *self._table(), *(f"- {note}" for note in self.notes)])
+        worth = [f"- {one.worth(self.rows)}" for one in self.policies.values() if one.bound > 1.0]
+        return "\n".join([self._title(), *self._table(), *worth, *(f"- {note}" for note in self.notes)])
 
     __repr__ = __str__
 
     def _title(self) -> str:
         sure = f"intervals hold with {1.0 - self.delta:.3g} probability, all signals at once"
-        return f"{self.rows:,} rows, probabilities: {self.source}; {sure}; limits are judged by {self.decisive}"
+        return (
+            f"{several(self.rows, 'row')}, probabilities: {self.source}; {sure}; limits are judged by {self.decisive}"
+        )
 
     def _table(self) -> list[str]:
         """Return the rows of the table, with columns that line up."""
@@ -170,6 +130,10 @@ class Evaluation:
                     judged = signal in policy.verdicts and policy.verdicts[signal].estimator == name
                     verdict = policy.verdicts[signal].words if judged else ""
                     cells.append((policy.name, signal, name, number(one.value), interval(one), one.holds, verdict))
+                for part, one in policy.segments.get(signal, {}).items():
+                    by_name = policy.verdicts[signal].estimator
+                    where = f"{signal}, {part}"
+                    cells.append((policy.name, where, by_name, number(one.value), interval(one), one.holds, ""))
         widths = [max(len(row[i]) for row in cells) for i in range(7)]
         return ["  ".join(f"{cell:{wide}}" for cell, wide in zip(row, widths, strict=True)).rstrip() for row in cells]
 
@@ -182,8 +146,3 @@ def number(value: float | None) -> str:
 def interval(one: Estimate) -> str:
     """Return an interval as a table shows it."""
     return f"[{one.low:.4g}, {one.high:.4g}]" if np.isfinite(one.low) else "none"
-
-
-def limit_words(problem: Problem, name: str) -> str:
-    """Return a limit as a picture names it."""
-    return f"{name} {in_words(problem.limits[name])}"

@@ -2,10 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from stagewise.launch.evaluation.weights import ROUNDING, Weights
-from stagewise.problem.words import shown
-
-SLIGHT = 1e-3  # of a candidate's mass, below which an estimate may still be named
+from stagewise.launch.evaluation.weights import ROUNDING, SLIGHT, Weights
 
 
 class Support(NamedTuple):
@@ -47,10 +44,3 @@ class Support(NamedTuple):
     def plain(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
         return {"unsupported": self.by_action, "clipped": self.clipped, "words": self.words}
-
-
-def weak(weights: Weights, size: float, rows: int) -> str:
-    """Return a sentence where few rows carry most of the weight; empty: they do not."""
-    if size >= max(30.0, 0.001 * rows):
-        return ""
-    return f"the log is worth only {size:.0f} rows of the candidate, of {shown(rows)}: a handful of rows decides"

@@ -12,6 +12,7 @@ from stagewise.problem.checks import positive
 from stagewise.problem.errors import InvalidOutcome
 
 ROUNDING = 1e-9  # a mass below it is none
+SLIGHT = 1e-3  # of a candidate's mass, below which an estimate may still be named
 DEAR = 0.01  # what a bound may add to an interval, as a share of the range, before clipping is thought of
 
 
@@ -92,13 +93,12 @@ def chosen(
     if largest * price <= DEAR:
         return largest, "the largest that the log's probabilities allow"
     assert drawn.every is not None
-    best, least = largest, largest * price
-    most = largest
+    best, least, most = largest, largest * price, largest
+    supported = np.where(drawn.every > 0.0, candidate, 0.0)
     while (most := 0.5 * most) >= 1.0:
-        supported = np.where(drawn.every > 0.0, candidate, 0.0)
-        cost = most * price + float(np.maximum(supported - most * drawn.every, 0.0).sum(axis=1).mean())
-        if cost < least:
-            best, least = most, cost
+        loss = float(np.maximum(supported - most * drawn.every, 0.0).sum(axis=1).mean())
+        if loss <= SLIGHT and most * price + loss < least:
+            best, least = most, most * price + loss
     clipped = "clipped: larger ones would widen the interval by more than they tell"
     return best, clipped if best < largest else "the largest that the log's probabilities allow"
 
@@ -118,7 +118,11 @@ def of_done(log: Log, drawn: Propensities, candidate: Floats, said: float | None
     lost = np.maximum(1.0 - kept.sum(axis=1), 0.0)
     lost[lost < ROUNDING] = 0.0
     least = float(np.min(drawn.done[known], initial=1.0))
-    most, source = (said, "as said") if said is not None else (1.0 / least, "one by the log's least propensity")
+    most, source = (
+        (said, "as said")
+        if said is not None
+        else (1.0 / least, "1 by the log's least propensity, as if none could be less")
+    )
     unsupported = np.where(never, candidate, 0.0).mean(axis=0)
     excess = most if said is not None else most - 1.0
     return Weights(ratios, kept, lost, unsupported, most, excess, source)

@@ -1,0 +1,134 @@
+"""Off-policy evaluation: what a log says of a policy that did not make it, of the one that did, and of the safe action.
+
+>>> import stagewise as sw
+>>> problem = sw.Problem(
+...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+...     limits={"opt_out": sw.Limit(0.2, safe=0.0)},
+... )
+>>> log = {
+...     "action": ["nothing", "offer"] * 1000, "click": [0, 1] * 1000, "opt_out": [0, 0] * 1000,
+... }
+>>> evaluation = sw.evaluate(log, problem, "offer", propensity=0.5)
+>>> evaluation["click"]["ips"].value, evaluation.candidate.verdicts["opt_out"].verdict
+(1.0, 'under')
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stagewise.launch.evaluation.board import Board
+from stagewise.launch.evaluation.candidates import candidate_of, looks
+from stagewise.launch.evaluation.propensities import propensities_of
+from stagewise.launch.evaluation.report import Evaluation
+from stagewise.launch.evaluation.weights import Weights, own_weights, weights_of
+from stagewise.launch.log import Log
+from stagewise.policies.problem import Problem
+from stagewise.policies.settings import probability
+from stagewise.problem.checks import entries_of, one_of, whole
+from stagewise.problem.errors import InvalidOutcome
+
+ESTIMATORS = ("ips", "snips", "dr")
+OWN = "the log's own policy"
+FREQUENCIES_NOTE = (
+    "the probabilities were reckoned from the log itself: intervals take them for true, which leaves out their own "
+    "error, and a design that differed from user to user would make all of this wrong"
+)
+
+
+def evaluate(
+    log: Any,
+    problem: Problem | str | Path,
+    candidate: Any = None,
+    *,
+    names: Mapping[str, str] | None = None,
+    propensity: Any = None,
+    estimators: Sequence[str] = ESTIMATORS,
+    decisive: str = "dr",
+    delta: float | None = None,
+    weight_bound: float | None = None,
+    folds: int | None = None,
+) -> Evaluation:
+    """Return what a log says of a candidate: its reward and every limit, each with an interval.
+
+    Args:
+        log: A file (.csv, .parquet, .jsonl), such as a desk's export, a data frame, or columns by name.
+        problem: The problem, or the TOML file that declares it.
+        candidate: The policy to evaluate: an action's name (it is always taken), shares by action, probabilities
+            (rows, actions), a prefix of columns, a function from a context to an action or to probabilities by name, a
+            problem, an agent or the file of a saved one (frozen: it decides and does not learn); None: the policy that
+            made the log.
+        names: From names of the problem, "action" or "propensity", to the columns that hold them.
+        propensity: How likely actions were, where the log does not say: a number for a uniform trial, shares by action,
+            or "frequencies".
+        estimators: Some of "ips", "snips" and "dr".
+        decisive: By which limits are judged, "dr" or "ips"; name it before you look.
+        delta: The intervals of all signals hold at once with probability 1 − δ; None: the problem's own.
+        weight_bound: At which number weights are clipped, if it is not to follow from the log's probabilities.
+        folds: Into how many folds a regression is cross-fitted; None: each is made of earlier rows only, as an interval
+            that holds at all times needs it.
+    """
+    decisive = decisive if folds is None else "ips"  # what is cross-fitted has no interval for all times
+    asked = asked_for(estimators, decisive)
+    declared = problem if isinstance(problem, Problem) else Problem.load(problem)
+    level = probability(declared.delta if delta is None else delta, "delta")
+    parts = None if folds is None else whole(folds, "folds", "from 2 to 100", 2, 100)
+    read, notes = usable(log if isinstance(log, Log) else Log.of(log, declared, names=names), candidate)
+    drawn = None if candidate is None and not known(read, propensity) else propensities_of(read, propensity)
+    board = Board(read, asked, decisive, level / len(declared.signals), parts, notes)
+    policies: dict[str, tuple[str, Weights]] = {}
+    if candidate is not None:
+        assert drawn is not None
+        told = candidate_of(candidate, read)
+        policies["candidate"] = told.name, weights_of(read, drawn, told.probabilities, board.alpha, weight_bound)
+    policies["logged"] = OWN, own_weights(read, drawn)
+    if drawn is not None and not (isinstance(candidate, str) and candidate == declared.safe):
+        safe = candidate_of(declared.safe, read)
+        policies["safe"] = f"{safe.name} (the safe action)", weights_of(read, drawn, safe.probabilities, board.alpha)
+    evaluated = {key: board.evaluated(name, weights) for key, (name, weights) in policies.items()}
+    source = "none are needed" if drawn is None else drawn.source
+    if drawn is not None and drawn.estimated:
+        notes.append(FREQUENCIES_NOTE)
+    return Evaluation(declared, evaluated, read.rows, level, board.decisive, source, tuple(dict.fromkeys(notes)))
+
+
+def asked_for(estimators: Any, decisive: Any) -> list[str]:
+    """Return the estimators that were asked for, checked."""
+    given = [estimators] if isinstance(estimators, str) else entries_of(estimators, "estimators", InvalidOutcome)
+    asked = [one_of(name, ESTIMATORS, "an estimator") for name in given]
+    one_of(decisive, ESTIMATORS, "decisive")
+    if decisive == "snips":
+        raise InvalidOutcome(
+            "decisive is 'snips', whose interval is an approximation; limits are judged by 'ips' or 'dr'"
+        )
+    if not asked:
+        raise InvalidOutcome(f"estimators are empty; they must be some of {', '.join(ESTIMATORS)}")
+    return [name for name in ESTIMATORS if name in (*asked, decisive)]
+
+
+def known(log: Log, propensity: Any) -> bool:
+    """Say whether anything is told of probabilities."""
+    return propensity is not None or log.propensities is not None or log.probabilities is not None
+
+
+def usable(log: Log, candidate: Any) -> tuple[Log, list[str]]:
+    """Return the rows that can be evaluated, in the order of time, and what is to be said of the others."""
+    notes, rows = [], np.ones(log.rows, dtype=bool)
+    if "shown" in log.arrays:
+        hidden = np.array([value is not None and value == False for value in log.arrays["shown"].tolist()])  # noqa: E712
+        rows &= ~hidden
+        if hidden.any():
+            notes.append(f"{hidden.sum():,} rows that were not carried out (shown is false) are left out")
+    if candidate is not None and looks(candidate, log):
+        whole_context = ~np.isnan(log.numbers).any(axis=1)
+        for texts in log.segments.values():
+            whole_context &= np.array([text is not None for text in texts], dtype=bool)
+        if not whole_context.all():
+            notes.append(f"{np.count_nonzero(rows & ~whole_context):,} rows without a whole context are left out")
+        rows &= whole_context
+    if not rows.any():
+        raise InvalidOutcome("no row of the log can be evaluated: none was carried out, or none has a whole context")
+    order = log.order[rows[log.order]]
+    return (log if np.array_equal(order, np.arange(log.rows)) else log.taken(order)), notes

@@ -1,0 +1,112 @@
+"""Each estimator with its interval, in the signal's own units; the worst case where a part is not known."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri  # type: ignore[import-untyped]
+
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.launch.evaluation.estimate import ANYTIME, ASYMPTOTIC, NONE, Estimate
+from stagewise.launch.evaluation.estimators import (
+    deviation,
+    dr,
+    dr_terms,
+    ips,
+    ips_terms,
+    snips,
+    snips_deviation,
+)
+from stagewise.launch.evaluation.sequence import Sequence as Running
+from stagewise.launch.evaluation.sequence import moments, sequence
+from stagewise.launch.evaluation.weights import SLIGHT, Weights
+from stagewise.launch.log import NOTHING
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of one signal, as estimators need them."""
+
+    actions: Ints  # (n,)
+    outcomes: Floats  # (n,) in [0, 1]
+    weights: Weights
+    regression: Floats | None  # (n, K) what is expected of each action, in [0, 1]
+
+    def taken(self, some: Any) -> "Rows":
+        """Return some of the rows."""
+        regression = None if self.regression is None else self.regression[some]
+        return Rows(self.actions[some], self.outcomes[some], self.weights.taken(some), regression)
+
+    def baselines(self) -> tuple[Floats, Floats]:
+        """Return what was expected of what was done, and of the candidate (n,)."""
+        regression, kept = self.regression, self.weights.kept
+        assert regression is not None
+        assert kept is not None
+        known = self.actions != NOTHING
+        done = np.where(known, regression[np.arange(known.size), self.actions], 0.0)
+        return done, np.einsum("nk,nk->n", kept, regression)
+
+
+def estimates_of(
+    rows: Rows, estimators: Sequence[str], alpha: float, ends: tuple[float, float], past: bool
+) -> dict[str, Estimate]:
+    """Return the estimates of one signal, each with an interval at 1 − α."""
+    ways = {"ips": of_ips, "snips": of_snips, "dr": of_dr if past else of_folds}
+    enough = float(rows.weights.lost.mean()) <= SLIGHT
+    made = {name: ways[name](rows, alpha) for name in estimators}
+    return {name: in_units(one if enough else one._replace(value=None), ends) for name, one in made.items()}
+
+
+def anytime(value: float, terms: Floats, rows: Rows, regression: bool, alpha: float) -> Estimate:
+    """Return an estimate with the interval that holds at all times."""
+    rooms, lost = rows.weights.rooms(regression), rows.weights.lost
+    running = sequence(terms, terms + lost, rooms, alpha, moments(terms.size))
+    return Estimate(value, float(running.low[-1]), float(running.high[-1]), ANYTIME, terms.size, running)
+
+
+def of_ips(rows: Rows, alpha: float) -> Estimate:
+    """Return the inverse propensity estimate."""
+    weights, outcomes = rows.weights.values, rows.outcomes
+    return anytime(ips(weights, outcomes), ips_terms(weights, outcomes), rows, False, alpha)
+
+
+def of_dr(rows: Rows, alpha: float) -> Estimate:
+    """Return the doubly robust estimate, each row by a regression on rows before it."""
+    told = (rows.weights.values, rows.outcomes, *rows.baselines())
+    return anytime(dr(*told), dr_terms(*told), rows, True, alpha)
+
+
+def of_folds(rows: Rows, alpha: float) -> Estimate:
+    """Return the doubly robust estimate, each row by a regression on other folds: no martingale, so no sequence."""
+    terms = dr_terms(rows.weights.values, rows.outcomes, *rows.baselines())
+    return asymptotic(float(terms.mean()), deviation(terms), rows, alpha)
+
+
+def of_snips(rows: Rows, alpha: float) -> Estimate:
+    """Return the self-normalised estimate."""
+    weights, outcomes = rows.weights.values, rows.outcomes
+    return asymptotic(snips(weights, outcomes), snips_deviation(weights, outcomes), rows, alpha)
+
+
+def asymptotic(value: float, spread: float, rows: Rows, alpha: float) -> Estimate:
+    """Return an estimate with the interval of the normal approximation, within the range of the outcomes.
+
+    Where a part of the candidate is not known the rest would have to be scaled up by it: there is no interval then, nor
+    where all outcomes are the same.
+    """
+    if not (np.isfinite(value) and spread > 0.0) or rows.weights.lost.any():
+        named = float(value) if np.isfinite(value) else None
+        return Estimate(named, np.nan, np.nan, NONE, rows.outcomes.size)
+    half = float(ndtri(1.0 - 0.5 * alpha)) * spread
+    return Estimate(value, max(value - half, 0.0), min(value + half, 1.0), ASYMPTOTIC, rows.outcomes.size)
+
+
+def in_units(one: Estimate, ends: tuple[float, float]) -> Estimate:
+    """Return an estimate in the signal's own units."""
+    low, length = ends[0], ends[1] - ends[0]
+    value = None if one.value is None else low + length * one.value
+    running = one.running
+    if running is not None:
+        running = Running(running.after, *(low + length * line for line in running[1:]))
+    return one._replace(value=value, low=low + length * one.low, high=low + length * one.high, running=running)

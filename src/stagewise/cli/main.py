@@ -150,10 +150,10 @@ def show(folder: Annotated[Path, typer.Argument(help="A folder that `simulate` w
 @app.command()
 def problem(spec: Annotated[Path, typer.Argument(help="A TOML file that declares a problem.")]) -> None:
     """Print a problem as it was understood: which model each signal gets, and why."""
-    from stagewise.policies.problem import Problem
-
     with in_a_sentence():
-        typer.echo(str(Problem.load(spec)))
+        from stagewise.cli.declared import problem_in
+
+        typer.echo(str(problem_in(spec)))
 
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

@@ -14,7 +14,10 @@ def problem_in(path: Path) -> Problem:
     content = toml_of(place)
     inner = content.get("problem")
     if inner is None and "policy" in content:
-        raise InvalidFile(f"{named(place)} holds a [policy]; a desk serves a [problem] (docs/problem.md)")
+        raise InvalidFile(
+            f"{named(place)} holds a [policy], which simulations play; a [problem] is needed here, and "
+            "`stagewise help problem` says how it is written"
+        )
     try:
         return Problem.from_plain(inner if isinstance(inner, dict) else content)
     except StagewiseError as error:

@@ -19,7 +19,7 @@ def complaint(error: ValidationError, file: type[BaseModel]) -> str:
     place, value = [str(part) for part in first["loc"]], first["input"]
     key = ".".join(place)
     if first["type"] == "extra_forbidden":
-        near = meant(place, value, file) or f"; {READ_ON}"
+        near = meant(place, file) or f"; {READ_ON}"
         return f"unknown key {key!r} with value {shown(value)}{near}"
     if first["type"] == "missing":
         return f"the key {key!r} is missing; {READ_ON}"
@@ -29,7 +29,7 @@ def complaint(error: ValidationError, file: type[BaseModel]) -> str:
     return said + nearest(value, re.findall(r"'([^']*)'", str(first.get("ctx", {}).get("expected", ""))))
 
 
-def meant(place: Sequence[str], value: Any, file: type[BaseModel]) -> str:
+def meant(place: Sequence[str], file: type[BaseModel]) -> str:
     """Return which key was meant, or where this one belongs; nothing where nobody can tell."""
     tables = {name: fields_of(field.annotation) for name, field in file.model_fields.items()}
     *above, key = place
@@ -40,11 +40,7 @@ def meant(place: Sequence[str], value: Any, file: type[BaseModel]) -> str:
     if home is not None:
         return f"; it belongs into [{home}]"
     if not above and key in ("actions", "safe", "reward", "limits", "context", "delta"):
-        return (
-            f"; what a problem declares stands in [problem] here, as [problem.{key}]"
-            if isinstance(value, dict)
-            else (f"; what a problem declares stands in [problem] here, as {key} = … below it")
-        )
+        return "; what a problem declares stands in [problem] here, beside [simulation] and [world]"
     return f"; there are {listing(known)}" if known else ""
 
 

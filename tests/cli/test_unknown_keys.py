@@ -51,7 +51,7 @@ def test_a_key_that_is_nearly_right_is_refused_with_the_right_one(
     ("old", "new", "said"),
     [
         ("[policy]", "[sweep]\nrounds = 5\n[policy]", "it belongs into [simulation]"),
-        ("[policy]", "[limits.opt_out]\nat_most = 0.02\n[policy]", "in [problem] here, beside [simulation] and [world]"),
+        ("[policy]", "[limits.opt_out]\nat_most = 0.02\n[policy]", "stands in [problem] here, beside"),
         ("rounds = 20", "rounds = 1e6", "write 1_000_000"),
         ("rounds = 20", "rounds = 20\ncolour = 3", "there are 'rounds', 'runs'"),
         ("threshold = 0.3", "threshold = .3", "TOML writes .02 as 0.02"),

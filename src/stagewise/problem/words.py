@@ -77,6 +77,15 @@ def bare(name: str) -> str:
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
+def percent(value: float) -> str:
+    """Return what a percentage is as a share, where a number looks like one.
+
+    >>> percent(2.0), percent(0.5)
+    ('; 2 % is 0.02', '')
+    """
+    return f"; {value:g} % is {value / 100.0:g}" if 1.0 <= value <= 100.0 else ""
+
+
 def several(count: float, word: str = "outcome") -> str:
     """Return how many there are, as a sentence says it.
 

@@ -21,7 +21,7 @@ from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.context import ContextWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
-from stagewise.worlds.world import World
+from stagewise.worlds.world import NoisyWorld, World
 
 BEST_ON_RAYS = named(best_on_rays)
 OURS = (LinearWorld, ArmsWorld, TableWorld, ContextWorld)
@@ -98,6 +98,7 @@ def judge(policy: Any, world: World) -> Judge:
     if isinstance(policy, ContextCAPS) and type(world) in OURS:
         check_users(policy, world)
     thresholds = judged_by(policy)
+    world = world.under(thresholds.names) if isinstance(world, NoisyWorld) else world
     m = thresholds.values.size
     if m and m != world.costs:
         raise InvalidProblem(

@@ -11,6 +11,7 @@ from typing import Any
 from stagewise.files.paths import path_of
 from stagewise.problem.checks import number, switch
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.words import percent
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.evidence import Terms, clear, plus, weighed
 from stagewise.reports.files import usable
@@ -58,7 +59,10 @@ def certify(
     most, shows, stops = counted(runs, "runs"), switch(progress, "progress"), switch(early, "early")
     sure = number(confidence, "confidence")
     if not 0.0 < sure < 1.0:
-        raise InvalidProblem(f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain")
+        share = percent(sure) if sure > 1.0 else ""
+        raise InvalidProblem(
+            f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain{share}"
+        )
     backend, executor = on_cuda(backend, executor)
     job = audited(policy, world, rounds, seed, backend, place)
     told = job.settings

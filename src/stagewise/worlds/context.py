@@ -164,8 +164,9 @@ def segmented(segments: Any, offsets: Any, shape: tuple[int, ...]) -> tuple[Floa
             raise InvalidProblem("segments and offsets belong together: the shares of segments, and what each adds")
         return np.empty(0), np.empty((*shape, 0))
     shares, added = vector_of(segments, "segments", InvalidProblem), array(offsets, "offsets")
+    whole = "; 60 % is 0.6" if abs(float(shares.sum()) - 100.0) <= 1e-6 else ""
     if not (np.all(shares > 0.0) and abs(float(shares.sum()) - 1.0) <= SLIGHT):
-        raise InvalidProblem(f"segments is {shares.tolist()}; they must be shares above 0 that add up to 1")
+        raise InvalidProblem(f"segments is {shares.tolist()}; they must be shares above 0 that add up to 1{whole}")
     if added.shape != (*shape, shares.size):
         raise InvalidProblem(
             f"offsets has shape {added.shape}; it must be {(*shape, shares.size)}: signals, actions and segments"

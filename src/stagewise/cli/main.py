@@ -93,7 +93,7 @@ def sweep(spec: Spec, out: Out = Path("sweep"), executor: Workers = None, quiet:
         settings = asked.simulation.model_dump(exclude={"seed"})
         settings |= {"executor": executor, "out": out, "progress": not quiet}
         settings["seeds"] = [asked.simulation.seed] if asked.sweep.seeds is None else asked.sweep.seeds
-        settings["thresholds"] = asked.sweep.thresholds
+        settings |= {"thresholds": asked.sweep.thresholds, "limits": asked.sweep.limits}
         results = play(policies=asked.policies, worlds=asked.worlds, **settings)
         table = tabled({str(cell): result for cell, result in results.items()})
         write_text(out / "sweep.md", table)

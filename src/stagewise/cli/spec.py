@@ -57,6 +57,7 @@ class Sweep(Strict):
     """What else a sweep goes through."""
 
     thresholds: list[float] | None = None
+    limits: dict[str, list[Any]] | None = None
     seeds: list[int] | None = None
 
 
@@ -116,8 +117,9 @@ def read(path: Path) -> Spec:
         worlds = {name: built(table, name, WORLDS) for name, table in places.items()}
         chosen = {name: built(table, name, policies()) for name, table in given.items()}
         if file.problem:
-            chosen["problem"] = Problem.from_plain(file.problem).numbered()
-        return Spec(file.simulation, worlds, chosen, file.sweep, file.certify)
+            chosen["problem"] = Problem.from_plain(file.problem)
+        swept = file.sweep.model_copy(update={"limits": built_threshold(file.sweep.limits, "sweep.limits")})
+        return Spec(file.simulation, worlds, chosen, swept, file.certify)
     except ValidationError as error:
         raise InvalidFile(f"{path}: {complaint(error, File)}") from None
     except StagewiseError as error:

@@ -26,7 +26,7 @@ from stagewise.simulation.judge import OURS
 from stagewise.simulation.pairs import Family, Pairs
 from stagewise.simulation.plan import machine, versions
 from stagewise.simulation.recording import recorded
-from stagewise.simulation.size import check_room, counted
+from stagewise.simulation.size import check_length, check_room, counted
 
 POINTS = 20  # of the regret curves
 DEVICE_BATCH = 2**15  # runs that a GPU plays at once
@@ -70,6 +70,7 @@ def certify(
     plan = plan_for(told.rounds, most, told.seed, stops, told.backend)
     if not stops:
         check_room(most, POINTS, job.pairs(0)[1].costs)
+        check_length(most, told.rounds)
     with working(executor, shows, -(-most // plan["batch"]), most, told.rounds) as finished:
         parts, batches = gathered(job, plan, terms, finished)
     made = {

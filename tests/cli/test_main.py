@@ -94,7 +94,7 @@ def test_dollars_in_names_are_drawn_as_they_are(name: str, tmp_path: Path) -> No
         ("threshold = 0.3", "", ["threshold", "missing"]),
         ("safe_action = { features = [0.0, 0.0] }", "safe_action = 3", ["policy.safe_action", "3", "table"]),
         ("[policy]", "[strategy]", ["'strategy'"]),
-        ("[simulation]", "[simulation", ["not TOML"]),
+        ("[simulation]", "[simulation", ["no TOML"]),
     ],
 )
 def test_a_bad_file_is_refused_before_anything_runs(old: str, new: str, parts: list[str], tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_percentages_are_asked_for() -> None:
     refuses(lambda: agent.decide({"share": 45}), sw.InvalidActions, "'share' is 45", "was it a percentage?")
     decision = agent.decide({"share": 0.45})
     refuses(lambda: agent.learn(decision.id, opt_out=2), sw.InvalidOutcome, "'opt_out' is 2", "was it a percentage?")
-    refuses(lambda: problem(limits={"opt_out": sw.Limit(2)}), sw.InvalidProblem, "two percent are 0.02")
+    refuses(lambda: problem(limits={"opt_out": sw.Limit(2)}), sw.InvalidProblem, "2 % is 0.02")
     refuses(lambda: problem(limits={"opt_out": sw.Limit("2%")}), sw.InvalidProblem, "'2%'", "two percent are 0.02")  # type: ignore[arg-type]
 
 

@@ -155,7 +155,7 @@ def test_an_agent_goes_on_with_one_action_more(tmp_path: Path) -> None:
         ({"reward": 0.5}, ["Reward(name"]),
         ({"limits": {}}, ["mapping"]),
         ({"limits": {"opt_out": 0.02}}, ["Limit(0.02"]),
-        ({"limits": {"opt_out": sw.Limit(2.0)}}, ["two percent are 0.02"]),
+        ({"limits": {"opt_out": sw.Limit(2.0)}}, ["2 % is 0.02"]),
         ({"limits": {"opt_out": sw.Limit(0.02, safe=0.03)}}, ["slack"]),
         ({"limits": {"opt_out": sw.Limit(sw.RelativeToSafe(1.1))}}, ["give safe"]),
         ({"context": {"age": (3, 3)}}, ["low must be below high"]),

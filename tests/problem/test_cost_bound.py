@@ -37,7 +37,7 @@ def test_a_limit_that_can_never_bind_is_refused(make: Any, settings: dict[str, A
 
 def test_percents_are_refused_by_name() -> None:
     safe = sw.SafeAction(arm=0, reward=0.1, cost={"opt_out": 0.01, "complaint": 0.001})
-    with refused(InvalidProblem, "'opt_out' is 2", "two percent are 0.02"):
+    with refused(InvalidProblem, "'opt_out' is 2", "2 % is 0.02"):
         sw.OPB(arms=3, safe_action=safe, threshold={"opt_out": 2, "complaint": 0.5})
 
 

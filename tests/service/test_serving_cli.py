@@ -129,7 +129,7 @@ def test_several_files_are_several_experiments(tmp_path: Path, problem: Path) ->
         (["serve", "limit.toml"], ["limit.toml: ", "did you mean 'limits'"]),
         (["serve"], ["no problem is given and the store holds no experiment"]),
         (["serve", "p.toml", "--dry-after", "0"], ["--dry-after is 0"]),
-        (["serve", "policy.toml"], ["holds a [policy]; a desk serves a [problem]"]),
+        (["serve", "policy.toml"], ["holds a [policy]", "a [problem] is needed here"]),
         (["audit", "verify", "nowhere.db"], ["nowhere.db does not exist"]),
         (["audit", "verify", "p.toml"], ["p.toml cannot be opened"]),
         (["audit", "copy", "nowhere.db", "new.db"], ["nowhere.db does not exist"]),

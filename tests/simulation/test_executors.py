@@ -194,7 +194,7 @@ def test_workers_that_do_not_exist_are_refused(executor: Any, part: str) -> None
 @pytest.mark.parametrize(
     ("settings", "part"),
     [
-        ({"thresholds": []}, "both need entries"),
+        ({"thresholds": []}, "all need entries"),
         ({"seeds": [1, 1]}, "only once"),
         ({"worlds": {}}, "worlds is"),
         ({"policies": {"a/b": POLICIES["careful"]}}, "name of a folder"),

@@ -3,7 +3,6 @@
 import asyncio
 import getpass
 import os
-import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import NamedTuple
 import typer
 
 from stagewise import __version__
-from stagewise.files.paths import content_of, named, path_of
+from stagewise.cli.declared import problem_in
 from stagewise.policies.problem import Problem
-from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
+from stagewise.problem.errors import InvalidProblem, StagewiseError
 from stagewise.service.controls import mode_of
 from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
@@ -86,22 +85,6 @@ def named_problems(start: Start) -> dict[str, Problem]:
             raise InvalidProblem(f"two files are called {name!r}; experiments need names of their own")
         found[name] = problem_in(path)
     return found
-
-
-def problem_in(path: Path) -> Problem:
-    """Return the problem of a file: the whole file, or the [problem] of one that simulations read too."""
-    place = path_of(path)
-    try:
-        content = tomllib.loads(content_of(place).decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidFile(f"{named(place)} is no TOML: {error}") from None
-    inner = content.get("problem")
-    if inner is None and "policy" in content:
-        raise InvalidFile(f"{named(place)} holds a [policy]; a desk serves a [problem] (docs/problem.md)")
-    try:
-        return Problem.from_plain(inner if isinstance(inner, dict) else content)
-    except StagewiseError as error:
-        raise InvalidProblem(f"{named(place)}: {error}") from None
 
 
 async def opened(desk: Desk, name: str, problem: Problem, start: Start) -> None:

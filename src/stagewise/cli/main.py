@@ -95,7 +95,7 @@ def sweep(spec: Spec, out: Out = Path("sweep"), executor: Workers = None, quiet:
         settings = asked.simulation.model_dump(exclude={"seed"})
         settings |= {"executor": executor, "out": out, "progress": not quiet}
         settings["seeds"] = [asked.simulation.seed] if asked.sweep.seeds is None else asked.sweep.seeds
-        settings["thresholds"] = asked.sweep.thresholds
+        settings |= {"thresholds": asked.sweep.thresholds, "limits": asked.sweep.limits}
         results = play(policies=asked.policies, worlds=asked.worlds, **settings)
         table = tabled({str(cell): result for cell, result in results.items()})
         write_text(out / "sweep.md", table)
@@ -152,10 +152,10 @@ def show(folder: Annotated[Path, typer.Argument(help="A folder that `simulate` w
 @app.command()
 def problem(spec: Annotated[Path, typer.Argument(help="A TOML file that declares a problem.")]) -> None:
     """Print a problem as it was understood: which model each signal gets, and why."""
-    from stagewise.policies.problem import Problem
-
     with in_a_sentence():
-        typer.echo(str(Problem.load(spec)))
+        from stagewise.cli.declared import problem_in
+
+        typer.echo(str(problem_in(spec)))
 
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

@@ -1,7 +1,6 @@
 """A simulation as a TOML file: read, checked key by key, and built, before anything runs."""
 
 import re
-import tomllib
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
@@ -10,6 +9,9 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from stagewise import _exported
+from stagewise.cli.unknown import complaint, refused
+from stagewise.files.paths import path_of
+from stagewise.files.toml import toml_of
 from stagewise.policies.encoded import policies
 from stagewise.policies.problem import Problem
 from stagewise.problem.actions import Rays
@@ -19,6 +21,7 @@ from stagewise.problem.functions import FunctionClass
 from stagewise.problem.renamed import refuse_old
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+from stagewise.problem.words import nearest
 from stagewise.simulation.sweep import checked
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.context import ContextWorld
@@ -29,6 +32,7 @@ from stagewise.worlds.world import World
 
 Kinds = dict[str, Callable[..., Any]]
 WORLDS: Kinds = {"linear": LinearWorld, "arms": ArmsWorld, "table": TableWorld, "context": ContextWorld}
+SPECIAL = ("at_least", "relative_to_safe")  # kinds of thresholds
 HIDDEN: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that no file has
 
 
@@ -53,6 +57,7 @@ class Sweep(Strict):
     """What else a sweep goes through."""
 
     thresholds: list[float] | None = None
+    limits: dict[str, list[Any]] | None = None
     seeds: list[int] | None = None
 
 
@@ -102,14 +107,7 @@ class Spec(NamedTuple):
 
 def read(path: Path) -> Spec:
     """Return what the file asks for, or refuse it with the key, the value and what was expected."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidFile(f"{path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidFile(f"{path} is not TOML: {error}") from None
-    except RecursionError:
-        raise InvalidFile(f"{path} holds lists or tables in each other, deeper than any setting is") from None
+    content = toml_of(path_of(path))
     try:
         file = File.model_validate(content)
         given = {} if file.problem else named(file.policy, file.policies, "policy", "policies")
@@ -119,10 +117,11 @@ def read(path: Path) -> Spec:
         worlds = {name: built(table, name, WORLDS) for name, table in places.items()}
         chosen = {name: built(table, name, policies()) for name, table in given.items()}
         if file.problem:
-            chosen["problem"] = Problem.from_plain(file.problem).numbered()
-        return Spec(file.simulation, worlds, chosen, file.sweep, file.certify)
+            chosen["problem"] = Problem.from_plain(file.problem)
+        swept = file.sweep.model_copy(update={"limits": built_threshold(file.sweep.limits, "sweep.limits")})
+        return Spec(file.simulation, worlds, chosen, swept, file.certify)
     except ValidationError as error:
-        raise InvalidFile(f"{path}: {complaint(error)}") from None
+        raise InvalidFile(f"{path}: {complaint(error, File)}") from None
     except StagewiseError as error:
         raise InvalidFile(f"{path}: {error}") from None
 
@@ -135,34 +134,23 @@ def named(one: Any, several: dict[str, Any] | None, word: str, words: str) -> di
     return checked(given, words)
 
 
-def complaint(error: ValidationError) -> str:
-    """Return the first thing wrong: key, value, expectation."""
-    found = error.errors()
-    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])  # a typo makes a key go missing
-    key = ".".join(map(str, first["loc"]))
-    if first["type"] == "extra_forbidden":
-        return f"unknown key {key!r} with value {shown(first['input'])}; docs/cli.md lists the keys there are"
-    if first["type"] == "missing":
-        return f"the key {key!r} is missing"
-    return f"{key} is {shown(first['input'])}; {first['msg'][0].lower()}{first['msg'][1:]}"
-
-
 def built(table: Any, name: str, kinds: Kinds) -> Any:
     """Return what a table stands for: its `kind` says what is made, whose own settings say which keys there are."""
     if not isinstance(table, dict):
         raise InvalidFile(f"{name} is {shown(table)}; it must be a table with a kind: {', '.join(map(repr, kinds))}")
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
-        raise InvalidFile(f"{name}.kind is {shown(kind)}; it must be one of {', '.join(map(repr, kinds))}")
+        near = nearest(kind, list(kinds))
+        raise InvalidFile(f"{name}.kind is {shown(kind)}; it must be one of {', '.join(map(repr, kinds))}{near}")
     make, settings = kinds[kind], {key: value for key, value in table.items() if key != "kind"}
     known = {key: one for key, one in signature(make).parameters.items() if key not in HIDDEN.get(make, ())}
     for key, value in settings.items():
         if key not in known:
             refuse_old(make, {key: value})
-            raise InvalidFile(f"unknown key '{name}.{key}' with value {shown(value)}; {kind!r} has {', '.join(known)}")
+            raise InvalidFile(refused(f"{name}.{key}", value, kind, list(known)))
     for key, one in known.items():
         if key not in settings and one.default is one.empty:
-            raise InvalidFile(f"the key '{name}.{key}' is missing; {kind!r} needs {', '.join(known)}")
+            raise InvalidFile(f"the key '{name}.{key}' is missing; {kind!r} has {', '.join(known)}")
     return make(
         **{key: BUILT[key](value, f"{name}.{key}") if key in BUILT else value for key, value in settings.items()}
     )
@@ -186,9 +174,13 @@ def built_kernel(table: Any, name: str) -> Any:
 
 def built_safe(table: Any, name: str) -> SafeAction:
     """Return the safe action."""
-    if not isinstance(table, dict) or set(table) - {"features", "arm", "reward", "cost"}:
+    known = ("features", "arm", "reward", "cost")
+    unknown = [key for key in table if key not in known] if isinstance(table, dict) else [None]
+    if unknown:
+        near = nearest(unknown[0], known)
         raise InvalidFile(
             f"{name} is {shown(table)}; it must be a table with features, arm or neither, and reward and cost if known"
+            f"{near}"
         )
     return SafeAction(**table)
 
@@ -206,6 +198,9 @@ def built_threshold(value: Any, name: str) -> Any:
         return AtLeast(built_threshold(value["at_least"], name))
     if isinstance(value, dict) and set(value) == {"relative_to_safe"}:
         return RelativeToSafe(value["relative_to_safe"])
+    for key in value if isinstance(value, dict) else ():
+        if near := nearest(key, SPECIAL):  # taken for the name of a limit, it would turn into "at most"
+            raise InvalidFile(f"{name} has {shown(key)}{near} A limit needs a name that cannot be taken for that")
     return each(value, built_threshold, name)
 
 

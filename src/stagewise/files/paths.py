@@ -5,11 +5,13 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from stagewise.files.room import GIB, memory
 from stagewise.problem.errors import InvalidFile, StagewiseError
 from stagewise.problem.words import shown
 
 LONGEST = 160  # of a path in a sentence
 LONGEST_NAME, LONGEST_PATH = 255, 4095  # bytes; no common file system takes more
+TIMES = 4  # as much memory as a file is large is taken by what is made of it
 KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -78,12 +80,27 @@ def irregular(path: Path) -> str | None:
     return None if stat.S_ISREG(mode) else next((word for test, word in KINDS if test(mode)), "no plain file")
 
 
+def check_fits(path: Path) -> None:
+    """Refuse a file that memory could not hold beside what is made of it; one that is not there is let through."""
+    try:
+        size = os.stat(path).st_size
+    except OSError:
+        return
+    needed, there = TIMES * size, memory()
+    if needed > there:
+        raise InvalidFile(
+            f"{named(path)} has {size / GIB:,.1f} GiB; to read it would need some {needed / GIB:,.0f} GiB of memory, "
+            f"and this machine has {there / GIB:,.0f}"
+        )
+
+
 def content_of(path: Path) -> bytes:
     """Return all that a plain file holds; a pipe would keep us waiting, and a device might never end."""
     try:
         kind = irregular(path)
         if kind is not None:
             raise InvalidFile(f"{named(path)} cannot be read, since it is {kind}; it must be a plain file")
+        check_fits(path)
         return path.read_bytes()
     except FileNotFoundError:
         raise InvalidFile(f"{named(path)} does not exist") from None

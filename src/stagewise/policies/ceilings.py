@@ -11,6 +11,7 @@ from stagewise.problem.checks import entries_of, is_listing, positive, shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.tables import in_order
 from stagewise.problem.thresholds import Thresholds
+from stagewise.problem.words import percent
 
 CostBound = float | Sequence[float | None] | Mapping[str, float | None] | Floats | Literal["unit"] | None
 UNIT: Literal["unit"] = "unit"  # the default: 1, refused where others allow larger costs; a number is taken as promised
@@ -54,9 +55,10 @@ def ceilings_of(thresholds: Thresholds, cost_bound: Any, lowest: float | None = 
     for name, sign, value, ceiling in zip(thresholds.names, thresholds.signs, thresholds.values, ceilings, strict=True):
         if sign * value >= ceiling:
             side, end = ("at most", ceiling) if sign > 0 else ("at least", 0.0 - ceiling)
+            share = percent(value) if end == 1.0 else ""
             raise InvalidProblem(
                 f"the threshold of {name!r} is {value:g}, and its means are taken to be {side} {end:g}, so it could "
-                "never bind; two percent are 0.02, and where means can go beyond it, give a cost_bound that says so"
+                f"never bind{share}; where means can go beyond it, give a cost_bound that says so"
             )
     return ceilings
 

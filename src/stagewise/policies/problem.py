@@ -1,7 +1,5 @@
 """A problem, said once: actions, which one is safe, what is known of a user, what is wanted and what is limited."""
 
-import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -11,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.files.paths import content_of, named, path_of
+from stagewise.files.paths import path_of
+from stagewise.files.toml import toml_of
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.ranges import fill_scaled
 from stagewise.policies.context_caps import ContextCAPS
@@ -20,7 +19,7 @@ from stagewise.policies.settings import probability
 from stagewise.problem.checks import TRUTHS, is_listing, mapping_of, number, shown
 from stagewise.problem.context import Context
 from stagewise.problem.declared import Declared, Limit, Reward, scaled
-from stagewise.problem.errors import InvalidActions, InvalidFile, InvalidProblem
+from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.naming import listing, names_of, number_of, outside, ranges_of, segment_name
 from stagewise.problem.plain_limits import (
     in_words,
@@ -86,7 +85,10 @@ class Problem(Declared):
         }.items():
             object.__setattr__(self, name, value)
         if not isinstance(self.safe, str) or self.safe not in self.actions:
-            raise InvalidProblem(f"safe is {shown(self.safe)}; it must be one of the actions: {listing(self.actions)}")
+            near = nearest(self.safe, self.actions)
+            raise InvalidProblem(
+                f"safe is {shown(self.safe)}; it must be one of the actions: {listing(self.actions)}{near}"
+            )
         if len(self.actions) < 2:
             raise InvalidProblem(f"the only action is {self.safe!r}; there must be another to choose")
         if not isinstance(self.reward, Reward):
@@ -106,9 +108,10 @@ class Problem(Declared):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InvalidProblem(f"{twice!r} names two things; signals, numbers and segments need names of their own")
-        known = isinstance(self.settings, dict) and all(isinstance(n, str) and n in SETTINGS for n in self.settings)
-        if not known:
-            raise InvalidProblem(f"settings are {shown(self.settings)}; they may be {', '.join(SETTINGS)}")
+        unknown = [n for n in self.settings if n not in SETTINGS] if isinstance(self.settings, dict) else [None]
+        if unknown:
+            near = nearest(unknown[0], SETTINGS)
+            raise InvalidProblem(f"settings are {shown(self.settings)}; they may be {', '.join(SETTINGS)}{near}")
         if probability(self.delta, "delta") >= 0.5:
             raise InvalidProblem(
                 f"delta is {self.delta:g}; it is the chance of failure, so that 95 % confidence is 0.05"
@@ -299,15 +302,7 @@ class Problem(Declared):
     @classmethod
     def load(cls, path: str | Path) -> "Problem":
         """Return the problem that a TOML file declares (docs/problem.md)."""
-        place = path_of(path)
-        raw = content_of(place)
-        try:
-            content = tomllib.loads(raw.decode())
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            saved = "; a saved agent is read by sw.Agent.load" if place.suffix.lower() == ".json" else ""
-            bare = "; TOML writes .02 as 0.02" if re.search(rb"[=\[,]\s*\.\d", raw) else ""
-            raise InvalidFile(f"{named(place)} is no TOML: {error}{saved or bare}") from None
-        return cls.from_plain(content)
+        return cls.from_plain(toml_of(path_of(path)))
 
     @classmethod
     def from_plain(cls, content: Mapping[str, Any]) -> "Problem":

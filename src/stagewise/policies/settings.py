@@ -12,6 +12,7 @@ from stagewise.kernels.rules.promise import TOO_LITTLE
 from stagewise.problem.checks import kept, number, one_of, shown, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
+from stagewise.problem.words import percent
 
 Optimism = Literal["inflated", "directional"]
 RAREST = 1e-100  # a probability of failure below it could not be divided among signals and arms
@@ -47,7 +48,7 @@ def probability(value: Any, name: str) -> float:
     result = number(value, name)
     if not 0.0 < result < 1.0:
         raise InvalidProblem(
-            f"{name} is {result}; it must lie strictly between 0 and 1, being a probability of failure"
+            f"{name} is {result}; it must lie strictly between 0 and 1, being a probability of failure{percent(result)}"
         )
     if result < RAREST:
         raise InvalidProblem(f"{name} is {result}; it must be at least {RAREST:g}, as no bound is surer than that")

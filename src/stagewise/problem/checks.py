@@ -11,6 +11,7 @@ import numpy.typing as npt
 from numpy.ma import MaskedArray
 
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.words import nearest
 from stagewise.problem.words import shown as shown
 
 Floats = npt.NDArray[np.float64]
@@ -121,7 +122,8 @@ def one_of(value: Any, choices: Sequence[str], name: str) -> str:
     """Return one of the choices."""
     given = alone(value)
     if not isinstance(given, str) or str.__str__(given) not in choices:
-        raise InvalidProblem(f"{name} is {shown(value)}; it must be one of {', '.join(map(repr, choices))}")
+        near = nearest(given, choices)
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be one of {', '.join(map(repr, choices))}{near}")
     return str.__str__(given)
 
 

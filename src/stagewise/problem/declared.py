@@ -7,7 +7,7 @@ from stagewise.problem.checks import number, observed, one_of, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.problem.window import DROP, Window
-from stagewise.problem.words import nearest
+from stagewise.problem.words import nearest, percent
 
 Model = Literal["linear", "rates"]
 WAYS = {  # what a limit's number is called in a file
@@ -113,8 +113,9 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
         raise InvalidProblem(f"outcomes of {name} lie between {low:g} and {high:g}; low must be below high")
     for what, value in (("safe", signal.safe), ("missing", None if drops(signal.missing) else signal.missing)):
         if value is not None and not low <= observed(value, f"the {what} of {name}", InvalidProblem) <= high:
+            share = percent(float(value)) if high == 1.0 else ""
             raise InvalidProblem(
-                f"the {what} of {name} is {value:g}, outside [{low:g}, {high:g}], where every outcome of it lies"
+                f"the {what} of {name} is {value:g}, outside [{low:g}, {high:g}], where every outcome of it lies{share}"
             )
     if signal.model is not None:
         one_of(signal.model, get_args(Model), f"the model of {name}")

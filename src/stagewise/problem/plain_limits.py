@@ -10,7 +10,7 @@ from stagewise.problem.declared import Limit, Reward, title
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.naming import listing
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
-from stagewise.problem.words import nearest
+from stagewise.problem.words import nearest, percent
 
 
 def limits_of(value: Any) -> dict[str, Limit]:
@@ -40,10 +40,10 @@ def scaled_limit(name: str, limit: Limit) -> Any:
         raise InvalidProblem(f"the limit of {name!r} is {shown(value)}; it must be a number: two percent are 0.02")
     exact = number(value, f"the limit of {name!r}")
     if not limit.low < exact < limit.high:
-        percent = " (two percent are 0.02)" if limit.high == 1.0 and 1.0 <= exact <= 100.0 else ""
+        share = percent(exact) if limit.high == 1.0 else ""
         raise InvalidProblem(
             f"the limit of {name!r} is {exact:g}, and its outcomes lie in [{limit.low:g}, {limit.high:g}], so that it "
-            f"could never bind, or never hold{percent}"
+            f"could never bind, or never hold{share}"
         )
     if limit.safe is not None and not (limit.safe > exact if below else limit.safe < exact):
         side = "above" if below else "below"

@@ -5,7 +5,7 @@ from typing import Any
 
 from stagewise.problem.checks import mapping_of
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
-from stagewise.problem.words import shown
+from stagewise.problem.words import nearest, shown
 
 
 def named(value: Any, what: str, error: type[StagewiseError] = InvalidOutcome) -> dict[Any, Any] | None:
@@ -44,5 +44,6 @@ def in_order(
 ) -> list[Any]:
     """Return the entries by the constraints' names, which must all be there and no others."""
     if set(given) != set(names):
-        raise error(f"{what} names {shown(list(given))}; the constraints are {shown(list(names))}")
+        near = next((found for name in given if name not in names and (found := nearest(name, names))), "")
+        raise error(f"{what} names {shown(list(given))}; the constraints are {shown(list(names))}{near}")
     return [given[name] for name in names]

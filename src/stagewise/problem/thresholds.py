@@ -139,8 +139,17 @@ def listed(threshold: Any) -> tuple[list[Any], tuple[str, ...]]:
         entries = entries_of(threshold, "threshold")
         if not entries:
             raise InvalidProblem("threshold is an empty list; it needs at least one constraint")
-        return entries, ("cost",) if len(entries) == 1 else tuple(f"cost {i}" for i in range(1, len(entries) + 1))
-    return [threshold], ("cost",)
+        return entries, unnamed(len(entries))
+    return [threshold], unnamed(1)
+
+
+def unnamed(count: int) -> tuple[str, ...]:
+    """Return what constraints are called that were given without names.
+
+    >>> unnamed(1), unnamed(2)
+    (('cost',), ('cost 1', 'cost 2'))
+    """
+    return ("cost",) if count == 1 else tuple(f"cost {i}" for i in range(1, count + 1))
 
 
 def safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats:

@@ -62,9 +62,28 @@ def nearest(name: Any, names: Sequence[str]) -> str:
 
     >>> nearest("optout", ["click", "opt_out"]), nearest("x", ["click"])
     ("; did you mean 'opt_out'?", '')
+    >>> nearest("lc-lucb", ["LCLUCB", "LinUCB"])
+    "; did you mean 'LCLUCB'?"
     """
-    near = get_close_matches(name, names, 1) if isinstance(name, str) else []
+    if not isinstance(name, str):
+        return ""
+    alike = {bare(other): other for other in reversed(names)}  # capitals, hyphens and spaces are no other name
+    near = get_close_matches(name, names, 1) or [alike[one] for one in get_close_matches(bare(name), list(alike), 1)]
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def bare(name: str) -> str:
+    """Return a name without what is easily mistaken in it."""
+    return "".join(c for c in name.casefold() if c.isalnum())
+
+
+def percent(value: float) -> str:
+    """Return what a percentage is as a share, where a number looks like one.
+
+    >>> percent(2.0), percent(0.5)
+    ('; 2 % is 0.02', '')
+    """
+    return f"; {value:g} % is {value / 100.0:g}" if 1.0 <= value <= 100.0 else ""
 
 
 def several(count: float, word: str = "outcome") -> str:

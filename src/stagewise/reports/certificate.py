@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.paths import path_of
+from stagewise.files.paths import check_fits, path_of
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.certificate_words import ends_of
 from stagewise.reports.evidence import REFUTED, SUPPORTED
@@ -50,6 +50,7 @@ class Certificate:
         place = path_of(path)
         try:
             place = place / "certificate.json" if place.is_dir() else place
+            check_fits(place)
             text = place.read_text(encoding="utf-8")
         except OSError as error:
             raise InvalidFile(f"{place} is no certificate that can be read: {error.strerror}") from None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.files.paths import check_fits
 from stagewise.files.whole import fingerprint
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.files import write_bytes, write_text
@@ -55,6 +56,7 @@ def manifest_in(folder: Path) -> dict[str, Any]:
 
 def content_of(path: Path, digest: str | None) -> bytes:
     """Return what a file holds; refuse other content than its manifest vouches for."""
+    check_fits(path)
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -11,6 +11,7 @@ from typing import Any
 from stagewise.files.paths import path_of
 from stagewise.problem.checks import number, switch
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.words import percent
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.evidence import Terms, clear, plus, weighed
 from stagewise.reports.files import usable
@@ -25,7 +26,7 @@ from stagewise.simulation.judge import OURS
 from stagewise.simulation.pairs import Family, Pairs
 from stagewise.simulation.plan import machine, versions
 from stagewise.simulation.recording import recorded
-from stagewise.simulation.size import check_room, counted
+from stagewise.simulation.size import check_length, check_room, counted
 
 POINTS = 20  # of the regret curves
 DEVICE_BATCH = 2**15  # runs that a GPU plays at once
@@ -58,7 +59,10 @@ def certify(
     most, shows, stops = counted(runs, "runs"), switch(progress, "progress"), switch(early, "early")
     sure = number(confidence, "confidence")
     if not 0.0 < sure < 1.0:
-        raise InvalidProblem(f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain")
+        share = percent(sure) if sure > 1.0 else ""
+        raise InvalidProblem(
+            f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain{share}"
+        )
     backend, executor = on_cuda(backend, executor)
     job = audited(policy, world, rounds, seed, backend, place)
     told = job.settings
@@ -66,6 +70,7 @@ def certify(
     plan = plan_for(told.rounds, most, told.seed, stops, told.backend)
     if not stops:
         check_room(most, POINTS, job.pairs(0)[1].costs)
+        check_length(most, told.rounds)
     with working(executor, shows, -(-most // plan["batch"]), most, told.rounds) as finished:
         parts, batches = gathered(job, plan, terms, finished)
     made = {

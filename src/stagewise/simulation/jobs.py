@@ -20,7 +20,7 @@ from stagewise.simulation.plan import described, machine, versions
 from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import recorded
 from stagewise.simulation.run import Settings, play
-from stagewise.simulation.size import counted
+from stagewise.simulation.size import check_room, counted
 
 BACKENDS = ("auto", "cpu", "python", "cuda")
 Finish = Callable[[Mapping[Any, "Batch"]], dict[Any, Result]]
@@ -59,6 +59,7 @@ def job_for(
     length, points = counted(rounds, "rounds"), counted(record, "record")
     pairs = Pairs(policy, world)
     player, place = pairs(0)
+    check_room(1, min(length, points), 0)
     chosen = backend_for(player, place, length, backend)
     arbiter = judge(player, place)
     bound = bound_values(player, place, recorded(length, points)) if audited and pairs.fixed else None

@@ -15,16 +15,17 @@ from stagewise.problem.checks import array, missing
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolved
-from stagewise.problem.words import several
+from stagewise.problem.words import percent, several
 from stagewise.rules.optimum import best_point
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.context import ContextWorld
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
-from stagewise.worlds.world import World
+from stagewise.worlds.world import NoisyWorld, World
 
 BEST_ON_RAYS = named(best_on_rays)
 OURS = (LinearWorld, ArmsWorld, TableWorld, ContextWorld)
+WITHIN_ONE = ("bernoulli", "clipped-gaussian")  # outcomes that lie in [0, 1]
 ASKED = ("costs", "actions_in", "means", "outcome", "description")  # of a world of someone's own
 
 
@@ -107,11 +108,13 @@ def judge(policy: Any, world: World) -> Judge:
     if isinstance(policy, ContextCAPS) and type(world) in OURS:
         check_users(policy, world)
     thresholds = judged_by(policy)
+    world = world.under(thresholds.names) if isinstance(world, NoisyWorld) else world
     m = thresholds.values.size
     if m and m != world.costs:
         raise InvalidProblem(
             f"the policy has {several(m, 'limit')} and the world {several(world.costs, 'cost')}; they must agree"
         )
+    check_reach(world, thresholds)
     signs = np.ones(1 + world.costs)
     signs[1 : 1 + m] = thresholds.signs
     action = getattr(policy, "safe_action", None)
@@ -128,6 +131,18 @@ def judge(policy: Any, world: World) -> Judge:
         )
     mixes = not isinstance(world, LinearWorld) or not world.offers_rays or bool(getattr(policy, "mixes", False))
     return Judge(world, thresholds, signs, limits, safe, safe_means, mixes)
+
+
+def check_reach(world: Any, thresholds: Thresholds) -> None:
+    """Refuse a limit beyond 1 where every outcome lies in [0, 1]: a run that is judged by it breaks nothing."""
+    if getattr(world, "outcomes", None) not in WITHIN_ONE:
+        return
+    for name, sign, value in zip(thresholds.names, thresholds.signs, thresholds.values.tolist(), strict=True):
+        if sign > 0.0 and value > 1.0:
+            raise InvalidProblem(
+                f"the threshold of {name!r} is {value:g}, above 1, the highest possible cost, since outcomes of this "
+                f"world are {world.outcomes}{percent(value)}"
+            )
 
 
 def check_users(policy: ContextCAPS, world: Any) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import missing, shown
 from stagewise.problem.errors import InvalidProblem, StagewiseError
-from stagewise.worlds.world import World
+from stagewise.simulation.judge import judged_by
+from stagewise.worlds.world import NoisyWorld, World
 
 Family = World | Callable[[int], Any]  # a world; or run → its world, or its policy and its world
 
@@ -34,7 +35,7 @@ class Pairs:
                 "there is no policy; give an object with start, decide and learn, or let the function that draws the "
                 "worlds return a policy and a world"
             )
-        return both
+        return both[0], fitted(*both)
 
     def sent(self, runs: Sequence[int]) -> "Pairs":
         """Return the pairs of these runs so that another process can have them."""
@@ -53,6 +54,12 @@ class Pairs:
             return told if "family" in told else {"family": "fixed", "world": told}
         name = f"{getattr(world, '__module__', '')}.{getattr(world, '__qualname__', type(world).__qualname__)}"
         return {"family": "callable", "name": name, "draws_policies": self.policy is None}
+
+
+def fitted(policy: Any, world: Any) -> Any:
+    """Return the world with its costs in the order of the policy's limits, where both have names."""
+    named = isinstance(world, NoisyWorld) and world.names
+    return world.under(judged_by(policy).names) if named else world
 
 
 def drawn_by(family: Callable[[int], Any], run: int) -> Any:

@@ -35,6 +35,11 @@ class Settings(NamedTuple):
     limits: int  # how many every run has
     bound: Floats | None = None  # what a theorem allows, reckoned once where all runs have the same policy and world
 
+    @property
+    def points(self) -> int:
+        """How many points there are of each."""
+        return min(self.rounds, self.record)
+
 
 def one_run(policy: Any, arbiter: Judge, settings: Settings, run: int) -> Trace:
     """Return the record of one run; it depends on nothing but these arguments."""

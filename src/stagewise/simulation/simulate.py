@@ -10,7 +10,7 @@ from stagewise.reports.result import Result, merged
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.jobs import Batch, Job, job_for, on_cuda, working
 from stagewise.simulation.pairs import Family
-from stagewise.simulation.size import run_numbers
+from stagewise.simulation.size import check_length, check_room, run_numbers
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -69,8 +69,7 @@ def simulate(
 def asked(policy: Any, world: Family, runs: Any, **told: Any) -> Simulation:
     """Return a simulation that can be played and held in memory, or refuse it."""
     job = job_for(policy, world, single=True, **told)
-    points = min(job.settings.rounds, job.settings.record)
-    return Simulation(job, run_numbers(runs, points, job.pairs(0)[1].costs))
+    return Simulation(job, run_numbers(runs, job.settings.points, job.pairs(0)[1].costs))
 
 
 def collected(simulations: Mapping[Name, Simulation], executor: Workers, progress: bool) -> dict[Name, Result]:
@@ -78,7 +77,10 @@ def collected(simulations: Mapping[Name, Simulation], executor: Workers, progres
     shows = switch(progress, "progress")
     batches = {(name, at): batch for name, one in simulations.items() for at, batch in enumerate(one.batches)}
     runs = sum(len(one.runs) for one in simulations.values())
-    rounds = next(iter(simulations.values())).job.settings.rounds  # all have as many
+    first = next(iter(simulations.values())).job
+    rounds = first.settings.rounds  # all have as many
+    check_room(runs, first.settings.points, first.settings.limits)
+    check_length(runs, rounds)
     with working(executor, shows, len(batches), runs, rounds) as finished:
         done = finished(batches)
     results = {}

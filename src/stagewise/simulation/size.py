@@ -1,17 +1,21 @@
 """How large a plan may be: what random numbers can count, and what this machine's memory can hold."""
 
-import os
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from stagewise.files.room import GIB, memory
 from stagewise.problem.checks import alone, shown, whole
 from stagewise.problem.errors import InvalidProblem
 
 MOST = 2**32  # rounds, and runs: each is one word of the counter that random numbers are made from
 OWN = 1000  # bytes of a run besides its curves: its task, its place in line, its totals
-GIB = 2**30
+MOST_ROUNDS = 10**16  # of all runs together
+MOST_CELLS = 100_000  # of a sweep
+SPEED = 1e7  # rounds a second, of all cores together: more than most machines play
+SET_UP = 0.005  # seconds until one cell of a sweep is checked and ready
 
 
 def counted(value: Any, name: str) -> int:
@@ -51,9 +55,32 @@ def check_room(runs: int, points: int, costs: int) -> None:
         )
 
 
-def memory() -> float:
-    """Return this machine's memory in bytes, or infinity where it does not tell."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return float("inf")
+def check_length(runs: int, rounds: int) -> None:
+    """Refuse more rounds in all than anybody can wait for."""
+    if runs * rounds > MOST_ROUNDS:
+        raise InvalidProblem(
+            f"{runs:,} runs of {rounds:,} rounds are {runs * rounds:.0e} rounds, which take some "
+            f"{in_words(runs * rounds / SPEED)} at ten million a second; at most {MOST_ROUNDS:.0e} are played"
+        )
+
+
+def check_cells(parts: dict[str, int]) -> None:
+    """Refuse a sweep of more cells than can be set up, before there is one; `parts` says how many there are of what."""
+    count = prod(parts.values())
+    if count > MOST_CELLS:
+        each = " × ".join(f"{number:,} {word}" for word, number in parts.items() if number > 1)
+        raise InvalidProblem(
+            f"the sweep has {count:,} cells: {each}; at most {MOST_CELLS:,} are played at once, since to set up "
+            f"so many takes some {in_words(count * SET_UP)}; sweep through fewer values, or one part after the other"
+        )
+
+
+def in_words(seconds: float) -> str:
+    """Return a time as people say it.
+
+    >>> in_words(7200.0), in_words(1e12)
+    ('2 hours', '31,710 years')
+    """
+    units = (("years", 365.0 * 86400.0), ("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0))
+    word, length = next((unit for unit in units if seconds >= 2.0 * unit[1]), ("minutes", 60.0))
+    return f"{max(seconds / length, 1.0):,.0f} {word}"

@@ -1,20 +1,22 @@
 """Every policy in every world, under every threshold, from every seed: one progress bar, one folder, one executor."""
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from stagewise.files.paths import path_of
-from stagewise.problem.checks import kept, mapping_of, number, seed_of, shown
+from stagewise.problem.checks import mapping_of, seed_of, shown
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.jobs import on_cuda
+from stagewise.simulation.other_limits import Named, limit_of, lists_of, under_limits, under_threshold
 from stagewise.simulation.pairs import Family
 from stagewise.simulation.simulate import asked, collected
+from stagewise.simulation.size import check_cells, check_room, counted
 
 TAKEN = ("comparison.md", "comparison.png", "sweep.md")
 
@@ -26,15 +28,19 @@ class Cell(NamedTuple):
     world: str
     threshold: Any  # None: the policy's own
     seed: int
+    limits: Named = ()  # by name; none: the policy's own
 
     @property
     def folder(self) -> Path:
         """Where it is kept, below the sweep's own folder."""
         limit = "own-threshold" if self.threshold is None else f"threshold-{self.threshold!r}"
+        if self.limits:
+            limit = ",".join(f"{quote(name, safe=' ')}-{value!r}" for name, value in self.limits)
         return Path(self.policy) / self.world / limit / f"seed-{self.seed}"
 
     def __str__(self) -> str:
         limit = [] if self.threshold is None else [f"threshold {self.threshold}"]
+        limit += [f"{name} {value}" for name, value in self.limits]
         return ", ".join([self.policy, self.world, *limit, f"seed {self.seed}"])
 
 
@@ -43,6 +49,7 @@ def sweep(
     policies: Mapping[str, Any],
     worlds: Mapping[str, Family],
     thresholds: Iterable[float] | None = None,
+    limits: Mapping[str, Iterable[float]] | None = None,
     seeds: Iterable[int] = (0,),
     rounds: int,
     runs: int | Iterable[int] = 1,
@@ -55,6 +62,8 @@ def sweep(
 ) -> dict[Cell, Result]:
     """Simulate policies × worlds (or families) × thresholds × seeds and return every result by its `Cell`.
 
+    `thresholds` are set in the place of all that a policy has. `limits` are set by name, every one of a list, and where
+    there are several lists every combination: {"opt_out": [0.01, 0.02]}; other limits stay, and so does a direction.
     All runs are handed out together (`executor`, as for `simulate`), and each is what `simulate` would have played, to
     the bit. With `out` every finished run is kept there at once, and the same call continues where it was interrupted.
 
@@ -68,18 +77,29 @@ def sweep(
     backend, executor = on_cuda(backend, executor)
     numbers = list(runs) if isinstance(runs, Iterator) else runs  # every cell asks for them anew
     place = None if out is None else path_of(out, "out")
-    limits = [None] if thresholds is None else [limit_of(entry) for entry in entries(thresholds, "thresholds")]
+    singles = [None] if thresholds is None else [limit_of(entry) for entry in entries(thresholds, "thresholds")]
+    named = {} if limits is None else lists_of(limits)
+    if named and thresholds is not None:
+        raise InvalidProblem("thresholds and limits are given; thresholds are all that a policy has, so give one only")
     players, places = checked(policies, "policies"), checked(worlds, "worlds")
     origins = [seed_of(seed) for seed in entries(seeds, "seeds")]
-    cells = [Cell(*one) for one in product(players, places, limits, origins)]
+    parts = {"policies": len(players), "worlds": len(places), "thresholds": len(singles)}
+    counts = {**parts, **{f"of {name}": len(values) for name, values in named.items()}, "seeds": len(origins)}
+    check_cells(counts)
+    if isinstance(numbers, int):
+        check_room(prod(counts.values()) * counted(numbers, "runs"), 1, 0)
+    combined = product(*([(name, value) for value in values] for name, values in named.items()))
+    cells = [
+        Cell(policy, world, threshold, seed, own)
+        for policy, world, threshold, own, seed in product(players, places, singles, combined, origins)
+    ]
     if not cells or len(set(cells)) < len(cells):
-        raise InvalidProblem(
-            f"thresholds is {shown(limits)} and seeds {shown(origins)}; both need entries, each one only once"
-        )
+        lists = f"thresholds is {shown(singles)}" if limits is None else f"limits is {shown(named)}"
+        raise InvalidProblem(f"{lists} and seeds {shown(origins)}; all need entries, each one only once")
     told: dict[str, Any] = {"rounds": rounds, "record": record, "backend": backend, "audit": audit}
     simulations = {
         cell: asked(
-            limited(players[cell.policy], cell.threshold),
+            under_limits(under_threshold(players[cell.policy], cell.threshold), cell.limits),
             places[cell.world],
             numbers,
             seed=cell.seed,
@@ -99,25 +119,6 @@ def entries(values: Any, what: str) -> list[Any]:
         return list(values)
     except Exception:  # whatever the object's own code came to
         raise InvalidProblem(f"{what} is {shown(values)}; its entries cannot be read") from None
-
-
-def limit_of(value: Any) -> Any:
-    """Return one threshold: a number, or one of the special kinds of a number."""
-    if isinstance(value, AtLeast | RelativeToSafe):
-        inner = value.value if isinstance(value, AtLeast) else value.factor
-        limit_of(inner)
-        return value
-    number(value, "an entry of thresholds")
-    return kept(value)
-
-
-def limited(policy: Any, threshold: Any) -> Any:
-    """Return the policy under another threshold."""
-    if threshold is None:
-        return policy
-    if not dataclasses.is_dataclass(policy) or isinstance(policy, type) or not hasattr(policy, "threshold"):
-        raise InvalidProblem(f"thresholds is given, but {type(policy).__name__} has no threshold that could be set")
-    return dataclasses.replace(policy, threshold=threshold)
 
 
 def checked(named: Mapping[str, Any], what: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from stagewise.policies.encoded import decoded, kinds
 from stagewise.problem.checks import number, one_of, seed_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.renamed import today
+from stagewise.problem.words import percent
 from stagewise.reports.agreement import SPREAD, counts_fit, disagreements, impossible
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.evidence import Terms, clear, plus
@@ -196,7 +197,7 @@ def played_in(content: dict[str, Any], policy: Any, world: Any) -> tuple[Any, An
 def chosen_batches(content: dict[str, Any], part: float, seed: int | None) -> list[dict[str, Any]]:
     """Return which batches are played again: at least one."""
     if not 0.0 < part <= 1.0:
-        raise InvalidProblem(f"part is {part}; it must be a share of the runs, above 0 and at most 1")
+        raise InvalidProblem(f"part is {part:g}; it must be a share of the runs, above 0 and at most 1{percent(part)}")
     batches = content["batches"]
     chance = np.random.default_rng(secrets.randbits(64) if seed is None else seed)
     chosen = chance.choice(len(batches), size=max(1, round(part * len(batches))), replace=False)

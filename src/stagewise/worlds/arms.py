@@ -1,5 +1,6 @@
 """A world of arms: it knows their means."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -15,7 +16,7 @@ class ArmsWorld(TabledWorld):
 
     Args:
         reward: Mean rewards (K,).
-        cost: Mean costs (K,) or (m, K).
+        cost: Mean costs (K,) or (m, K), or by name: limits then meet the costs of their names.
         outcomes: "bernoulli", "gaussian", or "clipped-gaussian": cut to [0, 1], with regret and costs still counted by
             the means given here.
         noise: Standard deviation of what is gaussian, for all signals or for each.
@@ -31,9 +32,9 @@ class ArmsWorld(TabledWorld):
         self,
         *,
         reward: ArrayLike,
-        cost: ArrayLike,
+        cost: ArrayLike | Mapping[str, ArrayLike],
         outcomes: Outcomes = "bernoulli",
-        noise: PerSignal = 0.1,
+        noise: PerSignal | Mapping[str, float] = 0.1,
         actions: Arms | None = None,
     ) -> None:
         super().__init__(reward, cost, outcomes, noise)

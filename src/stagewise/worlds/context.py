@@ -1,5 +1,6 @@
 """A world of users: another one in every round, for whom one of the same actions is chosen."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -7,11 +8,12 @@ from numpy.typing import ArrayLike
 
 from stagewise.kernels.context import fill_user_means
 from stagewise.kernels.world import fill_means, fill_outcome
-from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, one_per, shown, vector_of, whole
+from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, shown, vector_of, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
 from stagewise.worlds.linear import NOISES
+from stagewise.worlds.named import by_signal, check_probabilities, costs_of, noise_of, plain_costs, plain_signals
 from stagewise.worlds.users import Users
 from stagewise.worlds.world import NoisyWorld, checked_draw, signals
 
@@ -27,7 +29,7 @@ class ContextWorld(NoisyWorld):
 
     Args:
         reward: θ of every action (K, d).
-        cost: The same for every cost, (K, d) or (m, K, d).
+        cost: The same for every cost, (K, d) or (m, K, d), or by name: limits then meet the costs of their names.
         noise: Standard deviation of the noise, for all signals or for each.
         outcomes: "bernoulli" (1 with the mean as probability, for which `noise` is not read), "gaussian", "uniform" or
             "rademacher".
@@ -50,22 +52,22 @@ class ContextWorld(NoisyWorld):
         self,
         *,
         reward: ArrayLike,
-        cost: ArrayLike,
-        noise: PerSignal = 0.1,
+        cost: ArrayLike | Mapping[str, ArrayLike],
+        noise: PerSignal | Mapping[str, float] = 0.1,
         outcomes: Literal["bernoulli", "gaussian", "uniform", "rademacher"] = "bernoulli",
         safe: int = 0,
         features: Form = "crossed",
         segments: ArrayLike | None = None,
-        offsets: ArrayLike | None = None,
+        offsets: ArrayLike | Mapping[str, ArrayLike] | None = None,
     ) -> None:
-        rewards, costs = array(reward, "reward"), array(cost, "cost")
+        (costs, names), rewards = costs_of(cost), array(reward, "reward")
         costs = costs[np.newaxis] if costs.ndim == 2 else costs
         if rewards.ndim != 2 or rewards.size == 0 or costs.ndim != 3 or costs.shape[1:] != rewards.shape:
             raise InvalidProblem(
                 f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (K, d) and (m, K, d)"
             )
         table = np.concatenate([rewards[np.newaxis], costs])
-        shares, added = segmented(segments, offsets, table.shape[:2])
+        shares, added = segmented(segments, by_signal(offsets, names, "offsets"), table.shape[:2])
         count, d = rewards.shape
         self.parameters = frozen(np.concatenate([table, added], axis=2).reshape(len(table), -1))  # (1 + m, K (d + G))
         last = f"from 0 to {count - 1}, being one of the actions"
@@ -73,10 +75,11 @@ class ContextWorld(NoisyWorld):
         self.actions = Users(count, d, np.cumsum(shares), crossed, whole(safe, "safe", last, 0, count - 1))
         self.shares = shares
         self.outcomes: Any = one_of(outcomes, tuple(NOISES), "outcomes")
-        self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))
-        low, high = -float(self.actions.most(-self.parameters).max()), float(self.actions.most(self.parameters).max())
-        if self.outcomes == "bernoulli" and not (low >= -SLIGHT and high <= 1.0 + SLIGHT):
-            raise InvalidProblem(f"the means of all users lie in [{low:g}, {high:g}]; bernoulli needs them in [0, 1]")
+        self.names = names
+        self.noise = frozen(noise_of(noise, signals(len(costs), names), names))
+        if self.outcomes == "bernoulli":
+            low, high = -self.actions.most(-self.parameters), self.actions.most(self.parameters)
+            check_probabilities(low, high, signals(len(costs), names), "bernoulli", SLIGHT)
 
     @property
     def kind(self) -> int:
@@ -133,13 +136,15 @@ class ContextWorld(NoisyWorld):
         blocks = self.parameters.reshape(len(self.parameters), users.count, users.width)
         table, added = blocks[:, :, : users.numbers], blocks[:, :, users.numbers :]
         told: dict[str, Any] = (
-            {} if not users.ends.size else {"segments": self.shares.tolist(), "offsets": added.tolist()}
+            {}
+            if not users.ends.size
+            else {"segments": self.shares.tolist(), "offsets": plain_signals(added, self.names)}
         )
         return {
             "kind": type(self).__name__,
             "reward": table[0].tolist(),
-            "cost": table[1:].tolist(),
-            "noise": self.noise.tolist(),
+            "cost": plain_costs(table[1:], self.names),
+            "noise": plain_signals(self.noise, self.names),
             "outcomes": self.outcomes,
             "safe": users.safe,
             "features": "crossed" if users.crossed else "plain",
@@ -159,8 +164,9 @@ def segmented(segments: Any, offsets: Any, shape: tuple[int, ...]) -> tuple[Floa
             raise InvalidProblem("segments and offsets belong together: the shares of segments, and what each adds")
         return np.empty(0), np.empty((*shape, 0))
     shares, added = vector_of(segments, "segments", InvalidProblem), array(offsets, "offsets")
+    whole = "; 60 % is 0.6" if abs(float(shares.sum()) - 100.0) <= 1e-6 else ""
     if not (np.all(shares > 0.0) and abs(float(shares.sum()) - 1.0) <= SLIGHT):
-        raise InvalidProblem(f"segments is {shares.tolist()}; they must be shares above 0 that add up to 1")
+        raise InvalidProblem(f"segments is {shares.tolist()}; they must be shares above 0 that add up to 1{whole}")
     if added.shape != (*shape, shares.size):
         raise InvalidProblem(
             f"offsets has shape {added.shape}; it must be {(*shape, shares.size)}: signals, actions and segments"

@@ -15,6 +15,7 @@ from stagewise.problem.renamed import today
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.context import ContextWorld
 from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.named import plain_costs
 from stagewise.worlds.table import TableWorld
 from stagewise.worlds.world import run_of
 
@@ -49,7 +50,11 @@ class SphereFamily:
         lengths = np.linalg.norm(world.parameters, axis=1, keepdims=True)
         drawn *= lengths / np.linalg.norm(drawn, axis=1, keepdims=True)
         return LinearWorld(
-            reward=drawn[0], cost=drawn[1:], actions=world.actions, noise=world.noise, outcomes=world.outcomes
+            reward=drawn[0],
+            cost=plain_costs(drawn[1:], world.names),
+            actions=world.actions,
+            noise=world.noise,
+            outcomes=world.outcomes,
         )
 
     def description(self) -> dict[str, Any]:
@@ -97,7 +102,11 @@ class ArmsFamily:
             drawn = np.minimum(world.table * (1.0 + self.spread * (2.0 * drawn - 1.0)), 1.0)
         drawn[:, self.safe] = world.table[:, self.safe]
         return ArmsWorld(
-            reward=drawn[0], cost=drawn[1:], outcomes=world.outcomes, noise=world.noise, actions=world.actions
+            reward=drawn[0],
+            cost=plain_costs(drawn[1:], world.names),
+            outcomes=world.outcomes,
+            noise=world.noise,
+            actions=world.actions,
         )
 
     def description(self) -> dict[str, Any]:

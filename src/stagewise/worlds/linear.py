@@ -1,5 +1,6 @@
 """A linear world: it knows the parameters that policies must learn."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -7,8 +8,9 @@ from numpy.typing import ArrayLike
 
 from stagewise.kernels.world import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fill_means
 from stagewise.problem.action_set import ActionSet
-from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, one_per
+from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of
 from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.worlds.named import costs_of, noise_of, plain_costs, plain_signals
 from stagewise.worlds.world import NoisyWorld, offered, signals
 
 NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER, "bernoulli": BERNOULLI}
@@ -19,7 +21,7 @@ class LinearWorld(NoisyWorld):
 
     Args:
         reward: θ* (d,).
-        cost: μ* (d,), or one for each cost (m, d).
+        cost: μ* (d,), or one for each cost (m, d), or by name: limits then meet the costs of their names.
         actions: What can be chosen from, in every round or drawn for it: Rays, Finite, RandomRays, RandomFinite, or a
             convex set.
         noise: Standard deviation of the noise, for all signals or for each; it is sub-Gaussian with the same scale.
@@ -36,12 +38,13 @@ class LinearWorld(NoisyWorld):
         self,
         *,
         reward: ArrayLike,
-        cost: ArrayLike,
+        cost: ArrayLike | Mapping[str, ArrayLike],
         actions: ActionSet,
-        noise: PerSignal,
+        noise: PerSignal | Mapping[str, float],
         outcomes: Literal["gaussian", "uniform", "rademacher", "bernoulli"] = "gaussian",
     ) -> None:
-        rewards, costs = array(reward, "reward"), np.atleast_2d(array(cost, "cost"))
+        given, names = costs_of(cost)
+        rewards, costs = array(reward, "reward"), np.atleast_2d(given)
         if rewards.ndim != 1 or costs.ndim != 2 or costs.shape[1] != rewards.size:
             raise InvalidProblem(
                 f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (d,) and (m, d)"
@@ -59,7 +62,8 @@ class LinearWorld(NoisyWorld):
             )
         self.parameters = frozen(np.vstack([rewards, costs]))
         self.actions = actions
-        self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))
+        self.names = names
+        self.noise = frozen(noise_of(noise, signals(len(costs), names), names))
         self.outcomes: Any = one_of(outcomes, tuple(NOISES), "outcomes")
 
     def description(self) -> dict[str, Any]:
@@ -67,8 +71,8 @@ class LinearWorld(NoisyWorld):
         return {
             "kind": type(self).__name__,
             "reward": self.parameters[0].tolist(),
-            "cost": self.parameters[1:].tolist(),
-            "noise": self.noise.tolist(),
+            "cost": plain_costs(self.parameters[1:], self.names),
+            "noise": plain_signals(self.noise, self.names),
             "outcomes": self.outcomes,
             "actions": type(self.actions).__name__,
             "features": self.actions.description(),

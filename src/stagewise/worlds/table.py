@@ -1,5 +1,6 @@
 """Worlds of listed actions with any means: they know them one by one, whatever function made them."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -7,8 +8,9 @@ from numpy.typing import ArrayLike
 
 from stagewise.kernels.world import BERNOULLI, CLIPPED, GAUSSIAN
 from stagewise.problem.actions import Finite
-from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, one_per, shown
+from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.worlds.named import check_probabilities, costs_of, noise_of, plain_costs, plain_signals
 from stagewise.worlds.world import NoisyWorld, offered, signals
 
 Outcomes = Literal["bernoulli", "gaussian", "clipped-gaussian"]
@@ -18,21 +20,23 @@ OUTCOMES: dict[str, int] = {"bernoulli": BERNOULLI, "gaussian": GAUSSIAN, "clipp
 class TabledWorld(NoisyWorld):
     """A world of K actions whose means are known one by one."""
 
+    truth = "table"
+
     def __init__(self, reward: Any, cost: Any, outcomes: str, noise: Any) -> None:
-        rewards, costs = array(reward, "reward"), np.atleast_2d(array(cost, "cost"))
+        given, names = costs_of(cost)
+        rewards, costs = array(reward, "reward"), np.atleast_2d(given)
         if rewards.ndim != 1 or rewards.size == 0 or costs.ndim != 2 or costs.shape[1] != rewards.size:
             raise InvalidProblem(
                 f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (K,) and (m, K)"
             )
         outcomes = one_of(outcomes, tuple(OUTCOMES), "outcomes")
         table = np.vstack([rewards, costs])
-        if outcomes != "gaussian" and not (table.min() >= 0.0 and table.max() <= 1.0):
-            raise InvalidProblem(
-                f"the means lie in [{table.min():g}, {table.max():g}]; {outcomes} needs them in [0, 1]"
-            )
+        if outcomes != "gaussian":
+            check_probabilities(table.min(axis=1), table.max(axis=1), signals(len(costs), names), outcomes)
         self.table = frozen(table)  # (1 + m, K)
         self.outcomes: Any = outcomes
-        self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))
+        self.names = names
+        self.noise = frozen(noise_of(noise, signals(len(costs), names), names))
 
     @property
     def kind(self) -> int:
@@ -44,9 +48,9 @@ class TabledWorld(NoisyWorld):
         return {
             "kind": type(self).__name__,
             "reward": self.table[0].tolist(),
-            "cost": self.table[1:].tolist(),
+            "cost": plain_costs(self.table[1:], self.names),
             "outcomes": self.outcomes,
-            "noise": self.noise.tolist(),
+            "noise": plain_signals(self.noise, self.names),
             **offered(self.actions),
         }
 
@@ -57,7 +61,7 @@ class TableWorld(TabledWorld):
     Args:
         features: Features (K, d), or a Finite set of them.
         reward: Mean rewards (K,).
-        cost: Mean costs (K,) or (m, K).
+        cost: Mean costs (K,) or (m, K), or by name: limits then meet the costs of their names.
         noise: Standard deviation of what is gaussian, for all signals or for each.
         outcomes: "gaussian", "bernoulli" or "clipped-gaussian".
 
@@ -73,8 +77,8 @@ class TableWorld(TabledWorld):
         *,
         features: ArrayLike | Finite,
         reward: ArrayLike,
-        cost: ArrayLike,
-        noise: PerSignal = 0.1,
+        cost: ArrayLike | Mapping[str, ArrayLike],
+        noise: PerSignal | Mapping[str, float] = 0.1,
         outcomes: Outcomes = "gaussian",
     ) -> None:
         super().__init__(reward, cost, outcomes, noise)

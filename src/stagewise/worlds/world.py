@@ -1,16 +1,20 @@
 """What every world is: who knows the truth, and shows a noisy part of it."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol, Self
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from stagewise.kernels.world import fill_outcome
-from stagewise.problem.checks import Floats, shown, whole
+from stagewise.problem.checks import Floats, frozen, shown, whole
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.renamed import refuse_old
+from stagewise.problem.thresholds import unnamed
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
+from stagewise.worlds.named import Names, order_of
 
 WORD = 2**32 - 1  # runs and rounds are words of the counter that random numbers are made from
 
@@ -43,6 +47,8 @@ class NoisyWorld(ABC):
 
     actions: Any  # what can be chosen from, in every round or drawn for it
     noise: Floats  # (1 + m,) scale of each signal's noise
+    names: Names = ()  # what the costs are called, where that was said
+    truth: ClassVar[str] = "parameters"  # where the rows (1 + m, ...) of the signals stand
 
     def __new__(cls, *_: Any, **settings: Any) -> Self:
         refuse_old(cls, settings)
@@ -61,6 +67,21 @@ class NoisyWorld(ABC):
     def costs(self) -> int:
         """The number of costs m."""
         return int(self.noise.size) - 1
+
+    def under(self, names: Sequence[str]) -> Self:
+        """Return the same world with its costs in the order of limits of these names; without own names, as it is.
+
+        Limits that were given without names are taken in the order in which the costs stand.
+        """
+        asked = tuple(names)
+        if not self.names or not asked or asked in (self.names, unnamed(len(self.names))):
+            return self
+        order = [0, *(1 + place for place in order_of(self.names, asked))]
+        other = copy(self)
+        for what in (self.truth, "noise"):
+            setattr(other, what, frozen(getattr(self, what)[order]))
+        other.names = asked
+        return other
 
     def actions_in(self, draw: Draw) -> Any:
         """Return what can be chosen from in a round."""
@@ -92,6 +113,6 @@ def offered(actions: Any) -> dict[str, list[int]]:
     return {"eligible": np.flatnonzero(actions.eligible).tolist()} if actions.eligible.size else {}
 
 
-def signals(costs: int) -> tuple[str, ...]:
+def signals(costs: int, names: Names = ()) -> Names:
     """Return what messages call the reward and the costs."""
-    return ("reward", *(f"cost {j + 1}" for j in range(costs)))
+    return ("reward", *(names or (f"cost {j + 1}" for j in range(costs))))

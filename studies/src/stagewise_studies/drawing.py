@@ -7,6 +7,7 @@ import numpy as np
 
 from stagewise.reports.style import (
     GUARDED,
+    INK,
     SAFE,
     TODAY,
     UNGUARDED,
@@ -18,6 +19,7 @@ from stagewise.reports.style import (
     plain_axes,
 )
 
+POSSIBLE = "possible"  # what could be done under the limit: a line on the left
 COLOURS: dict[str, tuple[str, Any]] = {
     "guarded": (GUARDED, "-"),
     "unguarded": (UNGUARDED, (0, (5, 1.5))),
@@ -30,13 +32,14 @@ def drawn(result: Mapping[str, Any], words: Mapping[str, str], groups: Sequence[
     """Return the figure; `words` are labels of the four policies and of reward, cost, limit, groups and round."""
     picture, ((left, middle, right),) = figure(1, 3, width=4.2, height=3.4)
     size, curves, value = result["size"], result["curves"], result["limit"]
+    windows = len(curves["safe"]["cost"]["middle"])
+    points = (np.arange(windows) + 0.5) * size["rounds"] / windows
     for who, (colour, dashes) in COLOURS.items():
-        points = (
-            (np.arange(len(curves[who]["cost"]["middle"])) + 0.5) * size["rounds"] / len(curves[who]["cost"]["middle"])
-        )
         for axes, signal in ((left, "gain"), (middle, "cost")):
             one = {end: 100 * np.array(values) for end, values in curves[who][signal].items()}
             band(axes, points, one["low"], one["middle"], one["high"], colour, words[who], dashes)
+    most = 100 * np.array(curves[POSSIBLE]["gain"]["middle"])
+    left.plot(points, most, color=INK, linestyle=(0, (1, 1)), linewidth=1.2, label=words[POSSIBLE])
     plain_axes(left, f"{words['reward']}, beside the safe action", y="points more in a hundred")
     plain_axes(middle, words["cost"], y="of a hundred")
     for axes in (left, middle):
@@ -45,7 +48,7 @@ def drawn(result: Mapping[str, Any], words: Mapping[str, str], groups: Sequence[
     plain_axes(right, f"{words['cost']}, by {words['groups']}", y="of a hundred, in the last fifth")
     limit(middle, 100 * value, words["limit"])
     limit(right, 100 * value, words["limit"])
-    legend_below(picture, left)
+    legend_below(picture, left, 5)
     return picture
 
 

@@ -5,7 +5,7 @@ group of them under any action is known and not estimated. What an agent sees is
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,18 +29,15 @@ class People:
         str, Ints
     ]  # ways of dividing the people, (n,) each; a way that an agent is judged by refines its own
     offered: Flags | None = None  # (n, K) which actions are on offer; None: all
-    _rates: dict[str, Floats] = field(default_factory=dict)
 
-    def rates(self, way: str) -> Floats:
-        """Return the mean cost (n, K) of every action in a person's group, among those to whom it is offered."""
-        if way not in self._rates:
-            of, seen = self.groups[way], self.on_offer()
-            sums = np.zeros((int(of.max()) + 1, len(self.actions)))
-            counts = np.zeros_like(sums)
-            np.add.at(sums, of, np.where(seen, self.cost, 0.0))
-            np.add.at(counts, of, seen)
-            self._rates[way] = (sums / np.maximum(counts, 1.0))[of]
-        return self._rates[way]
+    def rates(self, way: str, of: Floats) -> Floats:
+        """Return the mean (n, K) of every action in a person's group, among those to whom it is offered."""
+        group, seen = self.groups[way], self.on_offer()
+        sums = np.zeros((int(group.max()) + 1, len(self.actions)))
+        counts = np.zeros_like(sums)
+        np.add.at(sums, group, np.where(seen, of, 0.0))
+        np.add.at(counts, group, seen)
+        return np.asarray((sums / np.maximum(counts, 1.0))[group])
 
     def on_offer(self) -> Flags:
         """Return which actions are on offer to whom (n, K)."""
@@ -105,7 +102,7 @@ class Learner:
             good, bad = people.reward[person, place], people.cost[person, place]
             agent.learn(decision.id, **{wanted: bool(chance[t] < good), unwanted: bool(chance[t] >= 1.0 - bad)})
         reward, cost = (np.einsum("ij,ij->i", shares, means[who]) for means in (people.reward, people.cost))
-        rates = {way: np.einsum("ij,ij->i", shares, people.rates(way)[who]) for way in people.groups}
+        rates = {way: np.einsum("ij,ij->i", shares, people.rates(way, people.cost)[who]) for way in people.groups}
         return Track(who, reward, cost, rates, feared, fallbacks)
 
 
@@ -132,6 +129,28 @@ def always(people: People, action: str) -> Written:
 def each(people: People, places: Ints) -> Written:
     """Return the policy that gives every person the action at a place of its own."""
     return Written(np.eye(len(people.actions))[places])
+
+
+def best_under(people: People, way: str, limit: float, safe: str) -> Written:
+    """Return what could be done by who knows every group's rates and no more: the best two actions for each person.
+
+        maximise Σ π_a r_g(a)  subject to  Σ π_a c_g(a) ≤ τ        (with one constraint two actions are enough)
+
+    Where nothing keeps the limit, the safe action.
+    """
+    worth, price, on = people.rates(way, people.reward), people.rates(way, people.cost), people.on_offer()
+    home, n = people.actions.index(safe), len(people.contexts)
+    most, shares = np.full(n, -np.inf), np.eye(len(people.actions))[np.full(n, home)]
+    for low in range(len(people.actions)):
+        for high in range(len(people.actions)):
+            step = np.maximum(price[:, high] - price[:, low], 1e-300)
+            part = np.where(price[:, high] <= limit, 1.0, (limit - price[:, low]) / step)
+            value = (1.0 - part) * worth[:, low] + part * worth[:, high]
+            better = on[:, low] & on[:, high] & (price[:, low] <= limit) & (value > most)
+            most[better], shares[better] = value[better], 0.0
+            shares[better, low] = 1.0 - part[better]
+            shares[better, high] += part[better]
+    return Written(shares)
 
 
 def over(track: Track, way: str, limit: float) -> Flags:

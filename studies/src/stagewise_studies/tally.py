@@ -1,6 +1,9 @@
 """What runs come to: a row of a table, curves with bands, and how well what was said fits what was."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import starmap
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -10,11 +13,23 @@ from stagewise_studies.replay import Chooser, People, Track, over
 
 WINDOWS = 40  # points of a curve
 LAST = 0.8  # the last fifth of the rounds
+SHORT = 100_000  # rounds that are not worth a second process
 
 
 def played(people: People, policies: Mapping[str, Chooser], seeds: int, rounds: int) -> dict[str, list[Track]]:
-    """Play every policy once for each seed, with the same people in the same order."""
-    return {name: [policy.play(people, rounds, seed) for seed in range(seeds)] for name, policy in policies.items()}
+    """Play every policy once for each seed, with the same people in the same order; on all cores where that is long."""
+    jobs = [(policy, people, rounds, seed) for policy in policies.values() for seed in range(seeds)]
+    if len(jobs) * rounds < SHORT:
+        tracks = list(starmap(played_once, jobs))
+    else:
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as workers:
+            tracks = list(workers.map(played_once, *zip(*jobs, strict=True)))
+    return {name: tracks[place * seeds : (place + 1) * seeds] for place, name in enumerate(policies)}
+
+
+def played_once(policy: Chooser, people: People, rounds: int, seed: int) -> Track:
+    """Play one run: a function of its own, so that processes can be given it."""
+    return policy.play(people, rounds, seed)
 
 
 def row(name: str, tracks: Sequence[Track], way: str, limit: float, window: int = 500) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from stagewise.kernels.compile import Floats
 from stagewise_studies import drawing, tally
 from stagewise_studies.cases.warfarin.patients import Patients, clinical, patients_of, pharmacogenetic
 from stagewise_studies.columns import of_pickle
-from stagewise_studies.replay import Chooser, Learner, People, always, each
+from stagewise_studies.replay import Chooser, Learner, People, always, best_under, each
 from stagewise_studies.source import Source
 from stagewise_studies.study import Claim, Size, at_least, at_most
 
@@ -33,7 +33,7 @@ EDGES = (14.0, 21.0, 28.0, 35.0, 42.0)
 BANDS = ("below 14", "14 to 21", "21 to 28", "28 to 35", "35 to 42", "42 and more")
 MARGIN = 0.2  # of the right dose: within it is right, above it is too high
 LIMIT, OTHER_LIMITS = 0.20, (0.10, 0.25, 0.30)
-GUARDED, UNGUARDED, SAFE, TODAY = "guarded", "unguarded", "safe", "today"
+GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE = "guarded", "unguarded", "safe", "today", "possible"
 PANICS = "no bound can be trusted"  # what a fallback says once the data contradict what was declared
 
 
@@ -57,10 +57,10 @@ def ward_of(patients: Patients) -> Ward:
     fit = predicted >= DOSES[0]
     formulas = {"the clinical formula": by_hand[fit], "the pharmacogenetic formula": predicted[fit]}
     chosen = Patients._make([column[fit] for column in patients[:-1]] + [patients.missing])
-    return Ward(population(patients, predicted), population(chosen, predicted[fit]), formulas, patients.missing)
+    return Ward(population(patients, predicted), population(chosen, predicted[fit], 1), formulas, patients.missing)
 
 
-def population(who: Patients, predicted: Floats) -> People:
+def population(who: Patients, predicted: Floats, lowest: int = 0) -> People:
     """Return what each dose does to each patient: right within a fifth of the right dose, too high above it."""
     right = who.right[:, np.newaxis]
     band = np.digitize(predicted, EDGES)
@@ -78,7 +78,7 @@ def population(who: Patients, predicted: Floats) -> People:
         contexts=contexts,
         reward=(np.abs(DOSES - right) <= MARGIN * right).astype(float),
         cost=((1.0 + MARGIN) * right < DOSES).astype(float),
-        groups={**{way: tally.groups_of(of)[0] for way, of in labels.items()}, "band": band - int(band.min())},
+        groups={**{way: tally.groups_of(of)[0] for way, of in labels.items()}, "band": band - lowest},
     )
 
 
@@ -102,6 +102,7 @@ def policies(data: Ward) -> Mapping[str, Chooser]:
         for name, doses in data.formulas.items()
     }
     fixed = {SAFE: always(data.people, NAMES[0]), TODAY: always(data.people, "35 mg")}
+    fixed[POSSIBLE] = best_under(data.people, "band", LIMIT, NAMES[0])
     learners = {name: Learner(one, "overdosed") for name, one in {**ours, **loose, **other}.items()}
     return {**learners, **fixed, **rounded}
 
@@ -112,13 +113,13 @@ def play(data: Ward, policies: Mapping[str, Chooser], size: Size) -> dict[str, A
     tracks = tally.played(people, policies, *size)
     first = tally.played(data.everybody, {"first": policies[GUARDED]}, *size)["first"]
     limits = {f"guarded at {limit:.0%}": limit for limit in OTHER_LIMITS}
-    four = (GUARDED, UNGUARDED, SAFE, TODAY)
+    drawn = (GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE)
     return {
         "limit": LIMIT,
         "patients": {"all": len(data.everybody.contexts), "eligible": len(people.contexts), "missing": data.missing},
         "rows": [tally.row(name, runs, "band", limits.get(name, LIMIT)) for name, runs in tracks.items()],
-        "curves": {name: tally.curve(tracks[name], tracks[SAFE]) for name in four},
-        "by_group": {name: tally.by_group(people, tracks[name], "band") for name in four},
+        "curves": {name: tally.curve(tracks[name], tracks[SAFE]) for name in drawn},
+        "by_group": {name: tally.by_group(people, tracks[name], "band") for name in drawn},
         "one_rate_by_group": tally.by_group(people, tracks["guarded, one rate"], "band"),
         "finer": {n: tally.shares_over(tracks[n], list(people.groups), LIMIT) for n in (GUARDED, "guarded, linear")},
         "said_and_seen": tally.said_and_seen(tracks[GUARDED]),
@@ -134,20 +135,22 @@ def first_try(data: Ward, runs: list[Any]) -> dict[str, Any]:
     found = [min((t for why, t in (run.fallbacks or {}).items() if PANICS in why), default=None) for run in runs]
     said = [why for run in runs for why in run.fallbacks or {} if PANICS in why]
     band = data.everybody.groups["band"]
-    rate = data.everybody.cost[:, 0]
+    counts = np.bincount(band, minlength=len(BANDS))
+    rates = np.bincount(band, weights=data.everybody.cost[:, 0], minlength=len(BANDS)) / np.maximum(counts, 1)
     return {
         "stopped": sum(one is not None for one in found),
         "round": [one for one in found if one is not None],
         "said": said[0] if said else "",
-        "safe_by_band": [round(float(rate[band == place].mean()), 4) for place in range(int(band.max()) + 1)],
-        "patients_by_band": np.bincount(band).tolist(),
+        "safe_by_band": np.round(rates, 4).tolist(),
+        "patients_by_band": counts.tolist(),
     }
 
 
 CAPTION = (
     "Real patients, drawn with replacement; bands hold the middle four fifths of the seeds. Left: patients whose dose "
     "is within 20 % of the right one, beside always 14 mg a week. Middle and right: patients dosed more than 20 % too "
-    "high; the limit holds in every band of the predicted dose, not only on average."
+    "high; the limit holds in every band of the predicted dose, not only on average. Possible: the best under the "
+    "limit for who knows every band's rates."
 )
 REMARKS = (
     "Rounds over the limit: the expected share of over-dosed patients among all patients of the same band, under the "
@@ -160,7 +163,8 @@ REMARKS = (
 def picture(result: Mapping[str, Any]) -> Any:
     """Return the figure."""
     words = {
-        GUARDED: "guarded", UNGUARDED: "the same, unguarded", SAFE: "safe: 14 mg a week", TODAY: "today: 35 mg a week",
+        GUARDED: "guarded", UNGUARDED: "the same, unguarded", POSSIBLE: "possible under the limit",
+        SAFE: "safe: 14 mg a week", TODAY: "today: 35 mg a week",
         "reward": "dosed right", "cost": "dosed too high", "limit": "too high", "groups": "predicted dose",
         "round": "patient",
     }  # fmt: skip

@@ -12,18 +12,22 @@ EACH ?= -n logical --dist worksteal
 # Files that Python compiled are kept even where it is told not to: half of the time that tests take to start.
 test-plain test-long test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: browser certificates reproduce serve test test-plain test-long test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
+.PHONY: browser certificates reproduce serve studies test test-plain test-long test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
 
-.venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml
+.venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml studies/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "stagewise needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable ./reproduction
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable ./reproduction --editable ./studies
 	@touch .venv/ready
 
 reproduce: .venv/ready
 	$(BIN)/stagewise reproduce --size $(SIZE) --preset $(PRESET) --out $(OUT)
+
+# Real data, fetched into a cache and never put here (docs/studies.md): all studies, or one: make studies STUDY=warfarin
+studies: .venv/ready
+	$(BIN)/python -m stagewise_studies $(STUDY)
 
 # The desk on an example, with simulated users: the address of its page and the keys to it are printed.
 serve: .venv/ready

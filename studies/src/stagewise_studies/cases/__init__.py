@@ -1,0 +1,1 @@
+"""The studies, a module each; what a module must have stands in `stagewise_studies.study`."""

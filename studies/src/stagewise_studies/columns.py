@@ -1,4 +1,4 @@
-"""Tables as they lie in packages, read into columns by name: text with a head, and pickled frames without pandas."""
+"""Tables as they lie in packages, read into columns by name: text with a head, Stata's files, pickled frames."""
 
 import io
 import pickle
@@ -67,3 +67,43 @@ def of_pickle(content: bytes) -> Columns:
     _, blocks, names, _ = Reader(io.BytesIO(content)).load().state["_data"].state
     pairs = zip(names, blocks, strict=True)
     return {str(name): row for block, rows in pairs for name, row in zip(block["data"], rows, strict=True)}
+
+
+KINDS = {
+    65526: ("f8", 8.98e307),
+    65527: ("f4", 1.7e38),
+    65528: ("i4", 2147483620),
+    65529: ("i2", 32740),
+    65530: ("i1", 100),
+}
+
+
+def of_stata(content: bytes) -> Columns:
+    """Return the columns of a Stata file of release 118 that holds numbers only; what is missing is NaN.
+
+    Above the last number of each kind Stata counts its ways of missing (the format is Stata's `help dta`).
+    """
+    if not content.startswith(b"<stata_dta><header><release>118</release><byteorder>LSF</byteorder>"):
+        raise NoData("a table is no Stata file of release 118, little end first; only those are read")
+    count, rows = (
+        int.from_bytes(after(content, b"<K>", 2), "little"),
+        int.from_bytes(after(content, b"<N>", 8), "little"),
+    )
+    kinds = np.frombuffer(after(content, b"<variable_types>", 2 * count), "<u2").tolist()
+    if not set(kinds) <= set(KINDS):
+        raise NoData("a Stata file holds text; only tables of numbers are read")
+    names = after(content, b"<varnames>", 129 * count)
+    titles = [names[129 * i : 129 * (i + 1)].split(b"\0")[0].decode() for i in range(count)]
+    layout = np.dtype([(title, f"<{KINDS[kind][0]}") for title, kind in zip(titles, kinds, strict=True)])
+    table = np.frombuffer(after(content, b"<data>", rows * layout.itemsize), layout)
+    columns = {}
+    for title, kind in zip(titles, kinds, strict=True):
+        numbers = table[title].astype(np.float64)
+        columns[title] = np.where(numbers > KINDS[kind][1], np.nan, numbers)
+    return columns
+
+
+def after(content: bytes, mark: bytes, size: int) -> bytes:
+    """Return so many bytes behind a mark."""
+    start = content.index(mark) + len(mark)
+    return content[start : start + size]

@@ -86,7 +86,8 @@ CAPTION = (
 )
 REMARKS = (
     "What is broken off under zidovudine is not declared but learned, and until it is shown to be below the limit "
-    "nothing else is tried: under a limit of 45 in a hundred, beside 41 of zidovudine, that takes longer than this.",
+    "nothing else is tried: under a limit of 45 in a hundred, beside 41 of zidovudine, for thousands of patients; and "
+    "half of the trial is too little to try anything under a limit of 50.",
     "The treatment that works best is also broken off least, so that the learner without a limit keeps it too. "
     "Nobody knew that beforehand: what the guard costs here is the price of not having to know.",
     "Rounds over the limit: the expected share broken off under the mixture of the round, one rate for each "

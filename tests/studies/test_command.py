@@ -76,3 +76,17 @@ def test_a_study_that_there_is_none_of_is_refused() -> None:
     told = CliRunner().invoke(command.app, ["wafarin"])
     assert told.exit_code == 2
     assert "there is no study 'wafarin'" in told.stderr
+
+
+def test_a_claim_that_does_not_hold_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "index").mkdir()
+    case = small(made_up(tmp_path / "index"))
+    only_here(monkeypatch, tmp_path / "index", tmp_path / "cache")
+    for where in (run, catalogue):
+        monkeypatch.setattr(where, "study", lambda name: case)
+    monkeypatch.setattr(catalogue, "names", lambda: ["small"])
+    told = CliRunner().invoke(command.app, ["--out", str(tmp_path / "out")])
+    assert told.exit_code == 1
+    assert "does not hold  seeds: 2 (at most 1)" in told.stdout
+    smaller = CliRunner().invoke(command.app, ["--out", str(tmp_path / "out"), "--seeds", "1"])
+    assert smaller.exit_code == 0  # another size claims nothing

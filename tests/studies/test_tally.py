@@ -40,3 +40,26 @@ def test_a_cost_that_is_no_line_is_found_out_by_decile() -> None:
     assert max(abs(cell["said"] - cell["seen"]) for cell in misfit["deciles"]["line"]) < 1e-3
     assert misfit["largest gap"] > 0.5
     assert misfit["typical gap"] < misfit["largest gap"]
+
+
+def test_who_passes_whom_and_when() -> None:
+    curves = {"one": {"gain": {"middle": [0.0, 2.0, 0.0, 2.0]}}, "other": {"gain": {"middle": [1.0, 1.0, 1.0, 1.0]}}}
+    assert tally.passes(curves, "one", "other", 400) == 300
+    assert tally.passes(curves, "other", "one", 400) is None
+    always_above = {"one": {"gain": {"middle": [2.0, 2.0]}}, "other": {"gain": {"middle": [1.0, 1.0]}}}
+    assert tally.passes(always_above, "one", "other", 400) == 0
+
+
+def test_a_run_that_the_data_stopped_is_counted() -> None:
+    track = always(six(), "none").play(six(), 10, 0)
+    why = "what was seen puts it above its threshold; no bound can be trusted, so the safe action is played"
+    runs = [track, track._replace(fallbacks={"not certain enough yet": 0, why: 7})]
+    assert tally.stopped(runs) == [7]
+    assert tally.row("one", runs, "group", 0.5)["runs stopped"] == 1
+
+
+def test_the_worst_group_is_one_of_some_size() -> None:
+    people = six()
+    runs = tally.played(people, {"some": always(people, "some")}, 1, 2000)["some"]
+    assert tally.worst_group(people, runs, "group", least=3) > 0.5
+    assert tally.worst_group(people, runs, "group", least=4) == 0.0

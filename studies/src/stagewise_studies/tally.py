@@ -13,6 +13,7 @@ from stagewise_studies.replay import Chooser, People, Track, over
 
 WINDOWS = 40  # points of a curve
 LAST = 0.8  # the last fifth of the rounds
+CONTRADICTED = "no bound can be trusted"  # how a fallback ends once the data contradict what was declared
 SHORT = 100_000  # rounds that are not worth a second process
 
 
@@ -45,7 +46,22 @@ def row(name: str, tracks: Sequence[Track], way: str, limit: float, window: int 
         f"worst {window} rounds": max(float(windowed(track.cost, track.cost.size // window).max()) for track in tracks),
         "rounds over the limit": mean([flags.mean() for flags in broken]),
         "runs over the limit": int(sum(flags.any() for flags in broken)),
+        "runs stopped": len(stopped(tracks)),
     }
+
+
+def stopped(tracks: Sequence[Track]) -> list[int]:
+    """Return the rounds in which agents found that the data contradict what was declared, of the runs where one did."""
+    found = [[at for why, at in (track.fallbacks or {}).items() if CONTRADICTED in why] for track in tracks]
+    return [min(rounds) for rounds in found if rounds]
+
+
+def passes(curves: Mapping[str, Any], one: str, other: str, rounds: int) -> int | None:
+    """Return from which round on the mean reward of one stays above that of the other; None: not at the end either."""
+    above = np.array(curves[one]["gain"]["middle"]) > np.array(curves[other]["gain"]["middle"])
+    if not above[-1]:
+        return None
+    return int(rounds * (above.size - np.argmin(above[::-1]) if not above.all() else 0) / above.size)
 
 
 def curve(tracks: Sequence[Track], base: Sequence[Track]) -> dict[str, Any]:
@@ -77,6 +93,12 @@ def by_group(people: People, tracks: Sequence[Track], way: str) -> list[float]:
         np.add.at(sums, of[track.people[end]], track.cost[end])
         np.add.at(counts, of[track.people[end]], 1.0)
     return [round(float(value), 4) for value in sums / np.maximum(counts, 1.0)]
+
+
+def worst_group(people: People, tracks: Sequence[Track], way: str, least: int = 100) -> float:
+    """Return the highest cost of a group of at least so many people, as it was done to them in the last fifth."""
+    sizes = np.bincount(people.groups[way])
+    return max((c for c, n in zip(by_group(people, tracks, way), sizes, strict=True) if n >= least), default=0.0)
 
 
 def shares_over(tracks: Sequence[Track], ways: Sequence[str], limit: float) -> dict[str, float]:

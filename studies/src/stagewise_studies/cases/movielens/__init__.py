@@ -123,16 +123,19 @@ def play(data: Audience, policies: Mapping[str, Chooser], size: Size) -> dict[st
     tracks = tally.played(people, policies, *size)
     limits = {f"guarded at {limit:.0%}": limit for limit in OTHER_LIMITS}
     features = np.array([[one[name] for name in CONTEXT] for one in people.contexts])
+    curves = {name: tally.curve(tracks[name], tracks[SAFE]) for name in drawn}
     return {
         "limit": LIMIT,
         "users": len(people.contexts),
         "genres": list(people.actions[1:]),
         "offered": round(float(people.on_offer()[:, 1:].sum(axis=1).mean()), 2),
         "rows": [tally.row(name, runs, "quarter", limits.get(name, LIMIT)) for name, runs in tracks.items()],
-        "curves": {name: tally.curve(tracks[name], tracks[SAFE]) for name in drawn},
+        "curves": curves,
+        "passes_today": tally.passes(curves, GUARDED, TODAY, size.rounds),
         "by_group": {name: tally.by_group(people, tracks[name], "quarter") for name in drawn},
         "one_rate_by_group": tally.by_group(people, tracks["guarded, one rate"], "quarter"),
         "finer": {n: tally.shares_over(tracks[n], list(people.groups), LIMIT) for n in (GUARDED, "guarded, linear")},
+        "finer_worst": {way: tally.worst_group(people, tracks[GUARDED], way) for way in people.groups},
         "said_and_seen": tally.said_and_seen(tracks[GUARDED]),
         "linear_misfit": tally.linear_misfit(features, people),
         "caption": CAPTION,

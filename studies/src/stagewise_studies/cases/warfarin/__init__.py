@@ -34,7 +34,6 @@ BANDS = ("below 14", "14 to 21", "21 to 28", "28 to 35", "35 to 42", "42 and mor
 MARGIN = 0.2  # of the right dose: within it is right, above it is too high
 LIMIT, OTHER_LIMITS = 0.20, (0.10, 0.25, 0.30)
 GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE = "guarded", "unguarded", "safe", "today", "possible"
-PANICS = "no bound can be trusted"  # what a fallback says once the data contradict what was declared
 
 
 class Ward(NamedTuple):
@@ -114,14 +113,17 @@ def play(data: Ward, policies: Mapping[str, Chooser], size: Size) -> dict[str, A
     first = tally.played(data.everybody, {"first": policies[GUARDED]}, *size)["first"]
     limits = {f"guarded at {limit:.0%}": limit for limit in OTHER_LIMITS}
     drawn = (GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE)
+    curves = {name: tally.curve(tracks[name], tracks[SAFE]) for name in drawn}
     return {
         "limit": LIMIT,
         "patients": {"all": len(data.everybody.contexts), "eligible": len(people.contexts), "missing": data.missing},
         "rows": [tally.row(name, runs, "band", limits.get(name, LIMIT)) for name, runs in tracks.items()],
-        "curves": {name: tally.curve(tracks[name], tracks[SAFE]) for name in drawn},
+        "curves": curves,
+        "passes_today": tally.passes(curves, GUARDED, TODAY, size.rounds),
         "by_group": {name: tally.by_group(people, tracks[name], "band") for name in drawn},
         "one_rate_by_group": tally.by_group(people, tracks["guarded, one rate"], "band"),
         "finer": {n: tally.shares_over(tracks[n], list(people.groups), LIMIT) for n in (GUARDED, "guarded, linear")},
+        "finer_worst": {way: tally.worst_group(people, tracks[GUARDED], way) for way in people.groups},
         "said_and_seen": tally.said_and_seen(tracks[GUARDED]),
         "linear_misfit": tally.linear_misfit(np.array([[one["predicted"]] for one in people.contexts]), people),
         "first_try": first_try(data, first),
@@ -132,14 +134,14 @@ def play(data: Ward, policies: Mapping[str, Chooser], size: Size) -> dict[str, A
 
 def first_try(data: Ward, runs: list[Any]) -> dict[str, Any]:
     """Return when the agent found out that 14 mg is no safe start for everybody."""
-    found = [min((t for why, t in (run.fallbacks or {}).items() if PANICS in why), default=None) for run in runs]
-    said = [why for run in runs for why in run.fallbacks or {} if PANICS in why]
+    found = tally.stopped(runs)
+    said = [why for run in runs for why in run.fallbacks or {} if tally.CONTRADICTED in why]
     band = data.everybody.groups["band"]
     counts = np.bincount(band, minlength=len(BANDS))
     rates = np.bincount(band, weights=data.everybody.cost[:, 0], minlength=len(BANDS)) / np.maximum(counts, 1)
     return {
-        "stopped": sum(one is not None for one in found),
-        "round": [one for one in found if one is not None],
+        "stopped": len(found),
+        "rounds": found,
         "said": said[0] if said else "",
         "safe_by_band": np.round(rates, 4).tolist(),
         "patients_by_band": counts.tolist(),

@@ -12,7 +12,7 @@ EACH ?= -n logical --dist worksteal
 # Files that Python compiled are kept even where it is told not to: half of the time that tests take to start.
 test-plain test-long test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: browser certificates reproduce serve studies test test-plain test-long test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
+.PHONY: browser certificates certificate-pages reproduce serve studies test test-plain test-long test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml studies/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -103,6 +103,10 @@ bench-desk: .venv/ready
 
 certificates: .venv/ready
 	$(BIN)/python -m stagewise_reproduction.certificates --runs 4000 --out docs/certificates
+
+# The pages of certificates that are there, drawn again from their files; nothing is played.
+certificate-pages: .venv/ready
+	$(BIN)/python -m stagewise_reproduction.certificates --redraw --out docs/certificates
 
 docs: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.lock

@@ -18,7 +18,8 @@ KNOWN = {  # names that the page asks for
     *("value", "world", "family", "spread", "assumptions", "assumption", "declared", "real", "kept", "margins"),
     *("quantiles", "counts", "edges", "0", "0.01", "0.1", "0.5", "0.9", "0.99", "1", "first_violation", "regret"),
     *("bound", "above", "theorem", "failure", "optimism", "settled", "never", "mixes", "plan", "made", "versions"),
-    *("seed", "day", "seconds", "machine", "batches", "verify", "format", "version"),
+    *("seed", "day", "seconds", "machine", "batches", "verify", "format", "version", "closeness", "limits", "met"),
+    *("left", "compiling"),
 }
 WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
 SAFE = sw.SafeAction(features=[0.0, 0.0])
@@ -28,7 +29,7 @@ SAFE = sw.SafeAction(features=[0.0, 0.0])
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("certificate")
     policy = sw.LCLUCB(safe_action=SAFE, threshold={"<wear & tear>": 0.3}, noise=0.5)
-    sw.certify(policy, WORLD, rounds=100, runs=1000, progress=False, out=place)
+    sw.certify(policy, WORLD, rounds=100, runs=1000, progress=False, out=place, name="Spring & summer")
     return place
 
 
@@ -43,7 +44,9 @@ def opened(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[Any, 
 def test_the_page_stands_by_itself(opened: tuple[Any, list[str]]) -> None:
     tab, troubles = opened
     assert troubles == []
-    assert tab.title() == "Safety certificate: LCLUCB, supported"
+    words = "Spring & summer: does LCLUCB keep <wear & tear> ≤ 0.3?"
+    assert tab.title() == f"Safety certificate: {words} supported"
+    assert tab.inner_text("h1") == words
     pictures = tab.eval_on_selector_all("img", "all => all.map(i => [i.complete, i.naturalWidth, i.alt])")
     assert len(pictures) == 3
     assert all(complete and width > 300 and words for complete, width, words in pictures)

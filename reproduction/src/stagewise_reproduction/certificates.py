@@ -1,6 +1,5 @@
 """Every policy of the showcase certified, each in a folder of its own, with an index page: `make certificates`."""
 
-import html
 import json
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -8,11 +7,11 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from stagewise.reports.certificate import Certificate
-from stagewise.reports.certificate_page import STYLE
-from stagewise.reports.certificate_words import headline
+from stagewise.reports.certificate_page import page
 from stagewise.reports.evidence import SUPPORTED
 from stagewise.reports.files import write_text
 from stagewise.simulation.certify import certify
+from stagewise_reproduction.certificates_index import index
 from stagewise_reproduction.instances import slug
 from stagewise_reproduction.showcase import CASES, ROUNDS, Case
 
@@ -34,10 +33,11 @@ def certify_all(
     confidence: float = 0.999,
     executor: Any = None,
     progress: bool = True,
+    cases: tuple[Case, ...] | None = None,
 ) -> list[Outcome]:
-    """Certify every case into a folder of its own, and write index.html and index.json."""
-    certificates = {
-        case.name: certify(
+    """Certify every case into a folder of its own, and write the index."""
+    for case in CASES if cases is None else cases:
+        certify(
             case.policy,
             case.world,
             rounds=min(rounds, case.most[0]),
@@ -46,13 +46,31 @@ def certify_all(
             executor=executor,
             progress=progress,
             out=out / slug(case.name),
+            name=case.title,
         )
-        for case in CASES
-    }
-    outcomes = [outcome_of(case, certificates[case.name]) for case in CASES]
-    write_text(out / "index.html", index(outcomes, certificates))
+    return indexed(out)
+
+
+def indexed(out: Path) -> list[Outcome]:
+    """Write index.html and index.json of the certificates that are there, those of the showcase first."""
+    outcomes, found = [], {}
+    for case in CASES:
+        if (out / slug(case.name) / "certificate.json").exists():
+            found[slug(case.name)] = Certificate.load(out / slug(case.name))
+            outcomes.append(outcome_of(case, found[slug(case.name)]))
+    others = [path.parent for path in sorted(out.glob("*/certificate.json")) if path.parent.name not in found]
+    more = {folder.name: Certificate.load(folder) for folder in others}
+    expected = {slug(one.name): one.expected for one in outcomes}
+    write_text(out / "index.html", index({**found, **more}, expected))
     write_text(out / "index.json", json.dumps([one._asdict() for one in outcomes], indent=1) + "\n")
     return outcomes
+
+
+def redraw(out: Path) -> list[Outcome]:
+    """Draw every page and the index again from the files that are there; nothing is played."""
+    for path in sorted(out.glob("*/certificate.json")):
+        write_text(path.with_suffix(".html"), page(Certificate.load(path).content))
+    return indexed(out)
 
 
 def outcome_of(case: Case, certificate: Certificate) -> Outcome:
@@ -61,34 +79,17 @@ def outcome_of(case: Case, certificate: Certificate) -> Outcome:
     return Outcome(case.name, case.expected, certificate.verdict, right)
 
 
-def index(outcomes: list[Outcome], certificates: dict[str, Certificate]) -> str:
-    """Return the page that leads to all certificates."""
-    rows = "".join(
-        f"<tr><td><a href='{slug(one.name)}/certificate.html'>{html.escape(one.name)}</a></td>"
-        f"<td class={one.verdict}>{one.verdict}</td><td>{one.expected}</td>"
-        f"<td>{html.escape(headline(certificates[one.name].content))}</td></tr>"
-        for one in outcomes
-    )
-    wrong = sum(not one.as_expected for one in outcomes)
-    words = "All verdicts are as they must be." if not wrong else f"{wrong} verdicts are not as they must be."
-    return (
-        "<!doctype html><html lang=en><head><meta charset=utf-8>"
-        "<meta name=viewport content='width=device-width, initial-scale=1'><link rel=icon href='data:,'>"
-        f"<title>stagewise: safety certificates</title><style>{STYLE}</style></head><body>"
-        "<h1>Safety certificates</h1><p>Does a policy keep its limits while it learns? Each page says what was "
-        "promised, assumed, found and not tested. Those expected to be refuted are controls: a test that they "
-        f"passed would prove nothing. <b>{words}</b></p><div class=scroll><table>"
-        f"<tr><th>policy<th>verdict<th>expected<th>found</tr>{rows}"
-        "</table></div></body></html>\n"
-    )
-
-
 def command(
     out: Annotated[Path, typer.Option(help="The folder for the certificates and their index.")],
     runs: Annotated[int, typer.Option(help="At most so many runs of each.")] = 4000,
+    only: Annotated[str, typer.Option(help="Certify only those whose folder's name begins so.")] = "",
+    drawn: Annotated[
+        bool, typer.Option("--redraw", help="Draw the pages again from their files; nothing is played.")
+    ] = False,
 ) -> None:
     """Certify every policy on the paper's problems; fails unless those that must be refuted are, and no others."""
-    outcomes = certify_all(out, runs=runs)
+    chosen = tuple(case for case in CASES if slug(case.name).startswith(only))
+    outcomes = redraw(out) if drawn else certify_all(out, runs=runs, cases=chosen)
     for one in outcomes:
         typer.echo(f"{one.verdict:>10}  {one.name} (expected: {one.expected})")
     typer.echo(f"The index: {out / 'index.html'}")

@@ -1,9 +1,7 @@
-"""What the report says of each experiment; its forms are one page of HTML that needs nothing else, and Markdown."""
+"""What the report says of each experiment, whatever its form."""
 
-from pathlib import Path
 from typing import NamedTuple
 
-from stagewise.reports.files import write_text
 from stagewise.reports.result import Result
 from stagewise_reproduction.cell import SEED
 from stagewise_reproduction.claim import FAILS, HOLDS, Claim
@@ -29,15 +27,6 @@ class Section(NamedTuple):
         """The heading; what an experiment does not distinguish is not named."""
         alone = len(self.experiment.presets) == 1
         return self.experiment.title if alone else f"{self.experiment.title} — preset {self.preset}"
-
-
-def write(out: Path, size: str, sections: list[Section]) -> None:
-    """Write report.html and report.md beside the figures."""
-    from stagewise_reproduction.report_page import page
-    from stagewise_reproduction.report_text import text
-
-    write_text(out / "report.html", page(out, size, sections))
-    write_text(out / "report.md", text(size, sections))
 
 
 def summary(size: str, sections: list[Section]) -> str:

@@ -18,7 +18,9 @@ from stagewise_reproduction.claim import FAILS, Claim
 from stagewise_reproduction.drawing import save
 from stagewise_reproduction.experiment import PRESETS, Experiment
 from stagewise_reproduction.instances import SIZES
-from stagewise_reproduction.report import Section, write
+from stagewise_reproduction.report import Section
+from stagewise_reproduction.report_page import page
+from stagewise_reproduction.report_text import text
 
 
 class Job(NamedTuple):
@@ -71,7 +73,8 @@ def reproduce(names: list[str], presets: list[str], size: str, out: Path, jobs: 
         sections.append(Section(experiment, preset, picture, results, claims))
     everything = [claim for section in sections for claim in section.claims]
     write_text(out / "claims.json", json.dumps([c._asdict() for c in everything], indent=1, ensure_ascii=False))
-    write(out, size, sections)
+    write_text(out / "report.html", page(out, size, sections))
+    write_text(out / "report.md", text(size, sections))
     return everything
 
 

@@ -50,6 +50,13 @@ class Case:
     expected: str = SUPPORTED
     most: tuple[int, int] = (ROUNDS, 10**9)  # rounds and runs at most: by hand a round takes a thousand times as long
 
+    @property
+    def title(self) -> str:
+        """What its page is about: it, and the problem it is tested on."""
+        if isinstance(self.world, ArmsWorld):
+            return f"{self.name}, on four arms"
+        return f"{self.name}, on the paper's ten rays" if self.world.actions.listed else self.name
+
 
 BY_HAND = (50, 1000)
 SMALL: dict[str, Any] = {**LIMIT, "noise": 0.1, "norm_bound": 0.1, "watch": False}  # the watch would save it

@@ -18,6 +18,7 @@ def certified(spec: Path, out: Path, **settings: Any) -> tuple[bool, str]:
     safe = getattr(getattr(policy, "safe_action", None), "arm", None) or 0
     family = family_of(asked.certify.family, asked.world, safe, plan.seed, asked.certify.spread)
     told: dict[str, Any] = {"rounds": plan.rounds, "seed": plan.seed, "backend": plan.backend, "out": out}
+    told["name"] = spec.stem.replace("_", " ").replace("-", " ")
     certificate = certify(policy, family, **told, **settings)
     words = f"{certificate.verdict}: {headline(certificate.content)}\nThe certificate: {out / 'certificate.html'}"
     return certificate.holds, words

@@ -7,39 +7,50 @@ from string import Template
 from typing import Any
 
 from stagewise.reports import certificate_pictures as pictures
+from stagewise.reports import pages
+from stagewise.reports.certificate_nearness import how_close
 from stagewise.reports.certificate_words import (
     MIXED,
     STOPPED,
     ends_of,
     headline,
-    how_close,
     percent,
     played_in,
     promised,
     shown,
+    title,
+    took,
     what_caution_cost,
 )
 from stagewise.reports.evidence import VERIFY
 
 TEMPLATE = Template(Path(__file__).with_name("certificate.html").read_text(encoding="utf-8"))
-STYLE = TEMPLATE.template.partition("<style>")[2].partition("</style>")[0]
+PICTURES = {
+    "shares": "Shares of runs against what is allowed",
+    "margins": "What the dearest round of every run cost, beside the limits",
+    "regret": "Regret over the rounds",
+}
 
 
 def page(content: dict[str, Any]) -> str:
     """Return the page."""
-    drawn = {name: getattr(pictures, name)(content) for name in ("shares", "margins", "regret")}
+    drawn = {}
+    for name, words in PICTURES.items():
+        wide, phone = pictures.both(getattr(pictures, name), content)
+        drawn[name] = pages.picture(wide, words, phone)
     content = escaped(content)
     plan, made, found, world = content["plan"], content["made"], content["violations"], content["world"]
     return TEMPLATE.substitute(
         drawn,
-        kind=content["policy"]["kind"],
+        css=pages.CSS,
+        title=title(content),
         verdict=content["verdict"],
         headline=headline(content),
         promised=promised(content),
         assumed=assumed(content),
         found=events(content),
         stopped=STOPPED[found["exact"] is None],
-        how_close=how_close(content),
+        how_close="".join(f"<p>{words}</p>" for words in how_close(content)),
         what_caution_cost=what_caution_cost(content),
         mixed=f"<li>{MIXED}</li>" if content["mixes"] else "",
         verify=VERIFY,
@@ -48,7 +59,7 @@ def page(content: dict[str, Any]) -> str:
         planned=f"{plan['runs']:,}",
         function=", the name of the function that drew the worlds" if world["family"] == "callable" else "",
         day=f"on {made['day']} (UTC), " if made.get("day") else "",
-        seconds=f"{made['seconds']:,}",
+        seconds=took(made),
         packages=", ".join(f"{name} {version}" for name, version in made["versions"].items()),
         machine=made["machine"],
         settings=json.dumps({"policy": content["policy"], "world": world, "plan": plan}, indent=1),
@@ -69,17 +80,18 @@ def assumed(content: dict[str, Any]) -> str:
     where = played_in(content["world"])
     if not content["assumptions"]:
         return f"<p>{where} The policy rests on nothing but the safe action being safe.</p>"
-    rows = "".join(
-        f"<tr><td>{one['assumption']}</td><td class=n>{numbers(one['declared'])}</td>"
-        f"<td class=n>{numbers(one['real'])}</td>"
-        f"<td class={'supported' if one['kept'] else 'refuted'}>{'yes' if one['kept'] else 'no'}</td></tr>"
+    rows = [
+        [
+            one["assumption"],
+            numbers(one["declared"]),
+            numbers(one["real"]),
+            f"<span class={'supported' if one['kept'] else 'refuted'}>{'yes' if one['kept'] else 'no'}</span>",
+        ]
         for one in content["assumptions"]
-    )
+    ]
     drawn = "" if content["world"]["family"] == "fixed" else " The third column is that of the first run."
-    return (
-        f"<p>{where} The promise holds where the following is so.{drawn}</p><div class=scroll><table>"
-        f"<tr><th>assumption<th class=n>declared<th class=n>here<th>kept</tr>{rows}</table></div>"
-    )
+    table = pages.table(["assumption", "declared", "here", "kept"], rows, (1, 2))
+    return f"<p>{where} The promise holds where the following is so.{drawn}</p>{table}"
 
 
 def numbers(values: list[float]) -> str:
@@ -88,12 +100,17 @@ def numbers(values: list[float]) -> str:
 
 
 def events(content: dict[str, Any]) -> str:
-    """Return the rows of what may happen in a run: how often it did, and how often it may."""
+    """Return the table of what may happen in a run: how often it did, and how often it may."""
     rows = [("a run breaks a limit", content["violations"])]
     rows += [(f"in some round an interval of {one['signal']!r} fails", one) for one in content["coverage"]]
-    return "".join(
-        f"<tr><td>{name}</td><td class=n>{one['happened']:,} / {one['runs']:,}</td>"
-        f"<td class=n>{' to '.join(map(percent, ends_of(one)))}</td><td class=n>{percent(one['allowed'])}</td>"
-        f"<td class='{one['verdict']}'>{one['verdict']}</td></tr>"
+    cells = [
+        [
+            name,
+            f"{one['happened']:,} / {one['runs']:,}",
+            " to ".join(map(percent, ends_of(one))),
+            percent(one["allowed"]),
+            f"<span class={one['verdict']}>{one['verdict']}</span>",
+        ]
         for name, one in rows
-    )
+    ]
+    return pages.table(["event", "seen", "true share", "allowed", "verdict"], cells, (1, 2, 3))

@@ -40,6 +40,8 @@ COUNT: Any = Annotated[int, Field(ge=0, lt=2**62)]
 POSITIVE: Any = Annotated[int, Field(ge=1, lt=2**62)]
 NUMBER: Any = Annotated[float, Field(ge=-1e100, le=1e100)]
 SHARE: Any = Annotated[float, Field(ge=0.0, le=1.0)]
+SECONDS: Any = Annotated[float, Field(ge=0.0, le=1e12)]
+NAME: Any = Annotated[str, Field(min_length=1, max_length=200)]
 DAY: Any = Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 DIGEST: Any = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 NUMBERS, BETWEEN = conlist(NUMBER), conlist(SHARE, min_length=2, max_length=2)
@@ -77,9 +79,9 @@ PLAN = table(
 MADE = table(
     {
         **{"day": DAY | None, "versions": dict[str, str], "machine": str},
-        "seconds": Annotated[float, Field(ge=0.0, le=1e12)],
+        **{"name": NAME | None, "seconds": SECONDS, "compiling": SECONDS | None},
     },
-    optional=["day"],
+    optional=["day", "name", "compiling"],
 )
 FILE = table(
     {
@@ -100,8 +102,16 @@ FILE = table(
         "world": table(
             {"family": str, "name": str, "spread": SHARE | None}, optional=["name", "spread"], extra="allow"
         ),
+        "closeness": table(
+            {
+                **{"runs": POSITIVE, "rounds": POSITIVE},
+                "limits": conlist(table({"met": COUNT, "left": NUMBER}), min_length=1),
+            }
+        )
+        | None,
         **{"plan": PLAN, "batches": conlist(BATCH, min_length=1), "made": MADE},
-    }
+    },
+    optional=["closeness"],  # none in files of before
 )
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 
+FEW = 3  # limits that a title names
 NOTHING = 1e-9  # below it numbers are rounding
 STOPPED = (  # by whether the runs were stopped before all were played
     "All planned runs were played, so the exact interval of Clopper and Pearson applies.",
@@ -61,6 +62,15 @@ def headline(content: dict[str, Any]) -> str:
     return words
 
 
+def title(content: dict[str, Any]) -> str:
+    """Return what the page is about: the campaign, where it has a name, the policy and its limits."""
+    signs = {"at most": "≤", "at least": "≥"}
+    limits = [f"{one['name']} {signs[one['side']]} {shown(one['value'])}" for one in content["thresholds"]]
+    kept = ", ".join(limits) if len(limits) <= FEW else f"its {len(limits)} limits"
+    kind, name = content["policy"]["kind"], content["made"].get("name")
+    return f"{name}: does {kind} keep {kept}?" if name else f"Does {kind} keep {kept}?"
+
+
 def promised(content: dict[str, Any]) -> str:
     """Return the claim."""
     limits = "; ".join(
@@ -85,20 +95,6 @@ def played_in(world: dict[str, Any]) -> str:
         "random-sphere": "Every run had its own world: directions of reward and cost drawn evenly from the sphere.",
         "random-arms": f"Every run had its own world: means of all arms but the safe one drawn evenly {means}.",
     }.get(world["family"], f"Every run had its own world, drawn by {world.get('name', 'a function')}.")
-
-
-def how_close(content: dict[str, Any]) -> str:
-    """Return the margins, and when limits were first broken."""
-    words = [
-        f"In the round of a run that came closest to the limit of {name!r}, what was left was "
-        f"{shown(one['quantiles']['0.5'])} in the middle run, {shown(one['quantiles']['0.01'])} or less in one run "
-        f"of a hundred, {shown(one['quantiles']['0'])} in the worst."
-        for name, one in content["margins"].items()
-    ]
-    if content["first_violation"] is not None:
-        median = shown(content["first_violation"]["0.5"])
-        words.append(f"Where a limit was broken, it first was in round {median} (median).")
-    return " ".join(words)
 
 
 def what_caution_cost(content: dict[str, Any]) -> str:
@@ -132,3 +128,10 @@ def what_caution_cost(content: dict[str, Any]) -> str:
             f"{shown(settled['quantiles']['0.5'])} (median; {settled['never']:,} of {runs:,} runs never did)."
         )
     return " ".join(words)
+
+
+def took(made: dict[str, Any]) -> str:
+    """Return how long it took: to play, and before that to compile, where the two were measured apart."""
+    if made.get("compiling") is None:
+        return f"{made['seconds']:,} seconds, compiling included"
+    return f"{made['seconds']:,} seconds of playing, after {made['compiling']:,} of compiling (or of loading what was)"

@@ -34,6 +34,7 @@ STYLES: list[tuple[str, Any]] = [
 # Who is who, in every picture: a policy under its limits, one without any, the safe action, what is done today.
 GUARDED, UNGUARDED, SAFE, TODAY = "#0072B2", "#D55E00", "#767676", "#CC79A7"
 INK, GOOD, BAD, DOUBT = "#1a1a1a", "#009E73", "#a02000", "#E69F00"
+LONGEST = 40  # letters of a name that a picture shows
 DPI = 150  # of files
 PAGE_DPI = 170  # of what stands in a page, where many screens show two dots for one
 
@@ -117,8 +118,18 @@ def note(axes: Any, value: float, words: str, side: str = "bottom", colour: str 
     low, high = min(low, value), max(high, value)
     room = 0.12 * (high - low or abs(value) or 1.0)
     axes.set_ylim(min(low, value - room) if side == "top" else low, max(high, value + room) if side != "top" else high)
-    axes.annotate(words, (0.99, value), xycoords=("axes fraction", "data"), xytext=(0, -2 if side == "top" else 2),
-                  textcoords="offset points", ha="right", va=side, fontsize=8, color=colour, path_effects=[withStroke(linewidth=2.5, foreground="white")])  # fmt: skip
+    axes.annotate(
+        words,
+        (0.99, value),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, -2 if side == "top" else 2),
+        textcoords="offset points",
+        ha="right",
+        va=side,
+        fontsize=8,
+        color=colour,
+        path_effects=[withStroke(linewidth=2.5, foreground="white")],
+    )
 
 
 def legend_below(drawn: Any, axes: Any, columns: int = 4) -> None:
@@ -129,8 +140,12 @@ def legend_below(drawn: Any, axes: Any, columns: int = 4) -> None:
 
 
 def plain(name: str) -> str:
-    """Return a user's own name so that a picture shows it as it is: between two dollars would stand a formula."""
-    return name.replace("$", r"\$")
+    """Return a user's own name so that a picture shows it as it is: between two dollars would stand a formula.
+
+    >>> plain("a name that is much longer than a picture has room for")
+    'a name that is much longer than a pictu…'
+    """
+    return (name if len(name) <= LONGEST else name[: LONGEST - 1] + "…").replace("$", r"\$")
 
 
 def short(value: float, _: int = 0) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stagewise.files.paths import path_of
-from stagewise.problem.checks import number, switch
+from stagewise.problem.checks import number, shown, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import percent
 from stagewise.reports.certificate import Certificate
@@ -19,6 +19,7 @@ from stagewise.reports.findings import spread, totals
 from stagewise.reports.regret_bound import regret_bound
 from stagewise.reports.result import Result, merged
 from stagewise.simulation.claim import setting, terms_for
+from stagewise.simulation.closeness import closeness
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.folder import SAME, Folder
 from stagewise.simulation.jobs import Batch, Job, job_for, on_cuda, working
@@ -26,10 +27,12 @@ from stagewise.simulation.judge import OURS
 from stagewise.simulation.pairs import Family, Pairs
 from stagewise.simulation.plan import machine, versions
 from stagewise.simulation.recording import recorded
+from stagewise.simulation.run import play
 from stagewise.simulation.size import check_length, check_room, counted
 
 POINTS = 20  # of the regret curves
 DEVICE_BATCH = 2**15  # runs that a GPU plays at once
+LONGEST = 200  # letters of a name
 
 
 def certify(
@@ -46,6 +49,7 @@ def certify(
     executor: Workers = None,
     progress: bool = True,
     out: str | Path | None = None,
+    name: str | None = None,
 ) -> Certificate:
     """Test the claim "a run of `rounds` rounds breaks a limit with probability at most δ" on up to `runs` audited runs.
 
@@ -53,9 +57,9 @@ def certify(
     statement is made with `confidence`. `early`: stop as soon as the claim and the intervals it rests on are decided,
     or the claim is refuted, by intervals that hold at all times at once (docs/certify.md). With `out`, certificate.json
     and certificate.html are written there; batches that were played are kept there until then, so that the same call
-    goes on where it was cut short.
+    goes on where it was cut short. `name` is what the page is about, such as the campaign.
     """
-    begun, place = time.perf_counter(), None if out is None else path_of(out, "out")
+    place, title = None if out is None else path_of(out, "out"), None if name is None else named(name)
     most, shows, stops = counted(runs, "runs"), switch(progress, "progress"), switch(early, "early")
     sure = number(confidence, "confidence")
     if not 0.0 < sure < 1.0:
@@ -71,20 +75,42 @@ def certify(
     if not stops:
         check_room(most, POINTS, job.pairs(0)[1].costs)
         check_length(most, told.rounds)
+    compiled = compiling(job)
+    begun = time.perf_counter()
     with working(executor, shows, -(-most // plan["batch"]), most, told.rounds) as finished:
         parts, batches = gathered(job, plan, terms, finished)
+    whole = merged(parts)
+    said = concluded(job.pairs, plan, terms, batches, whole)
+    said["closeness"] = closeness(job.pairs, plan, len(whole.runs))
     made = {
+        **({} if title is None else {"name": title}),
         "day": time.strftime("%Y-%m-%d", time.gmtime()),
         "versions": versions(),
         "machine": machine(),
+        "compiling": round(compiled, 1),
         "seconds": round(time.perf_counter() - begun, 1),
     }
-    certificate = Certificate({**concluded(job.pairs, plan, terms, batches, merged(parts)), "made": made})
+    certificate = Certificate({**said, "made": made})
     if place is not None:
         certificate.save(place)
     if job.folder.place is not None and job.folder.place.exists():
         shutil.rmtree(job.folder.place)
     return certificate
+
+
+def compiling(job: Job) -> float:
+    """Play one round, so that what is compiled is, and return the seconds; by hand nothing is compiled for the runs."""
+    begun = time.perf_counter()
+    if job.settings.backend != "python":
+        play(job.pairs, job.settings._replace(rounds=1, record=1, bound=None), [0])
+    return time.perf_counter() - begun
+
+
+def named(name: Any) -> str:
+    """Return what a certificate is called, or refuse it."""
+    if not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST:
+        raise InvalidProblem(f"name is {shown(name)}; it must be a line of at most {LONGEST} letters, for a heading")
+    return " ".join(name.split())
 
 
 def audited(policy: Any, world: Family, rounds: Any, seed: Any, backend: Any, out: Path | None = None) -> Job:

@@ -19,6 +19,7 @@ from stagewise.reports.findings import column, totals
 from stagewise.reports.result import Result, merged
 from stagewise.simulation.certify import audited, concluded, plan_for
 from stagewise.simulation.claim import terms_for
+from stagewise.simulation.closeness import closeness
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.jobs import BACKENDS, Batch, working
 from stagewise.simulation.pairs import Pairs
@@ -40,6 +41,7 @@ SENTENCES = {
     "regret": "what it says of regret is not what its runs and the theorem say",
     "policy": "the policy it names is not the one that was played",
     "world": "the world it names is not the one that was played in",
+    "closeness": "what it says of rounds at their limits is not what its first runs say",
 }
 
 
@@ -91,6 +93,9 @@ def verify(
         if not consecutive(content):  # their sizes are anybody's, and are not played
             return Verification(0, 0, 0, tuple(faults), SPREAD)
         job = audited(pairs.policy, pairs.world, plan["rounds"], plan["seed"], player)
+        near_limits = closeness(pairs, plan, sum(one["runs"] for one in content["batches"]))
+        if "closeness" in content and any(disagreements(content["closeness"], near_limits, near)):
+            faults.append(sentence("closeness"))
     except StagewiseError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:

@@ -11,12 +11,13 @@ project = "stagewise"
 author = copyright = "the stagewise developers"
 version = release = stagewise.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "formulas"]
-myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
+html_title = "stagewise"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-exclude_patterns = ["_build", "making"]
+exclude_patterns = ["_build", "gallery/cards.md", "making"]
 autodoc_typehints = "description"
 suppress_warnings = ["myst.xref_missing"]  # anchors within tables are not known to it: links are followed in check.py

@@ -28,7 +28,9 @@ class Page(HTMLParser):
         self.loaded: list[str] = []
         self.links: list[str] = []
         self.places: set[str] = set()
-        self.feed(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        self.unwritten = 'class="math notranslate' in text  # as Sphinx leaves a formula to MathJax
+        self.feed(text)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         told = {name: value or "" for name, value in attributes}
@@ -58,6 +60,8 @@ def read(folder: Path) -> list[str]:
                 found.append(f"{name} loads {url} from another machine")
             elif not url.startswith("data:") and not target(path, url).exists():
                 found.append(f"{name} loads {url}, which is not there")
+        if page.unwritten:
+            found.append(f"{name} leaves its formulas to a script")
         for url in page.links:
             if not outside(url) and not arrives(path, url, pages):
                 found.append(f"{name} leads to {url}, which is not there")

@@ -49,6 +49,7 @@ def test_a_whole_site_is_left_alone(check: Any, tmp_path: Path) -> None:
         ('<img src="//example.org/a.png">', "from another machine"),
         ('<link rel="stylesheet" href="http://example.org/a.css">', "from another machine"),
         ('<img src="gone.png">', "loads gone.png, which is not there"),
+        ('<span class="math notranslate nohighlight">x^2</span>', "leaves its formulas to a script"),
         ('<a href="gone.html">gone</a>', "leads to gone.html, which is not there"),
         ('<a href="there.html#gone">gone</a>', "leads to there.html#gone, which is not there"),
     ],
@@ -90,6 +91,15 @@ def test_every_page_is_in_a_table_of_contents() -> None:
             names = [line.split("<")[-1].rstrip(">") for line in tree.splitlines() if line and line[0] != ":"]
             entered |= {file for name in names for file in page.parent.glob(f"{name}.md")}
     assert set(PAGES) - entered == set()
+
+
+def test_every_program_of_the_gallery_has_a_card_and_a_page_with_its_code() -> None:
+    gallery = runpy.run_path(str(DOCS / "making" / "gallery.py"))
+    listed = (DOCS / "gallery" / "index.md").read_text(encoding="utf-8").splitlines()
+    for name, title in gallery["TITLES"].items():
+        assert name in listed
+        assert f"**[{title}]({name}.md)**\n\n{gallery['sentence'](name)}" in gallery["card"](name)
+        assert f"../../examples/{name}.py" in gallery["page"](name, "")
 
 
 def test_the_first_page_shows_code_that_runs() -> None:

@@ -108,9 +108,11 @@ certificates: .venv/ready
 certificate-pages: .venv/ready
 	$(BIN)/python -m stagewise_reproduction.certificates --redraw --out docs/certificates
 
-docs: .venv/ready
+docs: .venv/ready browser
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.lock
+	$(BIN)/python docs/making/gallery.py
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/making/check.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 clean:

@@ -61,6 +61,7 @@ from stagewise.worlds.family import SphereFamily as SphereFamily
 from stagewise.worlds.fresh import RandomFinite as RandomFinite
 from stagewise.worlds.fresh import RandomRays as RandomRays
 from stagewise.worlds.linear import LinearWorld as LinearWorld
+from stagewise.worlds.logged import LoggedWorld as LoggedWorld
 from stagewise.worlds.table import TableWorld as TableWorld
 from stagewise.worlds.world import World as World
 

@@ -1,6 +1,8 @@
 from typing import Any
 
 from stagewise.launch.evaluation.evaluate import evaluate as evaluate
+from stagewise.launch.forecast.forecast import Forecast as Forecast
+from stagewise.launch.forecast.forecast import forecast as forecast
 from stagewise.models.kernel import RBF as RBF
 from stagewise.models.kernel import LinearKernel as LinearKernel
 from stagewise.models.kernel import Matern as Matern
@@ -62,6 +64,7 @@ from stagewise.worlds.family import SphereFamily as SphereFamily
 from stagewise.worlds.fresh import RandomFinite as RandomFinite
 from stagewise.worlds.fresh import RandomRays as RandomRays
 from stagewise.worlds.linear import LinearWorld as LinearWorld
+from stagewise.worlds.logged import LoggedWorld as LoggedWorld
 from stagewise.worlds.table import TableWorld as TableWorld
 from stagewise.worlds.world import World as World
 

@@ -8,9 +8,12 @@ K actions the means are
 θ and the offsets of an action stand side by side, w = d + G numbers of each: `parameters` is (1 + m, K w). Crossed, row
 a of the features is e_a ⊗ (u, 1{segment}), of which all means are linear. Plain, a row is the
 action's number, then u, then the segment's number where there are any.
+
+Listed, users are the rows of a table, any of them as likely: behind the action's number stands the row, and the means
+are listed too, (1 + m, n K).
 """
 
-from stagewise.kernels.compile import Floats, kernel
+from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import ACTIONS, uniform
 
 
@@ -77,3 +80,37 @@ def fill_user_means(
         if segments > 0:
             total += parameters[signal, first + numbers + segment]
         means[signal] = total
+
+
+@kernel
+def row_of(count: int, seed: int, run: int, round_: int) -> int:
+    """Return which of so many listed users a round has."""
+    return min(int(uniform(seed, run, round_, ACTIONS, 0) * count), count - 1)
+
+
+@kernel
+def fill_rows(rows: Ints, count: int, seed: int, run: int, first: int) -> None:
+    """Write which of so many listed users the rounds from `first` on have."""
+    for i in range(rows.size):
+        rows[i] = row_of(count, seed, run, first + i)
+
+
+@kernel
+def fill_listed(features: Floats, users: Floats, seed: int, run: int, round_: int) -> int:
+    """Write a and a row of the table (n w,) for every action a; return which row it is."""
+    width = features.shape[1] - 1
+    row = row_of(users.size // width, seed, run, round_)
+    for action in range(features.shape[0]):
+        features[action, 0] = float(action)
+        for i in range(width):
+            features[action, 1 + i] = users[row * width + i]
+    return row
+
+
+@kernel
+def fill_listed_means(table: Floats, row: int, truths: Floats) -> None:
+    """Write the means of every action for a listed user; the last column, the safe action's, is left as it is."""
+    count = truths.shape[1] - 1
+    for signal in range(truths.shape[0]):
+        for action in range(count):
+            truths[signal, action] = table[signal, row * count + action]

@@ -5,7 +5,7 @@ import math
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.draw import ACTIONS, OUTCOME, fill_normal, normal, normal_pair, uniform_pair
 
-GAUSSIAN, UNIFORM, RADEMACHER, BERNOULLI, CLIPPED = 0, 1, 2, 3, 4
+GAUSSIAN, UNIFORM, RADEMACHER, BERNOULLI, CLIPPED, SHRUNK = 0, 1, 2, 3, 4, 5
 
 
 @kernel
@@ -23,7 +23,8 @@ def noisy(kind: int, mean: float, scale: float, draw: float, chance: float) -> f
     """Return what is seen of a mean, from a normal and the uniform number behind it.
 
     GAUSSIAN: mean + s N(0, 1).  UNIFORM on mean ± √3 s.  RADEMACHER: mean ± s.  Each has standard deviation s and is
-    s-sub-Gaussian.  BERNOULLI: 1 with probability mean.  CLIPPED: GAUSSIAN cut to [0, 1].
+    s-sub-Gaussian.  BERNOULLI: 1 with probability mean.  CLIPPED: GAUSSIAN cut to [0, 1].  SHRUNK: (1 − s) mean + s B
+    for a BERNOULLI B, which stays in [0, 1] and has the variance s² mean (1 − mean).
     """
     if kind == GAUSSIAN:
         return mean + scale * draw
@@ -33,6 +34,8 @@ def noisy(kind: int, mean: float, scale: float, draw: float, chance: float) -> f
         return mean + (scale if chance < 0.5 else -scale)
     if kind == BERNOULLI:
         return 1.0 if chance < mean else 0.0
+    if kind == SHRUNK:
+        return min(max((1.0 - scale) * mean + (scale if chance < mean else 0.0), 0.0), 1.0)
     return min(max(mean + scale * draw, 0.0), 1.0)
 
 

@@ -122,9 +122,9 @@ class ArmsPolicy(CompiledPolicy):
         """Return arms."""
         return self.form if actions.dimension == 0 else None
 
-    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
-        """Return an empty memory: arms need not be followed."""
-        return self.start().memory
+    def played_from(self, offered: Any, features: Floats, fresh: bool, start: State | None = None) -> Floats:
+        """Return the memory that a compiled run begins with: arms need not be followed."""
+        return self.begins(start).memory
 
     @cached_property
     def listed(self) -> Floats:

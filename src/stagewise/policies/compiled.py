@@ -32,12 +32,17 @@ from stagewise.policies.contradictions import explained
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
 from stagewise.problem.checks import MANY
+from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.start import Start
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes some
+STRAYED = (
+    "the start has been offered other actions than this world's, which a compiled run cannot follow; backend='python' "
+    "plays it"
+)
 FEW = 512  # candidates: what is believed of more is not kept beside a decision
 WORKSPACE_IN, KNOWN_IN = named(workspace_in), named(known_actions)
 NOTHING: Floats = np.empty(0)
@@ -137,13 +142,23 @@ class CompiledPolicy(Learning):
         """Return how compiled loops play this policy on listed actions; None: they do not."""
         return self.form
 
-    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
+    def played_from(self, offered: Any, features: Floats, fresh: bool, start: State | None = None) -> Floats:
         """Return the memory that a compiled run begins with: it follows actions that are always the same."""
         self.started(self.fitting(offered))  # refuse here what play by hand refuses
-        state = self.start()
+        state = self.begins(start)
         if not fresh:
             state = self.following(state, features)
+            if state.memory.size and state.memory[FOLLOWED] == NEVER and not self.form.roving:
+                raise InvalidProblem(STRAYED)
         return self.remembered(state, features.shape[1])[2]
+
+    def begins(self, start: State | None) -> State:
+        """Return an empty memory, or a copy of one that has learned."""
+        if start is None:
+            return self.start()
+        memory = aligned(start.memory.size)
+        np.copyto(memory, start.memory)
+        return State(memory)
 
     def fitting(self, listed: Any) -> Any:
         """Return the action set if this policy can choose from it."""

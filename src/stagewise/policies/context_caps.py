@@ -227,10 +227,10 @@ class ContextCAPS(Certified, SafePolicy):
         """Return how compiled loops play it: where every round has a user, in plain features."""
         return self.form if getattr(actions, "crossed", None) is False else None
 
-    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
-        """Return an empty memory: nothing is followed."""
+    def played_from(self, offered: Any, features: Floats, fresh: bool, start: State | None = None) -> Floats:
+        """Return the memory that a compiled run begins with: nothing is followed."""
         self.logged(offered.features)  # refuse here what play by hand refuses
-        return self.start().memory
+        return self.begins(start).memory
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         """Draw an action from a safe mixture for this user."""
@@ -297,6 +297,10 @@ class ContextCAPS(Certified, SafePolicy):
         changed = aligned(MEMORY_SIZE(self.layout, int(NEVER), 2 * segments))
         memory_kernels_for(*self.form.models).widen(self.layout, memory, 2 * segments, changed)
         return changed
+
+    def with_room_for(self, memory: Floats, segments: int) -> Floats:
+        """Return the memory with room for so many segments beside those that were met."""
+        return self.with_room(memory, segments + most_met(self.layout, memory)) if segments else memory
 
     def grown(self, fewer: "ContextCAPS", state: State) -> State:
         """Return what was learned with fewer actions, the same first, as this policy's own."""

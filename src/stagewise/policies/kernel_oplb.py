@@ -14,7 +14,7 @@ from stagewise.kernels.signals.space import basis_of
 from stagewise.models.kernel import Kernel, KernelModel, LinearKernel, similarity
 from stagewise.policies.baseline import featured, refuse_start, vanishing
 from stagewise.policies.ceilings import beyond, ceilings_of, span_of
-from stagewise.policies.compiled import MEMORY_SIZE, assembled, fitting_memory
+from stagewise.policies.compiled import KNOWN_IN, MEMORY_SIZE, STRAYED, assembled, fitting_memory
 from stagewise.policies.linear import check_features, check_scale, check_span
 from stagewise.policies.mixtures import decision_from
 from stagewise.policies.policy import State
@@ -131,11 +131,16 @@ class KernelOPLB(SafePolicy):
         """Return how compiled loops play it: on actions that come back, so that their points are known beforehand."""
         return self.form if isinstance(actions, Finite) else None
 
-    def played_from(self, offered: Any, features: Floats, fresh: bool) -> Floats:
+    def played_from(self, offered: Any, features: Floats, fresh: bool, start: State | None = None) -> Floats:
         """Return the memory that a compiled run begins with: it follows all actions, and has room for all of them."""
         self.fitting(offered)  # refuse here what play by hand refuses
-        room = max(min(self.capacity, len(features) + 1), self.first_room)
-        return self.changed(self.layout, self.settings, self.start().memory, features, room)
+        memory = self.begins(start).memory
+        used = 0 if start is None else fullest(self.layout, memory)
+        room = max(min(self.capacity, len(features) + 1 + used), self.first_room)
+        known = KNOWN_IN(self.layout, self.settings, memory).followed
+        if memory[FOLLOWED] != 0.0 and not np.array_equal(known, features):
+            raise InvalidProblem(STRAYED)
+        return self.changed(self.layout, self.settings, memory, features, max(room, int(memory[ROOM])))
 
     def coordinates(self, dimension: int, memory: Floats) -> int:
         """Return the room for basis points."""

@@ -7,16 +7,18 @@ import numpy as np
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
 from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.layout import LIMITS, PARTS, ROOM
-from stagewise.kernels.loop.play import CROSSED, DIRECTIONS, PLAIN, LoopForm, World, judging_size, play_for
+from stagewise.kernels.layout import FOLLOWED, LIMITS, PARTS, ROOM
+from stagewise.kernels.loop.play import CROSSED, DIRECTIONS, LISTED, PLAIN, LoopForm, World, judging_size, play_for
 from stagewise.kernels.loop.round import RAYS, REWARD, STAY, Form, scratch_size
 from stagewise.kernels.trace import Trace
 from stagewise.policies.compiled import aligned, sized
+from stagewise.policies.policy import State
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.simulation.judge import OURS, Judge
-from stagewise.worlds.context import ContextWorld
 from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.logged import LoggedWorld
+from stagewise.worlds.user_world import UserWorld
 
 ANSWER_SIZE, SCRATCH_SIZE, JUDGING_SIZE = named(answer_size), named(scratch_size), named(judging_size)
 
@@ -53,8 +55,8 @@ class LoopInputs(NamedTuple):
     judging: int
 
 
-def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
-    """Return a policy and its world as arrays, or say why the loop cannot play them."""
+def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = None) -> LoopInputs:
+    """Return a policy and its world as arrays, or say why the loop cannot play them; `start`: learned before."""
     world, form = judge.world, form_of(policy, judge.world)
     if form is None:
         by = f" with method {policy.method!r}" if hasattr(policy, "method") else ""
@@ -71,20 +73,21 @@ def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
     layout, settings = policy.arrays(d)
     if form.roving:
         layout, settings = policy.at_start(policy.started(told.actions.draw(Draw())))
-    memory = policy.played_from(told.actions.draw(Draw()), features, fresh) if form.rule != STAY else np.zeros(0)
-    if form.cells and isinstance(world, ContextWorld):
-        memory = policy.with_room(memory, world.actions.ends.size)
+    memory = policy.played_from(told.actions.draw(Draw()), features, fresh, start) if form.rule != STAY else np.zeros(0)
+    if form.cells and isinstance(world, UserWorld):
+        memory = policy.with_room_for(memory, world.actions.segments)
     check_outcomes(policy, told)
     m, limits, size = world.costs, int(layout[LIMITS]), max(d, int(memory[ROOM]) if form.space else 0)
     points = int(form.rule == RAYS and form.arms == 0)
-    linear = isinstance(world, LinearWorld | ContextWorld)
+    linear = isinstance(world, LinearWorld | UserWorld)
     parameters = told.parameters * judge.signs[:, None] if linear else np.zeros((1 + m, d))
     truths = np.zeros((1 + m, count + 1))
     truths[:, count] = judge.safe_means_in(told.actions)
     if not fresh:
         truths[:, :count] = judge.truths(told.actions)
     best = 0.0 if fresh else judge.best(told.actions)
-    judged = (audited, judge.mixes, points, judge.limits.size > 1, fresh and told.actions.names_safe)
+    begun = start is not None and start.memory.size > 0 and start.memory[FOLLOWED] > 0.0 and not fresh
+    judged = (audited, judge.mixes, points, judge.limits.size > 1, fresh and told.actions.names_safe, begun)
     known = (told.noise.copy(), judge.signs.copy(), judge.limits.copy(), told.kind)
     truth = World(parameters, truths, *known, best, *drawn_in(told))
     return LoopInputs(
@@ -104,15 +107,17 @@ def inputs_for(policy: Any, judge: Judge, audited: bool) -> LoopInputs:
 
 def draws_of(world: Any) -> int:
     """Return what the loop draws in every round (see `kernels.loop.play`)."""
-    if isinstance(world, ContextWorld):
+    if isinstance(world, LoggedWorld):
+        return LISTED
+    if isinstance(world, UserWorld):
         return CROSSED if world.actions.crossed else PLAIN
     return DIRECTIONS if world.actions.fresh else 0
 
 
 def drawn_in(world: Any) -> tuple[int, Floats]:
     """Return which listed action is safe in every round, and what the rest of the draw needs."""
-    if isinstance(world, ContextWorld):
-        return world.actions.safe, world.actions.ends.copy()
+    if isinstance(world, UserWorld):
+        return world.actions.safe, world.actions.drawn.copy()
     return -1, np.array([getattr(world.actions, "safe", None) or 0.0])
 
 
@@ -135,14 +140,21 @@ def prepare(audit: Ints, form: Form, limits: int) -> None:
 class Compiled:
     """A compiled run that can be continued."""
 
-    def __init__(self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int) -> None:
-        inputs = inputs_for(policy, judge, trace.audit.size > 0)
+    def __init__(
+        self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int, start: State | None = None
+    ) -> None:
+        inputs = inputs_for(policy, judge, trace.audit.size > 0, start)
         self.inputs, self.trace, self.seed, self.run = inputs, trace, seed, run
         m = judge.world.costs
         self.own = (np.zeros(inputs.answer), aligned(inputs.scratch), np.zeros(inputs.judging))
         self.few = (np.zeros(m + 2, dtype=np.int64), np.zeros(1 + m), np.zeros(1 + m))
         if trace.audit.size:
             prepare(trace.audit, inputs.form, int(inputs.layout[LIMITS]))
+
+    @property
+    def state(self) -> State:
+        """What was learned so far."""
+        return State(self.inputs.memory)
 
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""

@@ -9,7 +9,7 @@ from stagewise.problem.checks import number, shown, whole
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.simulation.judge import Judge
-from stagewise.worlds.context import ContextWorld
+from stagewise.worlds.user_world import UserWorld
 
 SLIGHT = 1e-9  # relative; differences below it are arithmetic
 
@@ -30,7 +30,7 @@ def expected(decision: Any, actions: Any, judge: Judge, round_: int) -> Floats:
     except (ValueError, TypeError) as error:  # a StagewiseError is a ValueError, and so is a ragged array
         raise InvalidProblem(f"the policy's decision in round {round_} cannot be judged: {error}") from None
     if decision.probabilities is None:
-        at = decision.index if isinstance(judge.world, ContextWorld) else None
+        at = decision.index if isinstance(judge.world, UserWorld) else None
         return judge.means(decision.action) if at is None else judge.means_at(at, actions)
     total, chances = np.zeros(judge.signs.size), np.asarray(decision.probabilities)
     for index in np.flatnonzero(chances):

@@ -11,7 +11,7 @@ from stagewise.problem.errors import InvalidFile
 from stagewise.reports.files import made, usable, write_text
 from stagewise.reports.result import Result, kept
 
-SAME = ("policy", "world", "rounds", "record", "seed", "audit")  # what runs of one plan have in common
+SAME = ("policy", "world", "rounds", "record", "seed", "audit", "start")  # what runs of one plan have in common
 
 
 class Folder:

@@ -21,6 +21,7 @@ from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import recorded
 from stagewise.simulation.run import Settings, play
 from stagewise.simulation.size import check_room, counted
+from stagewise.simulation.start import begun_from
 
 BACKENDS = ("auto", "cpu", "python", "cuda")
 Finish = Callable[[Mapping[Any, "Batch"]], dict[Any, Result]]
@@ -51,6 +52,7 @@ def job_for(
     record: Any,
     backend: Any,
     audit: Any = False,
+    start: Any = None,
     out: Path | None = None,
     single: bool = False,
 ) -> Job:
@@ -61,9 +63,10 @@ def job_for(
     player, place = pairs(0)
     check_room(1, min(length, points), 0)
     chosen = backend_for(player, place, length, backend)
+    begun = None if start is None else begun_from(start, policy, player, chosen)
     arbiter = judge(player, place)
     bound = bound_values(player, place, recorded(length, points)) if audited and pairs.fixed else None
-    settings = Settings(length, points, origin, chosen, audited, arbiter.limits.size, bound)
+    settings = Settings(length, points, origin, chosen, audited, arbiter.limits.size, bound, begun and begun.state)
     told, limits = pairs.description(), arbiter.thresholds
     plan = {  # what a result is a function of, and what made it
         "policy": described(player),
@@ -76,6 +79,7 @@ def job_for(
         "versions": versions(),
         "machine": machine(),
         **({"audit": True} if audited else {}),
+        **({"start": begun.told} if begun else {}),
     }
     plan = json.loads(json.dumps(plan))
     return Job(pairs, settings, plan, Folder(out, plan, SAME, single and chosen == "cuda", again=pairs.described))

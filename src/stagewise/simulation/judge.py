@@ -20,11 +20,13 @@ from stagewise.rules.optimum import best_point
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.context import ContextWorld
 from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.logged import LoggedWorld
 from stagewise.worlds.table import TableWorld
+from stagewise.worlds.user_world import UserWorld
 from stagewise.worlds.world import NoisyWorld, World
 
 BEST_ON_RAYS = named(best_on_rays)
-OURS = (LinearWorld, ArmsWorld, TableWorld, ContextWorld)
+OURS = (LinearWorld, ArmsWorld, TableWorld, ContextWorld, LoggedWorld)
 WITHIN_ONE = ("bernoulli", "clipped-gaussian")  # outcomes that lie in [0, 1]
 ASKED = ("costs", "actions_in", "means", "outcome", "description")  # of a world of someone's own
 
@@ -47,7 +49,7 @@ class Judge:
 
     def means_at(self, index: int, actions: Any) -> Floats:
         """Return the same of what is listed under an index; of the safe action under −1 and at the end of the list."""
-        if isinstance(self.world, ContextWorld):
+        if isinstance(self.world, UserWorld):
             place = index if 0 <= index < actions.count else actions.start.place
             return self.world.means_of(place, actions.at(place))
         return self.means(self.safe_in(actions) if index in (-1, actions.count) else actions.at(index))
@@ -124,7 +126,8 @@ def judge(policy: Any, world: World) -> Judge:
     limits = thresholds.signs * thresholds.values
     if moving:
         safe_means[:] = world.actions.most_at_start(world.parameters * signs[:, None])  # type: ignore[attr-defined]
-    if (moving or safe is not None) and m and not np.all(safe_means[1:] <= limits):
+    assumed = not isinstance(world, UserWorld) or world.assumed
+    if assumed and (moving or safe is not None) and m and not np.all(safe_means[1:] <= limits):
         raise InvalidProblem(
             f"the safe action really costs {(safe_means[1:] * signs[1:]).tolist()} in this world, above a threshold "
             f"of {thresholds.values.tolist()}; no policy can be safe there"
@@ -147,7 +150,7 @@ def check_reach(world: Any, thresholds: Thresholds) -> None:
 
 def check_users(policy: ContextCAPS, world: Any) -> None:
     """Refuse a world whose users are told of otherwise than a policy in a context is told of its own."""
-    if not isinstance(world, ContextWorld) or world.actions.crossed:
+    if not isinstance(world, UserWorld) or world.actions.crossed:
         raise InvalidProblem(
             f"the world is {type(world).__name__}; actions in a context are played for users, in a "
             'ContextWorld(..., features="plain")'
@@ -155,8 +158,8 @@ def check_users(policy: ContextCAPS, world: Any) -> None:
     users = world.actions
     for word, ours, theirs in (
         ("actions", policy.actions, users.count),
-        ("numbers about a user", policy.context, users.numbers - 1),
-        ("divisions into segments", policy.segments, int(users.ends.size > 0)),
+        ("numbers about a user", policy.context, users.context),
+        ("divisions into segments", policy.segments, users.divisions),
     ):
         if ours != theirs:
             raise InvalidProblem(

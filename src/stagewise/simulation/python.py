@@ -5,20 +5,23 @@ from typing import Any
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN, watch, weigh_hope
 from stagewise.kernels.rules.promise import WARMING
 from stagewise.kernels.trace import Trace, note
+from stagewise.policies.policy import State
 from stagewise.policies.settings import FALLBACKS
 from stagewise.records.draw import Draw
 from stagewise.simulation.decided import expected
 from stagewise.simulation.judge import OURS, Judge
-from stagewise.worlds.context import ContextWorld
+from stagewise.worlds.user_world import UserWorld
 
 
 class Hand:
     """A run that can be continued: any object with start, decide and learn."""
 
-    def __init__(self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int) -> None:
+    def __init__(
+        self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int, start: State | None = None
+    ) -> None:
         self.policy, self.judge, self.trace = policy, judge, trace
         self.seed, self.run = seed, run
-        self.state = policy.start()
+        self.state = policy.start() if start is None else State(start.memory.copy())
         self.best: float | None = None
         if trace.audit.size:
             trace.audit[MISSED:] = UNKNOWN  # a decision does not show the intervals of every candidate
@@ -42,7 +45,7 @@ class Hand:
                 watch(self.trace.audit, round_, self.best, safe, means, judge.limits)
                 if decision.fallback != FALLBACKS[WARMING]:
                     weigh_hope(self.trace.audit, self.best, decision.hoped + decision.gap)
-            if isinstance(world, ContextWorld):
+            if isinstance(world, UserWorld):
                 place = decision.index if decision.index >= 0 else world.actions.safe
                 outcome = world.outcome_of(place, actions.at(place), draw)
             else:

@@ -11,6 +11,7 @@ from stagewise.kernels.audit import FIRST, HOPELESS, MISSED, SETTLED
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.draw import signed
 from stagewise.kernels.trace import Trace
+from stagewise.policies.policy import State
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.regret_bound import bound_values
 from stagewise.reports.result import Result, merged
@@ -34,6 +35,7 @@ class Settings(NamedTuple):
     audit: bool
     limits: int  # how many every run has
     bound: Floats | None = None  # what a theorem allows, reckoned once where all runs have the same policy and world
+    start: State | None = None  # what every run has learned before
 
     @property
     def points(self) -> int:
@@ -45,7 +47,8 @@ def one_run(policy: Any, arbiter: Judge, settings: Settings, run: int) -> Trace:
     """Return the record of one run; it depends on nothing but these arguments."""
     rounds = settings.rounds
     trace = empty_trace(recorded(rounds, settings.record), arbiter.world.costs, settings.audit)
-    player = (Compiled if settings.backend == "cpu" else Hand)(policy, arbiter, trace, signed(settings.seed), run)
+    kind = Compiled if settings.backend == "cpu" else Hand
+    player = kind(policy, arbiter, trace, signed(settings.seed), run, settings.start)
     for first in range(0, rounds, STRETCH):
         player.play(first, min(first + STRETCH, rounds))
     return trace

@@ -7,21 +7,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.kernels.context import fill_user_means
-from stagewise.kernels.world import fill_means, fill_outcome
+from stagewise.kernels.world import fill_means
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, shown, vector_of, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.records.draw import Draw
-from stagewise.records.outcome import Outcome
 from stagewise.worlds.linear import NOISES
 from stagewise.worlds.named import by_signal, check_probabilities, costs_of, noise_of, plain_costs, plain_signals
+from stagewise.worlds.user_world import UserWorld
 from stagewise.worlds.users import Users
-from stagewise.worlds.world import NoisyWorld, checked_draw, signals
+from stagewise.worlds.world import signals
 
 Form = Literal["crossed", "plain"]
 SLIGHT = 1e-9
 
 
-class ContextWorld(NoisyWorld):
+class ContextWorld(UserWorld):
     """In every round another user u, and K actions with mean reward and costs <θ_a, u>, seen with noise.
 
     A user is a constant 1 and then d − 1 numbers uniform on (0, 1). Every round's set is a `Finite` that names one of
@@ -41,6 +40,7 @@ class ContextWorld(NoisyWorld):
             a 1 for the user's segment behind u, plain ones its number.
 
     >>> world = ContextWorld(reward=[[0.1, 0.0], [0.1, 0.4]], cost=[[0.0, 0.01], [0.0, 0.05]])
+    >>> from stagewise.records.draw import Draw
     >>> offered = world.actions_in(Draw(seed=1))
     >>> offered, world.means(offered.features[0]).round(3)
     (Finite(2 actions, 4 features, 0 safe), array([0.1  , 0.001]))
@@ -74,7 +74,7 @@ class ContextWorld(NoisyWorld):
         crossed = one_of(features, ("crossed", "plain"), "features") == "crossed"
         self.actions = Users(count, d, np.cumsum(shares), crossed, whole(safe, "safe", last, 0, count - 1))
         self.shares = shares
-        self.outcomes: Any = one_of(outcomes, tuple(NOISES), "outcomes")
+        self.outcomes = one_of(outcomes, tuple(NOISES), "outcomes")
         self.names = names
         self.noise = frozen(noise_of(noise, signals(len(costs), names), names))
         if self.outcomes == "bernoulli":
@@ -123,12 +123,6 @@ class ContextWorld(NoisyWorld):
             )
         fill_user_means(self.parameters, action, users.width, users.ends.size, row[1:], segment, means)
         return means
-
-    def outcome_of(self, index: int, features: Any, draw: Draw) -> Outcome:
-        """Return what is seen when a listed action is played in this round."""
-        means, seen = self.means_of(index, features), np.empty(len(self.parameters))
-        fill_outcome(self.kind, means, self.noise, *checked_draw(draw), seen)
-        return Outcome(float(seen[0]), seen[1:])
 
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""

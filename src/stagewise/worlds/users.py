@@ -34,6 +34,26 @@ class Users(ActionSet):
         return self.numbers + self.ends.size
 
     @property
+    def context(self) -> int:
+        """How many numbers are known of a user."""
+        return self.numbers - 1
+
+    @property
+    def divisions(self) -> int:
+        """In how many ways users are divided into segments."""
+        return int(self.ends.size > 0)
+
+    @property
+    def segments(self) -> int:
+        """How many segments there are."""
+        return int(self.ends.size)
+
+    @property
+    def drawn(self) -> Floats:
+        """What a loop draws from: the shares of the segments, added up."""
+        return self.ends
+
+    @property
     def dimension(self) -> int:
         """The number of features."""
         return self.count * self.width if self.crossed else 1 + self.numbers + int(self.ends.size > 0)

@@ -31,13 +31,19 @@ def best_on_rays(truths: Floats, thresholds: Floats) -> float:
 def best_mixture_of(
     truths: Floats, thresholds: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints
 ) -> float:
-    """Return the largest expected reward of a mixture under the thresholds, or without any of one action."""
+    """Return the largest expected reward of a mixture under the thresholds, or without any of one action.
+
+    Where the safe action itself breaks a threshold, nothing else is known to be allowed: it is measured against.
+    """
     m, safe = thresholds.size, truths.shape[1] - 1
     if m == 0:
         best = truths[0, 0]
         for action in range(1, safe):
             best = max(best, truths[0, action])
         return best
+    for j in range(m):
+        if truths[1 + j, safe] > thresholds[j]:
+            return truths[0, safe]
     for action in range(safe + 1):
         rule[HOPED, action] = truths[0, action]
         for j in range(m):

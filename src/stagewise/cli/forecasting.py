@@ -1,0 +1,77 @@
+"""`stagewise forecast`: what a policy would come to, from a log of what was done."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stagewise.cli.saying import in_a_sentence
+
+
+def forecast(
+    log: Annotated[Path, typer.Argument(help="What was done: a .csv, .parquet or .jsonl file.")],
+    problem: Annotated[Path, typer.Argument(help="A TOML file that declares the problem.")],
+    limits: Annotated[
+        list[str] | None,
+        typer.Option(help="Values to hold against each other: opt_out=0.01,0.02; again for another limit."),
+    ] = None,
+    days: Annotated[int, typer.Option(help="How many days.")] = 60,
+    users: Annotated[float | None, typer.Option(help="Users a day; default: as in the log's times.")] = None,
+    runs: Annotated[int, typer.Option(help="How many simulated campaigns; bands need at least 20.")] = 100,
+    learn: Annotated[
+        str, typer.Option(help="What the policy starts from: all rows, the later half, nothing, or a log's path.")
+    ] = "all",
+    names: Annotated[list[str] | None, typer.Option(help="A column called otherwise: click=clicked.")] = None,
+    seed: Annotated[int, typer.Option(help="Where random numbers start.")] = 0,
+    out: Annotated[Path, typer.Option(help="The folder for forecast.html, .png and .json.")] = Path("forecast"),
+    executor: Annotated[str | None, typer.Option(help="processes:N, dask:ADDRESS; default: a process a core.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Simulate a problem's policy in the worlds that a log leaves open: gains by day, costs, what each limit costs."""
+    from stagewise.launch.forecast.forecast import forecast as foretell
+    from stagewise.launch.forecast.reading import ALL, LATER, NONE
+
+    with in_a_sentence():
+        found = foretell(
+            log,
+            problem,
+            limits={name: values_in(text, name) for name, text in pairs(limits, "limits")},
+            days=days,
+            users=users,
+            runs=runs,
+            seed=seed,
+            learn=learn if learn in (ALL, LATER, NONE) else Path(learn),
+            names=dict(pairs(names, "names")),
+            executor=executor,
+            progress=not quiet,
+        )
+        found.save(out)
+    typer.echo(f"{found}\nThe page: {out / 'forecast.html'}")
+
+
+def pairs(given: list[str] | None, what: str) -> list[tuple[str, str]]:
+    """Return NAME=VALUE options as pairs."""
+    from stagewise.problem.errors import InvalidProblem
+    from stagewise.problem.words import shown
+
+    found = []
+    for entry in given or []:
+        name, sign, value = entry.partition("=")
+        if not sign or not name.strip() or not value.strip():
+            raise InvalidProblem(f"--{what} is {shown(entry)}; write it as name=value, such as opt_out=0.01,0.02")
+        found.append((name.strip(), value.strip()))
+    if len({name for name, _ in found}) < len(found):
+        raise InvalidProblem(f"--{what} names one thing twice: {shown(given)}; put its values into one list")
+    return found
+
+
+def values_in(text: str, name: str) -> list[float]:
+    """Return numbers as somebody typed them."""
+    from stagewise.problem.errors import InvalidProblem
+    from stagewise.problem.words import shown
+
+    try:
+        return [float(entry) for entry in text.split(",")]
+    except ValueError:
+        percent = "; write 1% as 0.01" if "%" in text else ""
+        raise InvalidProblem(f"--limits {name} has {shown(text)}, which is no list of numbers{percent}") from None

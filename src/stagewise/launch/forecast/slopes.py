@@ -1,0 +1,85 @@
+"""What a log says of a signal that is linear in the context: for every action a normal distribution of its parameters.
+
+    θ_a ~ N(P⁻¹ b, P⁻¹ M P⁻¹),    P = Σ xxᵀ/σ² + D,    b = Σ xy/σ² + D θ₀,    M = Σ xxᵀ (e/(1 − h))²/σ⁴ + D
+
+The middle one, M, takes the errors e as they are (MacKinnon and White's HC3): outcomes that are 0 or 1 vary with their
+mean. D and θ₀ are the prior: any mean between 0 and 1, slopes to match; without rows nothing else is left. One row
+more, of the mean user with an outcome of ½, stands for Jeffreys' prior: where nothing of a rare outcome was seen yet,
+its rate is not known to be 0.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints
+
+CENTRE, SPREAD = 0.5, 0.5  # of the constant, where nothing is known; slopes have √d less
+TIMES = 30  # of moving a clipped mean back to its place
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """The parameters of one signal, scaled to [0, 1], of every action."""
+
+    centres: Floats  # (K, d)
+    roots: Floats  # (K, d, d): F with FFᵀ the covariance
+
+    @classmethod
+    def of(cls, actions: Ints, users: Floats, values: Floats, count: int) -> "Slopes":
+        """Return what rows say: what was done (n,), for whom (n, d), and what came of it (n,)."""
+        found = [fitted(users[actions == a], values[actions == a]) for a in range(count)]
+        return cls(np.stack([centre for centre, _ in found]), np.stack([root for _, root in found]))
+
+    @property
+    def draws(self) -> int:
+        """How many normal numbers a draw takes."""
+        return int(self.centres.size)
+
+    def drawn(self, normal: Floats, users: Floats) -> Floats:
+        """Return a draw of the means (n, K) of some users (n, d), in [0, 1]."""
+        steps = normal.reshape(self.centres.shape)
+        theta = self.centres + np.einsum("kij,kj->ki", self.roots, steps)
+        means = np.zeros((len(users), len(theta)))
+        for i in range(users.shape[1]):  # in this order for every row: equal users have equal means, to the bit
+            means += users[:, i : i + 1] * theta[:, i]
+        return levelled(means)
+
+
+def fitted(users: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Return centre (d,) and root (d, d) of one action's parameters."""
+    d = users.shape[1]
+    centre, precision = np.zeros(d), np.full(d, d / SPREAD**2)
+    centre[0], precision[0] = CENTRE, 1.0 / SPREAD**2
+    if not len(users):
+        return centre, np.diag(1.0 / np.sqrt(precision))
+    middle, mean = users.mean(axis=0), (values.sum() + 0.5) / (len(values) + 1.0)
+    rows, seen = np.vstack([users, middle]), np.append(values, 0.5)
+    square = rows.T @ rows
+    plain = np.linalg.solve(square + np.diag(precision) * mean * (1.0 - mean), rows.T @ seen)
+    errors = seen - rows @ plain
+    variance = max(float(np.square(errors[:-1]).sum() + mean * (1.0 - mean)) / len(values), 1e-12)
+    inverse = np.linalg.inv(square / variance + np.diag(precision))
+    fit = inverse @ (rows.T @ seen / variance + precision * centre)
+    lever = np.einsum("ni,ij,nj->n", rows, inverse, rows) / variance
+    errors = (seen - rows @ fit) / (1.0 - np.minimum(lever, 0.9))
+    between = (rows * np.square(errors / variance)[:, np.newaxis]).T @ rows + np.diag(precision)
+    values_, vectors = np.linalg.eigh(inverse @ between @ inverse)
+    return fit, vectors * np.sqrt(np.maximum(values_, 0.0))
+
+
+def levelled(means: Floats) -> Floats:
+    """Return means (n, K) in [0, 1], each action's mean over users as it was, or at the end that it was beyond.
+
+    >>> levelled(np.array([[-0.1], [0.3]]))
+    array([[0. ],
+           [0.2]])
+    """
+    if means.min() >= 0.0 and means.max() <= 1.0:
+        return means
+    target, shift = np.clip(means.mean(axis=0), 0.0, 1.0), np.zeros(means.shape[1])
+    for _ in range(TIMES):
+        moved = means + shift
+        inside = ((moved > 0.0) & (moved < 1.0)).mean(axis=0)
+        shift += (target - np.clip(moved, 0.0, 1.0).mean(axis=0)) / np.maximum(inside, 0.05)
+    return np.clip(means + shift, 0.0, 1.0)

@@ -1,0 +1,106 @@
+"""A forecast in words: a table for a terminal, and what it assumes."""
+
+from typing import TYPE_CHECKING
+
+from stagewise.launch.forecast.bands import Band
+from stagewise.launch.forecast.cases import value_of
+from stagewise.launch.forecast.outlook import Outlook
+from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+
+if TYPE_CHECKING:
+    from stagewise.launch.forecast.forecast import Forecast
+
+HEADS = (
+    "limits", "reward of a user", "above the safe action, in all", "better from", "other than safe",
+    "runs over a limit", "price of a user",
+)  # fmt: skip
+ASSUMED = (
+    "users are as in the log: the same people, as many of each, every day",
+    "nothing drifts: what an action comes to stays what the log says",
+    "every signal is as the problem declares it: linear in the context, or one rate for each action (and segment)",
+    "outcomes are in before the next user comes; late ones are learned later, and gains come later by as much",
+)
+DOCTOR = "`stagewise doctor` holds the first three against the log."
+
+
+def number(value: float) -> str:
+    """Return a number in four digits.
+
+    >>> number(12345.6), number(0.01234), number(-0.5)
+    ('12,346', '0.01234', '-0.5')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def between(one: Band) -> str:
+    """Return the middle and the ends of a single band."""
+    return f"{number(float(one.middle))} ({number(float(one.low))} to {number(float(one.high))})"
+
+
+def in_limits(told: "Forecast", case: Outlook) -> str:
+    """Return the limits of a case; of several only those that differ between cases."""
+    varied = [n for n in case.case.values if len({each.case.values[n] for each in told.outlooks}) > 1]
+    names = varied or list(case.case.values)
+    return ", ".join(limit_words(told, name, case.case.values[name]) for name in names)
+
+
+def limit_words(told: "Forecast", name: str, value: float) -> str:
+    """Return one limit."""
+    kind = told.problem.limits[name].value
+    sign = "≥" if isinstance(kind, AtLeast) else "≤"
+    return f"{name} {sign} {value:g}" + (" × safe" if isinstance(kind, RelativeToSafe) else "")
+
+
+def cells(told: "Forecast", case: Outlook) -> list[str]:
+    """Return the row of a case."""
+    declared = " (as declared)" if case.case.declared and len(told.outlooks) > 1 else ""
+    return [
+        in_limits(told, case) + declared,
+        f"{number(case.per_user)} (safe: {number(case.safe_per_user)})",
+        between(case.total_gain),
+        "no day" if case.better_from is None else f"day {case.better_from}",
+        f"{case.away.mean():.0%}",
+        f"{case.over_any:.0%}",
+        "the widest" if case.price is None else between(case.price),
+    ]
+
+
+def table(told: "Forecast") -> str:
+    """Return the table that the command line prints."""
+    rows = [list(HEADS), *(cells(told, case) for case in told.outlooks)]
+    wide = [max(len(row[place]) for row in rows) for place in range(len(HEADS))]
+    lines = ["  ".join(cell.ljust(room) for cell, room in zip(row, wide, strict=True)).rstrip() for row in rows]
+    return "\n".join([headline(told), "", *lines, "", *remarks(told)])
+
+
+def headline(told: "Forecast") -> str:
+    """Say in one sentence what comes of the problem as it is declared."""
+    case, days, name = told.declared, told.length.days, told.problem.reward.name
+    gain = f"{between(case.total_gain)} {name} above {told.problem.safe!r}"
+    day = (
+        "on no day surely better than it"
+        if case.better_from is None
+        else f"better than it from day {case.better_from} on, with 90 % confidence"
+    )
+    return f"In {days} days of {told.length.users:,} users: {gain}, {day}."
+
+
+def remarks(told: "Forecast") -> list[str]:
+    """Return what must be said beside the numbers."""
+    case = told.declared
+    lines = [f"90 % bands over {told.runs} runs; the policy starts from {told.learned}."]
+    if case.over_any > 0.0:
+        lines.append(
+            f"{case.over_any:.0%} of runs are truly over a limit in some round; {case.by_itself:.0%} over one that the "
+            "safe action keeps."
+        )
+    for name, share in case.unsafe.items():
+        if share > 0.0:
+            lines.append(
+                f"In {share:.0%} of the worlds that the log allows, {told.problem.safe!r} itself is over the limit of "
+                f"{name} ({value_of(told.problem.limits[name]):g}) for some users."
+            )
+    for one in told.refused:
+        words = ", ".join(limit_words(told, name, value) for name, value in one.values.items())
+        lines.append(f"{words} cannot be played: {one.refused}.")
+    return [*lines, *(f"Note: {note}." for note in told.notes), f"Assumed: {'; '.join(ASSUMED)}. {DOCTOR}"]

@@ -1,0 +1,141 @@
+"""Runs that begin with what was learned before: by hand, in Python and in the loop they are the same to the bit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.agreement.test_backends import same
+from tests.problem.refusal import refused
+
+import stagewise as sw
+
+RNG = np.random.default_rng(3)
+K, N = 3, 30
+PROBLEM = sw.Problem(
+    actions=["nothing", "digest", "offer"],
+    safe="nothing",
+    context={"age": (18, 98)},
+    reward=sw.Reward("click"),
+    limits={"opt_out": sw.Limit(0.3, safe=0.1), "complaint": sw.Limit(0.4, safe=0.2, by="country")},
+)
+FRAME: dict[str, Any] = {
+    "action": RNG.choice(PROBLEM.actions, 400).tolist(),
+    "age": RNG.uniform(18, 98, 400),
+    "country": RNG.choice(["NZ", "AU", "FJ"], 400).tolist(),
+    "click": RNG.integers(0, 2, 400),
+    "opt_out": RNG.random(400) < 0.05,
+    "complaint": RNG.random(400) < 0.05,
+}
+
+
+def learned(seed: int = 5) -> sw.Agent:
+    agent = sw.Agent(PROBLEM, seed=seed)
+    agent.learn_frame(FRAME)
+    return agent
+
+
+def users() -> sw.LoggedWorld:
+    rng = np.random.default_rng(6)
+    segments = rng.integers(0, 4, N).astype(float)  # all new beside those of the log
+    costs = np.stack([rng.uniform(0.0, 0.08, (N, K)), rng.uniform(0.0, 0.15, (N, K))])
+    return sw.LoggedWorld(
+        users=np.column_stack([rng.uniform(-1, 1, N), segments]),
+        reward=rng.uniform(0.1, 0.6, (N, K)),
+        cost=costs,
+        divisions=1,
+        noise=[0.5, 1.0, 1.0],
+    )
+
+
+PLAN: dict[str, Any] = {"rounds": 120, "runs": [0, 2], "seed": 5, "record": 120, "audit": True}
+
+
+def agree(policy: Any, world: Any, start: Any, **plan: Any) -> sw.Result:
+    told = {**PLAN, **plan, "start": start}
+    runs = [sw.simulate(policy, world, **told, backend=backend) for backend in ("cpu", "python")]
+    assert same(*runs)
+    return runs[0]
+
+
+def test_a_problem_goes_on_from_an_agent_a_state_and_a_log_alike() -> None:
+    agent = learned()
+    results = [agree(PROBLEM, users(), start) for start in (agent, agent.state, FRAME)]
+    assert all(same(results[0], other) for other in results[1:])
+    assert not np.array_equal(results[0].reward, sw.simulate(PROBLEM, users(), **PLAN).reward)
+    assert [result.manifest["start"]["from"] for result in results] == ["an agent", "a state", "a log"]
+    assert len({result.manifest["start"]["digest"] for result in results}) == 1
+
+
+def test_an_agent_by_hand_goes_on_as_the_run_does() -> None:
+    agent, world, names = learned(), users(), PROBLEM.signals
+    start, rewards = agent.state, []
+    for t in range(60):
+        rows = world.actions_in(sw.Draw(5, 0, t))
+        decision = agent.decide(sw.Context(rows.features[0, 2:3], rows.features[0, 3:].astype(int)))
+        chances = list(decision.probabilities.values())
+        means = [world.means_of(a, rows.features[a])[0] for a in range(K)]
+        rewards.append(sum(p * mean for p, mean in zip(chances, means, strict=False)))
+        seen = world.outcome_of(decision.index, rows.features[decision.index], sw.Draw(5, 0, t))
+        agent.learn(decision, **dict(zip(names, [seen.reward, *seen.cost], strict=True)))
+    result = sw.simulate(PROBLEM, world, start=start, rounds=60, record=60, seed=5)
+    np.testing.assert_allclose(result.reward[0], rewards, rtol=1e-12)
+
+
+LINEAR = sw.LinearWorld(
+    reward=[0.6, 0.8], cost=[0.3, 0.2], noise=0.1, actions=sw.Finite([[0.5, 0.0], [0.0, 0.5], [0.4, 0.4]])
+)
+
+
+@pytest.mark.parametrize("offered", [False, True])
+def test_linear_actions_that_come_back(offered: bool) -> None:
+    policy = sw.OPLB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.2, noise=0.1, norm_bound=1.0)
+    agent = sw.Agent(policy, seed=1)
+    if offered:
+        for t in range(20):
+            decision = agent.decide(LINEAR.actions)
+            seen = LINEAR.outcome(decision.action, sw.Draw(9, 9, t))
+            agent.learn(decision, reward=seen.reward, cost=seen.cost)
+    else:
+        agent.learn_log([[0.5, 0.0], [0.0, 0.5]] * 20, [0.3, 0.4] * 20, [0.1, 0.1] * 20)
+    agree(policy, LINEAR, agent, runs=1)
+
+
+def test_arms() -> None:
+    policy = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+    agent = sw.Agent(policy)
+    agent.learn_log([0, 1, 2, 1] * 10, [0.0, 1.0, 1.0, 0.0] * 10, [0.0, 0.0, 1.0, 0.0] * 10)
+    agree(policy, sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6]), agent)
+
+
+def test_a_folder_is_of_one_start(tmp_path: Any) -> None:
+    plan = {**PLAN, "rounds": 5, "record": 5, "runs": 1}
+    sw.simulate(PROBLEM, users(), start=learned(), out=tmp_path, **plan)
+    sw.simulate(PROBLEM, users(), start=FRAME, out=tmp_path / "other", **plan)
+    with refused(sw.InvalidFile, "start differs"):
+        sw.simulate(PROBLEM, users(), out=tmp_path, **plan)
+
+
+class Own:
+    def start(self) -> None: ...
+    def decide(self, state: Any, actions: Any, draw: Any = None) -> Any: ...
+    def learn(self, state: Any, decision: Any, outcome: Any) -> Any: ...
+
+
+def test_what_cannot_be_a_start_is_refused() -> None:
+    told: dict[str, Any] = {"safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.2}
+    arms, world = sw.OPB(arms=2, **told), sw.ArmsWorld(reward=[0.1, 0.5], cost=[0.0, 0.1])
+    for start, words in (
+        (learned(), "other settings"),
+        (sw.Agent(sw.OPB(arms=2, **told | {"threshold": 0.3})), "other settings"),
+        (sw.State(np.zeros(3)), "not this OPB's"),
+        ("log.csv", "must be an Agent"),
+    ):
+        with refused(sw.InvalidProblem, words):
+            sw.simulate(arms, world, start=start, rounds=2)
+    with refused(sw.InvalidProblem, "leave the horizon out"):
+        limited = sw.OPB(arms=2, horizon=10, **told)
+        sw.simulate(limited, world, start=sw.Agent(limited), rounds=2)
+    with refused(sw.InvalidProblem, "one of your own"):
+        sw.simulate(Own(), world, start=sw.State(np.zeros(3)), rounds=2)
+    with refused(sw.InvalidProblem, "use 'cpu'"):
+        sw.simulate(arms, world, start=sw.Agent(arms), rounds=2, backend="cuda")

@@ -1,6 +1,7 @@
 """What a route is given and what it returns."""
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -8,6 +9,8 @@ import msgspec
 from stagewise.problem.words import LONGEST, one_line
 from stagewise.service.keys import Holder, Keys
 from stagewise.service.messages import Refusal
+from stagewise.service.records import Ask, Settled
+from stagewise.service.store.store import StoreDown
 
 if TYPE_CHECKING:
     from stagewise.service.desk import Desk
@@ -45,6 +48,14 @@ class Answer(NamedTuple):
     body: bytes
     kind: bytes = JSON
     headers: Headers = ()
+
+
+class Quick(NamedTuple):
+    """A request that asks for one row of the log, and what is said once it is settled."""
+
+    ask: Ask
+    say: Callable[[Settled | StoreDown], Answer | None]
+    """None: that is for the route itself to say."""
 
 
 class Refused(Exception):

@@ -3,7 +3,9 @@
 import msgspec
 
 from stagewise.service.messages import LARGEST_BATCH, Asked, Decided, Refusal
-from stagewise.service.web.call import Answer, Call, Refused, answer
+from stagewise.service.records import NEW, Settled
+from stagewise.service.store.store import StoreDown
+from stagewise.service.web.call import Answer, Call, Quick, Refused, answer
 from stagewise.service.web.refusing import AGAIN, in_words
 
 _one = msgspec.json.Decoder(Asked)
@@ -17,6 +19,24 @@ async def decide(call: Call) -> Answer:
     asked = _one.decode(call.body)
     decided = await call.desk.decide(call.words[0], asked)
     return _told(decided, unwritten=not decided.logged and not asked.dry_run)
+
+
+def quick_decision(call: Call) -> Quick | None:
+    """Return what to write for one user, and what to say then."""
+    if is_list(call.body):
+        return None
+    asked = _one.decode(call.body)
+    if asked.dry_run:
+        return None
+    desk = call.desk
+    made = desk.make(desk.experiment(call.words[0]), asked)
+
+    def say(settled: Settled | StoreDown) -> Answer | None:
+        if isinstance(settled, StoreDown):
+            return _told(desk.unlogged(made, str(settled)), unwritten=True)
+        return answer(desk.written(made)) if settled.verdict == NEW else None
+
+    return Quick(made.ask, say)
 
 
 async def _decide_all(call: Call) -> Answer:

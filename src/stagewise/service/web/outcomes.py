@@ -8,8 +8,9 @@ from msgspec import Meta
 from stagewise.problem.errors import InvalidOutcome, StagewiseError
 from stagewise.problem.words import shown
 from stagewise.service.messages import OUTCOME_WORDS, Id, Outcome, Refusal
-from stagewise.service.records import SHOWN
-from stagewise.service.web.call import Answer, Call, answer
+from stagewise.service.records import NEW, SHOWN, Settled
+from stagewise.service.store.store import StoreDown
+from stagewise.service.web.call import Answer, Call, Quick, answer
 from stagewise.service.web.decisions import is_list, items_of
 from stagewise.service.web.refusing import in_words
 
@@ -23,6 +24,20 @@ async def learn(call: Call) -> Answer:
     if is_list(call.body):
         return await _learn_all(call)
     return answer(await call.desk.learn(call.words[0], outcome_of(_one.decode(call.body))))
+
+
+def quick_outcome(call: Call) -> Quick | None:
+    """Return what to write for one outcome, and what to say then."""
+    if is_list(call.body):
+        return None
+    desk, outcome = call.desk, outcome_of(_one.decode(call.body))
+    ours = desk.experiment(call.words[0])
+
+    def say(settled: Settled | StoreDown) -> Answer | None:
+        new = not isinstance(settled, StoreDown) and settled.verdict == NEW
+        return answer(desk.told(ours, outcome, settled)) if new else None
+
+    return Quick(desk.telling(ours, outcome), say)
 
 
 async def _learn_all(call: Call) -> Answer:

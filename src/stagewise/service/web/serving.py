@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from stagewise.problem.errors import StagewiseError
 from stagewise.service.keys import Keys
 from stagewise.service.web.app import App, Settings
+from stagewise.service.web.connection import Connection
 
 if TYPE_CHECKING:
     from stagewise.service.desk import Desk
@@ -21,36 +21,10 @@ if TYPE_CHECKING:
 STOPS = (signal.SIGTERM, signal.SIGINT)
 GRACE = 5  # seconds for requests that are under way
 KEPT = 75  # seconds that an idle connection stays open
-LARGEST_HEAD = 1 << 16  # bytes that may come before a request's headers are complete
 
 
 class NotServed(StagewiseError):
     """The desk could not start."""
-
-
-class Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP, which hangs up on headers that never end."""
-
-    head = -1  # bytes since a request began whose headers are not complete; -1: there is none
-
-    def on_message_begin(self) -> None:
-        """Begin a request."""
-        super().on_message_begin()
-        self.head = 0
-
-    def on_headers_complete(self) -> None:
-        """Go on to a request's body."""
-        self.head = -1
-        super().on_headers_complete()
-
-    def data_received(self, data: bytes) -> None:
-        """Take bytes."""
-        if self.head >= 0:
-            self.head += len(data)
-            if self.head > LARGEST_HEAD:
-                self.transport.close()
-                return
-        super().data_received(data)
 
 
 class Server(uvicorn.Server):
@@ -60,7 +34,7 @@ class Server(uvicorn.Server):
         self._tell = started
         super().__init__(
             uvicorn.Config(
-                app, http=Protocol, loop="uvloop", ws="none", lifespan="on", proxy_headers=False, server_header=False,
+                app, http=Connection, loop="uvloop", ws="none", lifespan="on", proxy_headers=False, server_header=False,
                 access_log=False, log_config=None, log_level="error", timeout_keep_alive=KEPT,
                 timeout_graceful_shutdown=GRACE,
             )

@@ -24,7 +24,7 @@ from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProb
 from stagewise.problem.words import nearest
 from stagewise.service.answers import answer, in_words, told_of
 from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
-from stagewise.service.deciding import UNLOGGED, Known, decided, dry_key, safely
+from stagewise.service.deciding import UNLOGGED, Known, decided, decided_all, dry_key, safely
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
 from stagewise.service.experiment import Counts, Experiment
 from stagewise.service.figures import figures_of
@@ -63,6 +63,7 @@ REFRESH = 0.2  # seconds between two looks at what other processes changed
 class Made(NamedTuple):
     """A decision that is not in the log yet."""
 
+    desk: "Desk"
     ours: Experiment
     id_: str
     body: dict[str, Any]
@@ -211,9 +212,19 @@ class Desk:
     def make(self, ours: Experiment, asked: Asked, id_: str | None = None) -> Made:
         """Decide by what is known now; nothing is in the log by this. Raises InvalidActions."""
         id_ = id_ or asked.decision_id or fresh_id()
-        body = decided(ours.known, ours.controls, self.everywhere, ours.key, id_, asked)
-        control = (ours.controls.row, self.everywhere.row)
-        return Made(ours, id_, body, Ask(ours.name, DECISION, id_, canonical(body), sent(asked), control))
+        known, controls, everywhere = ours.known, ours.controls, self.everywhere
+        return self._made(ours, id_, asked, decided(known, controls, everywhere, ours.key, id_, asked))
+
+    def make_all(self, ours: Experiment, asked: Sequence[tuple[str, Asked]]) -> list[Made | None]:
+        """Do the same for several ids at once; None: that one is not as simple, and is asked for by itself."""
+        bodies = decided_all(ours.known, ours.controls, self.everywhere, ours.key, asked)
+        pairs = zip(asked, bodies, strict=True)
+        return [None if body is None else self._made(ours, id_, one, body) for (id_, one), body in pairs]
+
+    def _made(self, ours: Experiment, id_: str, asked: Asked, body: dict[str, Any]) -> Made:
+        first, second = body["control"]
+        ask = Ask(ours.name, DECISION, id_, canonical(body), sent(asked), (first, second))
+        return Made(self, ours, id_, body, ask)
 
     async def _before(self, ours: Experiment, asked: Asked) -> Decided | None:
         """Return what was answered once to what is refused now, as where an action was retired since; None: nothing."""

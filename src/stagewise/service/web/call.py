@@ -1,8 +1,8 @@
 """What a route is given and what it returns."""
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -50,12 +50,25 @@ class Answer(NamedTuple):
     headers: Headers = ()
 
 
-class Quick(NamedTuple):
-    """A request that asks for one row of the log, and what is said once it is settled."""
+class Asking(Protocol):
+    """Something that one row of the log is wanted for."""
 
-    ask: Ask
-    say: Callable[[Settled | StoreDown], Answer | None]
-    """None: that is for the route itself to say."""
+    @property
+    def ask(self) -> Ask:
+        """The row."""
+
+
+class Quick(Protocol):
+    """A route's short way, for requests that need one row of the log: read each, ask for all, answer each."""
+
+    def read(self, call: Call) -> Any:
+        """Return what is asked; None, or any error: this one goes the long way."""
+
+    def make(self, read: Sequence[Any]) -> Sequence[Asking | None]:
+        """Return what is to be written for those that came together; None: that one goes the long way."""
+
+    def say(self, made: Any, settled: Settled | StoreDown) -> Answer | None:
+        """Return the answer, now that it is settled; None: it goes the long way."""
 
 
 class Refused(Exception):

@@ -1,12 +1,20 @@
 """POST decisions: one, or a list of them that is answered item by item."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
 import msgspec
 
+from stagewise.service.experiment import Experiment
+from stagewise.service.ids import fresh_id
 from stagewise.service.messages import LARGEST_BATCH, Asked, Decided, Refusal
 from stagewise.service.records import NEW, Settled
 from stagewise.service.store.store import StoreDown
-from stagewise.service.web.call import Answer, Call, Quick, Refused, answer
+from stagewise.service.web.call import Answer, Call, Refused, answer
 from stagewise.service.web.refusing import AGAIN, in_words
+
+if TYPE_CHECKING:
+    from stagewise.service.desk import Desk, Made
 
 _one = msgspec.json.Decoder(Asked)
 _many = msgspec.json.Decoder(list[msgspec.Raw])
@@ -21,22 +29,41 @@ async def decide(call: Call) -> Answer:
     return _told(decided, unwritten=not decided.logged and not asked.dry_run)
 
 
-def quick_decision(call: Call) -> Quick | None:
-    """Return what to write for one user, and what to say then."""
-    if is_list(call.body):
-        return None
-    asked = _one.decode(call.body)
-    if asked.dry_run:
-        return None
-    desk = call.desk
-    made = desk.make(desk.experiment(call.words[0]), asked)
+class Wanted(NamedTuple):
+    """A decision that is asked for by itself."""
 
-    def say(settled: Settled | StoreDown) -> Answer | None:
+    desk: "Desk"
+    ours: Experiment
+    id_: str
+    asked: Asked
+
+
+class QuickDecisions:
+    """The short way of single decisions; those that came together are decided in one call."""
+
+    def read(self, call: Call) -> Wanted | None:
+        """Return what is asked."""
+        if is_list(call.body):
+            return None
+        asked = _one.decode(call.body)
+        ours = call.desk.experiment(call.words[0])
+        return None if asked.dry_run else Wanted(call.desk, ours, asked.decision_id or fresh_id(), asked)
+
+    def make(self, read: Sequence[Wanted]) -> "list[Made | None]":
+        """Decide for all of them, as far as that is simple."""
+        made: list[Made | None] = [None] * len(read)
+        for ours in {one.ours for one in read}:
+            places = [i for i, one in enumerate(read) if one.ours is ours]
+            told = read[0].desk.make_all(ours, [(read[i].id_, read[i].asked) for i in places])
+            for i, one in zip(places, told, strict=True):
+                made[i] = one
+        return made
+
+    def say(self, made: "Made", settled: Settled | StoreDown) -> Answer | None:
+        """Return the answer to a decision that is written, or could not be."""
         if isinstance(settled, StoreDown):
-            return _told(desk.unlogged(made, str(settled)), unwritten=True)
-        return answer(desk.written(made)) if settled.verdict == NEW else None
-
-    return Quick(made.ask, say)
+            return _told(made.desk.unlogged(made, str(settled)), unwritten=True)
+        return answer(made.desk.written(made)) if settled.verdict == NEW else None
 
 
 async def _decide_all(call: Call) -> Answer:

@@ -1,23 +1,28 @@
 """The short way of what is all of the load: single decisions and outcomes, from the socket to the log and back.
 
 A request whose head was met before, whole and alone on its connection, needs no parser, no task and no future. What
-came in one pass of the loop goes to the writer together, and each answer is one write. Whatever is not as simple as
-that (a list, a verdict other than "new", a refusal) goes the long way from its beginning, which says all.
+comes while a transaction is made durable is decided together when that is done, and goes into the next one; each answer
+is one write. Whatever is not as simple as that (a list, a verdict other than "new", a refusal) goes the long way from
+its beginning, which says all.
 """
 
 import asyncio
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from stagewise.service.records import Settled
 from stagewise.service.store.store import StoreDown
-from stagewise.service.web.call import Answer, Call, Quick
+from stagewise.service.web.call import Answer, Call
 from stagewise.service.web.safe_headers import NOTHING, SAFE
 from stagewise.service.writer import Answered
 
 if TYPE_CHECKING:
     from stagewise.service.web.app import App
     from stagewise.service.web.route import Route
+
+log = logging.getLogger("stagewise.desk")
 
 MOST = 1024  # heads that are remembered
 LARGEST = 4096  # bytes of one
@@ -48,11 +53,12 @@ class Asker(Protocol):
 
 
 class Waiting(NamedTuple):
-    """A request that waits for its row."""
+    """A request that waits."""
 
     asker: Asker
-    quick: Quick
-    head: Head
+    route: "Route"
+    what: Any
+    """What is asked, and then what is written for it."""
     holder: str
     began: float
 
@@ -63,6 +69,7 @@ class Lane:
     def __init__(self, app: "App") -> None:
         self._app, self._heads = app, dict[bytes, Head]()
         self._waiting: list[Waiting] = []
+        self._writing = False  # what was asked for before
 
     def meet(self, head: bytes, scope: Mapping[str, Any], headers: list[tuple[bytes, bytes]]) -> None:
         """Remember the head of a request that the parser has read, where it may come again."""
@@ -80,52 +87,70 @@ class Lane:
 
     def take(self, data: bytes, asker: Asker) -> bool:
         """Take a whole request; False: it goes the long way."""
-        end = data.find(b"\r\n\r\n") + 4
-        head = self._heads[data[:end]]
-        app, began = self._app, time.perf_counter()
-        route = head.route
-        holder = app.keys.sent(head.key)
-        if holder is None or route.role is None or not holder.may(route.role) or route.quick is None:
+        app, began, end = self._app, time.perf_counter(), data.find(b"\r\n\r\n") + 4
+        route, words, key, _ = self._heads[data[:end]]
+        holder = app.keys.sent(key)
+        if holder is None or route.quick is None or route.role is None or not holder.may(route.role):
             return False
         try:
-            quick = route.quick(Call(app.desk, app.keys, app.buckets, holder, head.words, b"", data[end:]))
-            if quick is None:
+            what = route.quick.read(Call(app.desk, app.keys, app.buckets, holder, words, b"", data[end:]))
+            if what is None:
                 return False
             app.buckets.take(holder.name, 1, time.monotonic())
         except Exception:  # the long way says what it is
             return False
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._waiting.append(Waiting(asker, quick, head, holder.name, began))
+        if not self._waiting and not self._writing:
+            asyncio.get_running_loop().call_soon(self._ask)
+        self._waiting.append(Waiting(asker, route, what, holder.name, began))
         return True
 
-    def _flush(self) -> None:
-        """Have the rows written that were asked for in this pass of the loop."""
-        waiting, self._waiting = self._waiting, []
-        try:
-            self._app.desk.writer.append_soon(
-                [one.quick.ask for one in waiting], lambda answered: self._told(waiting, answered)
-            )
-        except StoreDown:
-            for one in waiting:
-                one.asker.long_way()
+    def _ask(self) -> None:
+        """Decide what waits, and have its rows written."""
+        came, self._waiting, made = self._waiting, [], list[Waiting]()
+        for quick in {one.route.quick for one in came}:
+            ours = [one for one in came if one.route.quick is quick]
+            for one, what in zip(ours, made_by(quick, [one.what for one in ours]), strict=True):
+                if what is None:
+                    one.asker.long_way()
+                else:
+                    made.append(one._replace(what=what))
+        if made:
+            asks = [one.what.ask for one in made]
+            try:
+                self._app.desk.writer.append_soon(asks, lambda answered: self._written(made, answered))
+                self._writing = True
+            except StoreDown:
+                for one in made:
+                    one.asker.long_way()
 
-    def _told(self, waiting: list[Waiting], answered: Answered) -> None:
-        """Answer those whose rows are durable now."""
-        app, down = self._app, answered if isinstance(answered, StoreDown) else None
-        for place, one in enumerate(waiting):
-            told = None
-            if not isinstance(answered, Exception):
-                told = one.quick.say(answered[place])
-            elif down is not None:
-                told = one.quick.say(down)
-            if told is None or told.status not in STATUS:
-                one.asker.long_way()
-                continue
-            known = app.next_id()
-            one.asker.reply(start_of(told, known), told.body)
-            app.note(known, one.head.route.path, told.status, one.began, one.holder)
-        app.desk.learner.wake()
+    def _written(self, made: list[Waiting], answered: Answered) -> None:
+        """Ask for what came meanwhile, and while that is written, answer those whose rows are durable now."""
+        self._writing = False
+        if self._waiting:
+            self._ask()
+        for place, one in enumerate(made):
+            self._answer(one, answered[place] if isinstance(answered, list) else answered)
+        self._app.desk.learner.wake()
+
+    def _answer(self, one: Waiting, settled: Settled | Exception) -> None:
+        known = isinstance(settled, Settled | StoreDown)
+        told: Answer | None = one.route.quick.say(one.what, settled) if known else None  # type: ignore
+        if told is None or told.status not in STATUS:
+            one.asker.long_way()
+            return
+        name = self._app.next_id()
+        one.asker.reply(start_of(told, name), told.body)
+        self._app.note(name, one.route.path, told.status, one.began, one.holder)
+
+
+def made_by(quick: Any, read: list[Any]) -> Sequence[Any]:
+    """Return what is to be written for those that came together; where that fails, each goes the long way."""
+    try:
+        made: Sequence[Any] = quick.make(read)
+    except Exception:
+        log.exception("deciding together failed; each is decided by itself")
+        return [None] * len(read)
+    return made
 
 
 def start_of(told: Answer, known: str) -> bytes:

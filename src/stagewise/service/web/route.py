@@ -23,8 +23,8 @@ class Route:
     role: str | None
     """Who may ask; None: everybody, without a key."""
     does: Callable[[Call], Awaitable[Answer]]
-    quick: Callable[[Call], Quick | None] | None = None
-    """The same where it needs one row of the log and nothing else, to begin with; None, or an error: `does` does it."""
+    quick: Quick | None = None
+    """The short way to the same."""
     tells: str
     """What it is for, in one sentence."""
     takes: Any = None

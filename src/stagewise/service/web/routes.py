@@ -15,10 +15,10 @@ from stagewise.service.messages import (
     Told,
 )
 from stagewise.service.web import bodies, changing, looking, personalizer
-from stagewise.service.web.decisions import decide, quick_decision
+from stagewise.service.web.decisions import QuickDecisions, decide
 from stagewise.service.web.metrics import metrics
 from stagewise.service.web.openapi import Sent, openapi
-from stagewise.service.web.outcomes import learn, quick_outcome
+from stagewise.service.web.outcomes import QuickOutcomes, learn
 from stagewise.service.web.personalizer import activate, rank, reward
 from stagewise.service.web.route import Route
 
@@ -34,7 +34,7 @@ ROUTES = (
         path=f"{ONE}/decisions",
         role=WRITER,
         does=decide,
-        quick=quick_decision,
+        quick=QuickDecisions(),
         takes=Asked | list[Asked],
         answers={200: Decided | list[Decided | Refusal], 503: Decided | list[Decided | Refusal] | Refusal},
         refuses=(404, 409),
@@ -45,7 +45,7 @@ ROUTES = (
         path=f"{ONE}/outcomes",
         role=WRITER,
         does=learn,
-        quick=quick_outcome,
+        quick=QuickOutcomes(),
         takes=Sent | list[Sent],
         answers={200: Told | list[Told | Refusal]},
         refuses=TRIED,

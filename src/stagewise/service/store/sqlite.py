@@ -14,6 +14,7 @@ from typing import Any
 
 from stagewise.files.paths import named
 from stagewise.service.records import DECISION, OUTCOME, Ask, Event, Head, Settled
+from stagewise.service.store.checkpoints import Checkpoints
 from stagewise.service.store.migrating import FOLDER, Step, ahead, steps_in
 from stagewise.service.store.owner import Owner
 from stagewise.service.store.recent import Recent
@@ -24,7 +25,7 @@ from stagewise.service.store.tables import HEAD, Statement, Tables, wall_clock
 SETTINGS = """
 PRAGMA synchronous = FULL;
 PRAGMA cache_size = -65536;
-PRAGMA wal_autocheckpoint = 4000;
+PRAGMA wal_autocheckpoint = 16000;
 PRAGMA journal_size_limit = 67108864;
 """
 # One statement for many rows: each is a wait for the interpreter, which other threads have meanwhile.
@@ -73,7 +74,7 @@ class SqliteStore(Tables):
         self.path, self.clock, self.read_only = Path(os.path.realpath(path)), clock, read_only
         self._turn, self._appends = threading.Lock(), threading.Lock()  # one writes at a time
         self._heads: dict[str, Head] = {}  # where logs end that were written to: nobody else can write this file
-        self._recent = Recent()
+        self._recent, self._checkpoints = Recent(), Checkpoints(lambda: self._open("rw"))
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []  # readers that nobody uses just now
         self._closed = False
@@ -101,6 +102,7 @@ class SqliteStore(Tables):
                 write(connection, batch)
             self._heads = heads | {name: head for name, head in held.heads.items() if head.seq or not name}
             self._recent.add(batch.rows)
+            self._checkpoints.count(len(batch.rows))
         return batch.settled
 
     def events(self, experiment: str, after: int = 0, limit: int = 10_000) -> list[Event]:
@@ -118,6 +120,7 @@ class SqliteStore(Tables):
 
     def close(self) -> None:
         """Let go of everything; the journal is put into the file where that is possible."""
+        self._checkpoints.stop()
         with self._turn:
             self._closed = True
             for connection in [*self._idle, *filter(None, [self._writer])]:

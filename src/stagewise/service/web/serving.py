@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 GRACE = 5  # seconds for requests that are under way
+SWITCH = 0.001  # seconds that a thread may keep the interpreter while others wait for it
 KEPT = 75  # seconds that an idle connection stays open
 
 
@@ -43,6 +46,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
         await super().startup(sockets)
+        attentive()
         if self.started and self._tell is not None:
             self._tell()
 
@@ -58,6 +62,16 @@ class Server(uvicorn.Server):
         finally:
             for number in STOPS if here else ():
                 loop.remove_signal_handler(number)
+
+
+def attentive() -> None:
+    """Have this process answer evenly: who waits for the interpreter has it soon, and what is there stays unlooked at.
+
+    Modules and machine code are half a million objects; to look through them for garbage takes a tenth of a second.
+    """
+    gc.collect()
+    gc.freeze()
+    sys.setswitchinterval(SWITCH)
 
 
 def serve(

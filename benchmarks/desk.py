@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import re
 import select
 import shutil
@@ -98,9 +99,9 @@ class Lane:
         return True
 
 
-def load(servers: list[Running], seconds: float, clients: int) -> Measured:
+def load(servers: list[Running], seconds: float, clients: int, ids: str = "time") -> Measured:
     """Ask on many connections at once, each again as soon as it is answered."""
-    ports, make = [server.port for server in servers], decisions(servers[0].key)
+    ports, make = [server.port for server in servers], decisions(servers[0].key, ids)
     lanes = [Lane(ports[i % len(ports)], i) for i in range(clients)]
     poll, known = select.epoll(), {lane.socket.fileno(): lane for lane in lanes}
     for number in known:
@@ -137,19 +138,21 @@ def request(path: str, key: str, body: bytes) -> bytes:
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def decisions(key: str) -> Callable[[Lane], bytes]:
-    """Return what makes requests for decisions, each with an id of its own, as our client sends them."""
+def decisions(key: str, ids: str) -> Callable[[Lane], bytes]:
+    """Return what makes requests for decisions, each with an id of its own: as our client sends them, or random."""
     ready = [
         request(f"/v1/{NAME}/decisions", key, json.dumps(
             {"context": {"age": 18 + i, "opens": i % 8}, "decision_id": "x" * 32}, separators=(",", ":")).encode())
         for i in range(64)
     ]  # fmt: skip
     halves = [message.split(b"x" * 32) for message in ready]
-    begun = os.urandom(6).hex().encode()
+    begun = os.urandom(4).hex().encode()
 
     def make(lane: Lane) -> bytes:
         before, after = halves[(lane.count + lane.number) & 63]
-        return before + b"%b%04x%016x" % (begun, lane.number, lane.count) + after
+        if ids == "random":
+            return before + b"%032x" % random.getrandbits(128) + after
+        return before + b"%012x%b%04x%08x" % (time.time_ns() // 1_000_000, begun, lane.number, lane.count) + after
 
     return make
 
@@ -242,7 +245,7 @@ def under_load(title: str, servers: list[list[str]], asked: argparse.Namespace) 
     """Measure some servers together, and say what came out."""
     with ExitStack() as stack:
         found = [stack.enter_context(running(*words)) for words in servers]
-        one = load(found, asked.seconds, asked.clients)
+        one = load(found, asked.seconds, asked.clients, asked.ids)
     told = f"p50 {one.p50:7.2f} ms   p99 {one.p99:7.2f} ms   cpu {one.cpu:4.0f} µs"
     print(f"  {title:<18} {one.rate:>8,.0f}/s   {told}", flush=True)
     return one
@@ -366,6 +369,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8.0, help="of each turn")
     parser.add_argument("--turns", type=int, default=3, help="of each pair")
     parser.add_argument("--clients", type=int, default=32)
+    told = "our client's begin with the time; random ones each touch a page of the index of their own"
+    parser.add_argument("--ids", default="time", choices=["time", "random"], help=told)
     parser.add_argument("--decisions", type=int, default=1_000_000, help="in the log that is folded")
     parser.add_argument("--postgres", default="", metavar="URL", help="an empty database, to measure that too")
     parser.add_argument("--only", nargs="*", default=["sqlite", "fold"], choices=["sqlite", "fold"])

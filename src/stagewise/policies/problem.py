@@ -203,7 +203,7 @@ class Problem(Declared):
         if len(given) != len(self.expected) or not all(name in given for name in self.expected):
             self._refuse_names(given)
         numbers = np.empty(len(self.context))
-        wrong = fill_scaled(self._values_in(given), self._ends, numbers)
+        wrong = fill_scaled(self._values_in(given), self.ends, numbers)
         if wrong >= 0:
             self._refuse_value(wrong, given)
         places = [number_of(segment_name(given[name], name)) for name in self.divisions]
@@ -232,7 +232,7 @@ class Problem(Declared):
         raise InvalidActions(outside(name, value, low, high))
 
     @cached_property
-    def _ends(self) -> Floats:
+    def ends(self) -> Floats:
         """The ranges of the numbers (n, 2)."""
         return np.array([ends for _, ends in self.ranges]).reshape(-1, 2)
 

@@ -1,12 +1,12 @@
 """What a client is answered, and what it sends."""
 
 import json
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stagewise.problem.errors import StagewiseError
 from stagewise.problem.words import shown
+from stagewise.service.ids import fresh_id
 
 LARGEST_BATCH = 1000  # what the desk takes at once
 LARGEST_BODY = 1_000_000  # bytes
@@ -66,7 +66,7 @@ def asked_of(wanted: Wanted) -> dict[str, Any]:
     """Return what is sent for a decision; its id is made here, so that every retry asks for the same one."""
     if not isinstance(wanted.context, Mapping):
         raise StagewiseError(f"the context is {shown(wanted.context)}; it must be a mapping by name")
-    asked: dict[str, Any] = {"context": dict(wanted.context), "decision_id": wanted.decision_id or uuid.uuid4().hex}
+    asked: dict[str, Any] = {"context": dict(wanted.context), "decision_id": wanted.decision_id or fresh_id()}
     return asked if wanted.only is None else {**asked, "only": list(wanted.only)}
 
 

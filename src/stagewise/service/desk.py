@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,7 @@ from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProb
 from stagewise.problem.words import nearest
 from stagewise.service.answers import answer, in_words, told_of
 from stagewise.service.controls import ACKNOWLEDGE, KILL, MODE, REVIVE, Controls, folded, mode_of
-from stagewise.service.deciding import UNLOGGED, Known, decided, dry_key, safely
+from stagewise.service.deciding import UNLOGGED, Known, decided, decided_all, dry_key, safely
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
 from stagewise.service.experiment import Counts, Experiment
 from stagewise.service.figures import figures_of
@@ -58,6 +58,16 @@ log = logging.getLogger("stagewise.desk")
 
 TRIES = 8  # of a decision while controls change under it
 REFRESH = 0.2  # seconds between two looks at what other processes changed
+
+
+class Made(NamedTuple):
+    """A decision that is not in the log yet."""
+
+    desk: "Desk"
+    ours: Experiment
+    id_: str
+    body: dict[str, Any]
+    ask: Ask
 
 
 class Desk:
@@ -176,40 +186,55 @@ class Desk:
 
     async def decide(self, name: str, asked: Asked) -> Decided:
         """Decide for a user. The answer is in the log, or says that it is not."""
-        ours, body = self.experiment(name), {}
-        id_ = asked.decision_id or fresh_id()
-        sent = digest(canonical([asked.context, asked.only, asked.deferred])) if asked.decision_id is not None else b""
+        ours, id_ = self.experiment(name), asked.decision_id or fresh_id()
+        if asked.dry_run:
+            known, key = ours.known, dry_key(ours.key)
+            return answer(id_, decided(known, ours.controls, self.everywhere, key, id_, asked), logged=False)
         why = "the controls changed again and again while it was made"
         for _ in range(TRIES):
-            control = (ours.controls.row, self.everywhere.row)
-            key = dry_key(ours.key) if asked.dry_run else ours.key
             try:
-                body = decided(ours.known, ours.controls, self.everywhere, key, id_, asked)
+                made = self.make(ours, asked, id_)
             except InvalidActions:
-                before = None if asked.dry_run else await self._before(ours, id_, sent)
+                before = await self._before(ours, asked)
                 if before is None:
                     raise
                 return before
-            if asked.dry_run:
-                return answer(id_, body, logged=False)
             try:
-                settled = await self.writer.append(Ask(ours.name, DECISION, id_, canonical(body), sent, control))
+                settled = await self.writer.append(made.ask)
                 if settled.verdict != STALE:
-                    return self._answered(ours, id_, body, settled)
+                    return self._answered(made, settled)
                 await asyncio.to_thread(self.refresh)
             except StoreDown as error:
                 why = str(error)
                 break
-        return self._unlogged(ours, id_, body, why)
+        return self.unlogged(made, why)
 
-    async def _before(self, ours: Experiment, id_: str, sent: bytes) -> Decided | None:
+    def make(self, ours: Experiment, asked: Asked, id_: str | None = None) -> Made:
+        """Decide by what is known now; nothing is in the log by this. Raises InvalidActions."""
+        id_ = id_ or asked.decision_id or fresh_id()
+        known, controls, everywhere = ours.known, ours.controls, self.everywhere
+        return self._made(ours, id_, asked, decided(known, controls, everywhere, ours.key, id_, asked))
+
+    def make_all(self, ours: Experiment, asked: Sequence[tuple[str, Asked]]) -> list[Made | None]:
+        """Do the same for several ids at once; None: that one is not as simple, and is asked for by itself."""
+        bodies = decided_all(ours.known, ours.controls, self.everywhere, ours.key, asked)
+        pairs = zip(asked, bodies, strict=True)
+        return [None if body is None else self._made(ours, id_, one, body) for (id_, one), body in pairs]
+
+    def _made(self, ours: Experiment, id_: str, asked: Asked, body: dict[str, Any]) -> Made:
+        first, second = body["control"]
+        ask = Ask(ours.name, DECISION, id_, canonical(body), sent(asked), (first, second))
+        return Made(self, ours, id_, body, ask)
+
+    async def _before(self, ours: Experiment, asked: Asked) -> Decided | None:
         """Return what was answered once to what is refused now, as where an action was retired since; None: nothing."""
-        if not sent:
+        if asked.decision_id is None:
             return None
         with suppress(StoreDown):
-            settled = await self.writer.append(Ask(ours.name, DECISION, id_, b"", sent, (0, 0)))  # it is never written
+            ask = Ask(ours.name, DECISION, asked.decision_id, b"", sent(asked), (0, 0))  # it is never written
+            settled = await self.writer.append(ask)
             if settled.verdict == SAME and settled.event is not None:
-                return answer(id_, msgspec.json.decode(settled.event.body))
+                return answer(asked.decision_id, msgspec.json.decode(settled.event.body))
         return None
 
     async def decide_all(self, name: str, asked: Sequence[Asked]) -> list[Decided | Refusal]:
@@ -218,44 +243,57 @@ class Desk:
         made = await asyncio.gather(*(self.decide(name, one) for one in asked), return_exceptions=True)
         return [told_of(one, asked[i].decision_id) for i, one in enumerate(made)]
 
-    def _answered(self, ours: Experiment, id_: str, body: dict[str, Any], settled: Settled) -> Decided:
+    def _answered(self, made: Made, settled: Settled) -> Decided:
         """Return the answer to a decision that is in the log, now or since an earlier try."""
         if settled.verdict == CONFLICT:
-            raise Conflict(settled.words or f"decision {shown(id_)} was asked before with other content")
+            raise Conflict(settled.words or f"decision {shown(made.id_)} was asked before with other content")
         if settled.verdict == SAME and settled.event is not None:
-            return answer(id_, msgspec.json.decode(settled.event.body))
-        self.counts.decisions[ours.name, body["action"], body["mode"], body["kind"]] += 1
+            return answer(made.id_, msgspec.json.decode(settled.event.body))
         self.learner.wake()
-        return answer(id_, body)
+        return self.written(made)
 
-    def _unlogged(self, ours: Experiment, id_: str, body: dict[str, Any], why: str) -> Decided:
+    def written(self, made: Made) -> Decided:
+        """Return the answer to a decision that was just written."""
+        body = made.body
+        self.counts.decisions[made.ours.name, body["action"], body["mode"], body["kind"]] += 1
+        return answer(made.id_, body)
+
+    def unlogged(self, made: Made, why: str) -> Decided:
         """Return the safe action, loudly: nothing of it is in the log."""
         words = f"not logged, so the safe action: {why}"
-        told = {**body, **safely(ours.known, UNLOGGED, words)}
-        self.counts.decisions[ours.name, told["action"], told["mode"], UNLOGGED] += 1
-        return answer(id_, told, logged=False)
+        told = {**made.body, **safely(made.ours.known, UNLOGGED, words)}
+        self.counts.decisions[made.ours.name, told["action"], told["mode"], UNLOGGED] += 1
+        return answer(made.id_, told, logged=False)
 
     # Outcomes.
 
     async def learn(self, name: str, outcome: Outcome) -> Told:
         """Take in signals of a decision, each once, whenever they come."""
         ours = self.experiment(name)
+        told = self.told(ours, outcome, await self.writer.append(self.telling(ours, outcome)))
+        self.learner.wake()
+        return told
+
+    def telling(self, ours: Experiment, outcome: Outcome) -> Ask:
+        """Return the row that an outcome asks for. Raises InvalidOutcome."""
         values = values_of(ours.problem, outcome.values)
-        body = {"of": outcome.decision_id, "values": values}
-        sent = digest(canonical([outcome.decision_id, values])) if outcome.outcome_id is not None else b""
-        settled = await self.writer.append(
-            Ask(name, OUTCOME, outcome.outcome_id or "", canonical(body), sent, of=outcome.decision_id, values=values)
-        )
+        body = canonical({"of": outcome.decision_id, "values": values})
+        own = digest(canonical([outcome.decision_id, values])) if outcome.outcome_id is not None else b""
+        return Ask(
+            ours.name, OUTCOME, outcome.outcome_id or "", body, own, of=outcome.decision_id, values=values
+        )  # fmt: skip
+
+    def told(self, ours: Experiment, outcome: Outcome, settled: Settled) -> Told:
+        """Return what became of an outcome, or raise why it was refused."""
         if settled.verdict == UNKNOWN:
-            self.counts.outcomes[name, "unknown"] += 1
+            self.counts.outcomes[ours.name, "unknown"] += 1
             raise UnknownDecision(settled.words)
         if settled.verdict == CONFLICT:
-            self.counts.outcomes[name, "conflict"] += 1
+            self.counts.outcomes[ours.name, "conflict"] += 1
             raise Conflict(settled.words)
         late = late_in(ours.problem, settled)
         kind = "same" if settled.verdict == SAME else "late" if late else "taken"
-        self.counts.outcomes[name, kind] += 1
-        self.learner.wake()
+        self.counts.outcomes[ours.name, kind] += 1
         return Told(outcome.decision_id, list(settled.taken), list(settled.known), late)
 
     async def learn_all(self, name: str, outcomes: Sequence[Outcome]) -> list[Told | Refusal]:
@@ -387,6 +425,11 @@ def check_names(name: str, problem: Problem) -> None:
 def in_order(body: Any) -> bytes:
     """Return a problem's row: names stay in the order in which they were said."""
     return msgspec.json.encode(body)
+
+
+def sent(asked: Asked) -> bytes:
+    """Return the digest of what a client asked under an id of its own; empty: it gave none."""
+    return digest(canonical([asked.context, asked.only, asked.deferred])) if asked.decision_id is not None else b""
 
 
 def digest(content: bytes) -> bytes:

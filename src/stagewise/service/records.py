@@ -63,8 +63,12 @@ class Event(NamedTuple):
 
 def chained(before: bytes, experiment: str, event: Event) -> bytes:
     """Return the digest of a row that follows a digest."""
-    head = canonical([experiment, event.seq, event.at, event.kind, event.key, event.place])
-    return hashlib.sha256(before + head + event.body).digest()
+    return linked(before, [experiment, event.seq, event.at, event.kind, event.key, event.place], event.body)
+
+
+def linked(before: bytes, head: list[str | int], body: bytes) -> bytes:
+    """Return the digest of a row that is not made yet."""
+    return hashlib.sha256(before + canonical(head) + body).digest()
 
 
 class Head(NamedTuple):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stagewise.service.controls import Controls
-from stagewise.service.deciding import decided
+from stagewise.service.deciding import decided, decided_all
 from stagewise.service.fold import Fold, beginning
 from stagewise.service.messages import Asked
 from stagewise.service.records import DECISION, OUTCOME, Event, canonical
@@ -16,6 +16,7 @@ def warm(version: Version) -> None:
     context: dict[str, Any] = {name: (low + high) / 2.0 for name, (low, high) in problem.ranges}
     asked = Asked({**context, **dict.fromkeys(problem.divisions, "nobody")})
     known, live = beginning(problem, version.number, version.retired), Controls(mode="live")
+    decided_all(known, live, live, bytes(32), [("nobody", asked)])
     body = decided(known, live, live, bytes(32), "nobody", asked)
     fold = Fold(problem, version.number, version.retired)
     values = {name: signal.low for name, signal in problem.signals.items()}

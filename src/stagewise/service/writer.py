@@ -73,6 +73,10 @@ class Writer:
         self._add(Wish(asks, lambda answered: tell(future, answered), loop))
         return await future
 
+    def append_soon(self, asks: Sequence[Ask], tell: Callable[[Answered], None]) -> None:
+        """Do the same without anybody who waits: the running loop calls `tell`. Raises StoreDown."""
+        self._add(Wish(asks, tell, asyncio.get_running_loop()))
+
     def append_now(self, asks: Sequence[Ask]) -> list[Settled]:
         """Do the same for a thread that has no loop, and waits. Raises StoreDown."""
         future: Future[list[Settled]] = Future()

@@ -18,7 +18,8 @@ from tests.service.web.live import Live, live
 from tests.service.web.real import Real
 
 from stagewise.service.store.opened import open_store
-from stagewise.service.web.serving import LARGEST_HEAD, NotServed, listener, serve
+from stagewise.service.web.connection import LARGEST_HEAD
+from stagewise.service.web.serving import NotServed, listener, serve
 
 ROOT = Path(__file__).parents[3]
 

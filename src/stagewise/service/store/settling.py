@@ -30,7 +30,7 @@ from stagewise.service.records import (
     Head,
     Settled,
     canonical,
-    chained,
+    linked,
 )
 
 LONGEST = 256  # letters of a name or an id, as in the messages
@@ -84,7 +84,7 @@ class Batch(NamedTuple):
 
 def touched(asks: Iterable[Ask]) -> set[str]:
     """Return the experiments whose heads a batch needs."""
-    return {EVERYWHERE} | {ask.experiment for ask in asks if sayable(ask.experiment)}
+    return {EVERYWHERE} | set(filter(sayable, {ask.experiment for ask in asks}))
 
 
 def wants(asks: Iterable[Ask]) -> set[Named]:
@@ -165,7 +165,7 @@ def written(ask: Ask, body: bytes, place: int, held: Held, batch: Batch, now: in
     head = held.heads[ask.experiment]
     seq, at = head.seq + 1, max(now, head.at, ask.at)
     key = ask.key or (f"{OWN}{seq}" if ask.kind in (DECISION, OUTCOME) else str(seq))
-    chain = chained(head.chain, ask.experiment, Event(seq, at, ask.kind, key, place, body, b""))
+    chain = linked(head.chain, [ask.experiment, seq, at, ask.kind, key, place], body)
     event = Event(seq, at, ask.kind, key, place, body, chain)
     row = Row(ask.experiment, event, digest(ask))
     batch.rows.append(row)

@@ -6,7 +6,7 @@ Journal in WAL mode, flushed at every commit (synchronous = FULL): what is answe
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -14,8 +14,10 @@ from typing import Any
 
 from stagewise.files.paths import named
 from stagewise.service.records import DECISION, OUTCOME, Ask, Event, Head, Settled
+from stagewise.service.store.checkpoints import Checkpoints
 from stagewise.service.store.migrating import FOLDER, Step, ahead, steps_in
 from stagewise.service.store.owner import Owner
+from stagewise.service.store.recent import Recent
 from stagewise.service.store.settling import Batch, Held, Row, settle, touched, wants
 from stagewise.service.store.store import StoreDown
 from stagewise.service.store.tables import HEAD, Statement, Tables, wall_clock
@@ -23,7 +25,7 @@ from stagewise.service.store.tables import HEAD, Statement, Tables, wall_clock
 SETTINGS = """
 PRAGMA synchronous = FULL;
 PRAGMA cache_size = -65536;
-PRAGMA wal_autocheckpoint = 4000;
+PRAGMA wal_autocheckpoint = 16000;
 PRAGMA journal_size_limit = 67108864;
 """
 # One statement for many rows: each is a wait for the interpreter, which other threads have meanwhile.
@@ -70,7 +72,9 @@ class SqliteStore(Tables):
         if sqlite3.sqlite_version_info < OLDEST:
             raise StoreDown(f"SQLite is {sqlite3.sqlite_version}; a store needs 3.37 or newer, for strict tables")
         self.path, self.clock, self.read_only = Path(os.path.realpath(path)), clock, read_only
-        self._turn = threading.Lock()  # one writes at a time
+        self._turn, self._appends = threading.Lock(), threading.Lock()  # one writes at a time
+        self._heads: dict[str, Head] = {}  # where logs end that were written to: nobody else can write this file
+        self._recent, self._checkpoints = Recent(), Checkpoints(lambda: self._open("rw"))
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []  # readers that nobody uses just now
         self._closed = False
@@ -90,10 +94,21 @@ class SqliteStore(Tables):
 
     def append(self, asks: Sequence[Ask]) -> list[Settled]:
         """Write all that can be written in one durable transaction; one answer for each ask. Raises StoreDown."""
-        with self._writing() as connection:
-            batch = settle(asks, held_by(connection, asks), self.now())
-            write(connection, batch)
+        with self._appends:
+            heads, self._heads = self._heads, {}  # after an error nothing is taken for known
+            with self._writing() as connection:
+                held = held_by(connection, asks, heads)
+                batch = settle(asks, held, self.now())
+                write(connection, batch)
+            self._heads = heads | {name: head for name, head in held.heads.items() if head.seq or not name}
+            self._recent.add(batch.rows)
+            self._checkpoints.count(len(batch.rows))
         return batch.settled
+
+    def events(self, experiment: str, after: int = 0, limit: int = 10_000) -> list[Event]:
+        """Return rows in order, from the one that follows `after` on; the last few without asking the file."""
+        recent = self._recent.after(experiment, after, limit)
+        return super().events(experiment, after, limit) if recent is None or self._closed else recent
 
     def lead(self) -> bool:
         """Say that this is the one learner: whoever holds the file is."""
@@ -105,6 +120,7 @@ class SqliteStore(Tables):
 
     def close(self) -> None:
         """Let go of everything; the journal is put into the file where that is possible."""
+        self._checkpoints.stop()
         with self._turn:
             self._closed = True
             for connection in [*self._idle, *filter(None, [self._writer])]:
@@ -212,12 +228,9 @@ def finished(path: Path) -> bool:
     return not path.with_name(path.name + "-wal").exists() and not os.access(path.parent, os.W_OK)
 
 
-def held_by(connection: sqlite3.Connection, asks: Sequence[Ask]) -> Held:
-    """Return what the file holds of what a batch touches."""
-    held = Held({name: Head() for name in touched(asks)})
-    for name in held.heads:
-        for head in connection.execute(HEAD, (name,)):
-            held.heads[name] = Head(*head)
+def held_by(connection: sqlite3.Connection, asks: Sequence[Ask], heads: Mapping[str, Head]) -> Held:
+    """Return what the file holds of what a batch touches; `heads` are known."""
+    held = Held({name: heads.get(name) or head_in(connection, name) for name in touched(asks)})
     for experiment, asked, *event in for_all(connection, HELD_ROWS, sorted(wants(asks))):
         row = Row(experiment, Event(*event), asked)
         held.rows[experiment, row.event.kind, row.event.key] = row
@@ -226,6 +239,11 @@ def held_by(connection: sqlite3.Connection, asks: Sequence[Ask]) -> Held:
     for experiment, place, signal, value in for_all(connection, HELD_ANSWERS, places):
         held.answers.setdefault((experiment, place), {})[signal] = value
     return held
+
+
+def head_in(connection: sqlite3.Connection, name: str) -> Head:
+    """Return where a log ends."""
+    return next((Head(*head) for head in connection.execute(HEAD, (name,)).fetchall()), Head())
 
 
 def write(connection: sqlite3.Connection, batch: Batch) -> None:

@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute, Match
 from stagewise.service.keys import Keys
 from stagewise.service.web.asking import Asking
 from stagewise.service.web.call import Answer, Call, Refused
+from stagewise.service.web.lane import Lane
 from stagewise.service.web.log import Line, RequestLog
 from stagewise.service.web.rates import Buckets, Rate
 from stagewise.service.web.reading import Gone, Receive, body_of, check_kind
@@ -56,9 +57,10 @@ class App:
         prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.desk, self.keys, self.settings, self._prepare = desk, keys, settings or Settings(), prepare
-        self._table, self._page = Table(ROUTES), Starlette(routes=page_routes(desk, keys))
-        self._buckets, self._log = Buckets(self.settings.rate), RequestLog()
+        self.table, self._page = Table(ROUTES), Starlette(routes=page_routes(desk, keys))
+        self.buckets, self._log = Buckets(self.settings.rate), RequestLog()
         self._begun, self._count = token_hex(4), count()
+        self.lane = Lane(self)
         self.failed = ""
         """Why it could not start."""
 
@@ -72,7 +74,7 @@ class App:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, known = time.perf_counter(), f"{self._begun}-{next(self._count):x}"
+        began, known = time.perf_counter(), self.next_id()
         asking = Asking(scope)
         try:
             said = await self._said(asking, scope, receive)
@@ -87,16 +89,24 @@ class App:
         else:
             await _send(send, said, known, whole=asking.method != "HEAD")
             status = said.status
+        self.note(known, asking.where, status, began, asking.holder.name, asking.fault)
+
+    def next_id(self) -> str:
+        """Return what the next request is called."""
+        return f"{self._begun}-{next(self._count):x}"
+
+    def note(self, known: str, where: str, status: int, began: float, holder: str, fault: str = "") -> None:
+        """Count a request, and say it in a line."""
         if status >= 400:
-            self.desk.counts.refused[(asking.where, status)] += 1
+            self.desk.counts.refused[(where, status)] += 1
         if self.settings.log:
             ms = round((time.perf_counter() - began) * 1e3, 3)
-            line = Line(time.time(), known, asking.where, status, ms, asking.holder.name, asking.fault)
+            line = Line(time.time(), known, where, status, ms, holder, fault)
             self._log.add(line, asyncio.get_running_loop().call_later)
 
     async def _said(self, asking: Asking, scope: Scope, receive: Receive) -> Answer | None:
         """Return the answer; None: it is the page's to give."""
-        routes, words = self._table.find(asking.path)
+        routes, words = self.table.find(asking.path)
         route = asking.route = routes.get("GET" if asking.method == "HEAD" else asking.method)
         if route is None:
             if not routes and any(one.matches(scope)[0] is not Match.NONE for one in self._page.routes):
@@ -107,7 +117,7 @@ class App:
             holder = asking.known_by(self.keys, route.key_header)
             if not holder.may(route.role):
                 raise Refused(403, f"the key {holder.name!r} is a {holder.role}'s; this takes {route.role}'s")
-            self._buckets.take(holder.name, 1, time.monotonic())
+            self.buckets.take(holder.name, 1, time.monotonic())
         check_words(asking.path, words)
         body = b""
         if route.takes is not None:
@@ -117,7 +127,7 @@ class App:
             Call(
                 self.desk,
                 self.keys,
-                self._buckets,
+                self.buckets,
                 asking.holder,
                 words,
                 asking.query,

@@ -1,13 +1,16 @@
 """What a route is given and what it returns."""
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
 from stagewise.problem.words import LONGEST, one_line
 from stagewise.service.keys import Holder, Keys
 from stagewise.service.messages import Refusal
+from stagewise.service.records import Ask, Settled
+from stagewise.service.store.store import StoreDown
 
 if TYPE_CHECKING:
     from stagewise.service.desk import Desk
@@ -45,6 +48,27 @@ class Answer(NamedTuple):
     body: bytes
     kind: bytes = JSON
     headers: Headers = ()
+
+
+class Asking(Protocol):
+    """Something that one row of the log is wanted for."""
+
+    @property
+    def ask(self) -> Ask:
+        """The row."""
+
+
+class Quick(Protocol):
+    """A route's short way, for requests that need one row of the log: read each, ask for all, answer each."""
+
+    def read(self, call: Call) -> Any:
+        """Return what is asked; None, or any error: this one goes the long way."""
+
+    def make(self, read: Sequence[Any]) -> Sequence[Asking | None]:
+        """Return what is to be written for those that came together; None: that one goes the long way."""
+
+    def say(self, made: Any, settled: Settled | StoreDown) -> Answer | None:
+        """Return the answer, now that it is settled; None: it goes the long way."""
 
 
 class Refused(Exception):

@@ -1,10 +1,20 @@
 """POST decisions: one, or a list of them that is answered item by item."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
 import msgspec
 
+from stagewise.service.experiment import Experiment
+from stagewise.service.ids import fresh_id
 from stagewise.service.messages import LARGEST_BATCH, Asked, Decided, Refusal
+from stagewise.service.records import NEW, Settled
+from stagewise.service.store.store import StoreDown
 from stagewise.service.web.call import Answer, Call, Refused, answer
 from stagewise.service.web.refusing import AGAIN, in_words
+
+if TYPE_CHECKING:
+    from stagewise.service.desk import Desk, Made
 
 _one = msgspec.json.Decoder(Asked)
 _many = msgspec.json.Decoder(list[msgspec.Raw])
@@ -17,6 +27,43 @@ async def decide(call: Call) -> Answer:
     asked = _one.decode(call.body)
     decided = await call.desk.decide(call.words[0], asked)
     return _told(decided, unwritten=not decided.logged and not asked.dry_run)
+
+
+class Wanted(NamedTuple):
+    """A decision that is asked for by itself."""
+
+    desk: "Desk"
+    ours: Experiment
+    id_: str
+    asked: Asked
+
+
+class QuickDecisions:
+    """The short way of single decisions; those that came together are decided in one call."""
+
+    def read(self, call: Call) -> Wanted | None:
+        """Return what is asked."""
+        if is_list(call.body):
+            return None
+        asked = _one.decode(call.body)
+        ours = call.desk.experiment(call.words[0])
+        return None if asked.dry_run else Wanted(call.desk, ours, asked.decision_id or fresh_id(), asked)
+
+    def make(self, read: Sequence[Wanted]) -> "list[Made | None]":
+        """Decide for all of them, as far as that is simple."""
+        made: list[Made | None] = [None] * len(read)
+        for ours in {one.ours for one in read}:
+            places = [i for i, one in enumerate(read) if one.ours is ours]
+            told = read[0].desk.make_all(ours, [(read[i].id_, read[i].asked) for i in places])
+            for i, one in zip(places, told, strict=True):
+                made[i] = one
+        return made
+
+    def say(self, made: "Made", settled: Settled | StoreDown) -> Answer | None:
+        """Return the answer to a decision that is written, or could not be."""
+        if isinstance(settled, StoreDown):
+            return _told(made.desk.unlogged(made, str(settled)), unwritten=True)
+        return answer(made.desk.written(made)) if settled.verdict == NEW else None
 
 
 async def _decide_all(call: Call) -> Answer:

@@ -1,17 +1,23 @@
 """POST outcomes: signals by name, apart, late, in any order, repeated."""
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from stagewise.problem.errors import InvalidOutcome, StagewiseError
 from stagewise.problem.words import shown
+from stagewise.service.experiment import Experiment
 from stagewise.service.messages import OUTCOME_WORDS, Id, Outcome, Refusal
-from stagewise.service.records import SHOWN
+from stagewise.service.records import NEW, SHOWN, Ask, Settled
+from stagewise.service.store.store import StoreDown
 from stagewise.service.web.call import Answer, Call, answer
 from stagewise.service.web.decisions import is_list, items_of
 from stagewise.service.web.refusing import in_words
+
+if TYPE_CHECKING:
+    from stagewise.service.desk import Desk
 
 Said = dict[Annotated[str, Meta(max_length=200)], bool | float | str | None]
 
@@ -23,6 +29,35 @@ async def learn(call: Call) -> Answer:
     if is_list(call.body):
         return await _learn_all(call)
     return answer(await call.desk.learn(call.words[0], outcome_of(_one.decode(call.body))))
+
+
+class Heard(NamedTuple):
+    """An outcome that is told by itself."""
+
+    desk: "Desk"
+    ours: Experiment
+    outcome: Outcome
+    ask: Ask
+
+
+class QuickOutcomes:
+    """The short way of single outcomes."""
+
+    def read(self, call: Call) -> Heard | None:
+        """Return what is told."""
+        if is_list(call.body):
+            return None
+        ours, outcome = call.desk.experiment(call.words[0]), outcome_of(_one.decode(call.body))
+        return Heard(call.desk, ours, outcome, call.desk.telling(ours, outcome))
+
+    def make(self, read: Sequence[Heard]) -> Sequence[Heard]:
+        """Return them as they are."""
+        return read
+
+    def say(self, made: Heard, settled: Settled | StoreDown) -> Answer | None:
+        """Return what became of an outcome that is written."""
+        new = not isinstance(settled, StoreDown) and settled.verdict == NEW
+        return answer(made.desk.told(made.ours, made.outcome, settled)) if new else None
 
 
 async def _learn_all(call: Call) -> Answer:

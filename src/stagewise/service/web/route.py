@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from stagewise.service.web.call import Answer, Call, Refused, plain_refusal
+from stagewise.service.web.call import Answer, Call, Quick, Refused, plain_refusal
 
 ANY = "{}"
 CONTROL = re.compile("[\\x00-\\x1f\\x7f]")
@@ -23,6 +23,8 @@ class Route:
     role: str | None
     """Who may ask; None: everybody, without a key."""
     does: Callable[[Call], Awaitable[Answer]]
+    quick: Quick | None = None
+    """The short way to the same."""
     tells: str
     """What it is for, in one sentence."""
     takes: Any = None

@@ -15,10 +15,10 @@ from stagewise.service.messages import (
     Told,
 )
 from stagewise.service.web import bodies, changing, looking, personalizer
-from stagewise.service.web.decisions import decide
+from stagewise.service.web.decisions import QuickDecisions, decide
 from stagewise.service.web.metrics import metrics
 from stagewise.service.web.openapi import Sent, openapi
-from stagewise.service.web.outcomes import learn
+from stagewise.service.web.outcomes import QuickOutcomes, learn
 from stagewise.service.web.personalizer import activate, rank, reward
 from stagewise.service.web.route import Route
 
@@ -34,6 +34,7 @@ ROUTES = (
         path=f"{ONE}/decisions",
         role=WRITER,
         does=decide,
+        quick=QuickDecisions(),
         takes=Asked | list[Asked],
         answers={200: Decided | list[Decided | Refusal], 503: Decided | list[Decided | Refusal] | Refusal},
         refuses=(404, 409),
@@ -44,6 +45,7 @@ ROUTES = (
         path=f"{ONE}/outcomes",
         role=WRITER,
         does=learn,
+        quick=QuickOutcomes(),
         takes=Sent | list[Sent],
         answers={200: Told | list[Told | Refusal]},
         refuses=TRIED,

@@ -2,55 +2,32 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from stagewise.problem.errors import StagewiseError
 from stagewise.service.keys import Keys
 from stagewise.service.web.app import App, Settings
+from stagewise.service.web.connection import Connection
 
 if TYPE_CHECKING:
     from stagewise.service.desk import Desk
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 GRACE = 5  # seconds for requests that are under way
+SWITCH = 0.001  # seconds that a thread may keep the interpreter while others wait for it
 KEPT = 75  # seconds that an idle connection stays open
-LARGEST_HEAD = 1 << 16  # bytes that may come before a request's headers are complete
 
 
 class NotServed(StagewiseError):
     """The desk could not start."""
-
-
-class Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP, which hangs up on headers that never end."""
-
-    head = -1  # bytes since a request began whose headers are not complete; -1: there is none
-
-    def on_message_begin(self) -> None:
-        """Begin a request."""
-        super().on_message_begin()
-        self.head = 0
-
-    def on_headers_complete(self) -> None:
-        """Go on to a request's body."""
-        self.head = -1
-        super().on_headers_complete()
-
-    def data_received(self, data: bytes) -> None:
-        """Take bytes."""
-        if self.head >= 0:
-            self.head += len(data)
-            if self.head > LARGEST_HEAD:
-                self.transport.close()
-                return
-        super().data_received(data)
 
 
 class Server(uvicorn.Server):
@@ -60,7 +37,7 @@ class Server(uvicorn.Server):
         self._tell = started
         super().__init__(
             uvicorn.Config(
-                app, http=Protocol, loop="uvloop", ws="none", lifespan="on", proxy_headers=False, server_header=False,
+                app, http=Connection, loop="uvloop", ws="none", lifespan="on", proxy_headers=False, server_header=False,
                 access_log=False, log_config=None, log_level="error", timeout_keep_alive=KEPT,
                 timeout_graceful_shutdown=GRACE,
             )
@@ -69,6 +46,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
         await super().startup(sockets)
+        attentive()
         if self.started and self._tell is not None:
             self._tell()
 
@@ -84,6 +62,16 @@ class Server(uvicorn.Server):
         finally:
             for number in STOPS if here else ():
                 loop.remove_signal_handler(number)
+
+
+def attentive() -> None:
+    """Have this process answer evenly: who waits for the interpreter has it soon, and what is there stays unlooked at.
+
+    Modules and machine code are half a million objects; to look through them for garbage takes a tenth of a second.
+    """
+    gc.collect()
+    gc.freeze()
+    sys.setswitchinterval(SWITCH)
 
 
 def serve(

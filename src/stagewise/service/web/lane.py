@@ -1,0 +1,176 @@
+"""The short way of what is all of the load: single decisions and outcomes, from the socket to the log and back.
+
+A request whose head was met before, whole and alone on its connection, needs no parser, no task and no future. What
+comes while a transaction is made durable is decided together when that is done, and goes into the next one; each answer
+is one write. Whatever is not as simple as that (a list, a verdict other than "new", a refusal) goes the long way from
+its beginning, which says all.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from stagewise.service.records import Settled
+from stagewise.service.store.store import StoreDown
+from stagewise.service.web.call import Answer, Call
+from stagewise.service.web.safe_headers import NOTHING, SAFE
+from stagewise.service.writer import Answered
+
+if TYPE_CHECKING:
+    from stagewise.service.web.app import App
+    from stagewise.service.web.route import Route
+
+log = logging.getLogger("stagewise.desk")
+
+MOST = 1024  # heads that are remembered
+LARGEST = 4096  # bytes of one
+LARGEST_BODY = 1 << 16
+STATUS = {200: b"HTTP/1.1 200 OK\r\n", 503: b"HTTP/1.1 503 Service Unavailable\r\n"}
+ALWAYS = b"".join(b"%b: %b\r\n" % pair for pair in (NOTHING, *SAFE))
+UNUSUAL = (b"content-encoding", b"transfer-encoding", b"expect", b"upgrade")
+
+
+class Head(NamedTuple):
+    """What the head of a request says, as the parser understood it."""
+
+    route: "Route"
+    words: tuple[str, ...]
+    key: bytes
+    size: int
+    """Of the body that follows."""
+
+
+class Asker(Protocol):
+    """Who waits for an answer."""
+
+    def reply(self, head: bytes, body: bytes) -> None:
+        """Send an answer."""
+
+    def long_way(self) -> None:
+        """Have the request served as if it came just now."""
+
+
+class Waiting(NamedTuple):
+    """A request that waits."""
+
+    asker: Asker
+    route: "Route"
+    what: Any
+    """What is asked, and then what is written for it."""
+    holder: str
+    began: float
+
+
+class Lane:
+    """Takes requests from connections, and answers them."""
+
+    def __init__(self, app: "App") -> None:
+        self._app, self._heads = app, dict[bytes, Head]()
+        self._waiting: list[Waiting] = []
+        self._writing = False  # what was asked for before
+
+    def meet(self, head: bytes, scope: Mapping[str, Any], headers: list[tuple[bytes, bytes]]) -> None:
+        """Remember the head of a request that the parser has read, where it may come again."""
+        found = head_of(self._app, scope, headers) if len(head) <= LARGEST else None
+        if found is not None:
+            if len(self._heads) >= MOST:
+                self._heads.clear()
+            self._heads[head] = found
+
+    def lacks(self, data: bytes) -> int:
+        """Return how many bytes a request lacks; 0: it is whole; below: it is none that can be taken."""
+        end = data.find(b"\r\n\r\n") + 4
+        head = self._heads.get(data[:end])
+        return -1 if head is None else end + head.size - len(data)
+
+    def take(self, data: bytes, asker: Asker) -> bool:
+        """Take a whole request; False: it goes the long way."""
+        app, began, end = self._app, time.perf_counter(), data.find(b"\r\n\r\n") + 4
+        route, words, key, _ = self._heads[data[:end]]
+        holder = app.keys.sent(key)
+        if holder is None or route.quick is None or route.role is None or not holder.may(route.role):
+            return False
+        try:
+            what = route.quick.read(Call(app.desk, app.keys, app.buckets, holder, words, b"", data[end:]))
+            if what is None:
+                return False
+            app.buckets.take(holder.name, 1, time.monotonic())
+        except Exception:  # the long way says what it is
+            return False
+        if not self._waiting and not self._writing:
+            asyncio.get_running_loop().call_soon(self._ask)
+        self._waiting.append(Waiting(asker, route, what, holder.name, began))
+        return True
+
+    def _ask(self) -> None:
+        """Decide what waits, and have its rows written."""
+        came, self._waiting, made = self._waiting, [], list[Waiting]()
+        for quick in {one.route.quick for one in came}:
+            ours = [one for one in came if one.route.quick is quick]
+            for one, what in zip(ours, made_by(quick, [one.what for one in ours]), strict=True):
+                if what is None:
+                    one.asker.long_way()
+                else:
+                    made.append(one._replace(what=what))
+        if made:
+            asks = [one.what.ask for one in made]
+            try:
+                self._app.desk.writer.append_soon(asks, lambda answered: self._written(made, answered))
+                self._writing = True
+            except StoreDown:
+                for one in made:
+                    one.asker.long_way()
+
+    def _written(self, made: list[Waiting], answered: Answered) -> None:
+        """Ask for what came meanwhile, and while that is written, answer those whose rows are durable now."""
+        self._writing = False
+        if self._waiting:
+            self._ask()
+        for place, one in enumerate(made):
+            self._answer(one, answered[place] if isinstance(answered, list) else answered)
+        self._app.desk.learner.wake()
+
+    def _answer(self, one: Waiting, settled: Settled | Exception) -> None:
+        known = isinstance(settled, Settled | StoreDown)
+        told: Answer | None = one.route.quick.say(one.what, settled) if known else None  # type: ignore
+        if told is None or told.status not in STATUS:
+            one.asker.long_way()
+            return
+        name = self._app.next_id()
+        one.asker.reply(start_of(told, name), told.body)
+        self._app.note(name, one.route.path, told.status, one.began, one.holder)
+
+
+def made_by(quick: Any, read: list[Any]) -> Sequence[Any]:
+    """Return what is to be written for those that came together; where that fails, each goes the long way."""
+    try:
+        made: Sequence[Any] = quick.make(read)
+    except Exception:
+        log.exception("deciding together failed; each is decided by itself")
+        return [None] * len(read)
+    return made
+
+
+def start_of(told: Answer, known: str) -> bytes:
+    """Return the beginning of an answer: status and headers, but for what a server adds."""
+    more = b"".join([b"%b: %b\r\n" % pair for pair in told.headers]) if told.headers else b""
+    return b"%bcontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %b\r\n%b%b" % (
+        STATUS[told.status], len(told.body), known.encode(), ALWAYS, more,
+    )  # fmt: skip
+
+
+def head_of(app: "App", scope: Mapping[str, Any], headers: list[tuple[bytes, bytes]]) -> Head | None:
+    """Return what a head says, where it is one of a route that has a short way, and says nothing unusual."""
+    path, told = scope["raw_path"], dict(headers)
+    routes, words = app.table.find(path)
+    route, size = routes.get(scope["method"]), told.get(b"content-length", b"")
+    if route is None or route.quick is None or scope["query_string"] or scope["http_version"] != "1.1":
+        return None
+    if b"%" in path or len(told) != len(headers) or not size.isdigit() or int(size) > LARGEST_BODY:
+        return None
+    if told.get(b"content-type") != b"application/json" or any(name in told for name in UNUSUAL):
+        return None
+    scheme, _, key = told.get(b"authorization", b"").partition(b" ")
+    return Head(route, words, key, int(size)) if scheme == b"Bearer" and key else None

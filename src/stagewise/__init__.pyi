@@ -1,5 +1,6 @@
 from typing import Any
 
+from stagewise.launch.doctor.doctor import doctor as doctor
 from stagewise.models.kernel import RBF as RBF
 from stagewise.models.kernel import LinearKernel as LinearKernel
 from stagewise.models.kernel import Matern as Matern

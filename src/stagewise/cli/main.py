@@ -8,11 +8,13 @@ import typer
 
 from stagewise import __version__
 from stagewise.cli.auditing import audit
+from stagewise.cli.doctoring import doctor
 from stagewise.cli.saying import in_a_sentence as in_a_sentence
 from stagewise.cli.serving import keys, serve
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(serve)
+app.command()(doctor)
 app.add_typer(audit, name="audit")
 app.add_typer(keys, name="keys")
 Spec = Annotated[Path, typer.Argument(help="A TOML file.")]

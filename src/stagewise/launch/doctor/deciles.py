@@ -15,7 +15,7 @@ DRAWN = 3.0  # nats: intervals of a picture, of 95 % each
 class Deciles(NamedTuple):
     """Rows in ten groups of what is foretold of them: foretold and seen means, scaled to [0, 1], and their interval."""
 
-    count: Ints
+    rows: Ints
     foretold: Floats
     seen: Floats
     low: Floats
@@ -43,6 +43,8 @@ def deciles(chart: Chart, signal: int) -> Deciles | None:
         return None
     groups, outcomes = grouped(order[rows]), fits.outcomes[rows]
     count = np.bincount(groups, minlength=GROUPS)
-    foretold, seen = (np.bincount(groups, each, minlength=GROUPS) / np.maximum(count, 1) for each in (means[rows], outcomes))
+    foretold, seen = (
+        np.bincount(groups, each, minlength=GROUPS) / np.maximum(count, 1) for each in (means[rows], outcomes)
+    )
     ends = np.array([INTERVAL(float(max(n, 1)), float(mean), DRAWN) for n, mean in zip(count, seen, strict=True)])
     return Deciles(count, foretold, seen, ends[:, 0], ends[:, 1])

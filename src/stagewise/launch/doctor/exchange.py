@@ -4,7 +4,7 @@ Where a column f has nothing to do with which rows are marked, the marked rows o
 replacement. Such a draw is at most as far from its mean as one with replacement (Hoeffding 1963, Theorem 4), so that
 Bennett's inequality holds with the variance that the stratum is known to have:
 
-    P(|Σ (f − f̄)| ≥ s) ≤ 2 exp(−V/b² h(b s/V)),   V = Σ min(m, N − m) σ²,   |f − f̄| ≤ b,   h(u) = (1 + u) log(1 + u) − u.
+    P(|Σ (f − f̄)| ≥ s) ≤ 2 exp(−V/b² h(b s/V)),   V = Σ min(m, N − m) σ²,   |f − f̄| ≤ b,   h(u) = (1+u) log(1+u) − u.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from stagewise.kernels.compile import Floats, Ints
 
 Flags = npt.NDArray[np.bool_]
-LEAST = 1e-300  # a chance that is as good as none
+LEAST = 1e-150  # a chance, or a variance, that is as good as none
 
 
 class Shift(NamedTuple):
@@ -31,10 +31,10 @@ def tail(sums: Any, variances: Any, most: Any) -> Any:
     >>> float(tail(0.0, 1.0, 1.0)), bool(tail(50.0, 10.0, 1.0) < 1e-20)
     (1.0, True)
     """
-    sums, variances = np.abs(np.asarray(sums, dtype=float)), np.asarray(variances, dtype=float)
-    apart = np.where(variances > 0.0, variances, 1.0)
-    far = most * sums / apart
-    exponent = np.where(variances > 0.0, apart / max(float(most), LEAST) ** 2 * ((1 + far) * np.log1p(far) - far), 0.0)
+    room = np.maximum(np.asarray(variances, dtype=float), LEAST)  # where nothing varies every sum is 0
+    scale = np.maximum(np.asarray(most, dtype=float), 1e-100)
+    far = scale * np.abs(np.asarray(sums, dtype=float)) / room
+    exponent = room / scale**2 * ((1.0 + far) * np.log1p(far) - far)
     return np.clip(2.0 * np.exp(-exponent), LEAST, 1.0)
 
 

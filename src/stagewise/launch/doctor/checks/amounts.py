@@ -35,7 +35,7 @@ def needed_for(room: float, chance: float) -> int:
     """Return how many outcomes, none of them an event, show a rate to be below some room.
 
     >>> needed_for(0.02, 0.001), needed_for(0.005, 0.001)
-    (496, 2117)
+    (526, 2263)
     """
     low, high = 1, MOST
     while low < high:

@@ -16,22 +16,23 @@ WORTH = 0.1  # of the mean, that it moved by from one half to the other: below i
 def check(chart: Chart, alpha: float) -> Finding:
     """Find signals whose mean moved, in all actions together or in one: early against late, or middle against ends."""
     problem, found = chart.log.problem, []
-    tests = 2 * len(chart.names) * (len(problem.actions) + 1)
+    tests = 3 * len(chart.names) * (len(problem.actions) + 1)
+    shapes = {"trend": chart.when, "step": (chart.when > 0.5) * 1.0, "ends": np.abs(chart.when - 0.5)}
     for signal, name in enumerate(chart.names):
         rows, marked, strata = chart.seen(signal), events(chart, signal), alike(chart, signal)
-        tried: dict[tuple[int, bool], float] = {}
+        tried: dict[tuple[int, str], float] = {}
         for action in range(-1, len(problem.actions)):
             some = rows & (chart.log.actions == action) if action >= 0 else rows
             if some.any():
-                tried[action, False] = shift(chart.when[some], marked[some], strata[some]).chance
-                tried[action, True] = shift(np.abs(chart.when[some] - 0.5), marked[some], strata[some]).chance
+                for shape, when in shapes.items():
+                    tried[action, shape] = shift(when[some], marked[some], strata[some]).chance
         if tried:
-            (action, ends), chance = min(tried.items(), key=lambda one: one[1])
+            (action, shape), chance = min(tried.items(), key=lambda one: one[1])
             if chance * tests <= alpha:
-                found.append(finding(chart, signal, name, action, ends))
+                found.append(finding(chart, signal, name, action, shape == "ends"))
     timed = chart.log.at is not None
-    fine = "no mean moved between the beginning and the end" if timed else "no mean moved from the first row to the last"
-    return gravest("drift", found, fine + ("" if timed else " (the log tells no time)"))
+    fine = "the beginning and the end" if timed else "the first row and the last (the log tells no time)"
+    return gravest("drift", found, f"no mean moved between {fine}")
 
 
 def alike(chart: Chart, signal: int) -> Ints:
@@ -55,8 +56,8 @@ def finding(chart: Chart, signal: int, name: str, action: int, ends: bool) -> Fi
     of = f" of {chart.log.problem.actions[action]!r}" if action >= 0 else ""
     low = chart.ends(signal)[0]
     part = abs(after - before) / max(min(abs(after - low), abs(before - low)), 1e-12)
-    halves = ("in the middle half of the log", "at its ends") if ends else ("in the first half of the log", "in the second")
-    words = f"{name!r}{of} averaged {said(before)} {halves[0]} and {said(after)} {halves[1]}"
+    halves = ("the middle half of the log", "at its ends") if ends else ("the first half of the log", "in the second")
+    words = f"{name!r}{of} averaged {said(before)} in {halves[0]} and {said(after)} {halves[1]}"
     if chart.log.at is None:
         return Finding("drift", "note", f"{words}, by the order of its rows", "name the column of times, such as 'at'")
     remedy = "learn from the recent part only, and keep the agent's watch on"

@@ -19,8 +19,8 @@ SPREAD = 0.5  # of the disagreement that rows of alike users would show, were al
 def check(chart: Chart, alpha: float) -> Finding:
     """Find ids that come twice, or rows that agree in everything more often than rows of alike users would.
 
-    Two rows that agree in all but the outcomes agree in the outcomes too with some probability q < 1, where they are two
-    rows. With D such pairs out of J that agree in all else, exp(−J kl(D/J, q)) bounds the chance of as many.
+    Two rows that agree in all but the outcomes agree in the outcomes too with some probability q < 1, where they are
+    two rows. With D such pairs out of J that agree in all else, exp(−J kl(D/J, q)) bounds the chance of as many.
     """
     log = chart.log
     for name, array in log.arrays.items():

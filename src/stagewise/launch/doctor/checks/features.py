@@ -1,14 +1,14 @@
 """Numbers about users that do not matter: each makes all bounds wider."""
 
 import numpy as np
+from scipy.special import chdtrc  # type: ignore[import-untyped]
 
 from stagewise.launch.doctor.chart import Chart
 from stagewise.launch.doctor.events import events
-from stagewise.launch.doctor.exchange import shift
 from stagewise.launch.doctor.finding import Finding
 from stagewise.problem.naming import listing
 
-VISIBLE = 0.05  # an effect that chance makes as rarely is taken for one; it costs nobody anything
+VISIBLE = 0.001  # an effect that chance makes as rarely is taken for one
 
 
 def check(chart: Chart, alpha: float) -> Finding:
@@ -29,14 +29,15 @@ def check(chart: Chart, alpha: float) -> Finding:
 
 
 def matters(chart: Chart, feature: int, signal: int) -> bool:
-    """Say whether some effect of a number on a signal can be seen."""
+    """Say whether some effect of a number on a signal can be seen, by Σ z² over actions: χ² with as many degrees."""
     rows = chart.seen(signal)
     ranked, marked, actions = chart.ranked[feature][rows], events(chart, signal)[rows], chart.log.actions[rows]
-    tests = len(chart.log.problem.actions) + 1
-    if shift(ranked, marked, actions).chance * tests <= VISIBLE:
-        return True
-    for action in range(tests - 1):
+    total, degrees = 0.0, 0
+    for action in np.unique(actions).tolist():
         some = actions == action
-        if some.any() and shift(ranked[some], marked[some], np.zeros(some.sum(), np.int64)).chance * tests <= VISIBLE:
-            return True
-    return False
+        hits, count, spread = float(marked[some].sum()), int(some.sum()), float(ranked[some].var())
+        variance = spread * hits * (count - hits) / max(count - 1, 1)
+        if variance > 0.0:
+            total += float((ranked[some] - ranked[some].mean())[marked[some]].sum()) ** 2 / variance
+            degrees += 1
+    return bool(degrees and chdtrc(degrees, total) <= VISIBLE)

@@ -6,13 +6,14 @@ more than those chances allow: what is known before a decision cannot depend on 
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.launch.doctor.chart import Chart
 from stagewise.launch.doctor.events import events, two_valued
-from stagewise.launch.doctor.exchange import Flags, ranks, tail
+from stagewise.launch.doctor.exchange import Flags, tail
 from stagewise.launch.doctor.finding import Finding, gravest, said
 from stagewise.launch.doctor.odds import odds
 
@@ -25,21 +26,18 @@ MARGIN = 0.03  # for the distribution of a number, which is known from rows only
 def check(chart: Chart, alpha: float) -> Finding:
     """Find numbers and segments that know what they cannot have known."""
     log = chart.log
-    columns = {name: log.numbers[:, place] for place, name in enumerate(log.problem.context)}
-    tests = 2 * max((len(columns) + len(log.segments)) * len(chart.names), 1)
-    found = []
-    for signal, wanted in enumerate(chart.names):
-        rows, marked = chart.seen(signal), events(chart, signal)
-        coin = two_valued(chart, signal)
-        for name, column in columns.items():
-            some = rows & np.isfinite(column)
-            foretold, bar = area(column[some], marked[some], log.actions[some], coin, 0.5 * alpha / tests)
+    tests = 2 * max((len(log.problem.context) + len(log.segments)) * len(chart.names), 1)
+    found, marks = [], [(events(chart, k), chart.seen(k), two_valued(chart, k)) for k in range(len(chart.names))]
+    for place, name in enumerate(log.problem.context):
+        sorted_column = Points.of(log.numbers[:, place], log.actions)
+        for wanted, (marked, rows, coin) in zip(chart.names, marks, strict=True):
+            foretold, bar = area(sorted_column, marked, rows, coin, alpha / tests)
             if foretold > bar:
                 found.append(told(name, wanted, foretold, bar))
-        for name, (groups, _) in chart.divided.items():
+    for name, (groups, _) in chart.divided.items():
+        for wanted, (marked, rows, coin) in zip(chart.names, marks, strict=True):
             column = rates_elsewhere(groups, marked, rows, chart.half)
-            some = rows & ~chart.half
-            foretold, _ = area(column[some], marked[some], log.actions[some], False, 0.5 * alpha / tests)
+            foretold, _ = area(Points.of(column, log.actions), marked, rows & ~chart.half, False, alpha / tests)
             if foretold > (SURE if coin else COPY):
                 found.append(told(name, wanted, foretold, SURE))
     found += unbalanced(chart, 0.5 * alpha)
@@ -49,27 +47,43 @@ def check(chart: Chart, alpha: float) -> Finding:
 def told(name: str, wanted: str, foretold: float, bar: float) -> Finding:
     """Return the finding on one column."""
     words = (
-        f"{name!r} foretells {wanted!r} within actions with an area under the curve of surely {said(foretold)} or more, "
+        f"{name!r} foretells {wanted!r} within actions with an area under the curve of {said(foretold)} or more, "
         f"where at most {said(bar)} is plausible of what is known before the decision"
     )
     return Finding("leaks", "contradicts", words, "look when it is recorded, and leave it out if that is afterwards")
 
 
-def area(values: Floats, marked: Flags, actions: Ints, coin: bool, chance: float) -> tuple[float, float]:
-    """Return at least how well a column tells marked rows from the others, within actions, and how well it plausibly may.
+class Points(NamedTuple):
+    """The values of a column, action by action: rows, the values that differ, and which of them each row has."""
+
+    pieces: list[tuple[Ints, Floats, Ints]]
+
+    @classmethod
+    def of(cls, column: Floats, actions: Ints) -> "Points":
+        """Return the values of a column."""
+        pieces = []
+        for action in np.unique(actions[actions >= 0]).tolist():
+            rows = np.flatnonzero((actions == action) & np.isfinite(column))
+            values, places = np.unique(column[rows], return_inverse=True)
+            pieces.append((rows, values, places.reshape(-1)))
+        return cls(pieces)
+
+
+def area(points: Points, marked: Flags, known: Flags, coin: bool, chance: float) -> tuple[float, float]:
+    """Return how well a column at least tells marked rows from others, within actions, and how well it plausibly may.
 
     The area is a mean of min(n₁, n₀) independent terms in [0, 1] (Hoeffding 1963, section 5), so that the bound of
     Chernoff holds: M kl(estimate, truth) ≤ log 1/chance, with M their number over all actions.
     """
     weight, seen, most = 0.0, 0.0, 0.0
-    for action in np.unique(actions).tolist():
-        some = actions == action
-        ones, zeros = int(marked[some].sum()), int((~marked[some]).sum())
-        if ones and zeros:
-            fewer = min(ones, zeros)
-            places = ranks(values[some]) * some.sum() + 0.5
-            seen += fewer * (places[marked[some]].sum() - 0.5 * ones * (ones + 1)) / (ones * zeros)
-            most += fewer * (likely_area(values[some], ones / (ones + zeros)) if coin else COPY)
+    for rows, values, places in points.pieces:
+        some = known[rows]
+        counts = np.bincount(places[some], minlength=values.size).astype(np.float64)
+        ones = np.bincount(places[some], marked[rows[some]], minlength=values.size).astype(np.float64)
+        fewer = min(float(ones.sum()), float((counts - ones).sum()))
+        if fewer > 0.0:
+            seen += fewer * under_curve(ones, counts - ones)
+            most += fewer * (likely_area(values, counts, float(ones.sum() / counts.sum())) if coin else COPY)
             weight += fewer
     if not weight:
         return 0.5, 1.0
@@ -78,20 +92,23 @@ def area(values: Floats, marked: Flags, actions: Ints, coin: bool, chance: float
     return chernoff_low(estimate, weight, math.log(2.0 / chance)), bar
 
 
-def likely_area(values: Floats, mean: float) -> float:
+def under_curve(ones: Floats, zeros: Floats) -> float:
+    """Return how often a value among the ones is above one among the zeros, ties by half.
+
+    >>> under_curve(np.array([0.0, 1.0]), np.array([1.0, 0.0])), under_curve(np.array([1.0]), np.array([1.0]))
+    (1.0, 0.5)
+    """
+    return float(ones @ (np.cumsum(zeros) - 0.5 * zeros) / (ones.sum() * zeros.sum()))
+
+
+def likely_area(values: Floats, counts: Floats, mean: float) -> float:
     """Return the largest area that a chance linear in a column, in [0, 1] wherever the column is, can have."""
-    points, counts = np.unique(values, return_counts=True)
-    centre, best = float(counts @ points / counts.sum()), 0.5
-    for slope in (
-        min(mean / max(centre - points[0], 1e-12), (1.0 - mean) / max(points[-1] - centre, 1e-12)),
-        -min(mean / max(points[-1] - centre, 1e-12), (1.0 - mean) / max(centre - points[0], 1e-12)),
-    ):
-        ones = counts * np.clip(mean + slope * (points - centre), 0.0, 1.0)
-        zeros = counts - ones
-        below = np.cumsum(zeros) - 0.5 * zeros
-        total = float(ones.sum() * zeros.sum())
-        if total > 0.0:
-            reached = float(ones @ below) / total
+    centre, best = float(counts @ values / counts.sum()), 0.5
+    down, up = max(centre - values[0], 1e-12), max(values[-1] - centre, 1e-12)
+    for slope in (min(mean / down, (1.0 - mean) / up), -min(mean / up, (1.0 - mean) / down)):
+        ones = counts * np.clip(mean + slope * (values - centre), 0.0, 1.0)
+        if 0.0 < ones.sum() < counts.sum():
+            reached = under_curve(ones, counts - ones)
             best = max(best, reached, 1.0 - reached)
     return best
 
@@ -135,10 +152,8 @@ def unbalanced(chart: Chart, alpha: float) -> list[Finding]:
         chance = float(np.min(tail(sums, spread, 0.5))) * len(problem.context) * len(problem.actions)
         if chance <= alpha:
             action = problem.actions[int(np.argmin(tail(sums, spread, 0.5)))]
-            words = (
-                f"{name!r} is another where {action!r} was done than the logged chances allow (by chance once in "
-                f"{said(1.0 / chance)} logs)"
-            )
+            higher = "higher" if sums[int(np.argmin(tail(sums, spread, 0.5)))] > 0.0 else "lower"
+            words = f"{name!r} is {higher} where {action!r} was done than the logged chances of that allow"
             remedy = "it was recorded after the decision, or these are not the chances that were drawn with"
             found.append(Finding("leaks", "contradicts", words, remedy))
     return found

@@ -1,7 +1,7 @@
 """Whether outcomes are missing for a reason: rows without one may be left out only if the outcome did not decide that.
 
-Whether an outcome that is not known decided it cannot be seen. What can be seen is its trace: outcomes differ by action,
-by user and with one another, and so does what is missing because of them.
+Whether an outcome that is not known decided it cannot be seen. What can be seen is its trace: outcomes differ by
+action, by user and with one another, and so does what is missing because of them.
 """
 
 import numpy as np
@@ -10,6 +10,7 @@ from stagewise.launch.doctor.chart import Chart
 from stagewise.launch.doctor.events import events
 from stagewise.launch.doctor.exchange import Flags, shift, shifts
 from stagewise.launch.doctor.finding import Finding, gravest
+from stagewise.launch.doctor.fits import rates as cell_rates
 
 REMEDY = "find out why: where the outcome decides, what is left says nothing of its mean"
 
@@ -34,7 +35,7 @@ def missing_outcome(chart: Chart, signal: int, name: str, gone: Flags, alpha: fl
     """Return what there is to say of one signal's missing outcomes."""
     log, window = chart.log, chart.log.problem.signals[name].waits
     known = log.values[~gone, signal]
-    low, high = chart.ends(signal)
+    low, _ = chart.ends(signal)
     share = f"{name!r} is missing in {int(gone.sum()):,} of {log.rows:,} rows ({gone.mean():.1%})"
     if not known.size:
         words = f"{share}, which is all of them"
@@ -55,7 +56,7 @@ def missing_outcome(chart: Chart, signal: int, name: str, gone: Flags, alpha: fl
 def trace_of(chart: Chart, signal: int, gone: Flags, alpha: float) -> str:
     """Return what missing goes with most surely, in words; nothing where it may well be by chance."""
     log, actions = chart.log, np.maximum(chart.log.actions, 0)
-    tests = len(log.problem.actions) + len(chart.ranked) + 1 + len(chart.names) - 1
+    tests = len(log.problem.actions) + len(chart.ranked) + 2 + len(chart.names) - 1
     tests += sum(len(names) for _, names in chart.divided.values())
     lost, everyone = gone.astype(float), np.zeros(log.rows, np.int64)
     chances: dict[str, float] = {}
@@ -63,6 +64,10 @@ def trace_of(chart: Chart, signal: int, gone: Flags, alpha: float) -> str:
     worst = int(np.argmin(by_action.chance))
     part = float(lost[actions == worst].mean()) if (actions == worst).any() else 0.0
     chances[f"the action: {part:.1%} where {log.problem.actions[worst]!r} was done"] = float(by_action.chance[worst])
+    rates = np.nan_to_num(cell_rates(chart, signal, ~gone))  # what an outcome that decides would leave
+    along_rates = shift(rates, gone, everyone)
+    more = "more" if along_rates.difference > 0.0 else "less"
+    chances[f"its own rate: {more} is missing of actions that have more of it"] = along_rates.chance
     for name, ranked in zip(log.problem.context, chart.ranked, strict=True):
         moved = shift(ranked, gone, actions)
         chances[f"{name!r}, which is {'higher' if moved.difference > 0.0 else 'lower'} there"] = moved.chance
@@ -70,8 +75,8 @@ def trace_of(chart: Chart, signal: int, gone: Flags, alpha: float) -> str:
         found = shifts(lost, groups, actions, len(names))
         chances[f"{name}, most in {names[int(np.argmin(found.chance))]!r}"] = float(found.chance.min())
     late = shift(chart.when, gone, actions)
-    end = "late in the log; where windows were still open when it was cut, cut it before" if late.difference > 0 else "early"
-    chances[f"time: more is missing {end}"] = late.chance
+    cut = "late, as where windows were still open when the log was cut; cut it before"
+    chances[f"time: more is missing {cut if late.difference > 0.0 else 'early'}"] = late.chance
     for other, name in enumerate(chart.names):
         if other != signal:
             rows = chart.seen(other)

@@ -1,8 +1,9 @@
 """Whether signals have the form that the problem gives them: linear in the numbers, or one rate for each action.
 
-Linear. Let g be a column that no linear mean has in it: products of numbers, or membership in a decile of what the other
-half foretells. Made orthogonal to the constant and the numbers, action by action, Σ g y has no part of any linear mean in
-it, whatever its parameter; what is left is noise in [−1, 1], so that Bennett's inequality bounds it. No fit's error enters.
+Linear. Let g be a column that no linear mean has in it: products of numbers, or membership in a decile of what the
+other half foretells. Made orthogonal to the constant and the numbers, action by action, Σ g y has no part of any linear
+mean in it, whatever its parameter; what is left is noise in [−1, 1], which Bennett's inequality bounds. No error of any
+fit enters.
 
 Rates. Within an action (and a segment) outcomes are then exchangeable, whoever the users are (`exchange.py`).
 """

@@ -34,7 +34,7 @@ def check(chart: Chart, alpha: float) -> Finding:
         return Finding("propensities", "ok", "the chances that are logged agree with how often each action was done")
     times = f"{int(did[:, worst].sum()):,} times"
     should = f", where its chances add up to {said(float(expected[worst]))}" if np.isfinite(expected[worst]) else (
-        f", and its rows, each over its propensity, stand for {said(float(sums[worst] + len(did)))} of {len(did):,} rows"
+        f", and its rows, each over its propensity, stand for {said(float(sums[worst] + len(did)))} of {len(did):,}"
     )  # fmt: skip
     return Finding(
         "propensities",

@@ -7,7 +7,7 @@ MOST_CELLS = 200  # segments whose safe action is looked at by itself, the large
 
 
 def rates_of_safe(chart: Chart, signal: int, alpha: float) -> list[tuple[str, float, float, float]]:
-    """Return where, the mean of the safe action's signal, and between what it lies but for alpha: in all, by segment."""
+    """Return where, what the safe action's signal averages, and between what its mean lies but for alpha."""
     by = chart.log.problem.choices[chart.names[signal]].by
     doing = chart.log.actions == chart.safe
     if by is None:

@@ -53,7 +53,8 @@ def over(chart: Chart, signal: int, groups: Ints, names: list[str], chance: floa
             here = doing & (groups == place) if len(names) <= 100 else doing & False
             _, _, ends = chart.rate(signal, here, chance / (len(names) * len(problem.actions)))
             if (ends.high < value) if below else (ends.low > value):
-                return f"{name!r} keeps {said(value)} on average and breaks it there ({group!r}: {said(ends.low)} or more)"
+                least = said(ends.high if below else ends.low)
+                return f"{name!r} keeps {said(value)} on average and breaks it for {group!r}, surely {least}"
     return ""
 
 

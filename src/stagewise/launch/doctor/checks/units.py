@@ -48,7 +48,7 @@ def narrow(values: Floats, name: str, low: float, high: float) -> list[Finding]:
         return []
     ends = f"[{said(float(values.min()))}, {said(float(values.max()))}]"
     words = f"{name!r} lies in {ends} and is declared in [{said(low)}, {said(high)}], of which that is {used:.1%}"
-    shares = low >= 0.0 and high >= HUNDRED and 0.0 <= values.min() and values.max() <= 1.0
+    shares = low >= 0.0 and high >= HUNDRED and values.min() >= 0.0 and values.max() <= 1.0
     if shares and not np.isin(values, (0.0, 1.0)).all():
         return [Finding("units", "contradicts", words, "they look like shares and the range like percentages")]
     return [Finding("units", "note", words, "a tighter range learns sooner, where no user lies outside it")]

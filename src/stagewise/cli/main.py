@@ -8,6 +8,7 @@ import typer
 
 from stagewise import __version__
 from stagewise.cli.auditing import audit
+from stagewise.cli.doctoring import doctor
 from stagewise.cli.evaluating import evaluate
 from stagewise.cli.forecasting import forecast
 from stagewise.cli.saying import in_a_sentence as in_a_sentence
@@ -15,6 +16,7 @@ from stagewise.cli.serving import keys, serve
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(serve)
+app.command()(doctor)
 app.command()(evaluate)
 app.command()(forecast)
 app.add_typer(audit, name="audit")

@@ -1,0 +1,92 @@
+"""`stagewise doctor`: a log held against a problem, or a problem proposed from a log."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stagewise.cli.saying import in_a_sentence
+
+
+def doctor(
+    log: Annotated[Path, typer.Argument(help="A log: .csv, .parquet or .jsonl.")],
+    problem: Annotated[Path | None, typer.Argument(help="The TOML file of a problem; none: one is proposed.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write the proposed problem.")] = None,
+    rest: Annotated[
+        Path | None, typer.Option(help="Where to write the rows that are left to learn from, as .csv.")
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="Where to draw the log, as .png or .svg.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    names: Annotated[
+        str | None, typer.Option(help="Columns that are called otherwise: click=clicked,action=arm.")
+    ] = None,
+    action: Annotated[str | None, typer.Option(help="For a proposal: the column of the actions.")] = None,
+    reward: Annotated[str | None, typer.Option(help="For a proposal: the column of the reward.")] = None,
+    limit: Annotated[
+        list[str] | None, typer.Option(help="For a proposal: a column with a limit, and the limit: opt_out=0.02.")
+    ] = None,
+    safe: Annotated[str | None, typer.Option(help="For a proposal: the action that is done today.")] = None,
+    delta: Annotated[float, typer.Option(help="For a proposal: the chance of failure, in all.")] = 0.05,
+    split: Annotated[float, typer.Option(help="For a proposal: the share of rows that it is chosen from.")] = 0.5,
+    no_split: Annotated[
+        bool, typer.Option("--no-split", help="Choose from all rows, and pay for it out of delta.")
+    ] = False,
+    alpha: Annotated[float, typer.Option(help="The chance that a log without a fault raises any alarm.")] = 0.001,
+    accept: Annotated[list[str] | None, typer.Option(help="A check whose contradiction is noted only.")] = None,
+) -> None:
+    """Say whether a log and a problem agree, a line for each check: leaves with 0 only if nothing contradicts."""
+    with in_a_sentence():
+        from stagewise.launch.doctor.doctor import doctor as diagnosed
+        from stagewise.problem.errors import InvalidFile
+        from stagewise.reports.files import write_text
+        from stagewise.reports.style import write_picture
+
+        if problem is not None and out is not None:
+            raise InvalidFile("--out is for a proposal; here the problem is given, and is not written again")
+        for path, ends in ((picture, (".png", ".svg")), (rest, (".csv",))):
+            if path is not None and path.suffix.lower() not in ends:
+                raise InvalidFile(f"{path} ends in {path.suffix!r}; it must end in {' or '.join(ends)}")
+        told: dict[str, Any] = {"alpha": alpha, "accept": accept or [], "names": pairs_of(names, "--names")}
+        if problem is None:
+            limits = None if not limit else {name: value for one in limit for name, value in [limit_of(one)]}
+            told |= {"action": action, "reward": reward, "limits": limits, "safe": safe}
+            told |= {"delta": delta, "share": None if no_split else split}
+        elif action or reward or limit or safe:
+            raise InvalidFile("--action, --reward, --limit and --safe are for a proposal; here the problem says them")
+        found = diagnosed(log, problem, **told)
+        if out is not None:
+            write_text(out, found.toml())
+        if rest is not None:
+            write_text(rest, found.rest_as_csv())
+        if picture is not None:
+            write_picture(found.draw(), picture)
+    shown = found.toml() if found.proposal is not None and out is None else ""
+    typer.echo(found.json() if json else f"{found}\n\n{shown}".strip())
+    if found.contradicted:
+        raise typer.Exit(1)
+
+
+def pairs_of(text: str | None, option: str) -> dict[str, str]:
+    """Return what "a=b,c=d" says."""
+    from stagewise.problem.errors import InvalidFile
+
+    told: dict[str, str] = {}
+    for pair in (text or "").split(","):
+        name, equal, column = pair.partition("=")
+        if pair and not (name and equal and column):
+            raise InvalidFile(f"{option} holds {pair!r}; it must be name=column, with commas between")
+        told |= {name.strip(): column.strip()} if pair else {}
+    return told
+
+
+def limit_of(text: str) -> tuple[str, float | None]:
+    """Return a column and its limit, where that is said."""
+    from stagewise.problem.errors import InvalidFile
+
+    name, equal, value = text.rpartition("=")
+    if not equal:
+        return text, None
+    try:
+        return name, float(value)
+    except ValueError:
+        raise InvalidFile(f"--limit is {text!r}; it must be a column, or column=number: two percent are 0.02") from None

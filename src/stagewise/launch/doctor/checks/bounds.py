@@ -1,0 +1,48 @@
+"""Whether parameters can be as short as the problem says."""
+
+import math
+
+import numpy as np
+
+from stagewise.launch.doctor.chart import INTERVAL, Chart
+from stagewise.launch.doctor.finding import Finding, gravest, said
+from stagewise.launch.doctor.fits import Fits
+
+
+def check(chart: Chart, alpha: float) -> Finding:
+    """Find linear signals one of whose actions surely has a longer parameter than `norm_bound`.
+
+    With noise of ½, ‖θ̂ − θ‖² ≤ ¼ (tr + 2 √(t tr²) + 2 λ t) but for e⁻ᵗ; tr, tr² and λ of the rows' inverse matrix
+    (Hsu, Kakade and Zhang 2012). And whatever θ is, ‖θ‖ ‖x̄‖ is at least the mean outcome.
+    """
+    problem, found = chart.log.problem, []
+    bound = float(problem.settings.get("norm_bound", 1.0))
+    linear = [k for k, name in enumerate(chart.names) if problem.choices[name].model == "linear"]
+    everyone = np.ones(chart.log.rows, dtype=bool)
+    spent = math.log(2 * max(len(linear), 1) * len(problem.actions) / alpha)
+    for signal in linear:
+        fits = Fits(chart, signal)
+        for action, called in enumerate(problem.actions):
+            places = fits.of(action, everyone)
+            if not places.size:
+                continue
+            centre = float(np.linalg.norm(fits.design[places].mean(axis=0)))
+            mean = INTERVAL(float(places.size), float(fits.outcomes[places].mean()), spent).low / centre
+            matrix = fits.design[places].T @ fits.design[places]
+            values = np.linalg.eigvalsh(matrix)
+            if values[0] <= 1e-9 * values[-1]:  # numbers that depend on each other have no one parameter
+                continue
+            inverse = 1.0 / values
+            error = 0.25 * (
+                inverse.sum() + 2.0 * math.sqrt(spent * float(inverse @ inverse)) + 2.0 * inverse[0] * spent
+            )
+            length = float(np.linalg.norm(fits.fitted(places)))
+            least = max(length - math.sqrt(error), mean)
+            if least > bound:
+                words = (
+                    f"the parameter of {chart.names[signal]!r} of {called!r} is surely longer than {said(least)}, and "
+                    f"norm_bound is {said(bound)}"
+                )
+                remedy = f"settings.norm_bound = {said(math.ceil(2.0 * (length + math.sqrt(error))) / 2.0)}"
+                found.append(Finding("bounds", "contradicts", words, remedy))
+    return gravest("bounds", found, f"no parameter is shown to be longer than norm_bound, {said(bound)}")

@@ -1,0 +1,92 @@
+"""Whether rows stand in the log twice: an outcome that counts twice makes bounds too narrow."""
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stagewise.launch.doctor.chart import Chart
+from stagewise.launch.doctor.finding import Finding
+from stagewise.problem.words import several
+
+IDS = re.compile(r"(decision|request|event|row|message|impression|log|session)?_?(id|uuid|key)", re.IGNORECASE)
+REMEDY = "keep one of each: an outcome that counts twice makes bounds too narrow"
+SPREAD = 0.5  # of the disagreement that rows of alike users would show, were all users alike
+
+
+def check(chart: Chart, alpha: float) -> Finding:
+    """Find ids that come twice, or rows that agree in everything more often than rows of alike users would.
+
+    Two rows that agree in all but the outcomes agree in the outcomes too with some probability q < 1, where they are
+    two rows. With D such pairs out of J that agree in all else, exp(−J kl(D/J, q)) bounds the chance of as many.
+    """
+    log = chart.log
+    for name, array in log.arrays.items():
+        if isinstance(name, str) and IDS.fullmatch(name):
+            entries = [entry for entry in array.tolist() if entry is not None and entry == entry]
+            twice = len(entries) - len(set(entries))
+            if twice:
+                words = f"{several(twice, 'row')} of {log.rows:,} have an {name!r} that another row has"
+                return Finding("duplicates", "contradicts", words, REMEDY)
+            if entries:
+                return Finding("duplicates", "ok", f"every row has an {name!r} of its own")
+    whole, rest = digests(chart)
+    order = np.lexsort((whole, rest))
+    alike = rest[order][1:] == rest[order][:-1]
+    same = int((alike & (whole[order][1:] == whole[order][:-1])).sum())
+    if not same:
+        return Finding("duplicates", "ok", "no two rows are the same in every column")
+    pairs, agreeing = int(alike.sum()), 1.0 - SPREAD * (1.0 - agreement(chart))
+    words = f"{several(same, 'row')} of {log.rows:,} {'is' if same == 1 else 'are'} another's copy in every column"
+    if math.log(1.0 / alpha) <= pairs * apart(same / pairs, agreeing):
+        return Finding("duplicates", "contradicts", words, REMEDY)
+    return Finding("duplicates", "note", f"{words}, as may well be where columns have few values")
+
+
+def agreement(chart: Chart) -> float:
+    """Return how often two rows of one action agree in all outcomes."""
+    most = 0.0
+    codes = np.unique(chart.log.values, axis=0, return_inverse=True)[1].reshape(-1)
+    for action in range(len(chart.log.problem.actions)):
+        counts = np.bincount(codes[chart.log.actions == action])
+        most = max(most, float((counts / max(counts.sum(), 1)) @ (counts / max(counts.sum(), 1))))
+    return min(most, 1.0)
+
+
+def apart(seen: float, chance: float) -> float:
+    """Return kl(seen, chance) where more is seen than chance has, else 0."""
+    if seen <= chance:
+        return 0.0
+    low = (1.0 - seen) * math.log((1.0 - seen) / (1.0 - chance)) if seen < 1.0 else 0.0
+    return low + seen * math.log(seen / chance)
+
+
+def digests(chart: Chart) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Return a hash of every row (n,), and of all in it but the outcomes."""
+    outcomes = {chart.called.get(name, name) for name in chart.names}
+    outcomes |= {f"signal.{name}" for name in chart.names}
+    whole, rest = np.zeros((2, chart.log.rows), dtype=np.uint64)
+    for name, array in chart.log.arrays.items():
+        mixed = mixture(array)
+        whole = stirred(whole, mixed)
+        rest = rest if name in outcomes else stirred(rest, mixed)
+    return whole, rest
+
+
+def stirred(before: npt.NDArray[np.uint64], more: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return hashes with one column more (FNV's multiplication, SplitMix64's finish)."""
+    z = before * np.uint64(0x100000001B3) + more + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.asarray(z ^ (z >> np.uint64(27)))
+
+
+def mixture(array: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Return a column as 64 bits a row, the same for equal values."""
+    if array.dtype.kind in "bfiu":
+        return np.ascontiguousarray(array.astype(np.float64) + 0.0).view(np.uint64)
+    if array.dtype.kind in "mM":
+        return np.ascontiguousarray(array).view(np.uint64)
+    places: dict[Any, int] = {}
+    return np.array([places.setdefault(str(entry), len(places)) for entry in array.tolist()], dtype=np.uint64)

@@ -1,0 +1,159 @@
+"""Whether a number about users was recorded after the decision: it then knows the outcome, or the action.
+
+Two signs. It foretells an outcome better than any mean that is linear in it and stays between the outcome's ends could
+(and than `PLAUSIBLE`), within actions; or, where the log says how likely every action was, it differs between actions
+more than those chances allow: what is known before a decision cannot depend on how the decision falls.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.launch.doctor.chart import Chart
+from stagewise.launch.doctor.events import events, two_valued
+from stagewise.launch.doctor.exchange import Flags, tail
+from stagewise.launch.doctor.finding import Finding, gravest, said
+from stagewise.launch.doctor.odds import odds
+
+SURE = 0.9  # whatever foretells a coin's fall better than so is taken for a look at it
+COPY = 0.99  # the same for outcomes that are not coins: these may well be foretold by what came before
+PLAUSIBLE = 0.75  # no alarm below
+MARGIN = 0.03  # for the distribution of a number, which is known from rows only
+
+
+def check(chart: Chart, alpha: float) -> Finding:
+    """Find numbers and segments that know what they cannot have known."""
+    log = chart.log
+    tests = 2 * max((len(log.problem.context) + len(log.segments)) * len(chart.names), 1)
+    found, marks = [], [(events(chart, k), chart.seen(k), two_valued(chart, k)) for k in range(len(chart.names))]
+    for place, name in enumerate(log.problem.context):
+        sorted_column = Points.of(log.numbers[:, place], log.actions)
+        for wanted, (marked, rows, coin) in zip(chart.names, marks, strict=True):
+            foretold, bar = area(sorted_column, marked, rows, coin, alpha / tests)
+            if foretold > bar:
+                found.append(told(name, wanted, foretold, bar))
+    for name, (groups, _) in chart.divided.items():
+        for wanted, (marked, rows, coin) in zip(chart.names, marks, strict=True):
+            column = rates_elsewhere(groups, marked, rows, chart.half)
+            foretold, _ = area(Points.of(column, log.actions), marked, rows & ~chart.half, False, alpha / tests)
+            if foretold > (SURE if coin else COPY):
+                found.append(told(name, wanted, foretold, SURE))
+    found += unbalanced(chart, 0.5 * alpha)
+    return gravest("leaks", found, "no number about users knows what came of the decision")
+
+
+def told(name: str, wanted: str, foretold: float, bar: float) -> Finding:
+    """Return the finding on one column."""
+    words = (
+        f"{name!r} foretells {wanted!r} within actions with an area under the curve of {said(foretold)} or more, "
+        f"where at most {said(bar)} is plausible of what is known before the decision"
+    )
+    return Finding("leaks", "contradicts", words, "look when it is recorded, and leave it out if that is afterwards")
+
+
+class Points(NamedTuple):
+    """The values of a column, action by action: rows, the values that differ, and which of them each row has."""
+
+    pieces: list[tuple[Ints, Floats, Ints]]
+
+    @classmethod
+    def of(cls, column: Floats, actions: Ints) -> "Points":
+        """Return the values of a column."""
+        pieces = []
+        for action in np.unique(actions[actions >= 0]).tolist():
+            rows = np.flatnonzero((actions == action) & np.isfinite(column))
+            values, places = np.unique(column[rows], return_inverse=True)
+            pieces.append((rows, values, places.reshape(-1)))
+        return cls(pieces)
+
+
+def area(points: Points, marked: Flags, known: Flags, coin: bool, chance: float) -> tuple[float, float]:
+    """Return how well a column at least tells marked rows from others, within actions, and how well it plausibly may.
+
+    The area is a mean of min(n₁, n₀) independent terms in [0, 1] (Hoeffding 1963, section 5), so that the bound of
+    Chernoff holds: M kl(estimate, truth) ≤ log 1/chance, with M their number over all actions.
+    """
+    weight, seen, most = 0.0, 0.0, 0.0
+    for rows, values, places in points.pieces:
+        some = known[rows]
+        counts = np.bincount(places[some], minlength=values.size).astype(np.float64)
+        ones = np.bincount(places[some], marked[rows[some]], minlength=values.size).astype(np.float64)
+        fewer = min(float(ones.sum()), float((counts - ones).sum()))
+        if fewer > 0.0:
+            seen += fewer * under_curve(ones, counts - ones)
+            most += fewer * (likely_area(values, counts, float(ones.sum() / counts.sum())) if coin else COPY)
+            weight += fewer
+    if not weight:
+        return 0.5, 1.0
+    estimate = max(seen / weight, 1.0 - seen / weight)
+    bar = min(SURE, max(PLAUSIBLE, most / weight + MARGIN)) if coin else COPY
+    return chernoff_low(estimate, weight, math.log(2.0 / chance)), bar
+
+
+def under_curve(ones: Floats, zeros: Floats) -> float:
+    """Return how often a value among the ones is above one among the zeros, ties by half.
+
+    >>> under_curve(np.array([0.0, 1.0]), np.array([1.0, 0.0])), under_curve(np.array([1.0]), np.array([1.0]))
+    (1.0, 0.5)
+    """
+    return float(ones @ (np.cumsum(zeros) - 0.5 * zeros) / (ones.sum() * zeros.sum()))
+
+
+def likely_area(values: Floats, counts: Floats, mean: float) -> float:
+    """Return the largest area that a chance linear in a column, in [0, 1] wherever the column is, can have."""
+    centre, best = float(counts @ values / counts.sum()), 0.5
+    down, up = max(centre - values[0], 1e-12), max(values[-1] - centre, 1e-12)
+    for slope in (min(mean / down, (1.0 - mean) / up), -min(mean / up, (1.0 - mean) / down)):
+        ones = counts * np.clip(mean + slope * (values - centre), 0.0, 1.0)
+        if 0.0 < ones.sum() < counts.sum():
+            reached = under_curve(ones, counts - ones)
+            best = max(best, reached, 1.0 - reached)
+    return best
+
+
+def chernoff_low(mean: float, count: float, confidence: float) -> float:
+    """Return the least p with count · kl(mean, p) ≤ confidence.
+
+    >>> round(chernoff_low(1.0, 100.0, 10.0), 4), chernoff_low(0.5, 1.0, 10.0) < 0.01
+    (0.9048, True)
+    """
+    low, high = 0.0, mean
+    for _ in range(60):
+        p = 0.5 * (low + high)
+        apart = mean * math.log(mean / p) if p > 0.0 and mean > 0.0 else (math.inf if mean > 0.0 else 0.0)
+        apart += (1.0 - mean) * math.log((1.0 - mean) / (1.0 - p)) if mean < 1.0 else 0.0
+        low, high = (low, p) if count * apart <= confidence else (p, high)
+    return high
+
+
+def rates_elsewhere(groups: Ints, marked: Flags, rows: Flags, half: Flags) -> Floats:
+    """Return for every row how often its group is marked in one half of the rows."""
+    some = rows & half
+    size = int(groups.max(initial=-1)) + 1
+    count = np.bincount(groups[some], minlength=size)
+    overall = float(marked[some].mean()) if some.any() else 0.5
+    return np.asarray(((np.bincount(groups[some], marked[some], minlength=size) + overall) / (count + 1.0))[groups])
+
+
+def unbalanced(chart: Chart, alpha: float) -> list[Finding]:
+    """Return the numbers that differ between actions more than the logged chances of the actions allow."""
+    chances = odds(chart)
+    if chances is None or not chart.ranked:
+        return []
+    rows = chart.known & np.isfinite(chances).all(axis=1)
+    problem, found = chart.log.problem, []
+    did = chart.log.actions[rows, None] == np.arange(len(problem.actions))
+    for name, ranked in zip(problem.context, chart.ranked, strict=True):
+        apart = ranked[rows] - 0.5
+        sums = apart @ (did - chances[rows])
+        spread = apart**2 @ (chances[rows] * (1.0 - chances[rows]))
+        chance = float(np.min(tail(sums, spread, 0.5))) * len(problem.context) * len(problem.actions)
+        if chance <= alpha:
+            action = problem.actions[int(np.argmin(tail(sums, spread, 0.5)))]
+            higher = "higher" if sums[int(np.argmin(tail(sums, spread, 0.5)))] > 0.0 else "lower"
+            words = f"{name!r} is {higher} where {action!r} was done than the logged chances of that allow"
+            remedy = "it was recorded after the decision, or these are not the chances that were drawn with"
+            found.append(Finding("leaks", "contradicts", words, remedy))
+    return found

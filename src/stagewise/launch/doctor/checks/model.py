@@ -1,0 +1,153 @@
+"""Whether signals have the form that the problem gives them: linear in the numbers, or one rate for each action.
+
+Linear. Let g be a column that no linear mean has in it: products of numbers, or membership in a decile of what the
+other half foretells. Made orthogonal to the constant and the numbers, action by action, Σ g y has no part of any linear
+mean in it, whatever its parameter; what is left is noise in [−1, 1], which Bennett's inequality bounds. No error of any
+fit enters.
+
+Rates. Within an action (and a segment) outcomes are then exchangeable, whoever the users are (`exchange.py`).
+"""
+
+from itertools import combinations_with_replacement
+from typing import NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.launch.doctor.chart import Chart
+from stagewise.launch.doctor.deciles import GROUPS, grouped
+from stagewise.launch.doctor.events import events
+from stagewise.launch.doctor.exchange import shift, tail
+from stagewise.launch.doctor.finding import Finding, gravest, said
+from stagewise.launch.doctor.fits import Fits
+
+WORTH = 0.05  # of the mean, that a misfit moves users by: below it is noted, and contradicts nothing
+MOST_PRODUCTS = 12  # numbers whose products with one another are looked at; of more only squares
+
+
+class Misfit(NamedTuple):
+    """Where a linear mean fails."""
+
+    chance: float
+    part: float  # of the mean, that users are moved by
+    where: str
+
+
+def check(chart: Chart, alpha: float) -> Finding:
+    """Find signals that do not have the form that they are declared to have."""
+    problem, found = chart.log.problem, []
+    if not problem.context:
+        return Finding("model", "ok", "there are no numbers about users that a mean could depend on")
+    for signal, name in enumerate(chart.names):
+        share = alpha / len(chart.names)
+        linear = problem.choices[name].model == "linear"
+        found += bent(chart, signal, name, share) if linear else uneven(chart, signal, name, share)
+    return gravest("model", found, "every signal has the form that it is declared to have, as far as can be seen")
+
+
+def bent(chart: Chart, signal: int, name: str, alpha: float) -> list[Finding]:
+    """Return whether a signal that is declared linear is not."""
+    fits = Fits(chart, signal)
+    outcomes = fits.outcomes[fits.rows]
+    if not outcomes.size:
+        return []
+    mean = float(outcomes.mean())
+    worth = max(min(mean, 1.0 - mean), 1e-12)
+    tried = [*products(fits, worth), *in_deciles(fits, worth)]
+    if not tried:
+        return []
+    worst = min(tried, key=lambda one: one.chance)
+    if worst.chance * len(tried) > alpha:
+        return []
+    words = f"{name!r} is not linear in the numbers about users: {worst.where}, by {worst.part:.0%} of its mean"
+    remedy = "add a number that carries it, such as a square or a product, or cut the range; a kernel needs no form"
+    return [Finding("model", "contradicts" if worst.part >= WORTH else "note", words, remedy)]
+
+
+def products(fits: Fits, worth: float) -> list[Misfit]:
+    """Return what squares and products of numbers add, action by action."""
+    names, found = list(fits.chart.log.problem.context), []
+    pairs = list(combinations_with_replacement(range(len(names)), 2))
+    pairs = pairs if len(names) <= MOST_PRODUCTS else [(i, i) for i in range(len(names))]
+    everyone = np.ones(fits.chart.log.rows, dtype=bool)
+    for action, called in enumerate(fits.chart.log.problem.actions):
+        places = fits.of(action, everyone)
+        if not places.size:
+            continue
+        numbers = fits.scaled[places]
+        added = np.column_stack([numbers[:, i] * numbers[:, j] for i, j in pairs])
+        sums, spread, squares, most = scores(fits, places, added)
+        for place, (i, j) in enumerate(pairs):
+            of = f"{names[i]!r} squared" if i == j else f"{names[i]!r} times {names[j]!r}"
+            part = abs(sums[place]) / max(np.sqrt(squares[place] * places.size), 1e-12) / worth
+            chance = float(tail(sums[place], spread[place], most[place]))
+            found.append(Misfit(chance, part, f"of {called!r}, {of} moves it too"))
+    return found
+
+
+def in_deciles(fits: Fits, worth: float) -> list[Misfit]:
+    """Return how far what is seen in one half lies from every linear mean, in deciles that the other half foretells."""
+    half, log = fits.chart.half, fits.chart.log
+    foretold = fits.predicted(half, ~half)
+    rows = np.flatnonzero(np.isfinite(foretold))
+    if rows.size < 10 * GROUPS:
+        return []
+    member = np.zeros((log.rows, GROUPS))
+    member[rows, grouped(foretold[rows])] = 1.0
+    total, spread, squares, most = np.zeros(GROUPS), np.zeros(GROUPS), np.zeros(GROUPS), np.zeros(GROUPS)
+    for action in range(len(log.problem.actions)):
+        places = rows[log.actions[rows] == action]
+        if places.size:
+            one = scores(fits, places, member[places])
+            total, spread, squares = total + one[0], spread + one[1], squares + one[2]
+            most = np.maximum(most, one[3])
+    parts = np.abs(total) / np.maximum(np.sqrt(squares * rows.size), 1e-12) / worth
+    return [
+        Misfit(float(tail(total[k], spread[k], most[k])), float(parts[k]), f"the users of decile {k + 1} are off")
+        for k in range(GROUPS)
+    ]
+
+
+def scores(fits: Fits, places: Ints, added: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return Σ g y, its variance at most, Σ g² and max |g|, of columns g made orthogonal to all linear means."""
+    design, outcomes = fits.design[places], fits.outcomes[places]
+    gram = design.T @ design
+    left = added - design @ np.linalg.lstsq(gram, design.T @ added, rcond=None)[0]
+    left[:, (left**2).sum(axis=0) <= 1e-9 * np.maximum((added**2).sum(axis=0), 1e-300)] = 0.0  # it is linear
+    means = design @ np.linalg.lstsq(gram, design.T @ outcomes, rcond=None)[0]
+    noise = np.clip(means, 0.0, 1.0) * (1.0 - np.clip(means, 0.0, 1.0))
+    squared = left**2
+    spread = np.maximum(noise @ squared, (outcomes - means) ** 2 @ squared)
+    return outcomes @ left, spread, squared.sum(axis=0), np.abs(left).max(axis=0)
+
+
+def uneven(chart: Chart, signal: int, name: str, alpha: float) -> list[Finding]:
+    """Return whether a signal that is declared to be one rate for each action depends on a number about users."""
+    rows, marked, cells = chart.seen(signal), events(chart, signal), chart.cells(signal)
+    numbers, actions = list(chart.log.problem.context), chart.log.actions
+    tried: dict[tuple[int, int], float] = {}  # which number; where: −2 at both ends of it, −1 in all, or an action
+    for place, ranked in enumerate(chart.ranked):
+        tried[place, -1] = shift(ranked[rows], marked[rows], cells[rows]).chance
+        tried[place, -2] = shift(np.abs(ranked[rows] - 0.5), marked[rows], cells[rows]).chance
+        for action in range(len(chart.log.problem.actions)):
+            some = rows & (actions == action)
+            if some.any():
+                tried[place, action] = shift(ranked[some], marked[some], cells[some]).chance
+    if not tried:
+        return []
+    (place, where), chance = min(tried.items(), key=lambda one: one[1])
+    if chance * len(tried) > alpha:
+        return []
+    some = rows & (actions == where) if where >= 0 else rows
+    upper = np.abs(chart.ranked[place] - 0.5) > 0.25 if where == -2 else chart.ranked[place] > 0.5
+    _, low, _ = chart.rate(signal, some & ~upper, 0.5)
+    _, high, _ = chart.rate(signal, some & upper, 0.5)
+    part = abs(high - low) / max(min(abs(high - chart.ends(signal)[0]), abs(low - chart.ends(signal)[0])), 1e-12)
+    of = f" of {chart.log.problem.actions[where]!r}" if where >= 0 else ""
+    halves = ("in the middle", "at the ends") if where == -2 else ("in the lower", "in the upper half")
+    words = (
+        f"{name!r}{of} depends on {numbers[place]!r}: {said(low)} {halves[0]} and {said(high)} {halves[1]} of it, "
+        "where one rate for each action is declared"
+    )
+    remedy = f"model = 'linear' for it, or by = a group of {numbers[place]!r}: limits hold on average only, as it is"
+    return [Finding("model", "contradicts" if part >= WORTH else "note", words, remedy)]

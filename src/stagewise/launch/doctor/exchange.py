@@ -1,0 +1,88 @@
+"""Tests that hold for any number of rows: whether rows could have come in any other order, within their strata.
+
+Where a column f has nothing to do with which rows are marked, the marked rows of every stratum are a draw without
+replacement. Such a draw is at most as far from its mean as one with replacement (Hoeffding 1963, Theorem 4), so that
+Bennett's inequality holds with the variance that the stratum is known to have:
+
+    P(|Σ (f − f̄)| ≥ s) ≤ 2 exp(−V/b² h(b s/V)),   V = Σ min(m, N − m) σ²,   |f − f̄| ≤ b,   h(u) = (1+u) log(1+u) − u.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stagewise.kernels.compile import Floats, Ints
+
+Flags = npt.NDArray[np.bool_]
+LEAST = 1e-150  # a chance, or a variance, that is as good as none
+
+
+class Shift(NamedTuple):
+    """How far marked rows lie from the others, and how likely that is where being marked has nothing to do with it."""
+
+    chance: float
+    difference: float  # mean of the marked less mean of the others, within strata
+
+
+def tail(sums: Any, variances: Any, most: Any) -> Any:
+    """Return Bennett's bound on the chance of a sum this far from 0 on either side.
+
+    >>> float(tail(0.0, 1.0, 1.0)), bool(tail(50.0, 10.0, 1.0) < 1e-20)
+    (1.0, True)
+    """
+    room = np.maximum(np.asarray(variances, dtype=float), LEAST)  # where nothing varies every sum is 0
+    scale = np.maximum(np.asarray(most, dtype=float), 1e-100)
+    far = scale * np.abs(np.asarray(sums, dtype=float)) / room
+    exponent = room / scale**2 * ((1.0 + far) * np.log1p(far) - far)
+    return np.clip(2.0 * np.exp(-exponent), LEAST, 1.0)
+
+
+def shift(values: Floats, marked: Flags, strata: Ints) -> Shift:
+    """Return how far marked rows lie from the others of their stratum in some column, which must be finite.
+
+    >>> rows, none = np.arange(100) / 100, np.zeros(100, dtype=np.int64)
+    >>> bool(shift(rows, rows > 0.5, none).chance < 1e-6), bool(shift(rows, np.arange(100) % 2 == 0, none).chance > 0.9)
+    (True, True)
+    """
+    count = np.bincount(strata)
+    mean = np.bincount(strata, values) / np.maximum(count, 1)
+    apart = values - mean[strata]
+    variance = np.bincount(strata, apart**2) / np.maximum(count, 1)
+    hits = np.bincount(strata, marked, minlength=count.size)
+    fewer = np.minimum(hits, count - hits)
+    total = float(apart[marked].sum())
+    pairs = float((hits * (count - hits) / np.maximum(count, 1)).sum())
+    chance = float(tail(total, fewer @ variance, np.max(np.abs(apart), initial=0.0)))
+    return Shift(chance, total / pairs if pairs > 0.0 else 0.0)
+
+
+class Groups(NamedTuple):
+    """How far the rows of every group lie from all others."""
+
+    chance: Floats
+    difference: Floats  # mean of the group less what its strata have
+
+
+def shifts(values: Floats, groups: Ints, strata: Ints, count: int) -> Groups:
+    """Return the same for every one of `count` groups that rows belong to."""
+    size = np.bincount(strata)
+    mean = np.bincount(strata, values) / np.maximum(size, 1)
+    apart = values - mean[strata]
+    variance = np.bincount(strata, apart**2) / np.maximum(size, 1)
+    totals = np.bincount(groups, apart, minlength=count)
+    spread = np.bincount(groups, variance[strata], minlength=count)
+    rows = np.bincount(groups, minlength=count)
+    chance = tail(totals, spread, np.max(np.abs(apart), initial=0.0))
+    return Groups(chance, totals / np.maximum(rows, 1))
+
+
+def ranks(values: Floats) -> Floats:
+    """Return where every value stands among all, in (0, 1); equal values stand together.
+
+    >>> ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
+    [0.75, 0.125, 0.75, 0.375]
+    """
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return np.asarray(((ends - 0.5 * counts) / max(values.size, 1))[places.reshape(-1)])

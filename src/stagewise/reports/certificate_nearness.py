@@ -78,7 +78,7 @@ def in_rounds(content: dict[str, Any], one: dict[str, Any]) -> str:
     """Say in how many rounds the limit was met, and what a round left of it."""
     looked = content["closeness"]
     runs = "the first run" if looked["runs"] == 1 else f"the first {looked['runs']:,} runs"
-    share = percent(one["met"] / looked["rounds"])
+    share = percent(one["met"] / looked["rounds"]) if one["met"] else "none"
     return (
         f"Of {looked['rounds']:,} rounds of {runs}, {share} were exactly at the limit, and a round left "
         f"{shown(one['left'])} to it on average."

@@ -9,7 +9,7 @@ from stagewise.reports.certificate_nearness import shares_limits
 from stagewise.reports.style import BAD, GUARDED, plain
 
 WIDE, PHONE = 7.4, 3.9  # inches
-FINE = 120  # bars of which so many fit are too thin to be seen
+FINE = 90  # bars of which so many fit are too thin to be seen
 LOPSIDED = 30  # runs in one bar for each in another, from which on heights are counted in powers of ten
 
 
@@ -52,7 +52,7 @@ def margins(content: dict[str, Any], width: float) -> Any:
         axes.axvline(value, color="black", linestyle="--", linewidth=1.2)
         sign = "≥" if limit["side"] == "at least" else "≤"
         words = f"the limit, {plain(name)} {sign} {limit['value']:g}" if shares_limits(content) else "the limit"
-        axes.annotate(words, (value, 1.0), xycoords=("data", "axes fraction"), xytext=(4, 2), fontsize=8,
+        axes.annotate(words, (value, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3), fontsize=8,
                       textcoords="offset points", ha="center")  # fmt: skip
         low = "smallest" if limit["side"] == "at least" else "largest"
         axis = f"{low} true {plain(name)} of a run" if shares_limits(content) else f"left to the limit of {plain(name)}"

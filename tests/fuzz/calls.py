@@ -254,6 +254,10 @@ CONSTRUCTORS: dict[str, Call] = {
         {"reward": EYE, "cost": [EYE], "noise": 0.1, "outcomes": "gaussian", "safe": 0, "features": "plain"}
         | {"segments": [0.5, 0.5], "offsets": [[[0.0, 0.1], [0.0, 0.1]]] * 2},
     ),
+    "LoggedWorld": Call(
+        sw.LoggedWorld,
+        {"users": EYE, "reward": EYE, "cost": EYE, "noise": 0.1, "safe": 0, "divisions": 0},
+    ),
     "Finite that names its safe action": Call(
         sw.Finite, {"features": EYE, "safe": 0, "safe_cost": [0.1], "safe_reward": 0.1}
     ),
@@ -322,7 +326,74 @@ SIMULATIONS: dict[str, Call] = {
     ),
 }
 
-RECORDS = {"Decision", "Draw", "Outcome", "Snapshot", "State", "Certificate", "Result"}  # they hold what they are given
+ROWS = {"action": ["nothing", "offer"] * 8, "age": [30.0, 40.0] * 8, "click": [0, 1] * 8, "opt_out": [0, 0] * 8}
+LAUNCHED = sw.Problem(
+    actions=["nothing", "offer"],
+    safe="nothing",
+    context={"age": (18, 99)},
+    reward=sw.Reward("click"),
+    limits={"opt_out": sw.Limit(0.2, safe=0.0)},
+)
+SIMULATIONS |= {
+    "evaluate": Call(
+        sw.evaluate,
+        {
+            "log": ROWS,
+            "problem": LAUNCHED,
+            "candidate": "offer",
+            "names": {"click": "click"},
+            "propensity": 0.5,
+            "estimators": ("ips",),
+            "decisive": "ips",
+            "delta": 0.05,
+            "weight_bound": 4.0,
+            "folds": 2,
+        },
+    ),
+    "doctor": Call(
+        sw.doctor,
+        {"log": ROWS, "problem": LAUNCHED, "names": {"click": "click"}, "share": 0.5, "alpha": 0.001, "accept": ()},
+    ),
+    "doctor without a problem": Call(
+        sw.doctor,
+        {
+            "log": ROWS,
+            "action": "action",
+            "reward": "click",
+            "limits": {"opt_out": 0.2},
+            "safe": "nothing",
+            "delta": 0.05,
+        },
+    ),
+    "forecast": Call(
+        sw.forecast,
+        {
+            "log": ROWS,
+            "problem": LAUNCHED,
+            "limits": {"opt_out": [0.2]},
+            "days": 2,
+            "users": 3.0,
+            "runs": 20,
+            "seed": 0,
+            "learn": "all",
+            "names": {"click": "click"},
+            "executor": None,
+            "progress": False,
+        },
+        patient=("days", "users", "runs"),
+    ),
+}
+
+RECORDS = {
+    "Decision",
+    "Forecast",
+    "Draw",
+    "Outcome",
+    "Snapshot",
+    "State",
+    "Certificate",
+    "Result",
+}  # they hold what they are given
 PROTOCOLS = {"Policy", "World"}
 ERRORS = {"InvalidActions", "InvalidFile", "InvalidOutcome", "InvalidProblem", "StagewiseError"}
 FILES = {"verify"}  # and the verbs save and load, in test_files.py

@@ -114,9 +114,10 @@ class LoggedWorld(UserWorld):
             raise InvalidProblem(
                 f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (n, K) and (m, n, K)"
             )
-        (n, count), most = rewards.shape, f"from 0 to {told.shape[-1]}, the columns of users"
+        n, count = rewards.shape
         if told.ndim != 2 or len(told) != n:
             raise InvalidProblem(f"users has shape {told.shape}; there must be a row for each of {n} users")
+        most = f"from 0 to {told.shape[1]}, the columns of users"
         named = whole(divisions, "divisions", most, 0, told.shape[1])
         numbers, segments = told[:, : told.shape[1] - named], told[:, told.shape[1] - named :]
         if not (np.all(np.abs(numbers) <= 1.0) and np.all((segments >= 0.0) & (segments == np.floor(segments)))):

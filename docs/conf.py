@@ -18,6 +18,7 @@ html_title = "stagewise"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_show_search_summary = False  # a summary is fetched, which a browser refuses to pages that were opened from a disk
 exclude_patterns = ["_build", "gallery/cards.md", "making"]
 autodoc_typehints = "description"
 suppress_warnings = ["myst.xref_missing"]  # anchors within tables are not known to it: links are followed in check.py

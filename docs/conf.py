@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent / "making"))  # what makes the site
 project = "stagewise"
 author = copyright = "the stagewise developers"
 version = release = stagewise.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "formulas"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "certificates", "formulas"]
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 html_theme = "furo"

@@ -45,6 +45,7 @@ def evaluate(
         if out is not None:
             from stagewise.reports.files import write_text
 
+            out.mkdir(parents=True, exist_ok=True)
             write_text(out / "evaluation.json", json.dumps(found.plain(), indent=1) + "\n")
             found.save(out / "evaluation.png")
     typer.echo(str(found))

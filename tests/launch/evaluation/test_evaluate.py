@@ -1,4 +1,4 @@
-"""What goes in and what is refused: forms of candidates, where probabilities come from, what is missing, and verdicts."""
+"""What goes in and what is refused: forms of candidates, where probabilities come from, what is missing, verdicts."""
 
 import json
 
@@ -189,7 +189,7 @@ def test_json_and_table_and_picture(frame, tmp_path):
     assert len([line for line in lines if line.startswith("always offer ")]) == 6
     found.save(tmp_path / "evaluation.png")
     assert (tmp_path / "evaluation.png").stat().st_size > 10_000
-    with pytest.raises(sw.InvalidFile, match="neither in .png nor in .svg"):
+    with pytest.raises(sw.InvalidFile, match="which say what to draw"):
         found.save(tmp_path / "evaluation.gif")
 
 

@@ -47,6 +47,16 @@ def test_the_boundary_is_where_the_mixture_reaches_its_level():
     assert (boundary(squares, 0.01) > boundary(squares, 0.1)).all()
 
 
+def test_one_shape_is_nearly_best_for_all():
+    """As docs/theory/evaluation.md says of ρ = 2."""
+    squares = np.array([1.0, 10.0, 100.0, 1e4])
+    for alpha in (0.0125, 0.025):
+        best = np.min([boundary(squares, alpha, rho) for rho in np.geomspace(0.02, 1e4, 40)], axis=0)
+        ratio = boundary(squares, alpha) / best
+        assert ratio[:3].max() < 1.1
+        assert ratio[3] < 1.3
+
+
 def test_guesses_look_only_back():
     terms = np.array([0.0, 1.0, 5.0, 0.2])
     changed = np.array([0.0, 1.0, 5.0, 0.9])
@@ -62,6 +72,10 @@ def test_an_interval_is_the_same_however_much_came_after():
     late = sequence(terms, terms, (1.0, 1.0), 0.05, np.array([50, 100]))
     assert (early.low[0], early.high[0]) == (late.low[0], late.high[0])
     assert moments(1_000_000).size <= 200
+
+
+def by_age(context):
+    return "offer" if context["age"] > 0.0 else "nothing"
 
 
 @pytest.mark.parametrize("bound", [None, 1.5, 4.0])

@@ -25,19 +25,19 @@ class Sequence(NamedTuple):
     high: Floats
 
 
-def log_mixture(excess: Floats, squares: Floats) -> Floats:
+def log_mixture(excess: Floats, squares: Floats, rho: float = SHAPE) -> Floats:
     """Return log m(s, v), the logarithm of a non-negative supermartingale that starts at 1.
 
     m(s, v) = ρ^ρ / γ(ρ, ρ) · e^(s+v) γ(v + ρ, s + v + ρ) / (s + v + ρ)^(v+ρ)      (Howard et al. 2021, Prop. 9)
     """
-    shape, end = squares + SHAPE, excess + squares + SHAPE
-    start = SHAPE * np.log(SHAPE) - gammaln(SHAPE) - np.log(gammainc(SHAPE, SHAPE))
+    shape, end = squares + rho, excess + squares + rho
+    start = rho * np.log(rho) - gammaln(rho) - np.log(gammainc(rho, rho))
     return np.asarray(
         start + excess + squares + gammaln(shape) + np.log(gammainc(shape, end)) - shape * np.log(end), dtype=np.float64
     )
 
 
-def boundary(squares: Floats, alpha: float) -> Floats:
+def boundary(squares: Floats, alpha: float, rho: float = SHAPE) -> Floats:
     """Return u(v), the least s with m(s, v) ≥ 1/α: what the sum of the errors exceeds with probability at most α.
 
     >>> boundary(np.array([0.0, 10.0, 1000.0]), 0.025).round(2)
@@ -45,11 +45,11 @@ def boundary(squares: Floats, alpha: float) -> Floats:
     """
     target = np.log(1.0 / alpha)
     low, high = np.zeros_like(squares), np.ones_like(squares)
-    while (short := log_mixture(high, squares) < target).any():
+    while (short := log_mixture(high, squares, rho) < target).any():
         high = np.where(short, 2.0 * high, high)
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        short = log_mixture(middle, squares) < target
+        short = log_mixture(middle, squares, rho) < target
         low, high = np.where(short, middle, low), np.where(short, high, middle)
     return high
 

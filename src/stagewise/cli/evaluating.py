@@ -43,8 +43,9 @@ def evaluate(
         told |= {"names": pairs(names, "--names"), "propensity": shares(propensity, "--propensity")}
         found = evaluated(log, problem, shares(candidate, "--candidate"), **told)
         if out is not None:
-            from stagewise.reports.files import write_text
+            from stagewise.reports.files import made, write_text
 
+            made(out)
             write_text(out / "evaluation.json", json.dumps(found.plain(), indent=1) + "\n")
             found.save(out / "evaluation.png")
     typer.echo(str(found))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.launch.evaluation.estimate import Estimate, Verdict
+from stagewise.launch.evaluation.estimate import NONE, Estimate, Verdict
 from stagewise.launch.evaluation.estimators import effective_size
 from stagewise.launch.evaluation.intervals import Rows, estimates_of
 from stagewise.launch.evaluation.outcomes import Outcomes, outcomes_of
@@ -18,12 +18,19 @@ class Board:
     """One log, prepared once for all policies: outcomes by signal and what a regression expects of them."""
 
     def __init__(
-        self, log: Log, estimators: list[str], decisive: str, alpha: float, folds: int | None, notes: list[str]
+        self,
+        log: Log,
+        estimators: list[str],
+        decisive: str,
+        alpha: float,
+        folds: int | None,
+        end: float | None,
+        notes: list[str],
     ) -> None:
         self.log, self.alpha, self.folds, self.notes = log, alpha, folds, notes
         self.estimators = estimators
         self.decisive = decisive
-        self.outcomes = {name: outcomes_of(log, name) for name in log.problem.signals}
+        self.outcomes = {name: outcomes_of(log, name, end) for name in log.problem.signals}
         notes += [one.note for one in self.outcomes.values() if one.note]
         self.predictions: dict[str, Floats] = {}
         self.features = features_of(log) if "dr" in estimators else None
@@ -44,9 +51,8 @@ class Board:
         problem = self.log.problem
         support, size = Support.of(weights, problem.actions), effective_size(weights.values)
         self.notes += [f"{name}: {support.words}"] if support.words else []
-        estimators = [one for one in self.estimators if one != "dr" or weights.kept is not None]
-        decisive = self.decisive if weights.kept is not None else "ips"
-        estimators = estimators if decisive in estimators else ["ips", *estimators]
+        own = weights.kept is None  # of the policy that made the log a mean is all there is
+        estimators, decisive = (["ips"], "ips") if own else (self.estimators, self.decisive)
         estimates, segments = {}, {}
         for signal in problem.signals:
             parts = self.parts(signal)
@@ -60,7 +66,7 @@ class Board:
         limits, verdicts = problem.policy().presented, {}
         for limit, sign, threshold in zip(limits.names, limits.signs, limits.values, strict=True):
             judged = [estimates[limit][decisive], *segments.get(limit, {}).values()]
-            verdicts[limit] = Verdict.of(judged, float(threshold), sign > 0.0, decisive)
+            verdicts[limit] = Verdict.of(judged, float(threshold), bool(sign > 0.0), decisive)
         return Evaluated(name, estimates, segments, verdicts, support, size, weights.bound, weights.source)
 
     def rows(self, signal: str, weights: Weights, regression: bool) -> Rows:
@@ -72,6 +78,8 @@ class Board:
     def estimates(self, rows: Rows, signal: str, estimators: list[str], alpha: float) -> dict[str, Estimate]:
         """Return the estimates of a signal, in its own units."""
         declared = self.log.problem.signals[signal]
+        if not rows.outcomes.size:
+            return dict.fromkeys(estimators, Estimate(None, declared.low, declared.high, NONE, 0))
         return estimates_of(rows, estimators, alpha, (declared.low, declared.high), self.folds is None)
 
     def parts(self, signal: str) -> dict[str, Any]:

@@ -23,15 +23,15 @@ from stagewise.launch.evaluation.board import Board
 from stagewise.launch.evaluation.candidates import candidate_of, looks
 from stagewise.launch.evaluation.propensities import propensities_of
 from stagewise.launch.evaluation.report import Evaluation
-from stagewise.launch.evaluation.weights import Weights, own_weights, weights_of
+from stagewise.launch.evaluation.weights import OWN, Weights, own_weights, weights_of
 from stagewise.launch.log import Log
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import probability
 from stagewise.problem.checks import entries_of, one_of, whole
 from stagewise.problem.errors import InvalidOutcome
+from stagewise.problem.window import moment
 
 ESTIMATORS = ("ips", "snips", "dr")
-OWN = "the log's own policy"
 FREQUENCIES_NOTE = (
     "the probabilities were reckoned from the log itself: intervals take them for true, which leaves out their own "
     "error, and a design that differed from user to user would make all of this wrong"
@@ -50,6 +50,7 @@ def evaluate(
     delta: float | None = None,
     weight_bound: float | None = None,
     folds: int | None = None,
+    now: Any = None,
 ) -> Evaluation:
     """Return what a log says of a candidate: its reward and every limit, each with an interval.
 
@@ -69,6 +70,8 @@ def evaluate(
         weight_bound: At which number weights are clipped, if it is not to follow from the log's probabilities.
         folds: Into how many folds a regression is cross-fitted; None: each is made of earlier rows only, as an interval
             that holds at all times needs it.
+        now: When the log was read, in seconds since 1970 or a datetime: windows that closed by then are closed; None:
+            at its last row.
     """
     decisive = decisive if folds is None else "ips"  # what is cross-fitted has no interval for all times
     asked = asked_for(estimators, decisive)
@@ -76,14 +79,16 @@ def evaluate(
     level = probability(declared.delta if delta is None else delta, "delta")
     parts = None if folds is None else whole(folds, "folds", "from 2 to 100", 2, 100)
     read, notes = usable(log if isinstance(log, Log) else Log.of(log, declared, names=names), candidate)
+    if np.isnan(read.values).all():
+        raise InvalidOutcome("no row of the log has an outcome; there is nothing to evaluate")
     drawn = None if candidate is None and not known(read, propensity) else propensities_of(read, propensity)
-    board = Board(read, asked, decisive, level / len(declared.signals), parts, notes)
+    board = Board(read, asked, decisive, level / len(declared.signals), parts, end_of(read, now), notes)
     policies: dict[str, tuple[str, Weights]] = {}
     if candidate is not None:
         assert drawn is not None
         told = candidate_of(candidate, read)
         policies["candidate"] = told.name, weights_of(read, drawn, told.probabilities, board.alpha, weight_bound)
-    policies["logged"] = OWN, own_weights(read, drawn)
+    policies["logged"] = OWN, own_weights(read)
     if drawn is not None and not (isinstance(candidate, str) and candidate == declared.safe):
         safe = candidate_of(declared.safe, read)
         policies["safe"] = f"{safe.name} (the safe action)", weights_of(read, drawn, safe.probabilities, board.alpha)
@@ -106,6 +111,13 @@ def asked_for(estimators: Any, decisive: Any) -> list[str]:
     if not asked:
         raise InvalidOutcome(f"estimators are empty; they must be some of {', '.join(ESTIMATORS)}")
     return [name for name in ESTIMATORS if name in (*asked, decisive)]
+
+
+def end_of(log: Log, now: Any) -> float | None:
+    """Return when a log ends, in seconds since 1970; None: it has no times."""
+    if now is not None:
+        return moment(now)
+    return None if log.at is None or np.isnan(log.at).all() else float(np.nanmax(log.at))
 
 
 def known(log: Log, propensity: Any) -> bool:

@@ -59,7 +59,7 @@ def of_columns(log: Log) -> Propensities:
     if every is not None:
         check_range(every, "probability")
         sums = every.sum(axis=1)
-        wrong = np.flatnonzero((sums > 1.0 + ROUNDED) | (known & (sums < 1.0 - ROUNDED)))
+        wrong = np.flatnonzero((sums > 1.0 + ROUNDED) | ((sums < 1.0 - ROUNDED) & (not had_others(log))))
         if wrong.size:
             raise InvalidOutcome(
                 f"the probabilities of row {wrong[0]} add up to {sums[wrong[0]]:g}, and those of {wrong.size:,} rows "
@@ -79,6 +79,12 @@ def of_columns(log: Log) -> Propensities:
     assert done is not None
     check_possible(log, done)
     return Propensities(done, every, "the log's own columns")
+
+
+def had_others(log: Log) -> bool:
+    """Say whether the log may have drawn actions that the problem does not have: it did, or had several versions."""
+    versions = log.arrays.get("version", ())
+    return bool((log.actions == NOTHING).any()) or len({*np.asarray(versions).tolist()}) > 1
 
 
 def check_range(values: Floats, what: str) -> None:
@@ -133,8 +139,7 @@ def even_shares(log: Log, share: float) -> Floats:
 def of_design(log: Log, shares: Floats, source: str, estimated: bool = False) -> Propensities:
     """Return what a design with fixed shares (K,) drew from."""
     check_range(shares, "propensity")
-    strange = bool((log.actions == NOTHING).any())
-    if shares.sum() > 1.0 + ROUNDED or (not strange and shares.sum() < 1.0 - ROUNDED):
+    if shares.sum() > 1.0 + ROUNDED or (not had_others(log) and shares.sum() < 1.0 - ROUNDED):
         raise InvalidOutcome(f"the shares of propensity add up to {shares.sum():g}; they must to 1")
     done = np.where(log.actions == NOTHING, np.nan, shares[log.actions])
     check_possible(log, done)

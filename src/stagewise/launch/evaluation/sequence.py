@@ -12,7 +12,7 @@ from scipy.special import gammainc, gammaln  # type: ignore[import-untyped]
 from stagewise.kernels.compile import Floats, Ints
 
 SHAPE = 2.0  # ρ of the mixture, fixed before any data: nearly best where the squares add up to 1 to 100
-HALVINGS = 60  # of an interval of at most 2⁴⁰: more than a double can tell
+HALVINGS = 50
 FIRST_GUESS = 0.5  # of a mean in [0, 1]
 
 
@@ -25,19 +25,19 @@ class Sequence(NamedTuple):
     high: Floats
 
 
-def log_mixture(excess: Floats, squares: Floats) -> Floats:
+def log_mixture(excess: Floats, squares: Floats, rho: float = SHAPE) -> Floats:
     """Return log m(s, v), the logarithm of a non-negative supermartingale that starts at 1.
 
     m(s, v) = ρ^ρ / γ(ρ, ρ) · e^(s+v) γ(v + ρ, s + v + ρ) / (s + v + ρ)^(v+ρ)      (Howard et al. 2021, Prop. 9)
     """
-    shape, end = squares + SHAPE, excess + squares + SHAPE
-    start = SHAPE * np.log(SHAPE) - gammaln(SHAPE) - np.log(gammainc(SHAPE, SHAPE))
+    shape, end = squares + rho, excess + squares + rho
+    start = rho * np.log(rho) - gammaln(rho) - np.log(gammainc(rho, rho))
     return np.asarray(
         start + excess + squares + gammaln(shape) + np.log(gammainc(shape, end)) - shape * np.log(end), dtype=np.float64
     )
 
 
-def boundary(squares: Floats, alpha: float) -> Floats:
+def boundary(squares: Floats, alpha: float, rho: float = SHAPE) -> Floats:
     """Return u(v), the least s with m(s, v) ≥ 1/α: what the sum of the errors exceeds with probability at most α.
 
     >>> boundary(np.array([0.0, 10.0, 1000.0]), 0.025).round(2)
@@ -45,19 +45,19 @@ def boundary(squares: Floats, alpha: float) -> Floats:
     """
     target = np.log(1.0 / alpha)
     low, high = np.zeros_like(squares), np.ones_like(squares)
-    while (short := log_mixture(high, squares) < target).any():
+    while (short := log_mixture(high, squares, rho) < target).any():
         high = np.where(short, 2.0 * high, high)
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        short = log_mixture(middle, squares) < target
+        short = log_mixture(middle, squares, rho) < target
         low, high = np.where(short, middle, low), np.where(short, high, middle)
     return high
 
 
 def guesses(terms: Floats) -> Floats:
-    """Return for each term (n,) the mean of those before it, within [0, 1]: whatever is guessed, the bound holds."""
-    before = np.concatenate([[FIRST_GUESS], FIRST_GUESS + np.cumsum(terms[:-1])])
-    return np.asarray(np.clip(before / np.arange(1.0, terms.size + 1.0), 0.0, 1.0), dtype=np.float64)
+    """Return for each term the mean of those before it, within [0, 1]: whatever is guessed, the bound holds."""
+    before = FIRST_GUESS + np.cumsum(terms, axis=-1) - terms
+    return np.asarray(np.clip(before / np.arange(1.0, terms.shape[-1] + 1.0), 0.0, 1.0), dtype=np.float64)
 
 
 def distance(terms: Floats, room: float, alpha: float, after: Ints) -> Floats:
@@ -65,7 +65,7 @@ def distance(terms: Floats, room: float, alpha: float, after: Ints) -> Floats:
 
     `room` is c with termₜ − guessₜ ≥ −c whatever happens.
     """
-    squares = np.cumsum(((terms - guesses(terms)) / room) ** 2)[after - 1]
+    squares = np.cumsum(((terms - guesses(terms)) / room) ** 2, axis=-1)[..., after - 1]
     return np.asarray(room * boundary(squares, alpha) / after, dtype=np.float64)
 
 
@@ -73,9 +73,9 @@ def sequence(lower: Floats, upper: Floats, rooms: tuple[float, float], alpha: fl
     """Return the interval after each of these numbers of terms, within [0, 1], where every mean lies.
 
     The mean that is sought lies between the expected `lower` and the expected `upper` terms (n,); they differ only
-    where a part of it is not known.
+    where a part of it is not known. Several logs at once are rows of terms (…, n).
     """
-    low_mean, high_mean = np.cumsum(lower)[after - 1] / after, np.cumsum(upper)[after - 1] / after
+    low_mean, high_mean = (np.cumsum(terms, axis=-1)[..., after - 1] / after for terms in (lower, upper))
     low = low_mean - distance(lower, rooms[0], 0.5 * alpha, after)
     high = high_mean + distance(1.0 - upper, rooms[1], 0.5 * alpha, after)
     return Sequence(after, 0.5 * (low_mean + high_mean), np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))

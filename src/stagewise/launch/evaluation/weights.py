@@ -13,6 +13,7 @@ from stagewise.problem.errors import InvalidOutcome
 
 ROUNDING = 1e-9  # a mass below it is none
 SLIGHT = 1e-3  # of a candidate's mass, below which an estimate may still be named
+OWN = "the log's own policy"
 DEAR = 0.01  # what a bound may add to an interval, as a share of the range, before clipping is thought of
 
 
@@ -52,13 +53,10 @@ class Weights:
         return Weights(self.values[rows], kept, self.lost[rows], self.unsupported, self.bound, self.excess, self.source)
 
 
-def own_weights(log: Log, drawn: Propensities | None) -> Weights:
-    """Return the weights of the policy that made the log: every row counts as it is."""
-    every = None if drawn is None else drawn.every
-    ones, zeros = np.ones(log.rows), np.zeros(log.rows)
-    whole = every is not None and bool(np.all(log.actions != NOTHING))
+def own_weights(log: Log) -> Weights:
+    """Return the weights of the policy that made the log: every row counts as it is, and needs no regression."""
     nothing = np.zeros(len(log.problem.actions))
-    return Weights(ones, every if whole else None, zeros, nothing, 1.0, 1.0, "the log's own policy")
+    return Weights(np.ones(log.rows), None, np.zeros(log.rows), nothing, 1.0, 1.0, OWN)
 
 
 def weights_of(log: Log, drawn: Propensities, candidate: Floats, alpha: float, bound: float | None = None) -> Weights:

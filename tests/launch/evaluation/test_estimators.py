@@ -1,0 +1,110 @@
+"""The estimates against their formulas, written out in fractions, row by row."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.launch.evaluation.worlds import NAMES, SHARES, drawn, problem
+
+import stagewise as sw
+from stagewise.launch.evaluation import estimators
+from stagewise.launch.evaluation.board import Board
+from stagewise.launch.evaluation.evaluate import ESTIMATORS
+from stagewise.launch.evaluation.regression import features_of, folds_of, predicted, stretches
+from stagewise.launch.log import Log
+
+
+def exact(values):
+    return [Fraction(float(value)) for value in values]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(20261118)
+    return [exact(rng.uniform(0.0, high, 25)) for high in (4.0, 1.0, 1.0, 1.0)]
+
+
+def test_each_estimate_is_its_formula(rows):
+    w, y, done, expected = rows
+    n = len(w)
+    ips = sum(a * b for a, b in zip(w, y, strict=True)) / n
+    snips = sum(a * b for a, b in zip(w, y, strict=True)) / sum(w)
+    dr = sum(e + a * (b - q) for a, b, q, e in zip(w, y, done, expected, strict=True)) / n
+    size = sum(w) ** 2 / sum(a * a for a in w)
+    arrays = [np.array([float(value) for value in column]) for column in rows]
+    assert estimators.ips(*arrays[:2]) == pytest.approx(float(ips), rel=1e-13)
+    assert estimators.snips(*arrays[:2]) == pytest.approx(float(snips), rel=1e-13)
+    assert estimators.dr(*arrays) == pytest.approx(float(dr), rel=1e-13)
+    assert estimators.effective_size(arrays[0]) == pytest.approx(float(size), rel=1e-13)
+
+
+def test_the_front_door_gives_the_same_numbers_as_plain_loops():
+    frame = drawn(np.random.default_rng(1), 300)
+    candidate = {"digest": 0.25, "offer": 0.75}
+    found = sw.evaluate(frame, problem(), candidate)
+    shares = dict(zip(NAMES, SHARES, strict=True))
+    weights = [candidate.get(action, 0.0) / shares[action] for action in frame["action"]]
+    for signal in ("click", "opt_out"):
+        total = sum(w * y for w, y in zip(weights, frame[signal], strict=True))
+        assert found[signal]["ips"].value == pytest.approx(total / 300, rel=1e-12)
+        assert found[signal]["snips"].value == pytest.approx(total / sum(weights), rel=1e-12)
+    assert found.candidate.effective == pytest.approx(sum(weights) ** 2 / sum(w * w for w in weights))
+    assert found.policies["logged"]["click"]["ips"].value == pytest.approx(frame["click"].mean())
+
+
+@pytest.mark.parametrize("past", [True, False])
+def test_a_regression_never_saw_the_row_it_speaks_of(past):
+    """Changing an outcome changes no prediction of its own row, nor of an earlier one where only the past may speak."""
+    rng = np.random.default_rng(2)
+    log = Log.of(drawn(rng, 400), problem())
+    parts = stretches(400) if past else folds_of(400, 5)
+    outcomes = log.values[:, 0]
+    before = predicted(features_of(log), log.actions, outcomes, 3, parts, past)
+    for row in (0, 70, 250, 399):
+        changed = outcomes.copy()
+        changed[row] = 1.0 - changed[row]
+        after = predicted(features_of(log), log.actions, changed, 3, parts, past)
+        touched = np.flatnonzero((before != after).any(axis=1))
+        assert row not in touched
+        assert not past or touched.size == 0 or touched.min() > row
+        assert touched.size or parts[row] == parts.max()
+
+
+def test_a_regression_is_the_ridge_it_says():
+    """Against normal equations of one action, solved from the rows before a stretch, one by one."""
+    log = Log.of(drawn(np.random.default_rng(3), 200), problem())
+    features, outcomes, parts = features_of(log), log.values[:, 0], stretches(200)
+    found = predicted(features, log.actions, outcomes, 3, parts, past=True)
+    last = parts == parts.max()
+    for action in range(3):
+        rows = ~last & (log.actions == action)
+        mean = outcomes[~last].mean()
+        square, product = np.eye(2), np.zeros(2)
+        for row in np.flatnonzero(rows):
+            square += np.outer(features[row], features[row])
+            product += features[row] * (outcomes[row] - mean)
+        expected = np.clip(features[last] @ np.linalg.solve(square, product) + mean, 0.0, 1.0)
+        np.testing.assert_allclose(found[last, action], expected, rtol=1e-10)
+
+
+def test_a_true_regression_narrows_the_interval():
+    """The whole point of it: with a baseline that explains the outcome, little is left to weigh."""
+    rng = np.random.default_rng(4)
+    frame = drawn(rng, 4000)
+    frame["click"] = (np.array(NAMES, dtype=object)[:, None] == frame["action"]).argmax(axis=0) / 2.0
+    found = sw.evaluate(frame, problem(), "digest")["click"]
+    assert found["dr"].value == pytest.approx(0.5, abs=0.01)
+    assert found["dr"].high - found["dr"].low < 0.5 * (found["ips"].high - found["ips"].low)
+
+
+def test_folds_come_from_the_number_of_a_row_alone():
+    assert folds_of(10, 3).tolist() == folds_of(1000, 3)[:10].tolist()
+    counts = np.bincount(folds_of(30_000, 5))
+    assert counts.size == 5
+    assert counts.min() > 5_700
+
+
+def test_the_board_keeps_the_order_of_estimators():
+    log = Log.of(drawn(np.random.default_rng(5), 50), problem())
+    board = Board(log, list(ESTIMATORS), "dr", 0.05, None, None, [])
+    assert board.expected("click").shape == (50, 3)

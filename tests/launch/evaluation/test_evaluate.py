@@ -1,0 +1,261 @@
+"""What goes in and what is refused: forms of candidates, where probabilities come from, what is missing, verdicts."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.launch.evaluation.worlds import NAMES, SHARES, drawn, problem
+
+import stagewise as sw
+
+ROWS = 300
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return drawn(np.random.default_rng(11), ROWS)
+
+
+def bare(frame):
+    return {name: column for name, column in frame.items() if not name.startswith("probability.")}
+
+
+def values(found):
+    return [found[signal][by].value for signal in ("click", "opt_out") for by in ("ips", "snips", "dr")]
+
+
+def test_every_form_of_a_candidate_is_the_same_policy(frame, tmp_path):
+    one_hot = np.zeros((ROWS, 3))
+    one_hot[:, 2] = 1.0
+    expected = values(sw.evaluate(frame, problem(), "offer"))
+    assert None not in expected
+    forms = [one_hot, {"offer": 1.0}, lambda context: "offer", lambda context: {"offer": 1.0}]
+    for form in forms:
+        assert values(sw.evaluate(frame, problem(), form)) == expected
+    columns = {f"new.{name}": one_hot[:, i] for i, name in enumerate(NAMES)}
+    assert values(sw.evaluate({**frame, **columns}, problem(), "new")) == expected
+
+
+def test_an_agent_decides_and_does_not_learn(frame, tmp_path):
+    agent = sw.Agent(problem(), seed=3)
+    agent.learn_frame(bare(frame) | {"click": frame["click"], "opt_out": np.zeros(ROWS)})
+    agent.save(tmp_path / "agent.json")
+    before = agent.round, agent.snapshot().memory
+    found = sw.evaluate(frame, problem(), agent, estimators=["ips"])
+    assert (agent.round, agent.snapshot().memory) == before
+    assert found.candidate.name == "the agent"
+    again = sw.evaluate(frame, problem(), tmp_path / "agent.json", estimators=["ips"])
+    assert again["click"]["ips"].value == found["click"]["ips"].value
+    start = sw.evaluate(frame, problem(), problem(), estimators=["ips"])
+    assert 0.0 <= start["click"]["ips"].low <= start["click"]["ips"].high <= 1.0
+    with pytest.raises(sw.InvalidActions, match="other actions"):
+        sw.evaluate(frame, problem(), sw.Agent(problem(actions=["nothing", "offer"])))
+
+
+def test_probabilities_come_from_columns_or_from_what_is_said(frame):
+    told = dict(zip(NAMES, SHARES.tolist(), strict=True))
+    expected = values(sw.evaluate(frame, problem(), "offer"))
+    assert values(sw.evaluate(bare(frame), problem(), "offer", propensity=told)) == pytest.approx(expected)
+    done = np.array([told[name] for name in frame["action"]])
+    found = sw.evaluate({**bare(frame), "propensity": done}, problem(), "offer")
+    assert values(found)[:2] == pytest.approx(expected[:2])
+    counted = sw.evaluate(bare(frame), problem(), "offer", propensity="frequencies")
+    assert any("reckoned from the log itself" in note for note in counted.notes)
+    shares = {name: float((frame["action"] == name).mean()) for name in NAMES}
+    by_hand = sum(frame["click"][frame["action"] == "offer"]) / ROWS / shares["offer"]
+    assert counted["click"]["ips"].value == pytest.approx(by_hand)
+
+
+def test_the_own_policy_needs_no_probabilities(frame):
+    found = sw.evaluate(bare(frame), problem())
+    assert list(found.policies) == ["logged"]
+    assert found["click"]["ips"].value == pytest.approx(frame["click"].mean())
+    assert found["click"]["ips"].low < frame["click"].mean() < found["click"]["ips"].high
+
+
+def test_what_the_log_never_did_is_not_known():
+    """A third of the candidate goes where the log could not: the interval is as wide as the range allows there."""
+    frame = drawn(np.random.default_rng(12), 20_000, np.array([0.5, 0.5, 0.0]))
+    found = sw.evaluate(frame, problem(), {"nothing": 0.7, "offer": 0.3})
+    assert found.candidate.support.by_action == {"offer": pytest.approx(0.3)}
+    for by in ("ips", "dr"):
+        one = found["click"][by]
+        assert one.value is None
+        assert one.low < 0.7 * 0.2 < 0.7 * 0.2 + 0.3 < one.high
+        assert one.high - one.low < 0.38
+    assert found["click"]["snips"].holds == "none"
+    assert "never could have taken 'offer' (30.0%)" in str(found)
+    assert found.candidate.verdicts["opt_out"].verdict == "not known yet"
+
+
+def test_clipping_says_what_it_loses_and_stays_right():
+    frame = drawn(np.random.default_rng(13), 20_000, np.array([0.89, 0.1, 0.01]))
+    clipped = sw.evaluate(frame, problem(), "offer", weight_bound=20.0)
+    assert clipped.candidate.support.clipped == pytest.approx(0.8)
+    assert clipped["opt_out"]["ips"].low < 0.1 < clipped["opt_out"]["ips"].high
+    assert clipped["opt_out"]["ips"].value is None
+    assert sw.evaluate(frame, problem(), "offer")["opt_out"]["ips"].value is not None
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"),
+    [
+        (sw.Limit(0.15, safe=0.02), "under"),
+        (sw.Limit(0.05, safe=0.02), "over"),
+        (sw.Limit(0.101, safe=0.02), "not known yet"),
+        (sw.Limit(sw.AtLeast(0.05), safe=0.5), "under"),
+        (sw.Limit(sw.AtLeast(0.2), safe=0.5), "over"),
+        (sw.Limit(sw.RelativeToSafe(7.0), safe=0.02), "under"),
+    ],
+)
+def test_a_limit_is_kept_or_broken_or_not_known_yet(limit, verdict):
+    """The candidate's opt-outs are 0.1 in truth."""
+    frame = drawn(np.random.default_rng(14), 20_000)
+    found = sw.evaluate(frame, problem(limits={"opt_out": limit}), "offer")
+    assert found.candidate.verdicts["opt_out"].verdict == verdict
+    assert found.candidate.kept == (verdict == "under")
+
+
+def test_a_limit_that_holds_in_every_segment_is_judged_in_each():
+    """Three in ten opt out in one country of two: the mean of both is under the limit, and the limit is broken."""
+    rng = np.random.default_rng(15)
+    frame = drawn(rng, 8_000)
+    country = np.where(rng.random(8_000) < 0.1, "NZ", "FR").astype(object)
+    frame |= {"country": country, "opt_out": (rng.random(8_000) < np.where(country == "NZ", 0.3, 0.0)) * 1.0}
+    told = problem(limits={"opt_out": sw.Limit(0.15, safe=0.02, by="country")})
+    found = sw.evaluate(frame, told)
+    assert found["opt_out"]["ips"].high < 0.15
+    assert found.candidate.verdicts["opt_out"].verdict == "over"
+    assert set(found.candidate.segments["opt_out"]) == {"country=NZ", "country=FR"}
+
+
+def test_units_are_the_problems_own(frame):
+    scaled = problem(reward=sw.Reward("click", low=-10.0, high=30.0))
+    moved = {**frame, "click": -10.0 + 40.0 * frame["click"]}
+    plain, other = sw.evaluate(frame, problem(), "offer")["click"], sw.evaluate(moved, scaled, "offer")["click"]
+    for by in ("ips", "snips", "dr"):
+        assert other[by].value == pytest.approx(-10.0 + 40.0 * plain[by].value)
+        assert other[by].high == pytest.approx(-10.0 + 40.0 * plain[by].high)
+
+
+def test_rows_count_in_the_order_of_time(frame):
+    shuffled = np.random.default_rng(16).permutation(ROWS)
+    timed = {**frame, "at": np.arange(ROWS) * 60.0}
+    mixed = {name: np.asarray(column)[shuffled] for name, column in timed.items()}
+    one, other = sw.evaluate(timed, problem(), "offer"), sw.evaluate(mixed, problem(), "offer")
+    np.testing.assert_array_equal(one["click"]["dr"].running.low, other["click"]["dr"].running.low)
+
+
+def test_an_open_window_leaves_a_row_out_even_where_it_was_answered(frame):
+    """Answers that came early in an open window are those with something to tell: they would be a biased sample."""
+    told = problem(limits={"opt_out": sw.Limit(0.15, safe=0.02, window="1h")})
+    at = np.arange(ROWS) * 60.0
+    early = np.where(frame["opt_out"] == 1.0, 1.0, np.nan)
+    found = sw.evaluate({**frame, "at": at, "opt_out": early}, told)
+    assert found["opt_out"]["ips"].rows == ROWS - 60
+    assert found["opt_out"]["ips"].value == pytest.approx(frame["opt_out"][: ROWS - 60].mean())
+    later = sw.evaluate({**frame, "at": at, "opt_out": early}, told, now=at[-1] + 3600.0)
+    assert later["opt_out"]["ips"].value == pytest.approx(frame["opt_out"].mean())
+    open_still = sw.evaluate({**frame, "at": at, "opt_out": early}, told, now=at[0])
+    assert (open_still["opt_out"]["ips"].value, open_still["opt_out"]["ips"].high) == (None, 1.0)
+
+
+def test_outcomes_that_are_missing_are_told(frame):
+    some = frame["opt_out"].copy()
+    some[::7] = np.nan
+    found = sw.evaluate({**frame, "opt_out": some}, problem(), "offer")
+    assert found["opt_out"]["ips"].rows == ROWS - len(some[::7])
+    assert any("have no outcome and are left out" in note for note in found.notes)
+    uneven = np.where(frame["action"] == "offer", np.nan, frame["opt_out"])
+    assert any("which makes this a guess" in n for n in sw.evaluate({**frame, "opt_out": uneven}, problem()).notes)
+
+
+def test_one_row_and_no_weight_at_all():
+    row = {name: column[:1] for name, column in drawn(np.random.default_rng(17), 5).items()}
+    other = next(name for name in NAMES if name != row["action"][0])
+    found = sw.evaluate(row, problem(), other)
+    assert (found["click"]["ips"].low, found["click"]["ips"].high) == (0.0, 1.0)
+    assert (found["click"]["snips"].value, found["click"]["snips"].holds) == (None, "none")
+    assert found.candidate.effective == 0.0
+
+
+def test_json_and_table_and_picture(frame, tmp_path):
+    found = sw.evaluate(frame, problem(), "offer")
+    assert (
+        json.loads(json.dumps(found.plain()))["policies"][0]["signals"]["click"]["snips"]["holds"] == "large logs only"
+    )
+    lines = str(found).splitlines()
+    assert lines[0].startswith("300 rows, probabilities: the log's own columns")
+    assert len([line for line in lines if line.startswith("always offer ")]) == 6
+    found.save(tmp_path / "evaluation.png")
+    assert (tmp_path / "evaluation.png").stat().st_size > 10_000
+    with pytest.raises(sw.InvalidFile, match="which say what to draw"):
+        found.save(tmp_path / "evaluation.gif")
+
+
+def changed(frame, **columns):
+    return {**frame, **{name.replace("__", "."): column for name, column in columns.items()}}
+
+
+@pytest.mark.parametrize(
+    ("columns", "told", "words"),
+    [
+        (
+            {"probability__offer": np.zeros(ROWS), "probability__nothing": np.full(ROWS, 0.7)},
+            {},
+            "had the probability 0",
+        ),
+        ({"probability__offer": np.full(ROWS, 20.0)}, {}, "25 percent are 0.25"),
+        ({"probability__offer": np.full(ROWS, -0.2)}, {}, "between 0 and 1"),
+        ({"probability__offer": np.full(ROWS, 0.4)}, {}, "add up to 1.2"),
+        ({"probability__offer": np.full(ROWS, 0.1)}, {}, "add up to 0.9"),
+        ({"probability__offer": np.full(ROWS, np.nan)}, {}, "nothing of the probability in 300 rows"),
+        ({"propensity": np.full(ROWS, 0.9)}, {}, "they must be the same"),
+        ({"click": np.full(ROWS, 2.0)}, {}, "outside \\[0, 1\\]"),
+        ({"click": np.full(ROWS, np.nan), "opt_out": np.full(ROWS, np.nan)}, {}, "nothing to evaluate"),
+        ({"shown": np.zeros(ROWS, dtype=bool)}, {}, "no row of the log can be evaluated"),
+        ({}, {"propensity": 25}, "25 percent are 0.25"),
+        ({}, {"propensity": 0.25}, "give the share of each"),
+        ({}, {"propensity": "guess"}, "frequencies"),
+        ({}, {"propensity": {"ofer": 1.0}}, "did you mean 'offer'"),
+        ({}, {"propensity": {"offer": 1.0}}, "had the probability 0"),
+        ({}, {"propensity": {"offer": 0.5, "nothing": 0.2, "digest": 0.2}}, "add up to 0.9"),
+        ({}, {"candidate": np.full((ROWS, 3), 100.0 / 3.0)}, "25 percent are 0.25"),
+        ({}, {"candidate": np.full((ROWS, 3), 0.5)}, "add up to 1.5"),
+        ({}, {"candidate": np.full((ROWS, 2), 0.5)}, "must give 3 actions"),
+        ({}, {"candidate": {"offer": 50, "digest": 50}}, "25 percent are 0.25"),
+        ({}, {"candidate": {"ofer": 1.0}}, "did you mean 'offer'"),
+        ({}, {"candidate": "ofer"}, "did you mean 'offer'"),
+        ({}, {"candidate": lambda context: None}, "must be an action's name"),
+        ({}, {"weight_bound": 0.5}, "at least 1"),
+        ({}, {"delta": 5}, "strictly between 0 and 1"),
+        ({}, {"folds": 1}, "from 2 to 100"),
+        ({}, {"estimators": []}, "some of ips"),
+        ({}, {"decisive": "snips"}, "an approximation"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_a_sentence(frame, columns, told, words):
+    candidate = told.get("candidate", "offer")
+    rest = {name: value for name, value in told.items() if name != "candidate"}
+    with pytest.raises(sw.StagewiseError, match=words) as caught:
+        sw.evaluate(changed(frame, **columns), problem(), candidate, **rest)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_log_without_probabilities_says_what_is_needed(frame):
+    with pytest.raises(sw.InvalidOutcome, match="drawn with known probabilities"):
+        sw.evaluate(bare(frame), problem(), "offer")
+
+
+def test_clipping_needs_to_know_what_it_loses(frame):
+    done = np.array([dict(zip(NAMES, SHARES, strict=True))[name] for name in frame["action"]])
+    with pytest.raises(sw.InvalidOutcome, match="probabilities of all actions"):
+        sw.evaluate({**bare(frame), "propensity": done}, problem(), "offer", weight_bound=2.0)
+
+
+def test_actions_that_the_problem_does_not_have_count_for_no_candidate(frame):
+    other = np.where(frame["action"] == "digest", "letter", frame["action"]).astype(object)
+    shares = {"nothing": 0.5, "offer": 0.2}
+    found = sw.evaluate({**bare(frame), "action": other}, problem(), "offer", propensity=shares)
+    assert found["click"]["ips"].value == pytest.approx(sw.evaluate(frame, problem(), "offer")["click"]["ips"].value)

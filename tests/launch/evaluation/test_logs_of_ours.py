@@ -1,0 +1,108 @@
+"""Logs that we write ourselves, end to end: a desk's export, `decision.plain()` by line, and the command line."""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.commands import called
+from tests.launch.evaluation.worlds import CLICK, NAMES, OPT_OUT, drawn, problem
+from tests.service.audited import lived
+from tests.service.desks import NAME
+from tests.service.logs import problem as of_the_desk
+
+import stagewise as sw
+from stagewise.launch.log import Log
+from stagewise.service.audit.exporting import export
+from stagewise.service.store.opened import open_store
+
+WEEK = 7 * 86400.0
+TOML = """
+actions = ["nothing", "digest", "offer"]
+safe = "nothing"
+context = ["age"]
+[reward]
+name = "click"
+[limits.opt_out]
+at_most = 0.15
+safe = 0.02
+"""
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lived")
+    store = open_store(str(lived(folder)), read_only=True)
+    export(store, NAME, folder / "log.parquet")
+    store.close()
+    return folder / "log.parquet"
+
+
+def test_the_export_of_a_desk(exported: Path) -> None:
+    """Rows that were not shown are left out, windows count, and what the desk could not have done is said."""
+    told = of_the_desk(actions=["nothing", "offer", "sale"])
+    log = Log.of(exported, told)
+    shown = np.array([bool(value) for value in log.arrays["shown"].tolist()])
+    found = sw.evaluate(exported, told, "nothing", now=time.time() + 2 * WEEK)
+    assert found.rows == shown.sum() < log.rows
+    assert found["opt_out"]["ips"].rows == found.rows
+    clicks, done = log.values[shown, 0], log.actions[shown] == 0
+    known = ~np.isnan(clicks)
+    weights = np.where(done, 1.0 / log.propensities[shown], 0.0)
+    assert found["click"]["ips"].value == pytest.approx((weights * clicks)[known].mean())
+    offers = sw.evaluate(exported, told, "offer", now=time.time() + 2 * WEEK)
+    assert offers.candidate.support.by_action["offer"] == pytest.approx((log.probabilities[shown, 1] == 0.0).mean())
+    assert offers["click"]["ips"].value is None
+    early = sw.evaluate(exported, told, "nothing")
+    assert early["opt_out"]["ips"].rows == 0
+    assert early.candidate.verdicts["opt_out"].verdict == "not known yet"
+
+
+def test_decisions_as_an_agent_logs_them(tmp_path: Path) -> None:
+    """An agent that learns as it goes: its own log, by line, with what it drew from."""
+    rng, agent, lines, clicks = np.random.default_rng(5), sw.Agent(problem(), seed=5), [], []
+    for _ in range(150):
+        context = {"age": float(rng.uniform(-1.0, 1.0))}
+        decision = agent.decide(context)
+        place = NAMES.index(decision.name)
+        outcome = {"click": float(rng.random() < CLICK[place]), "opt_out": float(rng.random() < OPT_OUT[place])}
+        agent.learn(decision, **outcome)
+        lines.append(json.dumps({**decision.plain(), "context": context, "outcome": outcome}))
+        chance = decision.probabilities["nothing"]
+        clicks.append(outcome["click"] / chance if decision.name == "nothing" else 0.0)
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    found = sw.evaluate(tmp_path / "log.jsonl", problem(), "nothing")
+    assert found["click"]["ips"].value == pytest.approx(np.mean(clicks))
+
+
+def as_csv(frame: dict, path: Path) -> None:
+    rows = zip(*(np.asarray(column).tolist() for column in frame.values()), strict=True)
+    path.write_text("\n".join([",".join(frame), *(",".join(map(str, row)) for row in rows)]) + "\n")
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    as_csv(drawn(np.random.default_rng(6), 3000), tmp_path / "log.csv")
+    (tmp_path / "problem.toml").write_text(TOML)
+    told = ("evaluate", tmp_path / "log.csv", tmp_path / "problem.toml")
+    code, words = called(*told, "--candidate", "digest", "--out", tmp_path / "out")
+    assert code == 0, words
+    assert "always digest" in words
+    assert "at most 0.15: kept" in words
+    kept = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    assert kept["policies"][0]["limits"]["opt_out"]["verdict"] == "under"
+    assert (tmp_path / "out" / "evaluation.png").exists()
+    assert (
+        called(*told, "--candidate", "offer=0.5,nothing=0.5", "--propensity", "nothing=0.5,digest=0.3,offer=0.2")[0]
+        == 0
+    )
+    assert called(*told, "--weight-bound", "1.5", "--candidate", "offer")[0] == 1
+    for options, sentence in (
+        (("--candidate", "ofer"), "did you mean 'offer'"),
+        (("--candidate", "offer=half"), "shares are numbers"),
+        (("--candidate", "offer", "--propensity", "half"), "frequencies"),
+        (("--names", "click"), "name=value"),
+    ):
+        code, words = called(*told, *options)
+        assert code == 2
+        assert sentence in words

@@ -56,10 +56,11 @@ def roles_of(arrays: Mapping[Any, npt.NDArray[Any]], action: Any, reward: Any, l
         raise InvalidOutcome(f"the column {shown(twice[0])} is to be two things; action, reward and limits are apart")
     done = Counter(text_of(value) for value in named[doing].tolist())
     actions = sorted((name for name in done if name is not None), key=lambda name: (-done[name], name))
-    if not 2 <= len(actions) <= MOST_ACTIONS:
+    most = min(MOST_ACTIONS, max(named[doing].size // 2, 2))
+    if not 2 <= len(actions) <= most:
         raise InvalidOutcome(
-            f"the column {shown(doing)} names {len(actions):,} actions; there must be from 2 to {MOST_ACTIONS:,}, so "
-            "give action='...' where another column says what was done"
+            f"the column {shown(doing)} names {len(actions):,} actions; of so many rows there must be from 2 to "
+            f"{most:,}, so give action='...' where another column says what was done"
         )
     home = safe_of(actions, safe, guessed)
     outcomes = {name: outcomes_of(named[name], name) for name in (wanted, *costs)}

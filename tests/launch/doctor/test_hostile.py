@@ -56,6 +56,15 @@ LOGS = {
     "propensities missing": changed(propensity=lambda n: [None] * n),
     "lists in a column": changed(note=lambda n: [str([i]) for i in range(n)]),
 }
+REFUSED = (
+    "one row",
+    "three rows",
+    "one action",
+    "no action known",
+    "outcomes all missing",
+    "everything missing",
+    "infinite numbers",
+)
 DRAWN = ("three rows", "everything missing")
 
 
@@ -71,12 +80,11 @@ def test_a_strange_log_gets_findings(name, tmp_path):
 
 @pytest.mark.parametrize("name", LOGS)
 def test_a_strange_log_gets_a_proposal_or_a_sentence(name):
-    try:
-        found = sw.doctor(LOGS[name], limits={"opt_out": 0.02}, safe="nothing")
-    except sw.StagewiseError as error:
-        assert len(str(error)) < 400
-        assert "\n" not in str(error)
+    if name in REFUSED:
+        with pytest.raises(sw.StagewiseError, match=r".{20,400}"):
+            sw.doctor(LOGS[name], limits={"opt_out": 0.02}, safe="nothing")
     else:
+        found = sw.doctor(LOGS[name], limits={"opt_out": 0.02}, safe="nothing")
         assert found.rest.rows >= 1
         assert sw.Problem.from_plain(found.problem.plain()).plain() == found.problem.plain()
 

@@ -29,7 +29,7 @@ def world_log(rows, chance):
 
 
 def one_run(run, rows, users):
-    """Propose from a log, learn from the rest of it, and decide; say whether the limit was truly broken, and if it dared."""
+    """Propose from a log, learn from its rest, decide; say whether the limit was truly broken, and if it dared."""
     chance = np.random.default_rng([31, run])
     found = sw.doctor(world_log(rows, chance), limits={"opt_out": 0.2}, safe="nothing", delta=DELTA)
     agent = sw.Agent(found.problem, seed=run)

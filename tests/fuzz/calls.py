@@ -30,6 +30,12 @@ RAYS = sw.LCLUCB(safe_action=SAFE, threshold=0.5, noise=0.1)
 WINDOWS = {"cost": sw.Window("7d", missing=0.0)}
 SNAPSHOT = sw.Agent(PULLS).snapshot()
 
+LOGGED = sw.Problem(
+    actions=["no", "yes"], safe="no", context=["age"], reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.2)}
+)
+LOG = {"action": ["no", "yes"] * 8, "age": [i / 16 for i in range(16)], "click": [0, 1, 0, 0] * 4}
+LOG["opt_out"] = [int(i == 7) for i in range(16)]
+
 SHARED = {
     "safe_action": SAFE,
     "threshold": 0.5,
@@ -266,6 +272,12 @@ CONSTRUCTORS: dict[str, Call] = {
     "Agent with a clock": Call(sw.Agent, {"policy": PULLS, "clock": float}),
     "Replica": Call(sw.Replica, {"snapshot": SNAPSHOT, "name": "pod-3", "round": 0}),
     "Window": Call(sw.Window, {"length": "7d", "missing": 0.0}),
+    "doctor": Call(sw.doctor, {"log": LOG, "problem": LOGGED, "names": {}, "alpha": 0.01, "accept": ["drift"]}),
+    "doctor that proposes": Call(
+        sw.doctor,
+        {"log": LOG, "action": "action", "reward": "click", "limits": {"opt_out": 0.2}, "safe": "no", "share": 0.5}
+        | {"delta": 0.05, "names": {}, "alpha": 0.01, "accept": []},
+    ),
     "draw_report": Call(sw.draw_report, {"report": sw.Agent(PULLS).report().plain()}),
 }
 

@@ -182,7 +182,7 @@ def drifting_reward(frame: dict[str, Any], seed: int) -> sw.Problem:
 
 def drift_of_one_action(frame: dict[str, Any], seed: int) -> sw.Problem:
     place, when = places(frame), np.linspace(0.0, 1.0, len(frame["click"]))
-    redrawn(frame, "opt_out", COSTS[0, place] * np.where((place == 4) & (when > 0.5), 2.5, 1.0), seed)
+    redrawn(frame, "opt_out", COSTS[0, place] * np.where((place == 4) & (when > 0.5), 3.0, 1.0), seed)
     return PROBLEM
 
 

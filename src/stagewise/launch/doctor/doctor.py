@@ -16,7 +16,7 @@ from stagewise.launch.doctor.splitting import share_of, split
 from stagewise.launch.log import Finder, Log
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import probability
-from stagewise.problem.checks import is_listing, mapping_of, shown
+from stagewise.problem.checks import entries_of, is_listing, mapping_of, shown
 from stagewise.problem.columns import listed_names, named_column
 from stagewise.problem.errors import InvalidFile, InvalidOutcome, InvalidProblem
 from stagewise.problem.naming import listing
@@ -105,10 +105,11 @@ def accepted(value: Any) -> tuple[str, ...]:
     """Return names of checks."""
     if isinstance(value, str) or not is_listing(value):
         raise InvalidOutcome(f"accept is {shown(value)}; it must be a list of checks, which are {', '.join(NAMES)}")
-    for name in value:
+    names = entries_of(value, "accept", InvalidOutcome)
+    for name in names:
         if not isinstance(name, str) or name not in NAMES:
             raise InvalidOutcome(f"accept names {shown(name)}; the checks are {', '.join(NAMES)}{nearest(name, NAMES)}")
-    return tuple(value)
+    return tuple(names)
 
 
 def problem_of(value: Any) -> Problem:

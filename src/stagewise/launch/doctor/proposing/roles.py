@@ -1,7 +1,7 @@
 """Which column is what: as said, else guessed by its name and its values, and then that is said too."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from stagewise.kernels.compile import Floats
 from stagewise.launch.doctor.checks.duplicates import IDS
 from stagewise.launch.log import TIMES, text_of
-from stagewise.problem.checks import is_listing, mapping_of, number
+from stagewise.problem.checks import entries_of, is_listing, mapping_of, number
 from stagewise.problem.columns import NOTHINGS, near
 from stagewise.problem.errors import InvalidOutcome
 from stagewise.problem.naming import listing
@@ -56,10 +56,11 @@ def roles_of(arrays: Mapping[Any, npt.NDArray[Any]], action: Any, reward: Any, l
         raise InvalidOutcome(f"the column {shown(twice[0])} is to be two things; action, reward and limits are apart")
     done = Counter(text_of(value) for value in named[doing].tolist())
     actions = sorted((name for name in done if name is not None), key=lambda name: (-done[name], name))
-    if not 2 <= len(actions) <= MOST_ACTIONS:
+    most = min(MOST_ACTIONS, max(named[doing].size // 2, 2))
+    if not 2 <= len(actions) <= most:
         raise InvalidOutcome(
-            f"the column {shown(doing)} names {len(actions):,} actions; there must be from 2 to {MOST_ACTIONS:,}, so "
-            "give action='...' where another column says what was done"
+            f"the column {shown(doing)} names {len(actions):,} actions; of so many rows there must be from 2 to "
+            f"{most:,}, so give action='...' where another column says what was done"
         )
     home = safe_of(actions, safe, guessed)
     outcomes = {name: outcomes_of(named[name], name) for name in (wanted, *costs)}
@@ -71,9 +72,9 @@ def roles_of(arrays: Mapping[Any, npt.NDArray[Any]], action: Any, reward: Any, l
     return told
 
 
-def one_of(named: Mapping[str, Any], given: Any, usual: Iterable[str], what: str, guessed: list[str]) -> str:
+def one_of(named: Mapping[str, Any], given: Any, usual: Sequence[str], what: str, guessed: list[str]) -> str:
     """Return a column that was named, or one that is called as such columns are."""
-    if given is not None:
+    if given is not None or not usual:
         if not isinstance(given, str) or given not in named:
             raise InvalidOutcome(
                 f"{what} is {shown(given)}, which is no column of the log{near(given, list(named))}; its columns are "
@@ -103,12 +104,16 @@ def limits_of(named: Mapping[str, Any], given: Any, guessed: list[str]) -> dict[
         return found
     if isinstance(given, str) or not (isinstance(given, Mapping) or is_listing(given)):
         raise InvalidOutcome(f"limits is {shown(given)}; it must be a list of columns, or a mapping to limits")
-    told = mapping_of(given, "limits", InvalidOutcome) if isinstance(given, Mapping) else dict.fromkeys(list(given))
+    told: list[tuple[Any, Any]] = (
+        list(mapping_of(given, "limits", InvalidOutcome).items())
+        if isinstance(given, Mapping)
+        else [(name, None) for name in entries_of(given, "limits", InvalidOutcome)]
+    )
     if not told:
         raise InvalidOutcome("limits are empty; a problem needs one, since without any nothing is to be kept")
     return {
-        one_of(named, name, (), "a limit", guessed): None if value is None else number(value, f"the limit of {name!r}")
-        for name, value in told.items()
+        name: None if value is None else number(value, f"the limit of {name!r}")
+        for name, value in [(one_of(named, name, (), "a limit", guessed), value) for name, value in told]
     }
 
 

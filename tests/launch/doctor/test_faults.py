@@ -1,0 +1,64 @@
+"""Every planted fault is found, by the check that is for it, and a log without one raises no alarm."""
+
+import numpy as np
+import pytest
+from tests.chance import allowed
+from tests.launch.doctor.jobs import FAULTS, PROBLEM, clean
+
+import stagewise as sw
+from stagewise.launch.doctor.chart import Chart
+from stagewise.launch.doctor.checks.all import CHECKS, TESTS
+from stagewise.launch.doctor.doctor import ALPHA
+from stagewise.launch.log import Log
+
+LOOKS = {check.name: check.look for check in CHECKS}
+
+
+@pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
+def test_a_planted_fault_is_found_by_its_check(plant):
+    frame, (name, verdict) = clean(1), FAULTS[plant]
+    problem = plant(frame, 1)
+    found = LOOKS[name](Chart(Log.of(frame, problem)), ALPHA / TESTS)
+    assert (found.name, found.verdict) == (name, verdict), str(found)
+    assert len(str(found)) < 430
+    assert found.remedy
+
+
+def test_what_does_not_matter_is_named():
+    frame = clean(2)
+    problem = next(plant for plant in FAULTS if plant.__name__ == "idle_number")(frame, 2)
+    assert "shoe_size" in LOOKS["features"](Chart(Log.of(frame, problem)), ALPHA / TESTS).sentence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
+def test_a_planted_fault_is_found_in_every_one_of_five_logs(plant):
+    name, verdict = FAULTS[plant]
+    for seed in range(10, 15):
+        frame = clean(seed)
+        found = sw.doctor(frame, plant(frame, seed))
+        assert found[name].verdict == verdict, str(found)
+        assert found.contradicted == (verdict == "contradicts")
+
+
+@pytest.mark.parametrize(
+    ("logs", "rows"), [pytest.param(10, 8_000, id="few"), pytest.param(200, 50_000, id="many", marks=pytest.mark.slow)]
+)
+def test_logs_without_a_fault_raise_no_alarm(logs, rows):
+    alarms = []
+    for seed in range(logs):
+        found = sw.doctor(clean(1000 + seed, rows), PROBLEM)
+        alarms += [str(finding) for finding in found.findings if finding.verdict == "contradicts"]
+        others = [finding.name for finding in found.findings if finding.verdict == "note"]
+        assert set(others) <= {"features", "amounts"}
+    print(f"{len(alarms)} alarms in {logs} logs without a fault, {allowed(logs, ALPHA)} may be")  # pytest -rP
+    assert len(alarms) <= allowed(logs, ALPHA), alarms
+
+
+def test_the_same_log_at_a_looser_rate_would_raise_one():
+    """The negative control: alarms are held back by alpha, and by nothing else."""
+    frame = clean(3, 8_000)
+    frame["click"] = np.where(np.arange(8_000) > 4_000, frame["click"], frame["click"] * (np.arange(8_000) % 2 > 0))
+    strict, loose = sw.doctor(frame, PROBLEM, alpha=1e-9), sw.doctor(frame, PROBLEM, alpha=0.2)
+    assert strict["drift"].verdict == "ok"
+    assert loose["drift"].verdict == "contradicts"

@@ -1,0 +1,137 @@
+"""Logs that nobody would wish for: a sentence or findings, and never anything else."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.launch.doctor.jobs import PROBLEM, clean
+
+import stagewise as sw
+from stagewise.launch.doctor.checks.all import NAMES
+
+SMALL = sw.Problem(
+    actions=["nothing", "offer"],
+    safe="nothing",
+    context={"age": (18, 99)},
+    reward=sw.Reward("click"),
+    limits={"opt_out": sw.Limit(0.02, by="country"), "kept": sw.Limit(sw.AtLeast(0.5))},
+)
+
+
+def rows(count, seed=0):
+    chance = np.random.default_rng(seed)
+    return {
+        "action": np.array(["nothing", "offer"], dtype=object)[chance.integers(0, 2, count)],
+        "age": chance.uniform(18.0, 99.0, count),
+        "country": np.array(["NZ", "AU"], dtype=object)[chance.integers(0, 2, count)],
+        "click": (chance.random(count) < 0.1) * 1.0,
+        "opt_out": (chance.random(count) < 0.01) * 1.0,
+        "kept": (chance.random(count) < 0.9) * 1.0,
+    }
+
+
+def changed(count=400, **columns):
+    return {**rows(count), **{name: np.array(column(count), dtype=object) for name, column in columns.items()}}
+
+
+LOGS = {
+    "three rows": rows(3),
+    "one row": rows(1),
+    "one action": changed(action=lambda n: ["offer"] * n),
+    "no action known": changed(action=lambda n: [None] * n),
+    "constant numbers": changed(age=lambda n: [30.0] * n),
+    "outcomes all missing": changed(opt_out=lambda n: [None] * n),
+    "everything missing": changed(
+        **dict.fromkeys(("age", "country", "click", "opt_out", "kept"), lambda n: [None] * n)
+    ),
+    "never an event": changed(click=lambda n: [0] * n, opt_out=lambda n: [0] * n),
+    "always an event": changed(click=lambda n: [1] * n, opt_out=lambda n: [1] * n),
+    "infinite numbers": changed(age=lambda n: [float("inf")] * n, click=lambda n: [float("-inf")] * n),
+    "a segment a row": changed(country=lambda n: [f"c{i}" for i in range(n)]),
+    "a user with one number missing": changed(age=lambda n: [None, *range(20, 19 + n)]),
+    "columns named like checks": changed(drift=range, leaks=lambda n: ["x"] * n, missing=range),
+    "times all missing": changed(at=lambda n: [None] * n),
+    "times of one moment": changed(at=lambda n: ["2026-03-01T12:00:00"] * n),
+    "propensities of nothing": changed(propensity=lambda n: [0.0] * n),
+    "propensities missing": changed(propensity=lambda n: [None] * n),
+    "lists in a column": changed(note=lambda n: [str([i]) for i in range(n)]),
+}
+REFUSED = (
+    "one row",
+    "three rows",
+    "one action",
+    "no action known",
+    "outcomes all missing",
+    "everything missing",
+    "infinite numbers",
+)
+DRAWN = ("three rows", "everything missing")
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_strange_log_gets_findings(name, tmp_path):
+    found = sw.doctor(LOGS[name], SMALL)
+    assert tuple(finding.name for finding in found.findings) == NAMES
+    assert len(str(found).splitlines()) == len(NAMES) + 2
+    json.loads(found.json())
+    if name in DRAWN:
+        found.draw().savefig(tmp_path / "picture.png")
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_strange_log_gets_a_proposal_or_a_sentence(name):
+    if name in REFUSED:
+        with pytest.raises(sw.StagewiseError, match=r".{20,400}"):
+            sw.doctor(LOGS[name], limits={"opt_out": 0.02}, safe="nothing")
+    else:
+        found = sw.doctor(LOGS[name], limits={"opt_out": 0.02}, safe="nothing")
+        assert found.rest.rows >= 1
+        assert sw.Problem.from_plain(found.problem.plain()).plain() == found.problem.plain()
+
+
+def test_very_many_groups_and_a_name_for_every_row():
+    frame = rows(20_000)
+    frame["city"] = np.array([f"c{i % 10_000}" for i in range(20_000)], dtype=object)
+    frame["email"] = np.array([f"m{i}" for i in range(20_000)], dtype=object)
+    found = sw.doctor(frame, SMALL)
+    assert found["segments"].verdict == "ok"
+    assert sw.doctor(frame, limits={"opt_out": 0.05}).problem.limits["opt_out"].by is None
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"problem": 3}, "must be a Problem"),
+        ({"problem": SMALL, "reward": "click"}, "for a proposal"),
+        ({"reward": "clck"}, "did you mean 'click'"),
+        ({"limits": {"opt_out": 2.0}}, "two percent are 0.02"),
+        ({"limits": {}}, "empty"),
+        ({"limits": ["click"], "reward": "click"}, "two things"),
+        ({"limits": ["opt_out"], "safe": "today"}, "an action of the log"),
+        ({"limits": ["opt_out"], "action": "age"}, "names 400 actions"),
+        ({"limits": ["country"]}, "holds no numbers"),
+        ({"share": 0.0}, "from 0.05 to 0.95"),
+        ({"alpha": 0.0}, "alpha"),
+        ({"delta": 0.9}, "chance of failure"),
+        ({"accept": "drift"}, "list of checks"),
+        ({"accept": ["drfit"]}, "did you mean 'drift'"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_in_a_sentence(told, words):
+    with pytest.raises(sw.StagewiseError, match=words):
+        sw.doctor(rows(400), **{"problem": None, **told})
+
+
+def test_what_is_accepted_is_noted():
+    frame = clean(1, 4_000)
+    frame["age"][3] = 200.0
+    assert sw.doctor(frame, PROBLEM).contradicted
+    found = sw.doctor(frame, PROBLEM, accept=["ranges"])
+    assert not found.contradicted
+    assert found["ranges"].verdict == "note"
+
+
+@pytest.mark.slow
+def test_a_million_rows_are_looked_at():
+    found = sw.doctor(clean(1, 1_000_000), PROBLEM)
+    assert not found.contradicted

@@ -65,8 +65,8 @@ class Rates:
         ones, others = np.full(self.rows.size, HALF), np.full(self.rows.size, HALF)
         known = self.rows > 0.0
         rows, rates = self.rows[known] + 1.0, (self.ones[known] + HALF) / (self.rows[known] + 1.0)
-        told = np.stack([rates, rates * (1.0 - rates) / rows])[:, :, np.newaxis]
-        common = drawn_together(*told, np.full(1, WIDEST), uniform[:1], ndtri(uniform[1:]))
+        own = (rates * (1.0 - rates) / rows)[:, np.newaxis]
+        common = drawn_together(rates[:, np.newaxis], own, np.full(1, WIDEST), uniform[:1], ndtri(uniform[1:]))
         if common is not None:
             centre = float(np.clip(common.centre[0], 0.5 * rates.min(), 1.0 - 0.5 * (1.0 - rates.max())))
             alike = max(centre * (1.0 - centre) / float(common.spread[0]) - 1.0, 0.0)

@@ -39,7 +39,7 @@ class Slopes:
     @property
     def draws(self) -> int:
         """How many normal numbers a draw takes."""
-        return int(self.centres.size) + 2 * self.centres.shape[1]
+        return int(self.centres.size + 2 * self.centres.shape[1])
 
     def parameters(self, normal: Floats) -> Floats:
         """Return a draw of the parameters (K, d); actions with rows are drawn together as far as they are alike."""

@@ -117,7 +117,7 @@ def covered(campaigns: int, kind: str, rows: int, days: int, users: int, runs: i
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, value in {"campaigns": 100, "rows": 3000, "days": 10, "users": 200, "runs": 100}.items():
+    for name, value in {"campaigns": 100, "rows": 3000, "days": 10, "users": 100, "runs": 100, "first": 1000}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--kinds", default="rates,linear,amounts")
     given = vars(parser.parse_args())

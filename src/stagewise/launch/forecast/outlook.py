@@ -22,6 +22,8 @@ class Outlook:
     """Reward of a user as it will be counted, by day."""
     costs: dict[str, Band]
     """Every limited cost of a user as it will be counted, by day."""
+    expected: dict[str, Band]
+    """Every limited cost of a user as it is truly expected, which is what the limit is on, by day."""
     given: Floats
     """The shares of users who get each action (days, K), on average over runs."""
     total_gain: Band
@@ -42,8 +44,10 @@ class Outlook:
     """The same for any limit."""
     unsafe: dict[str, float]
     """The share of runs in whose world the safe action itself is over the limit, for some users."""
+    untold: dict[str, float]
+    """The share of runs in whose world the safe action costs more than was declared, for some users."""
     by_itself: float
-    """The share of runs over a limit that the safe action keeps."""
+    """The share of runs over a limit although all that was declared of the safe action is so."""
     price: Band | None = None
     """Expected reward of a user less than under the widest limits, over all days; None: these are the widest."""
 
@@ -64,6 +68,7 @@ class Outlook:
                 "gain": self.gain.plain(),
                 "reward": self.reward.plain(),
                 "costs": {name: one.plain() for name, one in self.costs.items()},
+                "expected_costs": {name: one.plain() for name, one in self.expected.items()},
                 "given": {name: np.round(self.given[:, k], 6).tolist() for k, name in enumerate(names)},
                 "other_than_safe": np.round(self.away, 6).tolist(),
             },
@@ -75,8 +80,9 @@ class Outlook:
                 "reward_of_a_user_safe": self.safe_per_user,
             },
             "better_from_day": self.better_from,
-            "runs_over": {**self.over, "any": self.over_any, "though_the_safe_action_keeps_it": self.by_itself},
+            "runs_over": {**self.over, "any": self.over_any, "though_all_declared_is_so": self.by_itself},
             "worlds_whose_safe_action_is_over": self.unsafe,
+            "worlds_whose_safe_action_costs_more_than_declared": self.untold,
             "price_of_a_user": None if self.price is None else self.price.plain(),
         }
 
@@ -96,6 +102,7 @@ def outlook(case: Case, days: Days, users: int, widest: Days | None) -> Outlook:
         gain=band(gains),
         reward=band(counted),
         costs={name: band(values) for name, values in costs.items()},
+        expected={name: band(lows[j] + lengths[j] * days.cost[:, :, j]) for j, name in enumerate(names)},
         given=days.given.mean(axis=0),
         total_gain=band(users * gains.sum(axis=1)),
         total_reward=band(users * counted.sum(axis=1)),
@@ -106,7 +113,8 @@ def outlook(case: Case, days: Days, users: int, widest: Days | None) -> Outlook:
         over={name: float(days.over[:, j].mean()) for j, name in enumerate(names)},
         over_any=float(broken.mean()),
         unsafe={name: float(days.unsafe[:, j].mean()) for j, name in enumerate(names)},
-        by_itself=float((days.over > days.unsafe).any(axis=1).mean()),
+        untold={name: float(days.untold[:, j].mean()) for j, name in enumerate(names)},
+        by_itself=float((broken & ~days.unsafe.any(axis=1) & ~days.untold.any(axis=1)).mean()),
         price=None if price is None else band(price),
     )
 

@@ -54,9 +54,12 @@ def gains(axes: Any, told: "Forecast") -> None:
 
 def cost(axes: Any, told: "Forecast", name: str) -> None:
     """Draw what will be counted of one limited cost."""
-    one, declared = told.declared.costs[name], told.problem.limits[name]
-    band(axes, days_of(told), one.low, one.middle, one.high, GUARDED)
-    plain_axes(axes, f"{plain(name)} of a user, as counted", "day")
+    case, declared, days = told.declared, told.problem.limits[name], days_of(told)
+    counted, truly = case.costs[name], case.expected[name]
+    axes.fill_between(days, counted.low, counted.high, color=SAFE, alpha=0.18, linewidth=0, label="as counted, 90 %")
+    band(axes, days, truly.low, truly.middle, truly.high, GUARDED, "truly expected, 90 %")
+    plain_axes(axes, f"{plain(name)} of a user", "day")
+    axes.legend(frameon=False, fontsize=8)
     if not isinstance(declared.value, RelativeToSafe):
         limit(axes, value_of(declared), name, not isinstance(declared.value, AtLeast))
 
@@ -68,10 +71,11 @@ def shares(axes: Any, told: "Forecast") -> None:
     rows = [given[:, list(problem.actions).index(name)] for name in order]
     colours = [SAFE, *(STYLES[place % 7][0] for place in range(len(order) - 1))]
     axes.stackplot(days_of(told), rows, colors=colours, labels=[plain(name) for name in order], alpha=0.85, linewidth=0)
-    plain_axes(axes, "which share of users gets what", "day", grid=False)
+    plain_axes(axes, "which share of users gets what", "day")
+    axes.grid(False)
     axes.set(ylim=(0, 1))
     axes.margins(x=0)
-    axes.legend(frameon=True, framealpha=0.7, fontsize=8, loc="upper right", reverse=True)
+    axes.legend(frameon=True, framealpha=0.7, fontsize=8, loc="lower right", reverse=True)
 
 
 def prices(axes: Any, told: "Forecast") -> None:

@@ -53,6 +53,7 @@ class Days(NamedTuple):
     given: Floats  # (runs, days, K) shares of the users who got each action
     over: Floats  # (runs, m) 1: in some round the true expected cost was over the limit
     unsafe: Floats  # (runs, m) 1: the safe action itself is, for some users
+    untold: Floats  # (runs, m) 1: it costs more than was declared, for some users
 
 
 def joined(parts: Sequence[Days]) -> Days:
@@ -110,6 +111,7 @@ def one(player: Player, world: LoggedWorld, safe: Floats, run: int, length: Leng
         before = after
     signs, m = arbiter.signs[1:], arbiter.limits.size
     over = (trace.largest[:m] > arbiter.limits).astype(np.float64)
-    unsafe = (arbiter.safe_means[1 : 1 + m] > arbiter.limits).astype(np.float64)
-    rows = (trace.reward, trace.cost * signs, trace.best, safe, np.array(counted), np.array(given), over, unsafe)
-    return Days(*(each[np.newaxis] for each in rows))
+    most = arbiter.safe_means[1 : 1 + m]
+    unsafe, untold = (most > arbiter.limits).astype(np.float64), (most > policy.declared_costs).astype(np.float64)
+    seen = (trace.reward, trace.cost * signs, trace.best, safe, np.array(counted), np.array(given))
+    return Days(*(each[np.newaxis] for each in (*seen, over, unsafe, untold)))

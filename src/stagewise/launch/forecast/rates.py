@@ -5,22 +5,23 @@
 Of outcomes that are 0 or 1 κ is n, the rows, and this is Jeffreys' posterior, whose intervals hold their level even
 where outcomes are rare; others are worth as many rows as their variance s² says. With segments g
 
-    p_ag ~ Beta(τ p_a + κ_ag m_ag, τ (1 − p_a) + κ_ag (1 − m_ag))
+    p_ag ~ Beta(τ p_a + κ_ag m_ag, τ (1 − p_a) + κ_ag (1 − m_ag)),    τ = ½/min(p_a, 1 − p_a)
 
-so that a segment with few rows is like the others, within what it shows itself. An action without rows has Beta(½, ½):
-anything between 0 and 1.
+so that a segment with few rows is like the others, as if half an event more had been seen there. An action without
+rows has Beta(½, ½): anything between 0 and 1; those with rows have more than these halves in common (`alike`).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtri  # type: ignore[import-untyped]
 
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.launch.forecast.alike import drawn_together
 
 HALF = 0.5
-ALIKE = 2.0  # τ: rows that the other segments count as
-LEAST = 1e-12
+LEAST = 1e-9
+WIDEST = 1.0 / 8.0  # the variance of Beta(½, ½)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,17 +46,32 @@ class Rates:
     @property
     def draws(self) -> int:
         """How many uniform numbers a draw takes."""
-        return int(self.rows.size + self.rows_by.size)
+        return int(self.rows.size + self.rows_by.size) + 2
 
     def drawn(self, uniform: Floats) -> Floats:
         """Return a draw of the rates: (1, K), or (G, K) by segment."""
-        each = betaincinv(HALF + self.ones, HALF + self.rows - self.ones, uniform[: self.rows.size])
+        (ones, others), count = self.before(uniform[-2:]), self.rows.size
+        each = betaincinv(ones + self.ones, others + self.rows - self.ones, uniform[:count])
         if not self.rows_by.size:
             return np.asarray(each)[np.newaxis]
         centre = np.clip(each, LEAST, 1.0 - LEAST)
-        chances = uniform[self.rows.size :].reshape(self.rows_by.shape)
-        low, high = ALIKE * centre + self.ones_by, ALIKE * (1.0 - centre) + self.rows_by - self.ones_by
+        chances = uniform[count:-2].reshape(self.rows_by.shape)
+        alike = HALF / np.minimum(centre, 1.0 - centre)
+        low, high = alike * centre + self.ones_by, alike * (1.0 - centre) + self.rows_by - self.ones_by
         return np.asarray(betaincinv(low, high, chances))
+
+    def before(self, uniform: Floats) -> tuple[Floats, Floats]:
+        """Return what counts as seen beforehand (K,): Jeffreys' halves, or as much as actions with rows are alike."""
+        ones, others = np.full(self.rows.size, HALF), np.full(self.rows.size, HALF)
+        known = self.rows > 0.0
+        rows, rates = self.rows[known] + 1.0, (self.ones[known] + HALF) / (self.rows[known] + 1.0)
+        own = (rates * (1.0 - rates) / rows)[:, np.newaxis]
+        common = drawn_together(rates[:, np.newaxis], own, np.full(1, WIDEST), uniform[:1], ndtri(uniform[1:]))
+        if common is not None:
+            centre = float(np.clip(common.centre[0], 0.5 * rates.min(), 1.0 - 0.5 * (1.0 - rates.max())))
+            alike = max(centre * (1.0 - centre) / float(common.spread[0]) - 1.0, 0.0)
+            ones[known], others[known] = max(alike * centre, HALF), max(alike * (1.0 - centre), HALF)
+        return ones, others
 
 
 def worth_of(actions: Ints, values: Floats, count: int) -> Floats:
@@ -74,4 +90,4 @@ def summed(cells: Ints, values: Floats, worth: Floats, count: int) -> tuple[Floa
     """Return κ m and κ of every cell; `worth` is a cell's, or a row's own."""
     each = worth[cells] if worth.size == count else worth
     ones = np.bincount(cells, weights=each * values, minlength=count)
-    return ones, np.bincount(cells, weights=each, minlength=count)
+    return np.asarray(ones, dtype=np.float64), np.asarray(np.bincount(cells, each, count), dtype=np.float64)

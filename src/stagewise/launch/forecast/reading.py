@@ -45,7 +45,8 @@ class Reading:
         rows = rows_in(policy, kept.frame(), Asked(None, None, None, None, None))
         assert rows is not None  # there is a whole one
         signs = np.append(1.0, policy.thresholds.signs)
-        return cls(kept, np.asarray(rows.actions)[:, 1:], rows.values * signs, tuple(notes))
+        users = np.asarray(rows.actions, dtype=np.float64)[:, 1:]
+        return cls(kept, users, rows.values * signs, tuple(notes))
 
     @property
     def actions(self) -> Ints:

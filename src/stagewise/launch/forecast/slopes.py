@@ -6,13 +6,16 @@ The middle one, M, takes the errors e as they are (MacKinnon and White's HC3): o
 mean. D and θ₀ are the prior: any mean between 0 and 1, slopes to match; without rows nothing else is left. One row
 more, of the mean user with an outcome of ½, stands for Jeffreys' prior: where nothing of a rare outcome was seen yet,
 its rate is not known to be 0.
+Actions with rows are then drawn together as far as they are alike (`alike`).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr  # type: ignore[import-untyped]
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.launch.forecast.alike import drawn_together
 
 CENTRE, SPREAD = 0.5, 0.5  # of the constant, where nothing is known; slopes have √d less
 TIMES = 30  # of moving a clipped mean back to its place
@@ -23,23 +26,40 @@ class Slopes:
     """The parameters of one signal, scaled to [0, 1], of every action."""
 
     centres: Floats  # (K, d)
-    roots: Floats  # (K, d, d): F with FFᵀ the covariance
+    spreads: Floats  # (K, d, d) covariances
+    known: Flags  # (K,) which actions have rows
 
     @classmethod
     def of(cls, actions: Ints, users: Floats, values: Floats, count: int) -> "Slopes":
         """Return what rows say: what was done (n,), for whom (n, d), and what came of it (n,)."""
         found = [fitted(users[actions == a], values[actions == a]) for a in range(count)]
-        return cls(np.stack([centre for centre, _ in found]), np.stack([root for _, root in found]))
+        known = np.bincount(actions, minlength=count) > 0
+        return cls(np.stack([centre for centre, _ in found]), np.stack([spread for _, spread in found]), known)
 
     @property
     def draws(self) -> int:
         """How many normal numbers a draw takes."""
-        return int(self.centres.size)
+        return int(self.centres.size + 2 * self.centres.shape[1])
+
+    def parameters(self, normal: Floats) -> Floats:
+        """Return a draw of the parameters (K, d); actions with rows are drawn together as far as they are alike."""
+        count, d = self.centres.shape
+        steps, chances, deviates = normal[: count * d].reshape(count, d), ndtr(normal[-2 * d : -d]), normal[-d:]
+        known, own = self.known, np.diagonal(self.spreads, axis1=1, axis2=2)
+        widest = np.append(SPREAD**2, np.full(d - 1, SPREAD**2 / d))
+        common = drawn_together(self.centres[known], own[known], widest, chances, deviates)
+        theta = np.empty((count, d))
+        for a in range(count):
+            centre, spread = self.centres[a], self.spreads[a]
+            if common is not None and known[a]:
+                weight = np.diag(common.spread) @ np.linalg.inv(np.diag(common.spread) + spread)
+                centre, spread = common.centre + weight @ (centre - common.centre), weight @ spread
+            theta[a] = centre + root_of(spread) @ steps[a]
+        return theta
 
     def drawn(self, normal: Floats, users: Floats) -> Floats:
         """Return a draw of the means (n, K) of some users (n, d), in [0, 1]."""
-        steps = normal.reshape(self.centres.shape)
-        theta = self.centres + np.einsum("kij,kj->ki", self.roots, steps)
+        theta = self.parameters(normal)
         means = np.zeros((len(users), len(theta)))
         for i in range(users.shape[1]):  # in this order for every row: equal users have equal means, to the bit
             means += users[:, i : i + 1] * theta[:, i]
@@ -47,12 +67,12 @@ class Slopes:
 
 
 def fitted(users: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Return centre (d,) and root (d, d) of one action's parameters."""
+    """Return centre (d,) and covariance (d, d) of one action's parameters."""
     d = users.shape[1]
     centre, precision = np.zeros(d), np.full(d, d / SPREAD**2)
     centre[0], precision[0] = CENTRE, 1.0 / SPREAD**2
     if not len(users):
-        return centre, np.diag(1.0 / np.sqrt(precision))
+        return centre, np.diag(1.0 / precision)
     middle, mean = users.mean(axis=0), (values.sum() + 0.5) / (len(values) + 1.0)
     rows, seen = np.vstack([users, middle]), np.append(values, 0.5)
     square = rows.T @ rows
@@ -64,8 +84,13 @@ def fitted(users: Floats, values: Floats) -> tuple[Floats, Floats]:
     lever = np.einsum("ni,ij,nj->n", rows, inverse, rows) / variance
     errors = (seen - rows @ fit) / (1.0 - np.minimum(lever, 0.9))
     between = (rows * np.square(errors / variance)[:, np.newaxis]).T @ rows + np.diag(precision)
-    values_, vectors = np.linalg.eigh(inverse @ between @ inverse)
-    return fit, vectors * np.sqrt(np.maximum(values_, 0.0))
+    return fit, inverse @ between @ inverse
+
+
+def root_of(spread: Floats) -> Floats:
+    """Return F with FFᵀ the covariance."""
+    values, vectors = np.linalg.eigh(0.5 * (spread + spread.T))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def levelled(means: Floats) -> Floats:

@@ -91,14 +91,19 @@ def remarks(told: "Forecast") -> list[str]:
     lines = [f"90 % bands over {told.runs} runs; the policy starts from {told.learned}."]
     if case.over_any > 0.0:
         lines.append(
-            f"{case.over_any:.0%} of runs are truly over a limit in some round; {case.by_itself:.0%} over one that the "
-            "safe action keeps."
+            f"{case.over_any:.0%} of runs are truly over a limit in some round; {case.by_itself:.0%} are where all "
+            "that is declared of the safe action is so."
         )
     for name, share in case.unsafe.items():
         if share > 0.0:
             lines.append(
                 f"In {share:.0%} of the worlds that the log allows, {told.problem.safe!r} itself is over the limit of "
                 f"{name} ({value_of(told.problem.limits[name]):g}) for some users."
+            )
+        if case.untold[name] > 0.0:
+            lines.append(
+                f"In {case.untold[name]:.0%} of those worlds the safe action's {name} is beyond what is declared "
+                f"({told.problem.limits[name].safe:g}), on which the limit's promise rests."
             )
     for one in told.refused:
         words = ", ".join(limit_words(told, name, value) for name, value in one.values.items())

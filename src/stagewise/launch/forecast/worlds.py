@@ -78,7 +78,8 @@ class FittedWorlds:
         if isinstance(model, Slopes):
             return model.drawn(numbers, self.users[rows, : model.centres.shape[1]])
         table = model.drawn(numbers)
-        return table[np.zeros(len(rows), dtype=np.int64) if division is None else self.groups[division][rows]]
+        segments = np.zeros(len(rows), dtype=np.int64) if division is None else self.groups[division][rows]
+        return np.asarray(table[segments])
 
     def __call__(self, run: int) -> LoggedWorld:
         """Return the world of a run."""

@@ -1,0 +1,180 @@
+"""Forecasts from a log: what they say, what they refuse, and that their bands hold what then happens."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.launch.forecast.campaigns import Truth, covered
+from tests.problem.refusal import refused
+
+import stagewise as sw
+from stagewise.launch.forecast.bands import band
+from stagewise.launch.forecast.cases import cases_of
+from stagewise.launch.forecast.reading import Reading
+from stagewise.launch.forecast.worlds import FittedWorlds
+
+RNG = np.random.default_rng(2)
+PROBLEM = sw.Problem(
+    actions=["nothing", "digest", "offer"],
+    safe="nothing",
+    context={"age": (18, 98)},
+    reward=sw.Reward("click"),
+    limits={"opt_out": sw.Limit(0.2, safe=0.1), "complaint": sw.Limit(0.3, safe=0.2, by="country")},
+)
+SIZE: dict[str, Any] = {"days": 3, "users": 8, "runs": 20, "progress": False}
+
+
+def log(rows: int = 240, **changed: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    done = rng.choice(3, rows, p=[0.6, 0.2, 0.2])
+    told: dict[str, Any] = {
+        "action": np.array(PROBLEM.actions, dtype=object)[done],
+        "age": rng.uniform(18, 98, rows),
+        "country": rng.choice(["NZ", "AU"], rows).tolist(),
+        "click": (rng.random(rows) < np.array([0.1, 0.3, 0.5])[done]).astype(float),
+        "opt_out": (rng.random(rows) < np.array([0.02, 0.05, 0.1])[done]).astype(float),
+        "complaint": (rng.random(rows) < 0.05).astype(float),
+    }
+    return told | changed
+
+
+def test_a_forecast_says_what_comes_and_what_each_limit_costs(tmp_path: Any) -> None:
+    found = sw.forecast(log(), PROBLEM, limits={"opt_out": [0.15, 0.3]}, **SIZE)
+    values = [case.case.values["opt_out"] for case in found.outlooks]
+    assert values == [0.15, 0.2, 0.3]
+    assert [case.case.declared for case in found.outlooks] == [False, True, False]
+    assert [case.price is None for case in found.outlooks] == [False, False, True]
+    assert found.declared.gain.low.shape == (3,)
+    assert found.declared.given.sum(axis=1) == pytest.approx(1.0)
+    assert "3 days of 8 users" in str(found)
+    found.save(tmp_path)
+    told = json.loads((tmp_path / "forecast.json").read_text())
+    assert told == found.plain()
+    assert (tmp_path / "forecast.png").read_bytes()[:4] == b"\x89PNG"
+    page = (tmp_path / "forecast.html").read_text()
+    assert page.index("<img") < page.index("<table")
+    assert not re.search(r"(src|href)='?(?!data:)[a-z]+:|@import|<script", page)
+
+
+def test_a_forecast_is_a_function_of_log_problem_and_seed() -> None:
+    one, same, other = (sw.forecast(log(), PROBLEM, seed=seed, **SIZE).plain() for seed in (1, 1, 2))
+    assert one == same
+    assert one["cases"] != other["cases"]
+
+
+def test_limits_that_the_safe_action_breaks_are_told_and_the_rest_is_played() -> None:
+    found = sw.forecast(log(), PROBLEM, limits={"opt_out": [0.05]}, **SIZE)
+    assert [case.values["opt_out"] for case in found.refused] == [0.05]
+    assert "cannot be played" in str(found)
+
+
+def test_a_log_whose_safe_action_is_over_the_limit_says_so() -> None:
+    found = sw.forecast(log(opt_out=np.tile([1.0, 0.0, 1.0], 80)), PROBLEM, **SIZE)
+    assert found.declared.unsafe["opt_out"] == 1.0
+    assert found.declared.over["opt_out"] == 1.0
+    assert "'nothing' itself is over the limit of opt_out" in str(found)
+
+
+def test_of_actions_without_rows_anything_is_thought_possible() -> None:
+    one = log(action=["nothing"] * 240)
+    found = sw.forecast(one, PROBLEM, **SIZE)
+    assert "no row of 'digest', 'offer'" in str(found)
+    worlds = [FittedWorlds.of(Reading.of(one, PROBLEM), 0)(run).table for run in range(40)]
+    rates = np.array([table[1].mean(axis=0) for table in worlds])
+    assert rates[:, 0].std() < 0.05
+    assert rates[:, 1].min() < 0.1
+    assert rates[:, 1].max() > 0.9
+
+
+def test_what_is_missing_is_left_out_or_filled_in_as_declared() -> None:
+    gaps = log(click=np.where(np.arange(240) < 10, np.nan, 0.0), action=["ofer", *log()["action"][1:]])
+    found = Reading.of(gaps, PROBLEM)
+    assert found.log.rows == 230
+    assert "1 row whose action" in found.notes[0]
+    assert "9 rows with something missing" in found.notes[1]
+    late = sw.Problem.from_plain(PROBLEM.plain() | {"reward": {"name": "click", "window": "1d"}})
+    filled = Reading.of(gaps, late)
+    assert filled.log.rows == 239
+    assert "not reported and count as 0" in filled.notes[0]
+
+
+def test_users_a_day_come_from_the_times_and_half_is_the_later() -> None:
+    at = np.arange(240)[::-1] * 3600.0
+    found = Reading.of(log(at=at), PROBLEM)
+    assert found.users_a_day == pytest.approx(24.0, rel=0.01)
+    half, words = found.learned("half")
+    assert half is not None
+    assert half.log.at.min() > at.mean()  # type: ignore[union-attr]
+    assert "later half" in words
+    assert found.learned("nothing") == (None, "nothing")
+
+
+@pytest.mark.parametrize(
+    ("changed", "asked", "words"),
+    [
+        ({"opt_out": [2.0] * 240}, {}, "was it a percentage"),
+        ({}, {"limits": {"opt_out": [2.0]}}, "was it a percentage"),
+        ({}, {"limits": {"optout": [0.1]}}, "did you mean"),
+        ({}, {"limits": {"opt_out": list(np.linspace(0.1, 0.3, 40))}}, "at most 24"),
+        ({"age": [200.0] * 240}, {}, "outside"),
+        ({"action": ["ofer"] * 240}, {}, "none of the log's 240 rows is whole"),
+        ({}, {"users": None}, "no column of times"),
+        ({"at": np.arange(240.0)}, {"users": None}, "less than a day"),
+        ({}, {"runs": 5}, "at least 20"),
+        ({}, {"days": 0}, "from 1 to 3650"),
+        ({}, {"users": -1}, "users"),
+        ({}, {"learn": "later"}, "'all', 'half', 'nothing'"),
+        ({}, {"learn": "half"}, "no column of times"),
+        ({}, {"users": 1e7, "days": 3650, "runs": 100_000}, "fewer runs"),
+    ],
+)
+def test_what_cannot_be_forecast_is_refused_in_a_sentence(changed: Any, asked: Any, words: str) -> None:
+    with pytest.raises(sw.StagewiseError, match=words) as caught:
+        sw.forecast(log(**changed), PROBLEM, **SIZE | asked)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_name_that_is_missing_is_refused_and_can_be_given() -> None:
+    told = log()
+    told["clicked"] = told.pop("click")
+    with refused(sw.InvalidOutcome, "no column 'click'", "did you mean 'clicked'"):
+        sw.forecast(told, PROBLEM, **SIZE)
+    assert Reading.of(told, PROBLEM, {"click": "clicked"}).log.rows == 240
+
+
+def test_several_limits_are_combined() -> None:
+    cases = cases_of(PROBLEM, {"opt_out": [0.2, 0.3], "complaint": [0.25, 0.3]})
+    assert [tuple(case.values.values()) for case in cases] == [(0.2, 0.25), (0.2, 0.3), (0.3, 0.25), (0.3, 0.3)]
+
+
+def test_a_band_holds_as_much_as_it_says_whichever_runs_were_drawn() -> None:
+    rng = np.random.default_rng(0)
+    ends = np.array([[one.low, one.high] for one in (band(rng.random(100)) for _ in range(2000))])
+    held = ends[:, 1] - ends[:, 0]
+    assert 0.89 <= np.mean(held >= 0.9) <= 0.97
+
+
+@pytest.mark.parametrize("kind", ["rates", "linear", "amounts"])
+def test_bands_of_few_small_campaigns_hold_what_happens(kind: str) -> None:
+    """The small sibling of the next: 6 campaigns, of whose 54 bands all but a few hold."""
+    counts = covered(2, kind, rows=300, days=2, users=10, runs=20)
+    assert sum(counts.values()) >= 0.6 * 2 * len(counts)
+
+
+@pytest.mark.slow
+@pytest.mark.compiled
+@pytest.mark.parametrize("kind", ["rates", "linear", "amounts"])
+def test_bands_hold_what_happens_in_at_least_85_of_100_campaigns(kind: str) -> None:
+    counts = covered(100, kind, rows=3000, days=10, users=100, runs=100, first=1000)
+    assert min(counts.values()) >= 85, counts
+
+
+def test_a_log_is_made_as_its_world_says() -> None:
+    truth = Truth("amounts", 3)
+    made = truth.log(4000)
+    assert made["spend"].max() <= 5.0
+    today = made["action"] == "today"
+    assert made["spend"][today].mean() / 5.0 == pytest.approx(truth.table[0][:, 0].mean(), abs=0.02)

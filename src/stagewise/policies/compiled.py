@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from stagewise.files.room import GIB, memory
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.bounds import Workspace, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, named
@@ -32,12 +33,14 @@ from stagewise.policies.contradictions import explained
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
 from stagewise.problem.checks import MANY
+from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.start import Start
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes some
+LARGE = 2**24  # numbers: fewer fit into any machine
 FEW = 512  # candidates: what is believed of more is not kept beside a decision
 WORKSPACE_IN, KNOWN_IN = named(workspace_in), named(known_actions)
 NOTHING: Floats = np.empty(0)
@@ -64,6 +67,11 @@ class Chosen(NamedTuple):
 
 def aligned(size: int) -> Floats:
     """Return zeros that begin at a multiple of 64 bytes: rounds on rows that do not take a third longer."""
+    if size > LARGE and 8 * size > memory():
+        raise InvalidProblem(
+            f"what is learned of so many features or actions would need some {8 * size / GIB:,.0f} GiB, and this "
+            f"machine has {memory() / GIB:,.0f}; a regression of d features keeps d² numbers, so use fewer"
+        )
     room = np.empty(size + 8)
     room[:] = 0.0
     first = -room.ctypes.data % 64 // 8

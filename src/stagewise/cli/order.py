@@ -1,0 +1,32 @@
+"""Commands in the order of a user's life: say it, check it, try it, prove it, run it, look back."""
+
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+LIFE = (
+    *("problem", "doctor", "forecast", "simulate", "compare", "sweep", "certify"),
+    *("serve", "keys", "audit", "evaluate", "show", "help", "reproduce"),
+)
+
+
+class Commands(typer.Typer):
+    """All commands; Ctrl+C before one of them has begun ends without a word."""
+
+    def __call__(self, *words: Any, **settings: Any) -> Any:
+        """Do what was typed."""
+        try:
+            return super().__call__(*words, **settings)
+        except KeyboardInterrupt:
+            sys.exit(130)
+
+
+class InOrder(TyperGroup):
+    """The commands, as `--help` lists them; one that is not known here comes last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: LIFE.index(name) if name in LIFE else len(LIFE))

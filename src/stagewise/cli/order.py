@@ -1,10 +1,13 @@
 """Commands in the order of a user's life: say it, check it, try it, prove it, run it, look back."""
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
+
+from stagewise.cli.saying import INTERRUPTED, REFUSED, hush, refused_by_the_system
 
 LIFE = (
     *("problem", "doctor", "forecast", "simulate", "compare", "sweep", "certify"),
@@ -13,14 +16,19 @@ LIFE = (
 
 
 class Commands(typer.Typer):
-    """All commands; Ctrl+C before one of them has begun ends without a word."""
+    """All commands; Ctrl+C before one of them has begun ends without a word, and no output is worth a traceback."""
 
     def __call__(self, *words: Any, **settings: Any) -> Any:
         """Do what was typed."""
         try:
             return super().__call__(*words, **settings)
         except KeyboardInterrupt:
-            sys.exit(130)
+            sys.exit(INTERRUPTED)
+        except OSError as error:  # of what was printed outside of every command, such as help
+            with suppress(OSError):
+                typer.echo(f"stagewise: {refused_by_the_system(error)}", err=True)
+            hush()
+            sys.exit(REFUSED)
 
 
 class InOrder(TyperGroup):

@@ -53,7 +53,7 @@ def in_a_sentence(out: Path | None = None) -> Iterator[None]:
 
 def refused_by_the_system(error: OSError) -> str:
     """Return what the system refused, and what helps."""
-    what = error.filename or "what was to be printed"
+    what = error.filename or "the output"
     helps = "; make room or choose another place" if error.errno in NO_ROOM else ""
     return f"{what}: {error.strerror}{helps}" if error.strerror else str(error)
 

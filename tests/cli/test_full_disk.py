@@ -3,6 +3,7 @@
 import errno
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,3 +93,32 @@ def test_a_disk_that_takes_no_file_is_one_sentence(
     code, said = called(command, file, "--out", tmp_path / "out", *words)
     assert code == 2
     assert_one_sentence(said)
+
+
+PRINTED = {
+    "show": ("show", "out"),
+    "help": ("help", "cli"),
+    "the options": ("--help",),
+    "the options of a command": ("simulate", "--help"),
+    "simulate": ("simulate", "spec.toml", "--out", "out", "--quiet"),
+}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize("words", PRINTED.values(), ids=PRINTED)
+def test_an_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
+    assert called("simulate", spec(tmp_path, SPEC), "--out", tmp_path / "out", "--quiet")[0] == 0
+    line = [sys.executable, "-m", "stagewise.cli.main", *words]
+    with open("/dev/full", "w", encoding="utf-8") as full_device:
+        told: dict[str, Any] = {"stdout": full_device, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
+        done = subprocess.run(line, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, check=False, **told)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert_one_sentence(done.stderr)
+
+
+def test_who_has_read_enough_hears_nothing(tmp_path: Path) -> None:
+    line = f"{sys.executable} -m stagewise.cli.main help cli | head -n 1"
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(line, shell=True, env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("# On the command line\n", "")

@@ -22,14 +22,17 @@ def reproduce(
     ),
     jobs: Annotated[int, typer.Option(help="Processes; 0: one a core.")] = 0,
 ) -> None:
-    """Run the paper's experiments, check its claims and write a report. Fails if a claim that must hold does not."""
+    """Run the paper's experiments, check its claims and write a report. Fails if a claim that must hold does not.
+
+    Example: stagewise reproduce figure-1 --preset text --size quick
+    """
     from stagewise.cli.main import in_a_sentence
     from stagewise_reproduction import run
     from stagewise_reproduction.catalogue import CATALOGUE
     from stagewise_reproduction.claim import FAILS
     from stagewise_reproduction.report import shown
 
-    with in_a_sentence():
+    with in_a_sentence(out):
         claims = run.reproduce(names or list(CATALOGUE), preset.split(","), size, out, jobs)
     for claim in claims:
         typer.echo(f"{claim.verdict:>19}  {claim.experiment}: {claim.name}: {shown(claim.value)} ({claim.criterion})")

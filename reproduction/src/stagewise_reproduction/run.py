@@ -4,14 +4,14 @@ import json
 import multiprocessing
 import os
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.files import made, usable, write_text
-from stagewise.simulation.executors import leave_with_parent, performed
+from stagewise.simulation.executors import performed, pool
+from stagewise.simulation.jobs import Interrupted, counting
 from stagewise_reproduction.catalogue import CATALOGUE
 from stagewise_reproduction.cell import Cell, gathered, played
 from stagewise_reproduction.claim import FAILS, Claim
@@ -93,12 +93,17 @@ def play_all(cells: dict[tuple[str, str], list[Cell]], size: str, out: Path, job
                 if first.setdefault(cell.kind, job) != job:
                     rest.append(job)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    processes = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=leave_with_parent)
-    with Progress(*columns) as progress, processes:
+    done = 0
+    with (
+        counting(lambda: Interrupted(done, len(rounds))),
+        Progress(*columns) as progress,
+        pool(jobs, multiprocessing.get_context("spawn")) as processes,
+    ):
         batches = (("compiling", first.values(), None), ("playing", rest, processes if jobs > 1 else None))
         for words, batch, workers in batches:
             task = progress.add_task(f"{words} ({sum(rounds[job] for job in batch):,} rounds)", total=len(batch))
             for _ in performed(perform, {job: (job, str(out)) for job in batch}, workers):
+                done += 1
                 progress.advance(task)
 
 

@@ -37,7 +37,10 @@ def verify(
         list[str] | None, typer.Option(help="A line that verify printed before: the log up to there is the same.")
     ] = None,
 ) -> None:
-    """Check that nothing in the logs was changed, removed or moved; leaves with 1 at the first row that is wrong."""
+    """Check that nothing in the logs was changed, removed or moved; leaves with 1 at the first row that is wrong.
+
+    Example: stagewise audit verify desk.db
+    """
     sound = True
     with reading(store) as opened:
         from stagewise.service.audit.verifying import Receipt
@@ -58,7 +61,10 @@ def verify(
 def explain(
     store: Address, experiment: Experiment, decision: Annotated[str, typer.Argument(help="The decision's id.")]
 ) -> None:
-    """Say in words how a decision was made, and what came of it."""
+    """Say in words how a decision was made, and what came of it.
+
+    Example: stagewise audit explain desk.db notifications DECISION
+    """
     with reading(store) as opened:
         from stagewise.service.audit.explaining import explained
 
@@ -72,7 +78,10 @@ def replay(
     after: Annotated[int, typer.Option(min=0, help="Only decisions after this row.")] = 0,
     until: Annotated[int | None, typer.Option(min=1, help="Only decisions up to this row.")] = None,
 ) -> None:
-    """Make every decision again from the log and compare it to the bit; leaves with 1 if one differs."""
+    """Make every decision again from the log and compare it to the bit; leaves with 1 if one differs.
+
+    Example: stagewise audit replay desk.db notifications
+    """
     with reading(store) as opened:
         from stagewise.service.audit.replaying import Replay
 
@@ -93,7 +102,10 @@ def export(
     experiment: Experiment,
     out: Annotated[Path, typer.Argument(help="A file that ends in .parquet or in .dsjson.")],
 ) -> None:
-    """Write one row for each decision, with its propensity and its outcomes."""
+    """Write one row for each decision, with its propensity and its outcomes.
+
+    Example: stagewise audit export desk.db notifications log.parquet
+    """
     with reading(store) as opened:
         from stagewise.service.audit.exporting import export as exported
 
@@ -105,7 +117,10 @@ def copy(
     store: Address,
     to: Annotated[str, typer.Argument(metavar="STORE2", help="An empty store: a new file, or postgresql://…")],
 ) -> None:
-    """Copy a store, keys and all, and verify the copy: the way from SQLite to PostgreSQL. No desk may run meanwhile."""
+    """Copy a store, keys and all, and verify the copy: the way from SQLite to PostgreSQL. No desk may run meanwhile.
+
+    Example: stagewise audit copy desk.db postgresql://user@host/database
+    """
     with in_a_sentence():
         from stagewise.service.audit.copying import copied
 

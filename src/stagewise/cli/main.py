@@ -1,4 +1,4 @@
-"""The words people type: `stagewise serve`, `audit`, `simulate`, `compare`, `sweep`, `certify`, `show`, `reproduce`."""
+"""The words people type: `stagewise simulate`, `compare`, `sweep`, `certify`, `serve` and the others."""
 
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -11,14 +11,19 @@ from stagewise.cli.auditing import audit
 from stagewise.cli.doctoring import doctor
 from stagewise.cli.evaluating import evaluate
 from stagewise.cli.forecasting import forecast
+from stagewise.cli.order import Commands, InOrder
+from stagewise.cli.reading import read_on
 from stagewise.cli.saying import in_a_sentence as in_a_sentence
 from stagewise.cli.serving import keys, serve
+from stagewise.cli.showing import picture, show
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = Commands(cls=InOrder, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(serve)
 app.command()(doctor)
 app.command()(evaluate)
 app.command()(forecast)
+app.command()(show)
+app.command(name="help")(read_on)
 app.add_typer(audit, name="audit")
 app.add_typer(keys, name="keys")
 Spec = Annotated[Path, typer.Argument(help="A TOML file.")]
@@ -48,53 +53,57 @@ def everywhere(
         bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Learning by doing without breaking a limit."""
+    """Learning by doing without breaking a limit. To read on: stagewise help."""
 
 
 @app.command()
 def simulate(spec: Spec, out: Out, executor: Workers = None, quiet: Quiet = False) -> None:
-    """Play one policy in one world and keep the result."""
-    from stagewise.cli.spec import read
-    from stagewise.simulation.simulate import simulate as play
+    """Play one policy in one world and keep the result.
 
-    with in_a_sentence():
+    Example: stagewise simulate campaign.toml --out results
+    """
+    with in_a_sentence(out):
+        from stagewise.cli.spec import read
+        from stagewise.simulation.simulate import simulate as play
+
         asked = read(spec)
         settings = asked.simulation.model_dump()
         result = play(asked.policy, asked.world, **settings, executor=executor, progress=not quiet, out=out)
         picture(result, out)
-    typer.echo(repr(result))
+        typer.echo(repr(result))
 
 
 @app.command()
 def compare(spec: Spec, out: Out = Path("comparison"), executor: Workers = None, quiet: Quiet = False) -> None:
-    """Play several policies with the same random numbers: one table, one picture."""
-    from stagewise.cli.spec import read
-    from stagewise.reports.comparison import drawn, tabled
-    from stagewise.reports.files import write_text
-    from stagewise.reports.picture import write_picture
-    from stagewise.simulation.simulate import simulate as play
+    """Play several policies with the same random numbers: one table, one picture.
 
-    with in_a_sentence():
-        asked = read(spec)
-        settings = asked.simulation.model_dump()
-        results = {
-            name: play(policy, asked.world, **settings, executor=executor, progress=not quiet, out=out / name)
-            for name, policy in asked.policies.items()
-        }
+    Example: stagewise compare dose.toml --out comparison
+    """
+    with in_a_sentence(out):
+        from stagewise.cli.comparing import compared
+        from stagewise.cli.spec import read
+        from stagewise.reports.comparison import drawn, tabled
+        from stagewise.reports.files import write_text
+        from stagewise.reports.picture import write_picture
+
+        results = compared(read(spec), out, executor, not quiet)
         write_picture(drawn(results), out / "comparison.png")
         write_text(out / "comparison.md", tabled(results))
-    typer.echo(tabled(results))
+        typer.echo(tabled(results))
 
 
 @app.command()
 def sweep(spec: Spec, out: Out = Path("sweep"), executor: Workers = None, quiet: Quiet = False) -> None:
-    """Play every policy in every world, under every threshold and from every seed: one bar, one table."""
-    from stagewise.cli.spec import read
-    from stagewise.reports.comparison import tabled
-    from stagewise.reports.files import write_text
-    from stagewise.simulation.sweep import sweep as play
+    """Play every policy in every world, under every limit and from every seed: one bar, one table.
 
-    with in_a_sentence():
+    Example: stagewise sweep limits.toml --out sweep --executor processes:2
+    """
+    with in_a_sentence(out):
+        from stagewise.cli.spec import read
+        from stagewise.reports.comparison import tabled
+        from stagewise.reports.files import write_text
+        from stagewise.simulation.sweep import sweep as play
+
         asked = read(spec)
         settings = asked.simulation.model_dump(exclude={"seed"})
         settings |= {"executor": executor, "out": out, "progress": not quiet}
@@ -103,7 +112,7 @@ def sweep(spec: Spec, out: Out = Path("sweep"), executor: Workers = None, quiet:
         results = play(policies=asked.policies, worlds=asked.worlds, **settings)
         table = tabled({str(cell): result for cell, result in results.items()})
         write_text(out / "sweep.md", table)
-    typer.echo(table)
+        typer.echo(table)
 
 
 @app.command()
@@ -124,11 +133,14 @@ def certify(
     seed: Annotated[int | None, typer.Option(help="Which part; default: by chance.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Test a policy's safety on many runs and say what they prove: leaves with 0 only if the claim is supported."""
-    from stagewise.cli.certifying import certified, checked
-    from stagewise.problem.errors import InvalidFile
+    """Test a policy's safety on many runs and say what they prove: leaves with 0 only if the claim is supported.
 
-    with in_a_sentence():
+    Example: stagewise certify certificate.toml --runs 20000 --out certificate
+    """
+    with in_a_sentence(out if verify is None else None):
+        from stagewise.cli.certifying import certified, checked
+        from stagewise.problem.errors import InvalidFile
+
         if (spec is None) == (verify is None):
             raise InvalidFile("give a TOML file, or --verify FILE, and only one of them")
         if verify is not None:
@@ -136,26 +148,17 @@ def certify(
         elif spec is not None:
             told: dict[str, Any] = {"delta": delta, "confidence": confidence, "early": not exhaustive}
             holds, words = certified(spec, out, runs=runs, executor=executor, progress=not quiet, **told)
-    typer.echo(words)
+        typer.echo(words)
     if not holds:
         raise typer.Exit(1)
 
 
 @app.command()
-def show(folder: Annotated[Path, typer.Argument(help="A folder that `simulate` wrote.")]) -> None:
-    """Print what a result holds, and draw it again."""
-    from stagewise.reports.comparison import tabled
-    from stagewise.reports.result import Result
-
-    with in_a_sentence():
-        result = Result.load(folder)
-        picture(result, folder)
-    typer.echo(tabled({result.manifest["policy"]["kind"]: result}))
-
-
-@app.command()
 def problem(spec: Annotated[Path, typer.Argument(help="A TOML file that declares a problem.")]) -> None:
-    """Print a problem as it was understood: which model each signal gets, and why."""
+    """Print a problem as it was understood: which model each signal gets, and why.
+
+    Example: stagewise problem templates.toml
+    """
     with in_a_sentence():
         from stagewise.cli.declared import problem_in
 
@@ -164,18 +167,14 @@ def problem(spec: Annotated[Path, typer.Argument(help="A TOML file that declares
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def reproduce(context: typer.Context) -> None:
-    """Run the paper's experiments, where the package that holds them is installed."""
+    """Run the paper's experiments, where the package that holds them is installed.
+
+    Example: stagewise reproduce --preset text --size quick
+    """
     for plugin in entry_points(group="stagewise.commands", name="reproduce"):
         plugin.load()(context.args, prog_name="stagewise reproduce")
     typer.echo(f"stagewise: {NOT_INSTALLED}", err=True)
     raise typer.Exit(2)
-
-
-def picture(result: Any, folder: Path) -> None:
-    """Write result.png."""
-    from stagewise.reports.picture import write_picture
-
-    write_picture(result.plot(), folder / "result.png")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,10 @@ def serve(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
 ) -> None:
-    """Serve decisions by HTTP, with a page to watch them, until Ctrl+C."""
+    """Serve decisions by HTTP, with a page to watch them, until Ctrl+C.
+
+    Example: stagewise serve notifications.toml --demo
+    """
     with in_a_sentence():
         from stagewise.cli.desk import Start, run
 
@@ -48,7 +51,10 @@ def serve(
 
 @keys.command("list")
 def list_keys(store: Address) -> None:
-    """List the keys: names, roles, when they were made and revoked; the secrets are nowhere."""
+    """List the keys: names, roles, when they were made and revoked; the secrets are nowhere.
+
+    Example: stagewise keys list desk.db
+    """
     with reading(store) as opened:
         from stagewise.cli.desk import day
         from stagewise.service.keys import Keys
@@ -66,14 +72,20 @@ def add_key(
     role: Annotated[str, typer.Option(help="reader, writer or admin; each may what those before it may.")] = "writer",
     note: Annotated[str, typer.Option(help="What it is for.")] = "",
 ) -> None:
-    """Make a key and show it, this once."""
+    """Make a key and show it, this once.
+
+    Example: stagewise keys add desk.db dashboard --role reader
+    """
     with changing(store) as kept:
         typer.echo(kept.add(name, role, note))
 
 
 @keys.command("revoke")
 def revoke_key(store: Address, name: KeyName) -> None:
-    """Revoke a key: refused from now on, by a desk that runs within a second."""
+    """Revoke a key: refused from now on, by a desk that runs within a second.
+
+    Example: stagewise keys revoke desk.db dashboard
+    """
     with changing(store) as kept:
         kept.revoke(name)
         typer.echo(f"the key {name!r} is revoked")

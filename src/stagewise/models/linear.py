@@ -46,7 +46,7 @@ class LinearModel:
             whose = "cost" if first else "reward"
             raise InvalidProblem(
                 f"radius='paper' cannot be used where the {whose} has {n} unknown direction(s): its closed form "
-                "follows from the log-determinant form only in two dimensions or more (docs/errata.md); use "
+                "follows from the log-determinant form only in two dimensions or more (stagewise help errata); use "
                 "radius='joint' or 'logdet'"
             )
         reflector, unit = self.reflection(size) if reflected else (np.empty(0), 0.0)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from stagewise.files.room import GIB, memory
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.bounds import Workspace, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, named
@@ -43,6 +44,7 @@ STRAYED = (
     "the start has been offered other actions than this world's, which a compiled run cannot follow; backend='python' "
     "plays it"
 )
+LARGE = 2**24  # numbers: fewer fit into any machine
 FEW = 512  # candidates: what is believed of more is not kept beside a decision
 WORKSPACE_IN, KNOWN_IN = named(workspace_in), named(known_actions)
 NOTHING: Floats = np.empty(0)
@@ -69,6 +71,11 @@ class Chosen(NamedTuple):
 
 def aligned(size: int) -> Floats:
     """Return zeros that begin at a multiple of 64 bytes: rounds on rows that do not take a third longer."""
+    if size > LARGE and 8 * size > memory():
+        raise InvalidProblem(
+            f"what is learned of so many features or actions would need some {8 * size / GIB:,.0f} GiB, and this "
+            f"machine has {memory() / GIB:,.0f}; a regression of d features keeps d² numbers, so use fewer"
+        )
     room = np.empty(size + 8)
     room[:] = 0.0
     first = -room.ctypes.data % 64 // 8

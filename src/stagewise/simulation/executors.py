@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
+from signal import SIG_IGN, SIGINT, signal
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -43,9 +44,9 @@ def opened(executor: Workers, tasks: int, rounds: int) -> Iterator[Executor | No
 class Processes(Executor):
     """A process pool that is opened again when a process dies."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, context: Any = None) -> None:
         self.open: Callable[[], ProcessPoolExecutor] = partial(
-            ProcessPoolExecutor, count, initializer=leave_with_parent
+            ProcessPoolExecutor, count, context, initializer=leave_with_parent
         )
         self.pool = self.open()
 
@@ -62,11 +63,20 @@ class Processes(Executor):
         """Close the pool."""
         self.pool.shutdown(wait, cancel_futures=cancel_futures)
 
+    def stop(self) -> None:
+        """End the processes now, whatever they are doing."""
+        for process in list((getattr(self.pool, "_processes", None) or {}).values()):
+            process.terminate()
+
 
 def leave_with_parent() -> None:
-    """Let this worker end when the process that made it does, in whatever way: nobody else would tell it to."""
+    """Let this worker end when the process that made it does, in whatever way: nobody else would tell it to.
+
+    Ctrl+C reaches every process of a terminal: that one hears it alone, and ends the others.
+    """
     parent = parent_process()
     if parent is not None:
+        signal(SIGINT, SIG_IGN)
         Thread(target=watch, args=(parent.sentinel, os.getppid()), daemon=True).start()
 
 
@@ -78,11 +88,14 @@ def watch(sentinel: int, maker: int) -> None:
 
 
 @contextmanager
-def pool(count: int) -> Iterator[Executor]:
-    """Yield so many processes; what waits is dropped at the end."""
-    processes = Processes(count)
+def pool(count: int, context: Any = None) -> Iterator[Executor]:
+    """Yield so many processes; what waits is dropped at the end, and Ctrl+C ends them at once."""
+    processes = Processes(count, context)
     try:
         yield processes
+    except KeyboardInterrupt:
+        processes.stop()
+        raise
     finally:
         processes.shutdown(cancel_futures=True)
 

@@ -46,12 +46,14 @@ class Folder:
         result = None if path is None else kept(path)
         return result if result is not None and np.array_equal(result.runs, runs) else None
 
-    def keep(self, result: Result) -> None:
-        """Keep runs by themselves."""
+    def keep(self, result: Result) -> bool:
+        """Keep runs by themselves, and say whether they are."""
         path = self.part(result.runs.tolist())
-        if path is not None and self.again and not self.single:
-            self.begin()
-            result.save(path)
+        if path is None or not self.again or self.single:
+            return False
+        self.begin()
+        result.save(path)
+        return True
 
     def finish(self, result: Result) -> None:
         """Keep all runs together, where `Result.load` finds them."""

@@ -36,6 +36,14 @@ class Job(NamedTuple):
     folder: Folder
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl+C while runs were played: so many of them are kept, and the same call continues there."""
+
+    def __init__(self, kept: int, runs: int) -> None:
+        super().__init__(f"{kept:,} of {runs:,} runs are kept")
+        self.kept, self.runs = kept, runs
+
+
 class Batch(NamedTuple):
     """Some runs of a job, which one worker plays."""
 
@@ -101,16 +109,32 @@ def backend_for(policy: Any, world: Any, rounds: int, backend: Any) -> str:
 
 
 @contextmanager
+def counting(interrupted: Callable[[], Interrupted]) -> Iterator[None]:
+    """Say of Ctrl+C how far the runs had come."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise interrupted() from None
+
+
+@contextmanager
 def working(executor: Workers, shows: bool, tasks: int, runs: int, rounds: int) -> Iterator[Finish]:
     """Yield what has batches played, but for those that their folders hold, and keeps each as soon as it is done.
 
     So many tasks, runs and rounds of each are expected in all. A GPU is this process's own: no worker has it.
     """
-    with opened(executor, tasks, runs * rounds) as workers, bar(shows and runs * rounds >= PAYS, runs, rounds) as tell:
+    kept = 0
+    with (
+        counting(lambda: Interrupted(kept, runs)),
+        opened(executor, tasks, runs * rounds) as workers,
+        bar(shows and runs * rounds >= PAYS, runs, rounds) as tell,
+    ):
 
         def finish(batches: Mapping[Any, Batch]) -> dict[Any, Result]:
             found = {key: batch.job.folder.found(batch.runs) for key, batch in batches.items()}
             done = {key: result for key, result in found.items() if result is not None}
+            nonlocal kept
+            kept += sum(len(result.runs) for result in done.values())
             tell(sum(len(result.runs) for result in done.values()))
             here, there = {}, {}
             for key, (job, runs) in batches.items():
@@ -124,7 +148,7 @@ def working(executor: Workers, shows: bool, tasks: int, runs: int, rounds: int) 
                 for key, result in performed(play, todo, executor):
                     job = batches[key].job
                     result.manifest.update({**job.plan, **result.manifest})
-                    job.folder.keep(result)
+                    kept += len(result.runs) * job.folder.keep(result)
                     tell(len(result.runs))
                     done[key] = result
             return {key: done[key] for key in batches}

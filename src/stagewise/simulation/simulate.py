@@ -73,7 +73,8 @@ def simulate(
 def asked(policy: Any, world: Family, runs: Any, **told: Any) -> Simulation:
     """Return a simulation that can be played and held in memory, or refuse it."""
     job = job_for(policy, world, single=True, **told)
-    return Simulation(job, run_numbers(runs, job.settings.points, job.pairs(0)[1].costs))
+    settings = job.settings
+    return Simulation(job, run_numbers(runs, settings.points, job.pairs(0)[1].costs, settings.rounds))
 
 
 def collected(simulations: Mapping[Name, Simulation], executor: Workers, progress: bool) -> dict[Name, Result]:

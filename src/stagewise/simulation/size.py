@@ -9,13 +9,14 @@ import numpy as np
 from stagewise.files.room import GIB, memory
 from stagewise.problem.checks import alone, shown, whole
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.words import several
 
 MOST = 2**32  # rounds, and runs: each is one word of the counter that random numbers are made from
 OWN = 1000  # bytes of a run besides its curves: its task, its place in line, its totals
 MOST_ROUNDS = 10**16  # of all runs together
 MOST_CELLS = 100_000  # of a sweep
 SPEED = 1e7  # rounds a second, of all cores together: more than most machines play
-SET_UP = 0.005  # seconds until one cell of a sweep is checked and ready
+CELL = 0.01  # seconds of one cell of a sweep, however few rounds it plays: it is checked, and its files are flushed
 
 
 def counted(value: Any, name: str) -> int:
@@ -23,7 +24,7 @@ def counted(value: Any, name: str) -> int:
     return whole(value, name, "from 1 to 2**32, which is how far the random numbers are counted", 1, MOST)
 
 
-def run_numbers(runs: Any, points: int, costs: int) -> list[int]:
+def run_numbers(runs: Any, points: int, costs: int, rounds: int = 1) -> list[int]:
     """Return the numbers of the runs, from how many there are or the numbers themselves, if memory holds them all."""
     asked = range(counted(runs, "runs")) if isinstance(alone(runs), int | np.integer) else runs
     try:
@@ -33,6 +34,7 @@ def run_numbers(runs: Any, points: int, costs: int) -> list[int]:
     except Exception:  # no list, or whatever the object's own code came to
         count = 0
     check_room(count, points, costs)
+    check_length(count, rounds)
     try:
         numbers = list(asked) if isinstance(asked, Iterable) else []
     except Exception:  # whatever the object's own code came to
@@ -50,8 +52,8 @@ def check_room(runs: int, points: int, costs: int) -> None:
     needed, there = 2 * runs * (OWN + 8 * points * (3 + costs)), memory()
     if needed > there:
         raise InvalidProblem(
-            f"{runs:,} runs of {points:,} recorded points would need some {needed / GIB:,.0f} GiB, and this machine "
-            f"has {there / GIB:,.0f}; play fewer at once, or record less"
+            f"{several(runs, 'run')} of {several(points, 'recorded point')} would need some {needed / GIB:,.0f} GiB, "
+            f"and this machine has {there / GIB:,.0f}; play fewer at once, or record less"
         )
 
 
@@ -59,7 +61,7 @@ def check_length(runs: int, rounds: int) -> None:
     """Refuse more rounds in all than anybody can wait for."""
     if runs * rounds > MOST_ROUNDS:
         raise InvalidProblem(
-            f"{runs:,} runs of {rounds:,} rounds are {runs * rounds:.0e} rounds, which take some "
+            f"{several(runs, 'run')} of {rounds:,} rounds are {runs * rounds:.0e} rounds, which take some "
             f"{in_words(runs * rounds / SPEED)} at ten million a second; at most {MOST_ROUNDS:.0e} are played"
         )
 
@@ -70,8 +72,8 @@ def check_cells(parts: dict[str, int]) -> None:
     if count > MOST_CELLS:
         each = " × ".join(f"{number:,} {word}" for word, number in parts.items() if number > 1)
         raise InvalidProblem(
-            f"the sweep has {count:,} cells: {each}; at most {MOST_CELLS:,} are played at once, since to set up "
-            f"so many takes some {in_words(count * SET_UP)}; sweep through fewer values, or one part after the other"
+            f"the sweep has {count:,} cells: {each}; at most {MOST_CELLS:,} are played at once, since the files of so "
+            f"many alone take some {in_words(count * CELL)}; sweep through fewer values, or one part after the other"
         )
 
 

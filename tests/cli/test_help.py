@@ -1,0 +1,101 @@
+"""What a message says to read is there after `pip install`, and every command says how it is called."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from tests.cli.commands import called
+
+from stagewise.cli import reading
+from stagewise.cli.main import app
+from stagewise.cli.order import LIFE
+
+ROOT = Path(__file__).parents[2]
+TOPIC = re.compile(r"stagewise help ([a-z][a-z/-]*)")
+
+
+def messages() -> set[str]:
+    """Return the topics that messages name: texts that are no docstrings."""
+    found: set[str] = set()
+    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "reproduction" / "src").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.update(TOPIC.findall(node.value))
+    return found
+
+
+def commands() -> dict[str, Any]:
+    """Return every command by the words that call it."""
+    found: dict[str, Any] = {}
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        found.update({f"{name} {word}": one for word, one in inner.items()} if inner else {name: command})
+    return found
+
+
+def test_every_topic_that_a_message_names_is_a_page() -> None:
+    named = messages()
+    assert {"cli", "problem", "errata"} <= named
+    for topic in named - set(reading.pages()):
+        assert topic in commands(), topic
+
+
+@pytest.mark.parametrize("topic", ["problem", "theory/rays", "docs/cli.md"])
+def test_a_page_is_printed(topic: str) -> None:
+    code, said = called("help", topic)
+    assert code == 0
+    name = topic.removeprefix("docs/").removesuffix(".md")
+    assert said.strip() == (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def test_the_pages_are_listed_and_a_near_miss_is_told() -> None:
+    code, said = called("help")
+    assert code == 0
+    assert "problem" in said
+    assert "A problem, said once" in said
+    assert "did you mean 'problem'?" in called("help", "probelm")[1]
+    assert called("help", "nonsense")[0] == 2
+    assert "--out" in called("help", "simulate")[1]
+
+
+def test_the_wheel_holds_every_page_that_help_prints(tmp_path: Path) -> None:
+    for name in ("src", "docs", "README.md", "LICENSE", "pyproject.toml"):
+        source = ROOT / name
+        if source.is_dir():
+            kept = shutil.ignore_patterns("__pycache__", "certificates", "pictures", "_build")
+            shutil.copytree(source, tmp_path / name, ignore=kept)
+        else:
+            shutil.copy(source, tmp_path / name)
+    line = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
+    made = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    for topic in reading.pages():
+        assert f"stagewise/docs/{topic}.md" in names
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    code = "from stagewise.cli.reading import INSTALLED, page; assert INSTALLED.is_dir(); print(page('problem'))"
+    env = {"PYTHONPATH": str(tmp_path / "installed"), "NUMBA_DISABLE_JIT": "1"}
+    read = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert read.stdout.strip() == (ROOT / "docs" / "problem.md").read_text(encoding="utf-8").strip(), read.stderr
+
+
+@pytest.mark.parametrize("words", commands())
+def test_every_command_has_an_example(words: str) -> None:
+    assert f"Example: stagewise {words}" in (commands()[words].help or "")
+
+
+def test_commands_are_listed_in_the_order_of_a_users_life() -> None:
+    said = called("--help")[1]
+    listed = re.findall(r"^│ ([a-z]+) ", said, re.MULTILINE)
+    known = [name for name in listed if name in LIFE]
+    assert {"problem", "simulate", "certify", "serve", "show"} <= set(known)
+    assert known == sorted(known, key=LIFE.index)
+    assert set(listed) <= set(LIFE)

@@ -1,0 +1,79 @@
+"""Sizes that nobody can play are refused in a sentence that says what they would need, before anything is made."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import GOOD, called, spec
+
+from stagewise.files import paths
+
+WIDE = GOOD.replace("features = [[1.0, 0.0], [0.0, 1.0]]", "count = 2, dimension = {d}").replace(
+    '"rays"', '"random-rays"'
+)
+WIDE = WIDE.replace("[0.6, 0.8]", "{row}").replace("[0.8, 0.6]", "{row}").replace("[0.0, 0.0]", "{zeros}")
+
+
+def wide(d: int) -> str:
+    row, zeros = str([0.001] * d), str([0.0] * d)
+    return WIDE.replace("{d}", str(d)).replace("{row}", row).replace("{zeros}", zeros)
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "parts"),
+    [
+        ("simulate", GOOD.replace("rounds = 20", "rounds = 1_000_000_000_000_000"), ["rounds is 1000000000", "2**32"]),
+        ("simulate", GOOD.replace("runs = 2", "runs = 1_000_000_000"), ["1,000,000,000 runs", "GiB", "record less"]),
+        (
+            "simulate",
+            GOOD.replace("rounds = 20", "rounds = 4_000_000_000\nrecord = 4_000_000_000\naudit = true"),
+            ["4,000,000,000 recorded points", "GiB"],
+        ),
+        (
+            "simulate",
+            GOOD.replace("rounds = 20", "rounds = 4_000_000_000\nrecord = 1").replace("runs = 2", "runs = 4_000_000"),
+            ["years", "at most 1e+16"],
+        ),
+        ("sweep", GOOD + f"\n[sweep]\nseeds = {list(range(100_001))}", ["100,001 cells", "17 minutes"]),
+        (
+            "sweep",
+            GOOD.replace("threshold = 0.3", "threshold = { a = 0.3 }")
+            + f"\n[sweep]\nseeds = {list(range(1000))}\n[sweep.limits]\na = {[0.3 - i / 10_000 for i in range(1000)]}",
+            ["1,000,000 cells", "1,000 of a × 1,000 seeds", "3 hours"],
+        ),
+        ("certify", GOOD, ["1,000,000,000 runs", "GiB"]),
+    ],
+)
+def test_an_absurd_size_is_refused_with_what_it_would_need(
+    command: str, text: str, parts: list[str], tmp_path: Path
+) -> None:
+    words = ("--runs", 1_000_000_000, "--exhaustive") if command == "certify" else ()
+    code, said = called(command, spec(tmp_path, text), "--out", tmp_path / "out", "--quiet", *words)
+    assert (code, said.count("\n")) == (2, 1), said
+    for part in parts:
+        assert part in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_features_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stagewise.policies.compiled.memory", lambda: 2.0**28)
+    code, said = called("simulate", spec(tmp_path, wide(6000)), "--out", tmp_path / "out", "--quiet")
+    assert (code, "d² numbers" in said, said.count("\n")) == (2, True, 1), said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_of_settings_as_large_as_a_log_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    with path.open("wb") as file:
+        file.truncate(2**33)  # no disk holds it: all of it is a hole
+    code, said = called("simulate", path, "--out", tmp_path / "out")
+    assert (code, "8,192 MiB" in said, said.count("\n")) == (2, True, 1), said
+
+
+@pytest.mark.parametrize("name", ["curves.parquet", "runs.parquet"])
+def test_a_result_that_memory_cannot_hold_is_refused(name: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert called("simulate", spec(tmp_path, GOOD), "--out", out, "--quiet")[0] == 0
+    with (out / name).open("r+b") as file:
+        file.truncate(int(paths.memory()))
+    code, said = called("show", out)
+    assert (code, f"{name} has" in said, "GiB of memory" in said, said.count("\n")) == (2, True, True, 1), said

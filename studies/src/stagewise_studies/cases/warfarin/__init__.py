@@ -86,6 +86,7 @@ def play(data: Ward, policies: Mapping[str, Chooser], size: Size) -> dict[str, A
         "finer_worst": {n: {w: tally.worst_group(people, tracks[n], w) for w in people.groups} for n in judged},
         "asian": {
             "groups": [people.labels[RACE][place].partition(",")[0] for place in asian],
+            "people": np.bincount(people.groups[RACE])[asian].tolist(),
             **{name: np.array(tally.by_group(people, tracks[name], RACE))[asian].tolist() for name in (GUARDED, FINER)},
         },
         "said_and_seen": tally.said_and_seen(tracks[GUARDED]),
@@ -136,10 +137,10 @@ def picture(result: Mapping[str, Any]) -> Any:
         "round": "patient",
     }  # fmt: skip
     figure, panel = drawing.drawn(result, words, [short(band) for band in BANDS[1:]])
-    bars = {"limit by band": result["asian"][GUARDED], "limit by band and race": result["asian"][FINER]}
-    drawing.bars(
-        panel, bars, [short(band) for band in result["asian"]["groups"]], {"limit by band and race": "#56B4E9"}
-    )
+    asian = result["asian"]
+    bars = {"limit by band": asian[GUARDED], "limit by band and race": asian[FINER]}
+    below = [f"{short(band)}\n{count} people" for band, count in zip(asian["groups"], asian["people"], strict=True)]
+    drawing.bars(panel, bars, below, {"limit by band and race": "#56B4E9"})
     drawing.finish(panel, "dosed too high, Asian patients", result["limit"], words["limit"], legend=True)
     return figure
 

@@ -71,4 +71,4 @@ def test_all_of_it_plays_and_says_what_came_out() -> None:
     told = {"size": size._asdict(), **movielens.play(audience, movielens.policies(audience), size)}
     assert {row["policy"] for row in told["rows"]} >= {"guarded", "unguarded", "safe", "today", "possible"}
     assert len(movielens.claims(json.loads(json.dumps(told)))) == 6
-    assert len(movielens.picture(told).axes) == 3
+    assert len(movielens.picture(told).axes) == 4

@@ -61,5 +61,8 @@ def test_a_run_that_the_data_stopped_is_counted() -> None:
 def test_the_worst_group_is_one_of_some_size() -> None:
     people = six()
     runs = tally.played(people, {"some": always(people, "some")}, 1, 2000)["some"]
-    assert tally.worst_group(people, runs, "group", least=3) > 0.5
-    assert tally.worst_group(people, runs, "group", least=4) == 0.0
+    worst = tally.worst_group(people, runs, "group", least=3)
+    assert worst is not None
+    assert (worst["group"], worst["people"]) == ("1", 3)
+    assert worst["cost"] > 0.5
+    assert tally.worst_group(people, runs, "group", least=4) is None

@@ -96,5 +96,5 @@ def test_all_of_it_plays_and_says_what_came_out() -> None:
     names = [row["policy"] for row in told["rows"]]
     assert names[:2] == ["guarded", "unguarded"]
     assert {"safe", "today", "the pharmacogenetic formula"} <= set(names)
-    assert len(warfarin.claims(json.loads(json.dumps(told)))) == 6
-    assert len(warfarin.picture(told).axes) == 3
+    assert len(warfarin.claims(json.loads(json.dumps(told)))) == 8
+    assert len(warfarin.picture(told).axes) == 4

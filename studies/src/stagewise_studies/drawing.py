@@ -1,4 +1,4 @@
-"""The picture that studies share: reward against the safe action, cost against its limit, and cost group by group."""
+"""The picture that studies share: reward beside the safe action, cost against its limit, by group; a fourth is free."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +19,7 @@ from stagewise.reports.style import (
     plain_axes,
 )
 
+HUNDRED = "of a hundred"
 POSSIBLE = "possible"  # what could be done under the limit: a line on the left
 COLOURS: dict[str, tuple[str, Any]] = {
     "guarded": (GUARDED, "-"),
@@ -28,49 +29,61 @@ COLOURS: dict[str, tuple[str, Any]] = {
 }
 
 
-def drawn(result: Mapping[str, Any], words: Mapping[str, str], groups: Sequence[str] = ()) -> Any:
-    """Return the figure; `words` are labels of the policies and of reward, cost, limit, groups, round and unit.
+def drawn(result: Mapping[str, Any], words: Mapping[str, str], groups: Sequence[str]) -> tuple[Any, Any]:
+    """Return the figure and its fourth panel, which is left to the study.
 
-    Without groups the right panel shows what the half of a trial says that nobody learned from.
+    `words` are labels of the policies and of reward, cost, limit, groups and round; of the unit, if not hundredths.
     """
-    picture, ((left, middle, right),) = figure(1, 3, width=4.2, height=3.4)
+    picture, ((gain, cost), (parted, fourth)) = figure(2, 2, width=4.8, height=3.1)
     size, curves, value = result["size"], result["curves"], result["limit"]
-    unit = words.get("unit", "of a hundred")
+    unit = words.get("unit", HUNDRED)
     windows = len(curves["safe"]["cost"]["middle"])
     points = (np.arange(windows) + 0.5) * size["rounds"] / windows
     for who, (colour, dashes) in COLOURS.items():
-        for axes, signal in ((left, "gain"), (middle, "cost")):
+        for axes, signal in ((gain, "gain"), (cost, "cost")):
             one = {end: 100 * np.array(values) for end, values in curves[who][signal].items()}
             band(axes, points, one["low"], one["middle"], one["high"], colour, words[who], dashes)
     most = 100 * np.array(curves[POSSIBLE]["gain"]["middle"])
-    left.plot(points, most, color=INK, linestyle=(0, (1, 1)), linewidth=1.2, label=words[POSSIBLE])
-    plain_axes(left, f"{words['reward']}, beside the safe action", y="points more in a hundred")
-    plain_axes(middle, words["cost"], y=unit)
-    for axes in (left, middle):
+    gain.plot(points, most, color=INK, linestyle=(0, (1, 1)), linewidth=1.2, label=words[POSSIBLE])
+    plain_axes(gain, f"{words['reward']}, beside the safe action", y="points more in a hundred")
+    for axes in (gain, cost):
         count_rounds(axes, words["round"])
-    limit(middle, 100 * value, words["limit"])
-    if groups:
-        bars(right, result["by_group"], groups)
-        plain_axes(right, f"{words['cost']}, by {words['groups']}", y=f"{unit}, in the last fifth")
-        limit(right, 100 * value, words["limit"])
-    else:
-        intervals(right, result["held_out"], words, unit)
-        right.axvline(100 * value, color="black", linestyle="--", linewidth=1)
-    legend_below(picture, left, 5)
-    return picture
+    finish(cost, words["cost"], value, words["limit"])
+    cost.set_ylabel(unit)
+    bars(parted, {who: result["by_group"][who] for who in COLOURS}, groups)
+    finish(parted, f"{words['cost']}, by {words['groups']}", value, words["limit"])
+    parted.set_ylabel(f"{unit}, last fifth")
+    legend_below(picture, gain, 3)
+    return picture, fourth
 
 
-def bars(axes: Any, costs: Mapping[str, Sequence[float]], groups: Sequence[str]) -> None:
-    """Draw for each group a bar a policy."""
-    width = 0.8 / len(COLOURS)
-    for place, (who, (colour, _)) in enumerate(COLOURS.items()):
-        at = np.arange(len(groups)) + (place - (len(COLOURS) - 1) / 2) * width
-        axes.bar(at, 100 * np.array(costs[who]), width, color=colour)
+def finish(axes: Any, title: str, value: float | None = None, name: str = "", legend: bool = False) -> None:
+    """Name a panel whose heights are of a hundred, and draw its limit."""
+    plain_axes(axes, title, x=axes.get_xlabel(), y=f"{HUNDRED}, last fifth")
+    if value is not None:
+        limit(axes, 100 * value, name)
+        axes.texts[-1].set_bbox(
+            {"facecolor": "white", "alpha": 0.75, "pad": 0.6, "linewidth": 0}
+        )  # it may stand on a bar
+    if legend:
+        axes.legend(frameon=False, fontsize=8)
+
+
+def bars(
+    axes: Any, heights: Mapping[str, Sequence[float]], groups: Sequence[str], others: Mapping[str, str] | None = None
+) -> None:
+    """Draw for each group a bar a policy; `others` are colours of those that have none."""
+    width = 0.8 / len(heights)
+    colours = {who: colour for who, (colour, _) in COLOURS.items()} | dict(others or {})
+    for place, (who, values) in enumerate(heights.items()):
+        at = np.arange(len(groups)) + (place - (len(heights) - 1) / 2) * width
+        axes.bar(at, 100 * np.array(values), width, color=colours.get(who, GUARDED), label=who)
     axes.set_xticks(range(len(groups)), groups, fontsize=8)
 
 
-def intervals(axes: Any, rows: Sequence[Mapping[str, Any]], words: Mapping[str, str], unit: str) -> None:
+def intervals(axes: Any, result: Mapping[str, Any], words: Mapping[str, str]) -> None:
     """Draw for each policy the interval of its reward and of its cost, one above the other."""
+    rows, unit, limit_ = result["held_out"], words.get("unit", HUNDRED), result["limit"]
     signals = {
         words["reward"]: (words["reward_name"], GUARDED, "o"),
         words["cost"]: (words["cost_name"], UNGUARDED, "s"),
@@ -83,4 +96,6 @@ def intervals(axes: Any, rows: Sequence[Mapping[str, Any]], words: Mapping[str, 
     axes.set_yticks(range(len(rows)), [row["policy"] for row in rows], fontsize=8)
     axes.invert_yaxis()
     axes.legend(fontsize=8, frameon=False)
-    plain_axes(axes, "real people of the other half", x=f"of a hundred; {words['cost']}: {unit}")
+    also = "" if unit == HUNDRED else f"; {words['cost']}: {unit}"
+    plain_axes(axes, "real people of the other half", x=HUNDRED + also)
+    axes.axvline(100 * limit_, color="black", linestyle="--", linewidth=1)

@@ -4,8 +4,8 @@ A round draws one of the people, with replacement: the people of the data are th
 group of them under any action is known and not estimated. What an agent sees is the outcome of what was drawn, no more.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,6 +29,7 @@ class People:
         str, Ints
     ]  # ways of dividing the people, (n,) each; a way that an agent is judged by refines its own
     offered: Flags | None = None  # (n, K) which actions are on offer; None: all
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what the groups of a way are called, in order
 
     def rates(self, way: str, of: Floats) -> Floats:
         """Return the mean (n, K) of every action in a person's group, among those to whom it is offered."""

@@ -84,21 +84,24 @@ def windowed(values: Floats, windows: int) -> Floats:
     return np.asarray(values[: windows * length].reshape(windows, length).mean(axis=1))
 
 
-def by_group(people: People, tracks: Sequence[Track], way: str) -> list[float]:
-    """Return the mean cost of what was done to each group's people in the last fifth of the rounds."""
+def by_group(people: People, tracks: Sequence[Track], way: str, signal: str = "cost") -> list[float]:
+    """Return the mean cost, or reward, of what was done to each group's people in the last fifth of the rounds."""
     of = people.groups[way]
     sums, counts = np.zeros(int(of.max()) + 1), np.zeros(int(of.max()) + 1)
     for track in tracks:
         end = slice(int(LAST * track.cost.size), None)
-        np.add.at(sums, of[track.people[end]], track.cost[end])
+        np.add.at(sums, of[track.people[end]], getattr(track, signal)[end])
         np.add.at(counts, of[track.people[end]], 1.0)
     return [round(float(value), 4) for value in sums / np.maximum(counts, 1.0)]
 
 
-def worst_group(people: People, tracks: Sequence[Track], way: str, least: int = 100) -> float:
-    """Return the highest cost of a group of at least so many people, as it was done to them in the last fifth."""
-    sizes = np.bincount(people.groups[way])
-    return max((c for c, n in zip(by_group(people, tracks, way), sizes, strict=True) if n >= least), default=0.0)
+def worst_group(people: People, tracks: Sequence[Track], way: str, least: int = 100) -> dict[str, Any] | None:
+    """Return the dearest group of at least so many people, by what was done to them in the last fifth."""
+    sizes, costs = np.bincount(people.groups[way]).tolist(), by_group(people, tracks, way)
+    names = people.labels.get(way, [str(place) for place in range(len(sizes))])
+    large = [place for place, size in enumerate(sizes) if size >= least]
+    worst = max(large, key=costs.__getitem__, default=None)
+    return None if worst is None else {"group": names[worst], "people": sizes[worst], "cost": costs[worst]}
 
 
 def shares_over(tracks: Sequence[Track], ways: Sequence[str], limit: float) -> dict[str, float]:

@@ -28,6 +28,7 @@ SOURCE = Source(
 )
 SIZE = Size(seeds=20, rounds=10_000)
 ACTIONS = ("zidovudine", "zidovudine + didanosine", "zidovudine + zalcitabine", "didanosine")
+STRATA = ("never treated", "up to a year", "longer")  # before the trial
 LIMIT, OTHER_LIMITS = 0.5, (0.45, 0.6)
 CONTEXT = {"age": (0.0, 100.0), "cd4": (0.0, 1200.0), "weight": (0.0, 200.0), "karnofsky": (0.0, 100.0)}
 
@@ -78,11 +79,11 @@ def play(data: Trial, policies: Mapping[str, Chooser], size: Size) -> dict[str, 
 
 
 CAPTION = (
-    "Left and middle: patients of the trial, drawn with replacement; what comes of a treatment is what came of it "
-    "for somebody who had been treated as long before. Bands hold the middle four fifths of the seeds. Left: CD4 "
-    "counts that had not fallen after 20 weeks, beside zidovudine. Middle: treatments that were broken off. Right: "
-    "1,070 real patients of the half that nothing was learned from, doubly robust, 95 % at all times; dashed: the "
-    "limit."
+    "Patients of the trial, drawn with replacement; what comes of a treatment is what came of it for somebody who"
+    " had been treated as long before. Bands hold the middle four fifths of the seeds. Above left: CD4 counts "
+    "that had not fallen after 20 weeks, beside zidovudine. Above right and below left: treatments broken off. "
+    "Below right: 1,070 real patients of the half that nothing was learned from, doubly robust, 95 % at all "
+    "times; dashed: the limit."
 )
 REMARKS = (
     "What is broken off under zidovudine is not declared but learned, and until it is shown to be below the limit "
@@ -101,10 +102,13 @@ def picture(result: Mapping[str, Any]) -> Any:
     words = {
         GUARDED: "guarded", UNGUARDED: "the same, unguarded", POSSIBLE: "possible under the limit",
         SAFE: "safe: zidovudine", TODAY: "today: the trial's own lots",
-        "reward": "CD4 count held", "cost": "broken off", "limit": "broken off", "round": "patient",
+        "reward": "CD4 count held", "cost": "broken off", "limit": "broken off",
+        "groups": "treatment before", "round": "patient",
         "reward_name": "cd4_held", "cost_name": "broken_off",
     }  # fmt: skip
-    return drawing.drawn(result, words)
+    figure, fourth = drawing.drawn(result, words, STRATA)
+    drawing.intervals(fourth, result, words)
+    return figure
 
 
 def claims(result: Mapping[str, Any]) -> list[Claim]:

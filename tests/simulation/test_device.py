@@ -66,7 +66,7 @@ def test_a_family_is_refused(launches: list[list[int]]) -> None:
 @pytest.mark.long
 def test_a_certificate_says_the_same(launches: list[list[int]], tmp_path: Path) -> None:
     device, host = (certified(runs=50, rounds=30, early=False, backend=backend) for backend in ("cuda", "cpu"))
-    assert launches == [list(range(50))]
+    assert launches == [[0], list(range(50))]  # one round to compile, whose time is told apart
     for name in ("verdict", "violations", "coverage", "margins", "regret", "settled"):
         assert without_times(device)[name] == without_times(host)[name]
     device.save(tmp_path)

@@ -109,7 +109,7 @@ def events(content: dict[str, Any]) -> str:
             f"{one['happened']:,} / {one['runs']:,}",
             " to ".join(map(percent, ends_of(one))),
             percent(one["allowed"]),
-            f"<span class={one['verdict']}>{one['verdict']}</span>",
+            f"<span class='{one['verdict']}'>{one['verdict']}</span>",
         ]
         for name, one in rows
     ]

@@ -64,8 +64,8 @@ def headline(content: dict[str, Any]) -> str:
 
 def title(content: dict[str, Any]) -> str:
     """Return what the page is about: the campaign, where it has a name, the policy and its limits."""
-    signs = {"at most": "≤", "at least": "≥"}
-    limits = [f"{one['name']} {signs[one['side']]} {shown(one['value'])}" for one in content["thresholds"]]
+    told = content["thresholds"]
+    limits = [f"{one['name']} {'≥' if one['side'] == 'at least' else '≤'} {shown(one['value'])}" for one in told]
     kept = ", ".join(limits) if len(limits) <= FEW else f"its {len(limits)} limits"
     kind, name = content["policy"]["kind"], content["made"].get("name")
     return f"{name}: does {kind} keep {kept}?" if name else f"Does {kind} keep {kept}?"

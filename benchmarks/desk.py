@@ -28,6 +28,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import desk_store
+
 PROBLEM = {
     "actions": ["nothing", "digest", "offer"],
     "safe": "nothing",
@@ -268,76 +272,6 @@ def scratch(where: Path) -> str:
     return str(where / f"{os.urandom(4).hex()}.db")
 
 
-def grown(address: str, count: int) -> None:
-    """Write a log of so many decisions and half as many outcomes, in groups, and say how fast that went."""
-    import numpy as np
-
-    from stagewise.policies.problem import Problem
-    from stagewise.service.controls import Controls
-    from stagewise.service.deciding import decided
-    from stagewise.service.fold import beginning
-    from stagewise.service.messages import Asked
-    from stagewise.service.records import CONTROL, DECISION, OUTCOME, Ask, canonical
-    from stagewise.service.records import PROBLEM as A_PROBLEM
-    from stagewise.service.store.opened import open_store
-
-    store, problem = open_store(address), Problem.from_plain(PROBLEM)
-    told = {"actor": "the benchmark", "reason": "load"}
-    store.append([Ask(NAME, A_PROBLEM, "1", canonical({"version": 1, "problem": problem.plain(), **told}))])
-    store.append([Ask(NAME, CONTROL, "", canonical({"what": "mode", "mode": "live", "share": 1.0, **told}))])
-    body = decided(
-        beginning(problem, 1, frozenset()), Controls(mode="live"), Controls(), bytes(32), "x",
-        Asked({"age": 40.0, "opens": 3.0}),
-    )  # fmt: skip
-    rng, group, rows, spent = np.random.default_rng(1), 1000, 0, 0.0
-    for first in range(0, count, group):
-        asks = []
-        ages, clicks = rng.integers(18, 99, group), rng.random(group) < 0.1
-        for i in range(min(group, count - first)):
-            action, id_ = ("nothing", "digest", "offer")[int(ages[i]) % 3], f"d-{first + i}"
-            row = {**body, "action": action, "asked": {"context": {"age": float(ages[i]), "opens": float(i % 8)}}}
-            asks.append(Ask(NAME, DECISION, id_, canonical(row)))
-            if i % 2:
-                values = {"click": float(clicks[i])}
-                asks.append(Ask(NAME, OUTCOME, "", canonical({"of": id_, "values": values}), of=id_, values=values))
-        begin = time.perf_counter()
-        store.append(asks)
-        spent += time.perf_counter() - begin
-        rows += len(asks)
-    store.close()
-    print(f"  {rows:,} rows written durably in groups of {len(asks):,}: {rows / spent:,.0f} rows/s (bar 20,000)")
-
-
-def folded(address: str, count: int) -> None:
-    """Fold the log from nothing, keep a snapshot, and start from it again."""
-    from stagewise.policies.problem import Problem
-    from stagewise.service.fold import Fold, encoded_known
-    from stagewise.service.learner import AT_ONCE
-    from stagewise.service.records import Kept
-    from stagewise.service.store.opened import open_store
-    from stagewise.service.versions import first
-    from stagewise.service.warming import warm
-
-    store, problem = open_store(address), Problem.from_plain(PROBLEM)
-    warm(first(problem))
-    begin, fold = time.perf_counter(), Fold(problem, 1)
-    while events := store.events(NAME, fold.seq, AT_ONCE):
-        fold.take(events)
-    took = time.perf_counter() - begin
-    more = f"{took / count * 1e7:,.0f} s for 10⁷ at that rate (bar 300)"
-    print(f"  {count:,} decisions folded from nothing in {took:.1f} s: {more}")
-    store.keep(Kept(NAME, 1, fold.seq, encoded_known(fold.known()), fold.whole()))
-    begin, again = time.perf_counter(), Fold(problem, 1)
-    kept = store.latest(NAME, 1, whole=True)
-    assert kept is not None
-    again.restore(kept.whole)
-    again.take(store.events(NAME, again.seq, AT_ONCE))
-    took = time.perf_counter() - begin
-    assert again.whole() == fold.whole()
-    print(f"  started from its last snapshot ({len(kept.whole) / 1e6:.1f} MB) in {took:.2f} s (bar 5)")
-    store.close()
-
-
 def measure(asked: argparse.Namespace) -> None:
     """Measure everything that was asked for."""
     where = Path(tempfile.mkdtemp(prefix="stagewise-load-"))
@@ -358,8 +292,8 @@ def measure(asked: argparse.Namespace) -> None:
         if "fold" in asked.only:
             print("A log and its state, SQLite:")
             address = scratch(where)
-            grown(address, asked.decisions)
-            folded(address, asked.decisions)
+            desk_store.grown(address, asked.decisions, 1.0, PROBLEM)
+            desk_store.folded(address, asked.decisions, PROBLEM)
     finally:
         shutil.rmtree(where)
 

@@ -8,10 +8,16 @@ The second column is for a machine that has other things to do: what one core of
     .venv/bin/python benchmarks/desk_store.py [--rows 60000] [--group 2000] [postgresql://…]
 
 Without an address, PostgreSQL is the machine's, or the wheel's, started for this (flushing every commit).
+
+The state of a long log, from its first row and from its last snapshot, in a file that is removed in the end (10^7
+decisions of a month take 8 GB of disk, 3 GB of memory and a quarter of an hour, most of it to write them):
+
+    .venv/bin/python benchmarks/desk_store.py --fold 10_000_000 [--days 30]
 """
 
 import argparse
 import asyncio
+import resource
 import sqlite3
 import statistics
 import sys
@@ -21,17 +27,31 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from stagewise.service.records import DECISION, OUTCOME, Ask, canonical
+import numpy as np
+
+from stagewise.policies.problem import Problem
+from stagewise.service.controls import Controls
+from stagewise.service.deciding import decided
+from stagewise.service.fold import Fold, beginning, encoded_known
+from stagewise.service.learner import AT_ONCE
+from stagewise.service.messages import Asked
+from stagewise.service.records import CONTROL, DECISION, OUTCOME, PROBLEM, Ask, Kept, canonical
 from stagewise.service.store.migrating import FOLDER
 from stagewise.service.store.opened import open_store
+from stagewise.service.store.sqlite import SqliteStore
 from stagewise.service.store.store import Store
+from stagewise.service.store.tables import wall_clock
+from stagewise.service.versions import first as first_version
+from stagewise.service.warming import warm
 from stagewise.service.writer import Writer
 
 Insert = Callable[[list[tuple[object, ...]]], None]
 ROUNDS, CLIENTS = 5, 256
+NAME = "load"
 COLUMNS = "experiment, seq, at, kind, key, place, body, chain, asked"
 
 
@@ -159,13 +179,78 @@ def measured(name: str, store: Store, insert: Insert, size: int, group: int) -> 
     print(f"| {name} | {cells[0]} | {cells[1]} | {cells[2]} | {ratio:.2f} | {cells[3]} |", flush=True)
 
 
+def grown(address: str, count: int, days: float, problem: dict[str, Any]) -> None:
+    """Write a log of so many decisions and half as many outcomes, as if so many days passed; say how fast that went."""
+    rng, group, rows, spent = np.random.default_rng(1), 1000, 0, 0.0
+    played, now = Problem.from_plain(problem), [wall_clock() - round(days * 86_400e6)]
+    store = SqliteStore(Path(address), clock=lambda: now[0])
+    told = {"actor": "the benchmark", "reason": "load"}
+    store.append([Ask(NAME, PROBLEM, "1", canonical({"version": 1, "problem": played.plain(), **told}))])
+    store.append([Ask(NAME, CONTROL, "", canonical({"what": "mode", "mode": "live", "share": 1.0, **told}))])
+    body = decided(
+        beginning(played, 1, frozenset()), Controls(mode="live"), Controls(), bytes(32), "x",
+        Asked({"age": 40.0, "opens": 3.0}),
+    )  # fmt: skip
+    for first in range(0, count, group):
+        now[0] += round(days * 86_400e6 * group / count)
+        asks = []
+        ages, clicks = rng.integers(18, 99, group), rng.random(group) < 0.1
+        for i in range(min(group, count - first)):
+            action, id_ = ("nothing", "digest", "offer")[int(ages[i]) % 3], f"d-{first + i:010}"
+            row = {**body, "action": action, "asked": {"context": {"age": float(ages[i]), "opens": float(i % 8)}}}
+            asks.append(Ask(NAME, DECISION, id_, canonical(row)))
+            if i % 2:
+                values = {"click": float(clicks[i])}
+                asks.append(Ask(NAME, OUTCOME, "", canonical({"of": id_, "values": values}), of=id_, values=values))
+        begin = time.perf_counter()
+        store.append(asks)
+        spent += time.perf_counter() - begin
+        rows += len(asks)
+    store.close()
+    size = Path(address).stat().st_size / 1e9
+    told_of = f"{rows / spent:,.0f} rows/s (bar 20,000), {size:.2f} GB"
+    print(f"  {rows:,} rows written durably in groups of {len(asks):,}: {told_of}", flush=True)
+
+
+def folded(address: str, count: int, problem: dict[str, Any]) -> None:
+    """Fold the log from nothing, keep a snapshot, and start from it again."""
+    store, played = SqliteStore(Path(address)), Problem.from_plain(problem)
+    warm(first_version(played))
+    begin, worked, fold = time.perf_counter(), time.process_time(), Fold(played, 1)
+    while events := store.events(NAME, fold.seq, AT_ONCE):
+        fold.take(events)
+    took, work = time.perf_counter() - begin, time.process_time() - worked
+    more = f"{took / count * 1e7:,.0f} s for 10⁷ at that rate (bar 300), {work / count * 1e7:,.0f} on a processor"
+    print(f"  {count:,} decisions folded from nothing in {took:.1f} s: {more}", flush=True)
+    store.keep(Kept(NAME, 1, fold.seq, encoded_known(fold.known()), fold.whole()))
+    begin, again = time.perf_counter(), Fold(played, 1)
+    kept = store.latest(NAME, 1, whole=True)
+    assert kept is not None
+    again.restore(kept.whole)
+    again.take(store.events(NAME, again.seq, AT_ONCE))
+    took, peak = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    assert again.whole() == fold.whole()
+    waits = f"{max(fold.waits.waiting):,} decisions wait for something, {peak:.1f} GB of memory at most"
+    print(f"  started from its last snapshot ({len(kept.whole) / 1e6:.1f} MB) in {took:.2f} s (bar 5); {waits}")
+    store.close()
+
+
 def main() -> None:
     """Print the table."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("address", nargs="?", help="a PostgreSQL database that may be written to")
     words.add_argument("--rows", type=int, default=60_000, help="rows of a round")
     words.add_argument("--group", type=int, default=2_000, help="rows of a transaction")
+    words.add_argument("--fold", type=int, metavar="DECISIONS", help="only fold a log of so many")
+    words.add_argument("--days", type=float, default=30.0, help="that they took")
     told = words.parse_args()
+    if told.fold is not None:
+        from desk import PROBLEM as PLAYED
+
+        with tempfile.TemporaryDirectory() as folder:
+            grown(f"{folder}/desk.db", told.fold, told.days, PLAYED)
+            folded(f"{folder}/desk.db", told.fold, PLAYED)
+        return
     print(f"Rows a second, median of {ROUNDS} (range):\n")
     print(
         f"| | groups of {told.group:,} | of own processor time | bare executemany | ratio | writer, {CLIENTS} clients |"

@@ -111,6 +111,16 @@ class StoreContract:
             "new",
         ]
 
+    def test_an_id_that_added_nothing_is_remembered(self, store: Store) -> None:
+        store.append([decision("a"), outcome("a", click=1.0)])
+        first, again = (store.append([outcome("a", key="o1", click=1.0)])[0] for _ in range(2))
+        assert (first.verdict, first.taken, first.known) == ("same", (), ("click",))
+        assert first.event is not None
+        assert first.event.body == canonical({"of": "a", "values": {}})
+        assert (again.verdict, again.event, again.known) == ("same", first.event, ("click",))
+        assert verdicts(store, outcome("a", key="o1", buy=1.0)) == ["conflict"], "an id stands for one content"
+        assert store.answers("mail", 0) == {"click": 1.0}
+
     def test_an_outcome_of_no_decision(self, store: Store) -> None:
         store.append([decision("a")])
         settled = store.append([outcome("b", click=1.0), outcome("a", "other", click=1.0)])

@@ -3,6 +3,7 @@
 from tests.service.logs import DAY, Log, problem
 
 from stagewise.service.fold import Fold
+from stagewise.service.line import Line
 
 
 def deferred(log: Log, at: int) -> int:
@@ -28,7 +29,26 @@ def test_what_was_never_activated_is_not_learned_from_even_when_its_windows_clos
     log.add("tick", {}, 30 * DAY)
     fold = folded(log)
     assert fold.learned == 0
-    assert fold.waits.waiting[1:] == [0, 0]  # of what has a window, nothing waits
+    assert fold.waits.waiting == [0, 0, 0]  # of clicks neither, which have no window: the longest one decides
+
+
+def test_what_was_never_activated_holds_back_nothing_for_ever() -> None:
+    log = Log()
+    deferred(log, 0)
+    second = log.decide("offer", 1)
+    log.tell(second, 2, click=1.0, opt_out=0.0)
+    assert folded(log).learned == 0
+    log.add("tick", {}, 30 * DAY)
+    fold = folded(log)
+    assert fold.learned == 3  # the second one's, with the complaint that never came
+    assert fold.whole() == folded(log, at_once=False).whole()
+    line = Line()  # what the page counts
+    line.declare(problem())
+    line.decided(0, 0, deferred=True)
+    line.decided(1, 0)
+    line.told(1, {"click": 1.0})
+    assert [one.signal for one in line.passed(2)] == []
+    assert "click" in [one.signal for one in line.passed(30 * DAY)]
 
 
 def test_what_is_activated_is_learned_from_whenever_its_outcomes_came() -> None:

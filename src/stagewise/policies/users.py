@@ -22,7 +22,7 @@ PLAIN = (float, int)  # what a number about a user may be without a question
 class Played(NamedTuple):
     """What is played for one user."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # (a tuple has a method of that name)
     odds: list[float]
     """Of all actions, in their order."""
     hoped: float

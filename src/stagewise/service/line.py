@@ -34,6 +34,7 @@ class Line:
     def __init__(self) -> None:
         self.signals: tuple[str, ...] = ()
         self.windows = np.empty(0, dtype=np.int64)  # in microseconds
+        self.longest = NEVER  # of the windows that there are: then a deferred decision is given up
         self.missing = np.empty(0)  # NaN: such a row is left out
         self.next: dict[str, int] = {}  # by signal, the first place that does not count yet
         self.held: dict[str, int] = {}  # and how many after it are known
@@ -51,6 +52,7 @@ class Line:
         self.signals, windows = tuple(problem.signals), problem.windows
         ends = [windows.get(name) for name in self.signals]
         self.windows = np.array([NEVER if one is None else round(1e6 * one.seconds) for one in ends], dtype=np.int64)
+        self.longest = max((int(one) for one in self.windows if one < NEVER), default=NEVER)
         told = [np.nan if one is None or one.drops else float(one.missing) for one in ends]
         self.missing = np.array(told, dtype=np.float64)
         self.values = np.full((len(self.at), len(self.signals)), np.nan)
@@ -97,7 +99,8 @@ class Line:
             while place < self.end:
                 row = place - self.first
                 value, shown, deferred = float(self.values[row, j]), bool(self.shown[row]), bool(self.deferred[row])
-                known, closed = value == value, window <= self.now - int(self.at[row])
+                length = min(window, self.longest) if deferred and window == NEVER else window
+                known, closed = value == value, length <= self.now - int(self.at[row])
                 if shown and (deferred or not known) and not closed:
                     break
                 place += 1

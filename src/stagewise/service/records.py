@@ -112,7 +112,7 @@ class Settled(NamedTuple):
 
     verdict: Verdict
     event: Event | None = None
-    """The row: the new one, or the one that was there; None too where an outcome adds nothing to what others told."""
+    """The row: the new one, or the one that was there; None too where an outcome without an id adds nothing."""
     words: str = ""
     taken: tuple[str, ...] = ()
     """An outcome: its signals that are in the log by this ask."""

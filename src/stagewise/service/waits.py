@@ -32,6 +32,8 @@ class Waits:
 
     def __init__(self, width: int, signals: int, spans: Sequence[Span]) -> None:
         self.spans = tuple(spans)
+        self.longest = max((span.length for span in spans), default=0)
+        self.open = [k for k in range(signals) if k not in {span.signal for span in spans}]  # without a window
         self.base = self.end = 0
         self.heads = [0] * signals  # every decision before it is learned or given up
         self.closed = [0] * signals  # the windows of all decisions before it are closed
@@ -96,7 +98,8 @@ class Waits:
     def closing(self, now: int) -> list[int]:
         """Let time pass: what is missing from windows that ended counts as declared; return the signals touched.
 
-        A deferred decision that nobody said was carried out is given up then: it tells nothing.
+        A deferred decision that nobody said was carried out is given up then: it tells nothing. Signals without a
+        window are given up with the longest one: they would hold back all that follows, for ever.
         """
         touched = []
         for signal, length, value in self.spans:
@@ -105,13 +108,16 @@ class Waits:
                 i = place - self.base
                 if self.deferred[i]:
                     self.standing[i, signal] = DROPPED
+                    if length == self.longest:
+                        self.standing[i, self.open] = DROPPED
+                        touched += self.open
                 elif self.standing[i, signal] == MISSING:
                     self.values[i, signal], self.standing[i, signal] = value, HELD if value == value else DROPPED
                 place += 1
             if place > first:
                 self.closed[signal] = place
                 touched.append(signal)
-        return touched
+        return touched if len(touched) < 2 else sorted(set(touched))
 
     def due(self, signal: int, into: list[tuple[int, int]]) -> None:
         """Append (place, signal) of all that is learned now; the queue's head moves behind it."""

@@ -320,3 +320,17 @@ def test_a_log_that_somebody_holds(opened: Callable[..., PostgresStore], postgre
         with refused(StoreDown, "cannot be written", "lock timeout"):
             store.append([decision("b")])
     assert appended(store, [decision("b")]) == ["new"]
+
+
+def test_a_server_whose_clock_jumps_is_followed_slowly(postgres: str) -> None:
+    """A window that closed early would count what is on its way as missing."""
+    store = PostgresStore(postgres)
+    hour, before = 3_600_000_000, store.now()
+    for jump in (hour, -hour, 24 * hour):
+        begun = store.now()
+        store._follow(begun + jump)
+        assert abs(store.now() - begun) < 2_000_000
+    store._followed -= 1000 * hour  # as if so long had passed
+    store._follow(store.now() + hour)
+    assert store.now() - before > hour * 0.99
+    store.close()

@@ -44,6 +44,8 @@ def copy(source: Tables, target: Tables) -> dict[str, int]:
         raise InvalidFile(
             f"the store to copy to has {', '.join(map(repr, there[:5])) or 'controls'} already; take an empty one"
         )
+    check_other(target, ALL_SECRETS, source._all(ALL_SECRETS), "secret")
+    check_other(target, KEYS, source._all(KEYS), "key")
     heads = source._all(ALL_HEADS)
     for experiment, _, _, places, *_ in heads:
         for rows in events_of(source, experiment):
@@ -58,6 +60,17 @@ def copy(source: Tables, target: Tables) -> dict[str, int]:
     statements = [(FRESH_SECRET, row) for row in secrets] + [(ADD_KEY, row) for row in keys]
     target._change(*statements, *((ADD_HEAD, row) for row in heads))
     return {experiment: seq for experiment, seq, *_ in heads}
+
+
+def check_other(target: Tables, sql: str, ours: list[Any], what: str) -> None:
+    """Refuse a store with keys or secrets of its own: where names are the same, those that move would be lost."""
+    known = {row[0]: row for row in ours}
+    other = next((row[0] for row in target._all(sql) if known.get(row[0]) != row), None)
+    if other is not None:
+        raise InvalidFile(
+            f"the store to copy to has a {what} {other!r} of its own, as a desk makes when it first starts; take an "
+            "empty one"
+        )
 
 
 def events_of(source: Tables, experiment: str) -> Iterator[list[Any]]:

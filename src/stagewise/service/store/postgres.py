@@ -64,6 +64,7 @@ VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
 FEW = (
     256  # rows that go faster in one statement, in the exchange that commits, than by COPY, which takes two of its own
 )
+PACE = 1000  # clocks that are disciplined differ by less than one in so many
 TRIES = 5  # of two who write the first row of an experiment at once, one has to look again
 
 
@@ -88,6 +89,7 @@ class PostgresStore(Tables):
         self._candidate: Connection | None = None  # the connection that has the learner's lock, or tries
         self._leads = False
         self._ahead = 0  # of this machine's clock is the server's, in microseconds
+        self._followed = 0  # when that was last looked at
         try:
             self._migrate(migrations)
         except BaseException:
@@ -128,7 +130,7 @@ class PostgresStore(Tables):
             return self._leads
 
     def now(self) -> int:
-        """Return the server's clock, as far as it is known from the last batch."""
+        """Return the server's clock as it was when this process began, and what has passed since."""
         return self.clock() if self.clock is not None else wall_clock() + self._ahead
 
     def close(self) -> None:
@@ -144,12 +146,19 @@ class PostgresStore(Tables):
 
     def _appended(self, connection: Connection, asks: Sequence[Ask]) -> list[Settled]:
         held, time = lock(connection, asks)
-        self._ahead = time - wall_clock()
+        self._follow(time)
         there = set(held.heads)
         held.heads.update({name: Head() for name in touched(asks) - there})
-        batch = settle(asks, held, self.clock() if self.clock is not None else time)
+        batch = settle(asks, held, self.now())
         write(connection, batch, there)
         return batch.settled
+
+    def _follow(self, time: int) -> None:
+        """Follow the server's clock, by a thousandth of what has passed at most: no jump of it closes a window."""
+        here = wall_clock()
+        passed, self._followed = here - self._followed, here
+        most = passed // PACE + 1
+        self._ahead += min(max(time - here - self._ahead, -most), most)
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
         with self._sessions.errors("read"):
@@ -185,7 +194,8 @@ class PostgresStore(Tables):
                         connection.execute(step.sql.encode())
                         connection.execute(MIGRATED, (step.number, step.name))
             (time,) = connection.execute(NOW).fetchone() or (0,)
-            self._ahead = time - wall_clock()
+            self._followed = wall_clock()
+            self._ahead = time - self._followed
 
 
 def lock(connection: Connection, asks: Sequence[Ask]) -> tuple[Held, int]:

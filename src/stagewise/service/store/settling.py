@@ -29,6 +29,7 @@ from stagewise.service.records import (
     Event,
     Head,
     Settled,
+    Verdict,
     canonical,
     linked,
 )
@@ -151,13 +152,14 @@ def outcome(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:
         return Settled(CONFLICT, words=f"{words}; what was told first stays")
     taken = tuple([signal for signal in signals if signal not in answers])
     known = tuple([signal for signal in signals if signal in answers])
-    if not taken:
+    if not taken and not ask.key:
         return Settled(SAME, known=known)
     event = written(ask, without(ask.body, known), place, held, batch, now)
     for signal in taken:
         answers[signal] = float(ask.values[signal])
         batch.answers.append(Answer(ask.experiment, place, signal, answers[signal], event.seq))
-    return Settled(NEW, event, taken=taken, known=known, dated=decision.event.at)
+    verdict: Verdict = NEW if taken else SAME  # an id that adds nothing is remembered too: it stands for one content
+    return Settled(verdict, event, taken=taken, known=known, dated=decision.event.at)
 
 
 def written(ask: Ask, body: bytes, place: int, held: Held, batch: Batch, now: int) -> Event:

@@ -56,8 +56,9 @@ class QuickOutcomes:
 
     def say(self, made: Heard, settled: Settled | StoreDown) -> Answer | None:
         """Return what became of an outcome that is written."""
-        new = not isinstance(settled, StoreDown) and settled.verdict == NEW
-        return answer(made.desk.told(made.ours, made.outcome, settled)) if new else None
+        if isinstance(settled, StoreDown) or settled.verdict != NEW:
+            return None
+        return answer(made.desk.told(made.ours, made.outcome, settled))
 
 
 async def _learn_all(call: Call) -> Answer:

@@ -1,0 +1,94 @@
+"""Many decisions in one call are the same as one by one, to the bit."""
+
+import hmac
+
+import numpy as np
+import pytest
+from tests.service.logs import DAY, Log, problem
+
+from stagewise.policies.problem import Problem
+from stagewise.records.draw import Draw
+from stagewise.service.controls import Controls
+from stagewise.service.deciding import Known, decided, decided_all, draw_of
+from stagewise.service.fold import Fold
+from stagewise.service.messages import Asked
+from stagewise.service.records import canonical
+
+KEY = b"k" * 32
+LIVE, NOWHERE = Controls(mode="live", row=3), Controls()
+
+
+def after(told: Problem, decisions: int, retired: frozenset[str] = frozenset()) -> Known:
+    """Return what is known after some users."""
+    log, rng = Log(), np.random.default_rng(1)
+    for i in range(decisions):
+        place = log.decide(("nothing", "digest", "offer")[i % 3], i * 1000)
+        log.tell(place, i * 1000 + 1, click=float(rng.random() < 0.3), opt_out=float(rng.random() < 0.001))
+    log.add("tick", {}, 30 * DAY)
+    fold = Fold(told, 1, retired)
+    fold.take(log.events)
+    return fold.known()
+
+
+def users(count: int) -> list[tuple[str, Asked]]:
+    """Return what users ask."""
+    rng = np.random.default_rng(2)
+    told = [
+        {"age": int(rng.integers(0, 101)), "tenure": float(rng.random()), "country": f"c{i % 3}"} for i in range(count)
+    ]
+    return [(f"u-{i}", Asked(context, deferred=i % 7 == 0)) for i, context in enumerate(told)]
+
+
+@pytest.mark.parametrize("decisions", [0, 400])
+@pytest.mark.parametrize("retired", [frozenset[str](), frozenset({"digest"})])
+def test_many_are_as_one_by_one(decisions: int, retired: frozenset[str]) -> None:
+    known, asked = after(problem(), decisions, retired), users(40)
+    many = decided_all(known, LIVE, NOWHERE, KEY, asked)
+    one_by_one = [decided(known, LIVE, NOWHERE, KEY, id_, one) for id_, one in asked]
+    assert [canonical(body) for body in many] == [canonical(body) for body in one_by_one]
+
+
+def test_what_is_not_plain_is_left_to_be_asked_for_by_itself() -> None:
+    known = after(problem(), 0)
+    plain = {"age": 34, "tenure": 0.5, "country": "se"}
+    asked = [
+        ("only", Asked(plain, only=["digest"])),
+        ("missing", Asked({})),
+        ("unknown", Asked({**plain, "x": 1.0})),
+        ("other number", Asked({"age": 34, "x": 0.5, "country": "se"})),
+        ("other segment", Asked({"age": 34, "tenure": 0.5, "x": "se"})),
+        ("outside", Asked({**plain, "age": 1e9})),
+        ("truth", Asked({**plain, "age": True})),
+        ("text", Asked({**plain, "age": "34"})),
+        ("plain", Asked(plain)),
+    ]
+    made = decided_all(known, LIVE, NOWHERE, KEY, asked)
+    assert [id_ for (id_, _), body in zip(asked, made, strict=True) if body is not None] == ["plain"]
+
+
+@pytest.mark.parametrize(
+    ("controls", "everywhere"),
+    [
+        (LIVE._replace(mode="shadow"), NOWHERE),
+        (LIVE._replace(mode="canary", share=0.5), NOWHERE),
+        (LIVE._replace(mode="off"), NOWHERE),
+        (LIVE._replace(killed="killed"), NOWHERE),
+        (LIVE, NOWHERE._replace(killed="killed")),
+    ],
+)
+def test_only_what_is_live_is_decided_together(controls: Controls, everywhere: Controls) -> None:
+    assert decided_all(after(problem(), 0), controls, everywhere, KEY, users(3)) == [None] * 3
+
+
+def test_what_is_not_read_or_in_doubt_is_not_decided_together() -> None:
+    known = after(problem(), 0)
+    assert decided_all(known._replace(read=False), LIVE, NOWHERE, KEY, users(3)) == [None] * 3
+    known.notes.doubts["model"] = "it is wrong"
+    assert decided_all(known, LIVE, NOWHERE, KEY, users(3)) == [None] * 3
+
+
+def test_draws_are_by_hmac() -> None:
+    for key in (b"", b"a", b"k" * 32, b"k" * 64, b"k" * 65, b"k" * 200):
+        told = hmac.digest(key, "ü-1".encode(), "sha256")
+        seed, run = int.from_bytes(told[:8]) >> 1, 1 + int.from_bytes(told[8:12]) % (2**32 - 1)
+        assert draw_of(key, "ü-1") == Draw(seed, run, int.from_bytes(told[12:16]))

@@ -1,0 +1,194 @@
+"""The short way of single decisions and outcomes: it says what the long way says, or leaves it to that."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.service.web.live import Live, live
+
+from stagewise.service.store.store import StoreDown
+from stagewise.service.web.connection import SOON
+from stagewise.service.web.rates import Buckets, Rate
+
+
+class Talk:
+    """A connection, and how many requests of it went the short way."""
+
+    def __init__(self, desk: Live) -> None:
+        host, port = desk.address.removeprefix("http://").split(":")
+        self.socket, self.desk = socket.create_connection((host, int(port)), timeout=20), desk
+        self.got, self.short = b"", 0
+        lane = desk.desk.app.lane
+        take = type(lane).take
+
+        def counting(data: bytes, asker: Any) -> bool:
+            taken = take(lane, data, asker)
+            self.short += taken
+            return taken
+
+        lane.take = counting  # type: ignore[method-assign]
+
+    def request(self, body: dict[str, Any], path: str = "/v1/demo/decisions", key: str = "") -> bytes:
+        """Return a request."""
+        content = json.dumps(body).encode()
+        head = f"POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key or self.desk.writer}\r\n"
+        return f"{head}Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
+
+    def answer(self) -> tuple[int, set[str], Any]:
+        """Return the next answer: status, names of headers, content."""
+        while b"\r\n\r\n" not in self.got:
+            self.more()
+        head, _, rest = self.got.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in lines[1:])
+        size = int(headers["content-length"])
+        while len(rest) < size:
+            self.more()
+            rest = self.got.partition(b"\r\n\r\n")[2]
+        self.got = rest[size:]
+        return int(lines[0].split()[1]), set(headers), json.loads(rest[:size])
+
+    def more(self) -> None:
+        part = self.socket.recv(65536)
+        assert part, "the desk hung up"
+        self.got += part
+
+    def ask(self, id_: str, age: int = 34, **more: Any) -> tuple[int, set[str], Any]:
+        """Ask for a decision."""
+        self.socket.sendall(self.request({"context": {"age": age}, "decision_id": id_, **more}))
+        return self.answer()
+
+    def tell(self, id_: str, **signals: Any) -> tuple[int, set[str], Any]:
+        """Tell an outcome."""
+        self.socket.sendall(self.request({"decision_id": id_, **signals}, "/v1/demo/outcomes"))
+        return self.answer()
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Iterator[Talk]:
+    """A connection to a desk of its own, that has met the heads of its requests."""
+    with live(tmp_path) as desk:
+        talk = Talk(desk)
+        with closing(talk.socket):
+            talk.ask("a-0")
+            yield talk
+
+
+def test_both_ways_say_the_same(talk: Talk) -> None:
+    assert talk.short == 0  # the first of its kind
+    short, long = talk.ask("a-1"), talk.ask("a-20")
+    assert (short[0], talk.short) == (200, 1)  # the second has another length, so another head
+    assert short[1] == long[1]
+    assert {**short[2], "decision_id": "", "state": 0} == {**long[2], "decision_id": "", "state": 0}
+    row = talk.desk.desk.store.find("demo", "decision", "a-1")
+    assert row is not None
+    assert json.loads(row.body)["probabilities"] == short[2]["probabilities"]
+
+
+def test_a_retry_has_the_same_answer_and_another_question_is_refused(talk: Talk) -> None:
+    first = talk.ask("a-1")
+    assert talk.ask("a-1")[2] == first[2]
+    assert talk.ask("a-1", age=35)[0] == 409
+    assert talk.short == 3
+    assert talk.desk.desk.store.head("demo").places == 2
+
+
+def test_what_makes_no_sense_is_refused_in_a_sentence(talk: Talk) -> None:
+    for body in ({"context": {"age": "x"}, "decision_id": "b"}, {"contexts": {"age": 1}}, [], [1], "x"):
+        for _ in range(2):
+            talk.socket.sendall(talk.request(body))  # type: ignore[arg-type]
+            status, _, told = talk.answer()
+            assert status in (200, 422)
+            assert told == [] or "error" in (told[0] if isinstance(told, list) else told)
+    assert talk.desk.desk.store.head("demo").places == 1
+
+
+def test_outcomes_take_it_too(talk: Talk) -> None:
+    names = list(talk.desk.desk.desk.experiment("demo").problem.signals)
+    for i in range(3):
+        assert talk.ask(f"b-{i}")[0] == 200
+    before = talk.short
+    assert [talk.tell(f"b-{i}", **{names[0]: 1})[2]["taken"] for i in range(3)] == [[names[0]]] * 3
+    assert talk.short == before + 2
+    assert talk.tell("b-1", **{names[0]: 1})[2]["known"] == [names[0]]
+    assert talk.tell("b-1", **{names[0]: 0})[0] == 409
+    assert talk.tell("c-1", **{names[0]: 0})[0] == 404
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.01, 3 * SOON])
+def test_a_body_that_comes_after_its_head(talk: Talk, pause: float) -> None:
+    content = talk.request({"context": {"age": 34}, "decision_id": "a-1"})
+    cut = content.index(b"\r\n\r\n") + 4
+    for part in (content[:cut], content[cut : cut + 5], content[cut + 5 :]):
+        talk.socket.sendall(part)
+        time.sleep(pause)
+    assert talk.answer()[2]["decision_id"] == "a-1"
+    assert talk.ask("a-2")[2]["decision_id"] == "a-2"
+
+
+def test_requests_that_do_not_wait_for_answers_are_answered_in_their_order(talk: Talk) -> None:
+    ids = [f"a-{i}" for i in range(1, 9)]
+    talk.socket.sendall(b"".join(talk.request({"context": {"age": 34}, "decision_id": id_}) for id_ in ids))
+    assert [talk.answer()[2]["decision_id"] for _ in ids] == ids
+    for id_ in ids:  # one by one, without waiting
+        talk.socket.sendall(talk.request({"context": {"age": 34}, "decision_id": id_.replace("a", "b")}))
+        time.sleep(0.002)
+    assert [talk.answer()[2]["decision_id"] for _ in ids] == [id_.replace("a", "b") for id_ in ids]
+
+
+def test_a_key_is_asked_for_each_time(talk: Talk) -> None:
+    other = talk.desk.desk.keys.add("other", "writer")
+    content = [talk.request({"context": {"age": 34}, "decision_id": f"k-{i}"}, key=other) for i in range(4)]
+    for message in content[:3]:
+        talk.socket.sendall(message)
+        assert talk.answer()[0] == 200
+    assert talk.short == 2
+    talk.desk.desk.keys.revoke("other")
+    talk.socket.sendall(content[3])
+    assert talk.answer()[0] == 401
+    reader = talk.request({"context": {"age": 34}, "decision_id": "k-9"}, key=talk.desk.reader)
+    for _ in range(2):
+        talk.socket.sendall(reader)
+        assert talk.answer()[0] == 403
+
+
+def test_a_key_that_asks_too_much_is_refused(talk: Talk) -> None:
+    talk.desk.desk.app.buckets = Buckets(Rate(1e-3, 3.0))
+    assert [talk.ask(f"a-{i}")[0] for i in range(1, 6)] == [200, 200, 200, 429, 429]
+
+
+def test_a_store_that_is_away_gives_the_safe_action(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(_: Any) -> Any:
+        raise StoreDown("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(talk.desk.desk.store, "append", away)
+        status, headers, told = talk.ask("a-1")
+        assert (status, told["logged"], told["decision_id"]) == (503, False, "a-1")
+        assert "disk is full" in told["fallback"]
+        assert "retry-after" in headers
+        assert talk.short == 1
+    assert talk.ask("a-1")[2]["logged"]
+
+
+def test_a_kill_holds_at_once(talk: Talk) -> None:
+    host, port = talk.desk.address.removeprefix("http://").split(":")
+    content = talk.request({"reason": "a test"}, "/v1/demo/kill", key=talk.desk.admin)
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(content)
+        assert b" 200 " in connection.recv(65536)
+    assert talk.ask("a-1")[2]["mode"] == "killed"
+
+
+def test_who_hangs_up_is_not_waited_for(talk: Talk) -> None:
+    talk.socket.sendall(talk.request({"context": {"age": 34}, "decision_id": "a-1"}))
+    talk.socket.close()
+    other = Talk(talk.desk)
+    with closing(other.socket):
+        assert other.ask("a-2")[0] == 200
+        assert other.ask("a-1")[0] == 200

@@ -108,5 +108,5 @@ def test_a_whole_study_on_a_small_table(case: Any, trial: Any) -> None:
     assert rows["safe"]["runs over the limit"] == 0
     assert rows["guarded"]["runs over the limit"] == 0
     assert {claim.sentence for claim in case.claims(result)}
-    assert len(case.picture(result).axes) == 3
+    assert len(case.picture(result).axes) == 4
     assert isinstance(case.problem(0.6), sw.Problem)

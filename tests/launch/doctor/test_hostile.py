@@ -104,7 +104,7 @@ def test_very_many_groups_and_a_name_for_every_row():
         ({"problem": 3}, "must be a Problem"),
         ({"problem": SMALL, "reward": "click"}, "for a proposal"),
         ({"reward": "clck"}, "did you mean 'click'"),
-        ({"limits": {"opt_out": 2.0}}, "two percent are 0.02"),
+        ({"limits": {"opt_out": 2.0}}, "2 % is 0.02"),
         ({"limits": {}}, "empty"),
         ({"limits": ["click"], "reward": "click"}, "two things"),
         ({"limits": ["opt_out"], "safe": "today"}, "an action of the log"),

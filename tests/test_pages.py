@@ -1,4 +1,4 @@
-"""The pages on frames, health, reports and evaluation run, and print what they show."""
+"""The pages on the doctor, frames, health, reports and evaluation run, and print what they show."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize("page", ["frames", "health", "report", "evaluation"])
+@pytest.mark.parametrize("page", ["doctor", "frames", "health", "report", "evaluation"])
 def test_a_page_prints_what_it_shows(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     snippets = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)

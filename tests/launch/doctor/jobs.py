@@ -216,7 +216,7 @@ def wrong_propensities(frame: dict[str, Any], seed: int) -> sw.Problem:
 
 def segment_over_its_limit(frame: dict[str, Any], seed: int) -> sw.Problem:
     place = places(frame)
-    redrawn(frame, "opt_out", COSTS[0, place] * np.where(frame["country"] == "IE", 4.0, 2 / 3), seed)
+    redrawn(frame, "opt_out", COSTS[0, place] * np.where(frame["country"] == "IE", 6.0, 4 / 9), seed)
     return PROBLEM
 
 

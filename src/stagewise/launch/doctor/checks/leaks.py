@@ -75,21 +75,22 @@ def area(points: Points, marked: Flags, known: Flags, coin: bool, chance: float)
     The area is a mean of min(n₁, n₀) independent terms in [0, 1] (Hoeffding 1963, section 5), so that the bound of
     Chernoff holds: M kl(estimate, truth) ≤ log 1/chance, with M their number over all actions.
     """
-    weight, seen, most = 0.0, 0.0, 0.0
+    pieces, weight, seen = [], 0.0, 0.0
     for rows, values, places in points.pieces:
         some = known[rows]
         counts = np.bincount(places[some], minlength=values.size).astype(np.float64)
         ones = np.bincount(places[some], marked[rows[some]], minlength=values.size).astype(np.float64)
         fewer = min(float(ones.sum()), float((counts - ones).sum()))
         if fewer > 0.0:
-            seen += fewer * under_curve(ones, counts - ones)
-            most += fewer * (likely_area(values, counts, float(ones.sum() / counts.sum())) if coin else COPY)
-            weight += fewer
+            pieces.append((fewer, values, counts, float(ones.sum() / counts.sum())))
+            seen, weight = seen + fewer * under_curve(ones, counts - ones), weight + fewer
     if not weight:
         return 0.5, 1.0
-    estimate = max(seen / weight, 1.0 - seen / weight)
-    bar = min(SURE, max(PLAUSIBLE, most / weight + MARGIN)) if coin else COPY
-    return chernoff_low(estimate, weight, math.log(2.0 / chance)), bar
+    low = chernoff_low(max(seen / weight, 1.0 - seen / weight), weight, math.log(2.0 / chance))
+    if not coin or low <= PLAUSIBLE:
+        return low, PLAUSIBLE if coin else COPY
+    most = sum(fewer * likely_area(values, counts, mean) for fewer, values, counts, mean in pieces) / weight
+    return low, min(SURE, max(PLAUSIBLE, most + MARGIN))
 
 
 def under_curve(ones: Floats, zeros: Floats) -> float:

@@ -65,24 +65,20 @@ def bent(chart: Chart, signal: int, name: str, alpha: float) -> list[Finding]:
 
 
 def products(fits: Fits, worth: float) -> list[Misfit]:
-    """Return what squares and products of numbers add, action by action."""
+    """Return what squares and products of numbers add, action by action and in all actions together."""
     names, found = list(fits.chart.log.problem.context), []
     pairs = list(combinations_with_replacement(range(len(names)), 2))
     pairs = pairs if len(names) <= MOST_PRODUCTS else [(i, i) for i in range(len(names))]
-    everyone = np.ones(fits.chart.log.rows, dtype=bool)
-    for action, called in enumerate(fits.chart.log.problem.actions):
+    called = [f"{names[i]!r} squared" if i == j else f"{names[i]!r} times {names[j]!r}" for i, j in pairs]
+    everyone, rows, whole = np.ones(fits.chart.log.rows, dtype=bool), 0, Scores.none(len(pairs))
+    for action, name in enumerate(fits.chart.log.problem.actions):
         places = fits.of(action, everyone)
-        if not places.size:
-            continue
-        numbers = fits.scaled[places]
-        added = np.column_stack([numbers[:, i] * numbers[:, j] for i, j in pairs])
-        sums, spread, squares, most = scores(fits, places, added)
-        for place, (i, j) in enumerate(pairs):
-            of = f"{names[i]!r} squared" if i == j else f"{names[i]!r} times {names[j]!r}"
-            part = abs(sums[place]) / max(np.sqrt(squares[place] * places.size), 1e-12) / worth
-            chance = float(tail(sums[place], spread[place], most[place]))
-            found.append(Misfit(chance, part, f"of {called!r}, {of} moves it too"))
-    return found
+        if places.size:
+            numbers = fits.scaled[places]
+            told = scores(fits, places, np.column_stack([numbers[:, i] * numbers[:, j] for i, j in pairs]))
+            found += misfits(told, places.size, worth, [f"of {name!r}, {of} moves it too" for of in called])
+            whole, rows = whole.with_more(told), rows + places.size
+    return found + (misfits(whole, rows, worth, [f"{of} moves it too" for of in called]) if rows else [])
 
 
 def in_deciles(fits: Fits, worth: float) -> list[Misfit]:
@@ -94,31 +90,52 @@ def in_deciles(fits: Fits, worth: float) -> list[Misfit]:
         return []
     member = np.zeros((log.rows, GROUPS))
     member[rows, grouped(foretold[rows])] = 1.0
-    total, spread, squares, most = np.zeros(GROUPS), np.zeros(GROUPS), np.zeros(GROUPS), np.zeros(GROUPS)
+    whole = Scores.none(GROUPS)
     for action in range(len(log.problem.actions)):
         places = rows[log.actions[rows] == action]
         if places.size:
-            one = scores(fits, places, member[places])
-            total, spread, squares = total + one[0], spread + one[1], squares + one[2]
-            most = np.maximum(most, one[3])
-    parts = np.abs(total) / np.maximum(np.sqrt(squares * rows.size), 1e-12) / worth
-    return [
-        Misfit(float(tail(total[k], spread[k], most[k])), float(parts[k]), f"the users of decile {k + 1} are off")
-        for k in range(GROUPS)
-    ]
+            whole = whole.with_more(scores(fits, places, member[places]))
+    return misfits(whole, rows.size, worth, [f"the users of decile {k} are off" for k in range(1, GROUPS + 1)])
 
 
-def scores(fits: Fits, places: Ints, added: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return Σ g y, its variance at most, Σ g² and max |g|, of columns g made orthogonal to all linear means."""
+def misfits(told: "Scores", rows: int, worth: float, where: list[str]) -> list[Misfit]:
+    """Return how likely every sum is by chance, and which part of the mean it moves users by."""
+    chances = tail(told.sums, told.spread, told.most)
+    parts = np.abs(told.sums) / np.maximum(np.sqrt(told.squares * rows), 1e-12) / worth
+    return [Misfit(*one) for one in zip(chances.tolist(), parts.tolist(), where, strict=True)]
+
+
+class Scores(NamedTuple):
+    """Of columns g that are orthogonal to all linear means: Σ g y, its variance at most, Σ g² and max |g|."""
+
+    sums: Floats
+    spread: Floats
+    squares: Floats
+    most: Floats
+
+    @classmethod
+    def none(cls, columns: int) -> "Scores":
+        """Return the scores of no rows."""
+        return cls(*np.zeros((4, columns)))
+
+    def with_more(self, other: "Scores") -> "Scores":
+        """Return the scores of these rows and others."""
+        sums, spread, squares = (mine + theirs for mine, theirs in zip(self[:3], other[:3], strict=True))
+        return Scores(sums, spread, squares, np.maximum(self.most, other.most))
+
+
+def scores(fits: Fits, places: Ints, added: Floats) -> Scores:
+    """Return the scores of some rows of one action, columns made orthogonal to the constant and the numbers."""
     design, outcomes = fits.design[places], fits.outcomes[places]
     gram = design.T @ design
     left = added - design @ np.linalg.lstsq(gram, design.T @ added, rcond=None)[0]
-    left[:, (left**2).sum(axis=0) <= 1e-9 * np.maximum((added**2).sum(axis=0), 1e-300)] = 0.0  # it is linear
+    squared = left**2
+    linear = squared.sum(axis=0) <= 1e-9 * np.maximum((added**2).sum(axis=0), 1e-300)
+    left[:, linear], squared[:, linear] = 0.0, 0.0
     means = design @ np.linalg.lstsq(gram, design.T @ outcomes, rcond=None)[0]
     noise = np.clip(means, 0.0, 1.0) * (1.0 - np.clip(means, 0.0, 1.0))
-    squared = left**2
     spread = np.maximum(noise @ squared, (outcomes - means) ** 2 @ squared)
-    return outcomes @ left, spread, squared.sum(axis=0), np.abs(left).max(axis=0)
+    return Scores(outcomes @ left, spread, squared.sum(axis=0), np.sqrt(squared.max(axis=0)))
 
 
 def uneven(chart: Chart, signal: int, name: str, alpha: float) -> list[Finding]:

@@ -1,0 +1,56 @@
+"""The doctor on the notification job: how long it takes, and its picture.
+
+.venv/bin/python benchmarks/doctor.py speed     # seconds for 50,000 and 1,000,000 rows of 12 columns
+.venv/bin/python benchmarks/doctor.py picture   # docs/pictures/doctor.png: a log whose opt-outs of one template rose
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stagewise as sw
+from stagewise.reports.style import write_picture
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "examples"))
+from templates import PROBLEM, log, truth  # noqa: E402
+
+
+def month(rows: int, seed: int = 0) -> dict[str, Any]:
+    """Return the log of examples/templates.py with times: arrays of 12 columns."""
+    frame = {name: np.array(column) for name, column in log(truth(), rows, np.random.default_rng(seed)).items()}
+    return {"at": 1.7e9 + np.linspace(0.0, 30 * 86_400.0, rows), **frame}
+
+
+def speed() -> None:
+    """Print seconds, the least of three."""
+    for rows in (50_000, 1_000_000):
+        frame = month(rows)
+        for what, ask in {
+            "checked": lambda: sw.doctor(frame, PROBLEM),  # noqa: B023
+            "proposed": lambda: sw.doctor(frame, limits={"opt_out": 0.02, "complaint": 0.005}),  # noqa: B023
+        }.items():
+            seconds = []
+            for _ in range(3):
+                begun = time.perf_counter()
+                found = ask()
+                seconds.append(time.perf_counter() - begun)
+            print(f"| {rows:,} rows, {what} | {min(seconds):.1f} s | contradicted: {found.contradicted} |", flush=True)
+
+
+def picture() -> None:
+    """Draw a log with a fault."""
+    frame, chance = month(50_000), np.random.default_rng(1)
+    late = (frame["action"] == "digest") & (np.arange(50_000) > 25_000)
+    frame["opt_out"] = np.where(late, chance.random(50_000) < 0.045, frame["opt_out"])
+    found = sw.doctor(frame, PROBLEM)
+    print(found)
+    write_picture(found.draw(), ROOT / "docs" / "pictures" / "doctor.png")
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or ["speed"]:
+        {"speed": speed, "picture": picture}[chosen]()

@@ -49,7 +49,7 @@ def gains(axes: Any, told: "Forecast") -> None:
         axes.annotate(words, (case.better_from, 0.02), **at, fontsize=8, color=GUARDED)
     plain_axes(axes, f"{plain(told.problem.reward.name)} of a user above {plain(told.problem.safe)}", "day")
     if len(told.outlooks) > 1:
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=8, loc="upper left")
 
 
 def cost(axes: Any, told: "Forecast", name: str) -> None:
@@ -59,7 +59,7 @@ def cost(axes: Any, told: "Forecast", name: str) -> None:
     axes.fill_between(days, counted.low, counted.high, color=SAFE, alpha=0.18, linewidth=0, label="as counted, 90 %")
     band(axes, days, truly.low, truly.middle, truly.high, GUARDED, "truly expected, 90 %")
     plain_axes(axes, f"{plain(name)} of a user", "day")
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="lower left")
     if not isinstance(declared.value, RelativeToSafe):
         limit(axes, value_of(declared), name, not isinstance(declared.value, AtLeast))
 
@@ -87,4 +87,4 @@ def prices(axes: Any, told: "Forecast") -> None:
         axes.plot([middle], [place], "o", color=colour)
     axes.set_yticks(range(len(told.outlooks)), [plain(in_limits(told, case)) for case in told.outlooks])
     axes.set_ylim(-0.6, len(told.outlooks) - 0.4)
-    plain_axes(axes, "reward of a user, against the widest", "")
+    plain_axes(axes, "price of each limit, a user", "")

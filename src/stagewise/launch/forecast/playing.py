@@ -19,6 +19,7 @@ from stagewise.simulation.recording import empty_trace, recorded
 from stagewise.worlds.logged import LoggedWorld
 
 PARTS = 4  # tasks for each process, so that none waits long for another
+EXACT = 9  # digits of what is counted: sums out of running means are off by rounding
 SHOWS = 5_000_000  # rounds from which a bar is worth showing
 
 
@@ -106,7 +107,7 @@ def one(player: Player, world: LoggedWorld, safe: Floats, run: int, length: Leng
         game.play(day * length.users, (day + 1) * length.users)
         after = totals_of(policy, game.state)
         today = after.since(before)
-        counted.append(today.sums.sum(axis=1) / length.users)
+        counted.append(np.round(today.sums.sum(axis=1) / length.users, EXACT) + 0.0)  # there is one zero
         given.append(today.pulls[0] / length.users)
         before = after
     signs, m = arbiter.signs[1:], arbiter.limits.size

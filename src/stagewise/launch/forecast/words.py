@@ -20,7 +20,7 @@ ASSUMED = (
     "every signal is as the problem declares it: linear in the context, or one rate for each action (and segment)",
     "outcomes are in before the next user comes; late ones are learned later, and gains come later by as much",
 )
-DOCTOR = "`stagewise doctor` holds the first three against the log."
+DOCTOR = "The command stagewise doctor holds the first three against the log."
 
 
 def number(value: float) -> str:
@@ -102,8 +102,8 @@ def remarks(told: "Forecast") -> list[str]:
             )
         if case.untold[name] > 0.0:
             lines.append(
-                f"In {case.untold[name]:.0%} of those worlds the safe action's {name} is beyond what is declared "
-                f"({told.problem.limits[name].safe:g}), on which the limit's promise rests."
+                f"In {case.untold[name]:.0%} of the worlds that the log allows, {told.problem.safe!r} costs more {name} "
+                f"than is declared ({told.problem.limits[name].safe:g}) for some users; the promise rests on that."
             )
     for one in told.refused:
         words = ", ".join(limit_words(told, name, value) for name, value in one.values.items())

@@ -95,6 +95,7 @@ bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/rare_costs.py
 	.venv-bench/bin/python benchmarks/caps.py
 	.venv-bench/bin/python benchmarks/watch.py
+	.venv-bench/bin/python benchmarks/evaluation.py
 	.venv-bench/bin/python benchmarks/convex_sets.py --rounds 1000 --instances 10
 
 # The desk beside a bare echo; with PostgreSQL too: make bench-desk MORE="--postgres postgresql://user@host/empty_database"

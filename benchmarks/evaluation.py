@@ -114,12 +114,12 @@ def speed(rows: int = 1_000_000) -> None:
         "opt_out": (rng.random(rows) < 0.005 * actions) * 1.0,
     }
     log = Log.of(frame, problem)
-    for estimators in (["ips", "snips"], ["ips", "snips", "dr"]):
-        began = time.perf_counter()
-        sw.evaluate(log, problem, "offer", propensity=0.25, estimators=estimators)
-        print(
-            f"{rows:,} rows, {', '.join(estimators)}, two signals, three policies: {time.perf_counter() - began:.2f} s"
-        )
+    sw.evaluate({name: column[:100] for name, column in frame.items()}, problem)  # everything is loaded by now
+    for estimators, decisive in ((["ips", "snips"], "ips"), (["ips", "snips", "dr"], "dr")):
+        began = time.process_time()
+        sw.evaluate(log, problem, "offer", propensity=0.25, estimators=estimators, decisive=decisive)
+        took = time.process_time() - began
+        print(f"{rows:,} rows, {', '.join(estimators)}, two signals, three policies: {took:.2f} s of processor time")
 
 
 if __name__ == "__main__":

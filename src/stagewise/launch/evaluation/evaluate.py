@@ -64,7 +64,7 @@ def evaluate(
         names: From names of the problem, "action" or "propensity", to the columns that hold them.
         propensity: How likely actions were, where the log does not say: a number for a uniform trial, shares by action,
             or "frequencies".
-        estimators: Some of "ips", "snips" and "dr".
+        estimators: Some of "ips", "snips" and "dr"; the decisive one is always among them.
         decisive: By which limits are judged, "dr" or "ips"; name it before you look.
         delta: The intervals of all signals hold at once with probability 1 − δ; None: the problem's own.
         weight_bound: At which number weights are clipped, if it is not to follow from the log's probabilities.

@@ -61,6 +61,15 @@ def test_more_features_than_memory_holds_are_refused(tmp_path: Path, monkeypatch
     assert not (tmp_path / "out").exists()
 
 
+def test_more_processes_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many, line = spec(tmp_path, GOOD.replace("runs = 2", "runs = 200")), ("--out", tmp_path / "out", "--quiet")
+    monkeypatch.setattr("stagewise.simulation.executors.memory", lambda: 2.0**30)
+    code, said = called("simulate", many, *line, "--executor", "processes:100000")
+    assert (code, "200 processes would need some 25 GiB" in said, said.count("\n")) == (2, True, 1), said
+    assert "did you mean 'processes'?" in called("simulate", many, *line, "--executor", "process:2")[1]
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_file_of_settings_as_large_as_a_log_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
     with path.open("wb") as file:

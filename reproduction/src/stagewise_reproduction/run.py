@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.words import nearest
 from stagewise.reports.files import made, usable, write_text
 from stagewise.simulation.executors import performed, pool
 from stagewise.simulation.jobs import Interrupted, counting
@@ -111,7 +112,8 @@ def checked(given: list[str], known: Any, what: str) -> None:
     """Refuse a name that is not known."""
     for name in given:
         if name not in known:
-            raise InvalidProblem(f"{what} is {name!r}; it must be one of {', '.join(known)}")
+            near = nearest(name, list(known))
+            raise InvalidProblem(f"{what} is {name!r}; it must be one of {', '.join(known)}{near}")
 
 
 def failed(claims: list[Claim]) -> list[Claim]:

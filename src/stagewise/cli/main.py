@@ -26,7 +26,7 @@ app.command()(show)
 app.command(name="help")(read_on)
 app.add_typer(audit, name="audit")
 app.add_typer(keys, name="keys")
-Spec = Annotated[Path, typer.Argument(help="A TOML file.")]
+Spec = Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file: stagewise help cli says what is in it.")]
 Out = Annotated[Path, typer.Option(help="The folder for the results; an interrupted run continues there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 Workers = Annotated[
@@ -117,7 +117,7 @@ def sweep(spec: Spec, out: Out = Path("sweep"), executor: Workers = None, quiet:
 
 @app.command()
 def certify(
-    spec: Annotated[Path | None, typer.Argument(help="A TOML file with one policy.")] = None,
+    spec: Annotated[Path | None, typer.Argument(metavar="FILE", help="A TOML file with one policy.")] = None,
     out: Annotated[Path, typer.Option(help="The folder for certificate.json and certificate.html.")] = Path(
         "certificate"
     ),
@@ -154,7 +154,7 @@ def certify(
 
 
 @app.command()
-def problem(spec: Annotated[Path, typer.Argument(help="A TOML file that declares a problem.")]) -> None:
+def problem(spec: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file that declares a problem.")]) -> None:
     """Print a problem as it was understood: which model each signal gets, and why.
 
     Example: stagewise problem templates.toml

@@ -14,10 +14,13 @@ from signal import SIG_IGN, SIGINT, signal
 from threading import Thread
 from typing import Any, TypeVar
 
+from stagewise.files.room import GIB, memory
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.words import nearest
 
 PAYS = 2_000_000  # rounds from which a process pool is worth its start
+PROCESS = 2**27  # bytes that a worker needs at least, with NumPy and Numba loaded
 DEATHS = 3  # of workers that a task may see before it is given up
 
 Key = TypeVar("Key")
@@ -36,8 +39,9 @@ def opened(executor: Workers, tasks: int, rounds: int) -> Iterator[Executor | No
     else:
         kind, _, rest = executor.partition(":") if isinstance(executor, str) else ("processes", "", str(cores))
         if not (executor is None or isinstance(executor, str)) or kind not in ("processes", "dask") or not rest:
-            raise InvalidProblem(f"executor is {shown(executor)}; it must be {KINDS}")
-        with cluster(rest) if kind == "dask" else pool(min(number_of(rest), max(tasks, 1))) as workers:
+            near = nearest(kind, ["processes", "dask", "cuda"])
+            raise InvalidProblem(f"executor is {shown(executor)}; it must be {KINDS}{near}")
+        with cluster(rest) if kind == "dask" else pool(processes(number_of(rest), tasks)) as workers:
             yield workers
 
 
@@ -144,8 +148,19 @@ def performed(
             raise
 
 
+def processes(asked: int, tasks: int) -> int:
+    """Return how many processes there will be: no more than tasks, and no more than memory holds."""
+    count = min(asked, max(tasks, 1))
+    if count * PROCESS > memory():
+        raise InvalidProblem(
+            f"{count:,} processes would need some {count * PROCESS / GIB:,.0f} GiB, and this machine has "
+            f"{memory() / GIB:,.0f}; it has {os.cpu_count()} cores, and more processes than that gain nothing"
+        )
+    return count
+
+
 def number_of(text: str) -> int:
     """Return how many processes are asked for."""
-    if not text.isdigit() or int(text) < 1:
+    if not (text.isascii() and text.isdigit() and len(text) < 10) or int(text) < 1:
         raise InvalidProblem(f"executor is {shown(f'processes:{text}')}; a whole number of at least 1 must stand there")
     return int(text)

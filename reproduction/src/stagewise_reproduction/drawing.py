@@ -27,11 +27,25 @@ def for_a_phone() -> Iterator[None]:
         on_phone.reset(before)
 
 
-def panels(rows: int, columns: int, width: float = 3.3, height: float = 2.6, by_row: bool = False) -> tuple[Any, Any]:
-    """Return a figure and its panels, an array (rows, columns); on a phone below each other, by column or by row."""
+def panels(
+    rows: int,
+    columns: int,
+    width: float = 3.3,
+    height: float = 2.6,
+    by_row: bool = False,
+    phone: list[float] | None = None,
+) -> tuple[Any, Any]:
+    """Return a figure and its panels, an array (rows, columns); on a phone below each other, by column or by row.
+
+    `phone` says how high each is there.
+    """
     if not on_phone.get():
         return style.figure(rows, columns, width, height)
-    figure, grid = style.figure(rows * columns, 1, PHONE, FLAT * height)
+    from matplotlib.figure import Figure
+
+    heights = phone or [FLAT * height] * (rows * columns)
+    figure = Figure(figsize=(PHONE, sum(heights)), layout="constrained")
+    grid = figure.subplots(rows * columns, 1, squeeze=False, height_ratios=heights)
     return figure, grid.reshape(rows, columns) if by_row else grid.reshape(columns, rows).T
 
 
@@ -119,8 +133,12 @@ def bars(axes: Any, labels: list[str], values: Floats, spreads: Floats) -> None:
     from matplotlib.ticker import FuncFormatter
 
     places = np.arange(len(labels))[::-1]
-    axes.barh(places, values, xerr=spreads, color="#56B4E9", height=0.65, error_kw={"linewidth": 1.0})
-    axes.set_yticks(places, labels)
+    small = on_phone.get()
+    axes.barh(places, values, 0.4 if small else 0.65, xerr=spreads, color="#56B4E9", error_kw={"linewidth": 1.0})
+    axes.set_yticks(places, [""] * len(labels) if small else labels)
+    for place, label in zip(places, labels, strict=True) if small else ():  # above its bar, where there is room
+        axes.annotate(label, (0.01, place + 0.22), xycoords=("axes fraction", "data"), fontsize=8, va="bottom",
+                      path_effects=style.halo())  # fmt: skip
     axes.xaxis.set_major_formatter(FuncFormatter(short))
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -132,5 +150,8 @@ def violations_beside(axes: Any, results: list[Result]) -> None:
         share = float(result.violations.mean() / result.rounds[-1])
         if share > 0.0:
             words, end = f"violates in {share:.0%} of rounds", max(float(result.regret[:, -1].mean()), 0.0)
-            axes.annotate(words, (end, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8)
+            if on_phone.get():
+                axes.annotate(words, (1.0, place + 0.2), xycoords=("axes fraction", "data"), ha="right", fontsize=8)
+            else:
+                axes.annotate(words, (end, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8)
     axes.axvline(0.0, color="black", linewidth=0.8)

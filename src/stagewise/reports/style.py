@@ -112,8 +112,6 @@ def level(axes: Any, value: float, words: str, colour: str = SAFE) -> None:
 
 def note(axes: Any, value: float, words: str, side: str = "bottom", colour: str = "black") -> None:
     """Write something above a height (or below: "top"), at the right end, and make room for it."""
-    from matplotlib.patheffects import withStroke
-
     low, high = axes.get_ylim()
     low, high = min(low, value), max(high, value)
     room = 0.12 * (high - low or abs(value) or 1.0)
@@ -128,8 +126,15 @@ def note(axes: Any, value: float, words: str, side: str = "bottom", colour: str 
         va=side,
         fontsize=8,
         color=colour,
-        path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        path_effects=halo(),
     )
+
+
+def halo() -> list[Any]:
+    """Return what lets words be read where a line passes behind them."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=2.5, foreground="white")]
 
 
 def legend_below(drawn: Any, axes: Any, columns: int = 4) -> None:

@@ -11,7 +11,7 @@ from stagewise_reproduction.drawing import bars, on_phone, panels, violations_be
 
 def draw(_: str, results: dict[str, Result]) -> Any:
     """Draw bars; regret below zero is reward taken beyond the threshold."""
-    figure, grid = panels(1, len(THRESHOLDS), width=4.2, height=3.6)
+    figure, grid = panels(1, len(THRESHOLDS), width=3.4, height=3.4, phone=[3.4] * len(THRESHOLDS))
     for column, threshold in enumerate(THRESHOLDS):
         axes, chosen = grid[0, column], [results[name_of(policy, threshold)] for policy in POLICIES]
         finals = [result.regret[:, -1] for result in chosen]

@@ -106,6 +106,8 @@ class Lane:
 
     def _ask(self) -> None:
         """Decide what waits, and have its rows written."""
+        if self._writing:
+            return
         came, self._waiting, made = self._waiting, [], list[Waiting]()
         for quick in {one.route.quick for one in came}:
             ours = [one for one in came if one.route.quick is quick]
@@ -124,12 +126,18 @@ class Lane:
                     one.asker.long_way()
 
     def _written(self, made: list[Waiting], answered: Answered) -> None:
-        """Ask for what came meanwhile, and while that is written, answer those whose rows are durable now."""
+        """Answer those whose rows are durable now, and then see who came meanwhile.
+
+        Where many wait, the next transaction begins at once, and is written while the others are answered. Few would
+        go alone: soon those who are answered now ask again, and one transaction for all costs less than two.
+        """
         self._writing = False
-        if self._waiting:
+        if 2 * len(self._waiting) >= len(made):
             self._ask()
         for place, one in enumerate(made):
             self._answer(one, answered[place] if isinstance(answered, list) else answered)
+        if self._waiting and not self._writing:
+            asyncio.get_running_loop().call_soon(self._ask)
         self._app.desk.learner.wake()
 
     def _answer(self, one: Waiting, settled: Settled | Exception) -> None:

@@ -71,10 +71,11 @@ class Lane:
         self._waiting: list[Waiting] = []
         self._writing = False  # what was asked for before
 
-    def meet(self, head: bytes, scope: Mapping[str, Any], headers: list[tuple[bytes, bytes]]) -> None:
-        """Remember the head of a request that the parser has read, where it may come again."""
+    def meet(self, data: bytes, scope: Mapping[str, Any], headers: list[tuple[bytes, bytes]]) -> None:
+        """Remember the head of a request that the parser has read from its first byte on, where it may come again."""
+        head = data[: data.find(b"\r\n\r\n") + 4]
         found = head_of(self._app, scope, headers) if len(head) <= LARGEST else None
-        if found is not None:
+        if found is not None and is_whole(head, found, scope, headers):
             if len(self._heads) >= MOST:
                 self._heads.clear()
             self._heads[head] = found
@@ -182,3 +183,13 @@ def head_of(app: "App", scope: Mapping[str, Any], headers: list[tuple[bytes, byt
         return None
     scheme, _, key = told.get(b"authorization", b"").partition(b" ")
     return Head(route, words, key, int(size)) if scheme == b"Bearer" and key else None
+
+
+def is_whole(head: bytes, found: Head, scope: Mapping[str, Any], headers: list[tuple[bytes, bytes]]) -> bool:
+    """Say whether these bytes are all that the parser has read: who sends the same bytes again says all of it again.
+
+    Above all the key. Empty lines before a request, say, are no part of it; were they taken for its head, they would
+    open the door to anybody.
+    """
+    line = b"%b %b HTTP/1.1\r\n" % (scope["method"].encode(), scope["raw_path"])
+    return head.startswith(line) and found.key in head and head.count(b"\n") == len(headers) + 2

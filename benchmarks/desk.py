@@ -52,7 +52,13 @@ class Measured(NamedTuple):
     """Milliseconds."""
     p99: float
     cpu: float
-    """Microseconds of the servers' processors for a request: it hardly depends on what else the machine does."""
+    """Microseconds of processors for a request, by the servers: it hardly depends on what else the machine does."""
+    clients: float
+    """The same, by the clients."""
+    others: float
+    """And by all else on the machine: a PostgreSQL, and whatever has nothing to do with this."""
+    cores: float
+    """How many processors were busy."""
 
 
 class Running(NamedTuple):
@@ -66,6 +72,12 @@ class Running(NamedTuple):
         """Return the seconds that it has spent on processors."""
         told = Path(f"/proc/{self.process}/stat").read_text().rpartition(") ")[2].split()
         return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def busy() -> float:
+    """Return the seconds that all processors of the machine were busy since it started."""
+    told = list(map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]))
+    return (sum(told) - told[3] - told[4]) / os.sysconf("SC_CLK_TCK")
 
 
 # The clients.
@@ -112,6 +124,7 @@ def load(servers: list[Running], seconds: float, clients: int, ids: str = "time"
         poll.register(number, select.EPOLLIN)
     took: list[float] = []
     asked, spent = 0, sum(server.spent() for server in servers)
+    ours, all_, started = time.process_time(), busy(), time.perf_counter()
     for lane in lanes:
         lane.ask(make)
     begin = time.perf_counter() + min(1.0, seconds / 5)  # what comes before is not counted
@@ -129,10 +142,11 @@ def load(servers: list[Running], seconds: float, clients: int, ids: str = "time"
         lane.socket.close()
     poll.close()
     took.sort()
-    spent = sum(server.spent() for server in servers) - spent
-    return Measured(
-        len(took) / seconds, took[len(took) // 2] * 1e3, took[len(took) * 99 // 100] * 1e3, spent / asked * 1e6
-    )
+    spent, ours = sum(server.spent() for server in servers) - spent, time.process_time() - ours
+    all_, passed = busy() - all_, time.perf_counter() - started
+    each = [1e6 * part / asked for part in (spent, ours, all_ - spent - ours)]
+    middle, late = took[len(took) // 2], took[len(took) * 99 // 100]
+    return Measured(len(took) / seconds, middle * 1e3, late * 1e3, *each, all_ / passed)
 
 
 def request(path: str, key: str, body: bytes) -> bytes:
@@ -251,6 +265,7 @@ def under_load(title: str, servers: list[list[str]], asked: argparse.Namespace) 
         found = [stack.enter_context(running(*words)) for words in servers]
         one = load(found, asked.seconds, asked.clients, asked.ids)
     told = f"p50 {one.p50:7.2f} ms   p99 {one.p99:7.2f} ms   cpu {one.cpu:4.0f} µs"
+    told += f" + clients {one.clients:3.0f} + others {one.others:3.0f}   {one.cores:.2f} cores busy"
     print(f"  {title:<18} {one.rate:>8,.0f}/s   {told}", flush=True)
     return one
 

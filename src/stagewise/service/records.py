@@ -43,6 +43,11 @@ def canonical(value: Any) -> bytes:
     return _encoder.encode(value)
 
 
+def digest(content: bytes) -> bytes:
+    """Return what tells one content from another."""
+    return hashlib.sha256(content).digest()
+
+
 class Event(NamedTuple):
     """A row of an experiment's log."""
 

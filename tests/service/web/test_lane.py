@@ -192,3 +192,30 @@ def test_who_hangs_up_is_not_waited_for(talk: Talk) -> None:
     with closing(other.socket):
         assert other.ask("a-2")[0] == 200
         assert other.ask("a-1")[0] == 200
+
+
+@pytest.mark.parametrize("before", [b"\r\n", b"\r\n\r\n", b"\r\n\r\n\r\n"])
+def test_what_stands_before_a_request_opens_no_door(talk: Talk, before: bytes) -> None:
+    """A head is remembered with its key, or not at all."""
+    content = talk.request({"context": {"age": 34}, "decision_id": "a-1"})
+    talk.socket.sendall(before + content)
+    assert talk.answer()[0] == 200
+    body = content.partition(b"\r\n\r\n")[2]
+    heads = talk.desk.desk.app.lane._heads
+    assert heads
+    assert all(talk.desk.writer.encode() in head and head.startswith(b"POST /v1/") for head in heads)
+    other = Talk(talk.desk)
+    with closing(other.socket):
+        other.socket.sendall(before + body.replace(b"a-1", b"a-9"))
+        assert b" 200 " not in other.socket.recv(65536)
+    assert talk.desk.desk.store.find("demo", "decision", "a-9") is None
+
+
+def test_a_head_that_comes_in_pieces_is_read_by_the_parser(talk: Talk) -> None:
+    content = talk.request({"context": {"age": 34}, "decision_id": "a-1"}, "/v1/demo/decisions")
+    for cut in (3, 20, content.index(b"\r\n\r\n") + 2):
+        talk.socket.sendall(content[:cut])
+        time.sleep(0.01)
+        talk.socket.sendall(content[cut:])
+        assert talk.answer()[2]["decision_id"] == "a-1"
+    assert talk.short == 0

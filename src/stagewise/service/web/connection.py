@@ -102,8 +102,7 @@ class Connection(HttpToolsProtocol):
         self.head = -1
         super().on_headers_complete()
         if self.begun and self.lane is not None and self.parser.should_keep_alive():
-            end = self.begun.find(b"\r\n\r\n") + 4
-            self.lane.meet(self.begun[:end], self.scope, self.headers)
+            self.lane.meet(self.begun, self.scope, self.headers)
         self.begun = b""
 
     def on_message_complete(self) -> None:

@@ -14,7 +14,8 @@ from stagewise.service.web.call import Answer, Call, Refused, answer
 from stagewise.service.web.refusing import AGAIN, in_words
 
 if TYPE_CHECKING:
-    from stagewise.service.desk import Desk, Made
+    from stagewise.service.deciders import Made
+    from stagewise.service.desk import Desk
 
 _one = msgspec.json.Decoder(Asked)
 _many = msgspec.json.Decoder(list[msgspec.Raw])

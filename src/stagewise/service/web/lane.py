@@ -71,10 +71,11 @@ class Lane:
         self._waiting: list[Waiting] = []
         self._writing = False  # what was asked for before
 
-    def meet(self, head: bytes, scope: Mapping[str, Any], headers: list[tuple[bytes, bytes]]) -> None:
-        """Remember the head of a request that the parser has read, where it may come again."""
+    def meet(self, data: bytes, scope: Mapping[str, Any], headers: list[tuple[bytes, bytes]]) -> None:
+        """Remember the head of a request that the parser has read from its first byte on, where it may come again."""
+        head = data[: data.find(b"\r\n\r\n") + 4]
         found = head_of(self._app, scope, headers) if len(head) <= LARGEST else None
-        if found is not None:
+        if found is not None and is_whole(head, found, scope, headers):
             if len(self._heads) >= MOST:
                 self._heads.clear()
             self._heads[head] = found
@@ -106,6 +107,8 @@ class Lane:
 
     def _ask(self) -> None:
         """Decide what waits, and have its rows written."""
+        if self._writing:
+            return
         came, self._waiting, made = self._waiting, [], list[Waiting]()
         for quick in {one.route.quick for one in came}:
             ours = [one for one in came if one.route.quick is quick]
@@ -124,12 +127,18 @@ class Lane:
                     one.asker.long_way()
 
     def _written(self, made: list[Waiting], answered: Answered) -> None:
-        """Ask for what came meanwhile, and while that is written, answer those whose rows are durable now."""
+        """Answer those whose rows are durable now, and then see who came meanwhile.
+
+        Where many wait, the next transaction begins at once, and is written while the others are answered. Few would
+        go alone: soon those who are answered now ask again, and one transaction for all costs less than two.
+        """
         self._writing = False
-        if self._waiting:
+        if 2 * len(self._waiting) >= len(made):
             self._ask()
         for place, one in enumerate(made):
             self._answer(one, answered[place] if isinstance(answered, list) else answered)
+        if self._waiting and not self._writing:
+            asyncio.get_running_loop().call_soon(self._ask)
         self._app.desk.learner.wake()
 
     def _answer(self, one: Waiting, settled: Settled | Exception) -> None:
@@ -174,3 +183,13 @@ def head_of(app: "App", scope: Mapping[str, Any], headers: list[tuple[bytes, byt
         return None
     scheme, _, key = told.get(b"authorization", b"").partition(b" ")
     return Head(route, words, key, int(size)) if scheme == b"Bearer" and key else None
+
+
+def is_whole(head: bytes, found: Head, scope: Mapping[str, Any], headers: list[tuple[bytes, bytes]]) -> bool:
+    """Say whether these bytes are all that the parser has read: who sends the same bytes again says all of it again.
+
+    Above all the key. Empty lines before a request, say, are no part of it; were they taken for its head, they would
+    open the door to anybody.
+    """
+    line = b"%b %b HTTP/1.1\r\n" % (scope["method"].encode(), scope["raw_path"])
+    return head.startswith(line) and found.key in head and head.count(b"\n") == len(headers) + 2

@@ -1,0 +1,122 @@
+"""Decisions of a desk: made by what is known, written, and only then answered."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stagewise.problem.checks import shown
+from stagewise.problem.errors import InvalidActions
+from stagewise.service.answers import answer, told_of
+from stagewise.service.deciding import UNLOGGED, decided, decided_all, dry_key, safely
+from stagewise.service.errors import Conflict
+from stagewise.service.experiment import Experiment
+from stagewise.service.ids import fresh_id
+from stagewise.service.messages import Asked, Decided, Refusal
+from stagewise.service.reading import Reading
+from stagewise.service.records import CONFLICT, DECISION, SAME, STALE, Ask, Settled, canonical, digest
+from stagewise.service.store.store import StoreDown
+
+TRIES = 8  # of a decision while controls change under it
+
+
+class Made(NamedTuple):
+    """A decision that is not in the log yet."""
+
+    desk: "Deciders"
+    ours: Experiment
+    id_: str
+    body: dict[str, Any]
+    ask: Ask
+
+
+class Deciders(Reading):
+    """Decide for users."""
+
+    async def decide(self, name: str, asked: Asked) -> Decided:
+        """Decide for a user. The answer is in the log, or says that it is not."""
+        ours, id_ = self.experiment(name), asked.decision_id or fresh_id()
+        if asked.dry_run:
+            known, key = ours.known, dry_key(ours.key)
+            return answer(id_, decided(known, ours.controls, self.everywhere, key, id_, asked), logged=False)
+        why = "the controls changed again and again while it was made"
+        for _ in range(TRIES):
+            try:
+                made = self.make(ours, asked, id_)
+            except InvalidActions:
+                before = await self._before(ours, asked)
+                if before is None:
+                    raise
+                return before
+            try:
+                settled = await self.writer.append(made.ask)
+                if settled.verdict != STALE:
+                    return self._answered(made, settled)
+                await asyncio.to_thread(self.refresh)
+            except StoreDown as error:
+                why = str(error)
+                break
+        return self.unlogged(made, why)
+
+    def make(self, ours: Experiment, asked: Asked, id_: str | None = None) -> Made:
+        """Decide by what is known now; nothing is in the log by this. Raises InvalidActions."""
+        id_ = id_ or asked.decision_id or fresh_id()
+        known, controls, everywhere = ours.known, ours.controls, self.everywhere
+        return self._made(ours, id_, asked, decided(known, controls, everywhere, ours.key, id_, asked))
+
+    def make_all(self, ours: Experiment, asked: Sequence[tuple[str, Asked]]) -> list[Made | None]:
+        """Do the same for several ids at once; None: that one is not as simple, and is asked for by itself."""
+        bodies = decided_all(ours.known, ours.controls, self.everywhere, ours.key, asked)
+        pairs = zip(asked, bodies, strict=True)
+        return [None if body is None else self._made(ours, id_, one, body) for (id_, one), body in pairs]
+
+    def _made(self, ours: Experiment, id_: str, asked: Asked, body: dict[str, Any]) -> Made:
+        first, second = body["control"]
+        ask = Ask(ours.name, DECISION, id_, canonical(body), sent(asked), (first, second))
+        return Made(self, ours, id_, body, ask)
+
+    async def _before(self, ours: Experiment, asked: Asked) -> Decided | None:
+        """Return what was answered once to what is refused now, as where an action was retired since; None: nothing."""
+        if asked.decision_id is None:
+            return None
+        with suppress(StoreDown):
+            ask = Ask(ours.name, DECISION, asked.decision_id, b"", sent(asked), (0, 0))  # it is never written
+            settled = await self.writer.append(ask)
+            if settled.verdict == SAME and settled.event is not None:
+                return answer(asked.decision_id, msgspec.json.decode(settled.event.body))
+        return None
+
+    async def decide_all(self, name: str, asked: Sequence[Asked]) -> list[Decided | Refusal]:
+        """Decide for several users, each by itself; what is refused is answered in its place."""
+        self.experiment(name)
+        made = await asyncio.gather(*(self.decide(name, one) for one in asked), return_exceptions=True)
+        return [told_of(one, asked[i].decision_id) for i, one in enumerate(made)]
+
+    def _answered(self, made: Made, settled: Settled) -> Decided:
+        """Return the answer to a decision that is in the log, now or since an earlier try."""
+        if settled.verdict == CONFLICT:
+            raise Conflict(settled.words or f"decision {shown(made.id_)} was asked before with other content")
+        if settled.verdict == SAME and settled.event is not None:
+            return answer(made.id_, msgspec.json.decode(settled.event.body))
+        self.learner.wake()
+        return self.written(made)
+
+    def written(self, made: Made) -> Decided:
+        """Return the answer to a decision that was just written."""
+        body = made.body
+        self.counts.decisions[made.ours.name, body["action"], body["mode"], body["kind"]] += 1
+        return answer(made.id_, body)
+
+    def unlogged(self, made: Made, why: str) -> Decided:
+        """Return the safe action, loudly: nothing of it is in the log."""
+        words = f"not logged, so the safe action: {why}"
+        told = {**made.body, **safely(made.ours.known, UNLOGGED, words)}
+        self.counts.decisions[made.ours.name, told["action"], told["mode"], UNLOGGED] += 1
+        return answer(made.id_, told, logged=False)
+
+
+def sent(asked: Asked) -> bytes:
+    """Return the digest of what a client asked under an id of its own; empty: it gave none."""
+    return digest(canonical([asked.context, asked.only, asked.deferred])) if asked.decision_id is not None else b""

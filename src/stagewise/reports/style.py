@@ -61,7 +61,8 @@ def plain_axes(axes: Any, title: str = "", x: str = "", y: str = "", grid: bool 
     """Name a panel and its axes; no box around it, a faint grid behind it."""
     axes.set(xlabel=x, ylabel=y)
     axes.set_title(title, fontsize=11)
-    axes.grid(grid, alpha=0.25, linewidth=0.6)
+    if grid:
+        axes.grid(True, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 

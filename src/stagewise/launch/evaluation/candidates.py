@@ -36,11 +36,13 @@ def candidate_of(given: Any, log: Log) -> Candidate:
     if isinstance(given, Agent):
         return Candidate("the agent", decided(given, log))
     if isinstance(given, Mapping):
-        return Candidate(in_words(given), np.broadcast_to(checked(shares(given, log), log), table(log)))
+        told = mapping_of(given, "the candidate", InvalidActions)
+        return Candidate(in_words(told), np.broadcast_to(checked(shares(told, log), log), table(log)))
     if callable(given):
         title = str(getattr(given, "__name__", "")).strip("<>")
         return Candidate(title if title not in ("", "lambda") else "the function", asked(given, log))
-    return Candidate("the candidate", checked(array(given, "the candidate", InvalidOutcome), log))
+    values = checked(array(given, "the candidate", InvalidOutcome), log)
+    return Candidate("the candidate", np.broadcast_to(values, table(log)))
 
 
 def looks(given: Any, log: Log) -> bool:
@@ -127,12 +129,20 @@ def decided(agent: Agent, log: Log) -> Floats:
     return checked(np.array(drawn, dtype=np.float64).reshape(table(log)), log)
 
 
+def answered(function: Callable[[dict[str, Any]], Any], context: dict[str, Any]) -> Any:
+    """Return what a function says of a context; where it fails, say at which."""
+    try:
+        return function(dict(context))
+    except Exception as error:  # whatever somebody's own code comes to
+        raise InvalidActions(f"the candidate failed at the context {shown(context)}: {shown(str(error))}") from None
+
+
 def asked(function: Callable[[dict[str, Any]], Any], log: Log) -> Floats:
     """Return what a function says in every row: an action's name, or probabilities by name."""
     answers = np.zeros(table(log))
     places = {name: place for place, name in enumerate(log.problem.actions)}
     for row, context in enumerate(contexts(log)):
-        said = function(context)
+        said = answered(function, context)
         if isinstance(said, str) and said in places:
             answers[row, places[said]] = 1.0
         elif isinstance(said, Mapping):

@@ -17,7 +17,7 @@ from stagewise.launch.forecast.reading import Reading, rate_of
 from stagewise.launch.forecast.worlds import FittedWorlds
 from stagewise.policies.agent.agent import Agent
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import seed_of, whole
+from stagewise.problem.checks import seed_of, switch, whole
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.files import made, write_text
 from stagewise.simulation.executors import Workers
@@ -124,7 +124,7 @@ def forecast(
     reading = Reading.of(log, told, names)
     count = whole(runs, "runs", f"of at least {FEWEST}, for bands of nine tenths", FEWEST, 100_000)
     length = Length(whole(days, "days", "from 1 to 3650", 1, 3650), rate_of(users, reading), seed_of(seed))
-    cases = cases_of(told, limits)
+    cases, shows = cases_of(told, limits), switch(progress, "progress")
     able = [case for case in cases if case.problem is not None]
     if count * length.rounds * len(able) > MOST_ROUNDS:
         raise InvalidProblem(
@@ -134,7 +134,7 @@ def forecast(
     rows, learned = reading.learned(learn, names)
     worlds = FittedWorlds.of(reading, length.seed)
     players = [player_of(case, rows) for case in able]
-    found = played(worlds, players, count, length, executor, progress)
+    found = played(worlds, players, count, length, executor, shows)
     most = widest(able)
     outlooks = [
         outlook(case, found[place], length.users, None if place == most else found[most])

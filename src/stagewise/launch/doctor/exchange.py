@@ -15,6 +15,7 @@ import numpy.typing as npt
 from stagewise.kernels.compile import Floats, Ints
 
 Flags = npt.NDArray[np.bool_]
+MOST_CELLS = 2_000  # groups of strata that are looked at one by one
 LEAST = 1e-150  # a chance, or a variance, that is as good as none
 
 
@@ -100,6 +101,34 @@ def shifts(values: Floats, groups: Ints, strata: Ints, count: int) -> Groups:
     rows = np.bincount(groups, minlength=count)
     chance = tail(totals, spread, np.max(np.abs(apart), initial=0.0))
     return Groups(chance, totals / np.maximum(rows, 1))
+
+
+class Parted(NamedTuple):
+    """The group that lies farthest from the others: by chance so often, all that was tried counted."""
+
+    chance: float
+    group: int
+    difference: float
+
+
+def parted(marked: Flags, groups: Ints, strata: Ints, count: int) -> Parted:
+    """Return the group whose rows are marked otherwise than all, in all strata together or in one of them."""
+    hits = marked.astype(float)
+    told = shifts(hits, groups, strata, count)
+    place = int(told.chance.argmin())
+    best = Parted(float(told.chance[place]), place, float(told.difference[place]))
+    layers = np.flatnonzero(np.bincount(strata))
+    tests = count * (1 + (layers.size if count * layers.size <= MOST_CELLS else 0))
+    for layer in layers.tolist() if tests > count else []:
+        some = strata == layer
+        rows, high = int(some.sum()), int(hits[some].sum())
+        size = np.bincount(groups[some], minlength=count)
+        own = np.bincount(groups[some], hits[some], minlength=count)
+        for group in np.flatnonzero(size).tolist():
+            chance = exact(int(own[group]), int(size[group]), high, rows)
+            if chance < best.chance:
+                best = Parted(chance, group, float(own[group] / size[group] - high / rows))
+    return best._replace(chance=min(best.chance * tests, 1.0))
 
 
 def ranks(values: Floats) -> Floats:

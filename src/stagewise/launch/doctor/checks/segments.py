@@ -7,7 +7,7 @@ import numpy as np
 from stagewise.kernels.compile import Ints
 from stagewise.launch.doctor.chart import Chart, numbered, threshold_of
 from stagewise.launch.doctor.events import events
-from stagewise.launch.doctor.exchange import shifts
+from stagewise.launch.doctor.exchange import parted
 from stagewise.launch.doctor.finding import Finding, gravest, said
 from stagewise.launch.log import TIMES, text_of
 
@@ -21,13 +21,10 @@ def check(chart: Chart, alpha: float) -> Finding:
     for column, (groups, names) in columns.items():
         for signal in rates:
             rows = chart.seen(signal)
-            marked = events(chart, signal)[rows].astype(float)
-            told = shifts(marked, groups[rows], chart.cells(signal)[rows], len(names))
-            chance = float(told.chance.min()) * len(names) * len(columns) * len(rates)
-            if chance <= 0.5 * alpha:
-                worst = int(np.argmin(told.chance))
+            told = parted(events(chart, signal)[rows], groups[rows], chart.cells(signal)[rows], len(names))
+            if told.chance * len(columns) * len(rates) <= 0.5 * alpha:
                 broken = over(chart, signal, groups, names, 0.5 * alpha / (len(columns) * len(rates)))
-                found.append(finding(chart.names[signal], column, names[worst], float(told.difference[worst]), broken))
+                found.append(finding(chart.names[signal], column, names[told.group], told.difference, broken))
     return gravest("segments", found, "no column of text divides users whose rates differ")
 
 

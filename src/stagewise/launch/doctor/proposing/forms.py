@@ -6,7 +6,7 @@ from stagewise.launch.doctor.chart import MISSING, Chart
 from stagewise.launch.doctor.checks.model import uneven
 from stagewise.launch.doctor.checks.segments import columns_of_text
 from stagewise.launch.doctor.events import events
-from stagewise.launch.doctor.exchange import shifts
+from stagewise.launch.doctor.exchange import parted
 from stagewise.launch.doctor.finding import said
 from stagewise.policies.problem import TAKEN
 
@@ -34,13 +34,12 @@ def form_of(chart: Chart, signal: int) -> Form:
     if moved:
         return Form(f"{moved[0].sentence.split(', where')[0]}", linear=True, ways=ways)
     rows = chart.seen(signal)
-    marked = events(chart, signal)[rows].astype(float)
+    marked = events(chart, signal)[rows]
     tried: dict[str, tuple[float, str]] = {}
     for column, (groups, names) in texts.items():
-        told = shifts(marked, groups[rows], chart.cells(signal)[rows], len(names))
-        worst = int(told.chance.argmin())
-        words = f"in {names[worst]!r} it is {told.difference[worst]:+.2g} from all users'"
-        tried[column] = float(told.chance[worst]) * len(names) * len(texts) * limits, words
+        told = parted(marked, groups[rows], chart.cells(signal)[rows], len(names))
+        words = f"in {names[told.group]!r} it is {told.difference:+.2g} from what it is elsewhere"
+        tried[column] = told.chance * len(texts) * limits, words
     best = min(tried, key=lambda column: tried[column][0], default=None)
     if best is not None and tried[best][0] <= 0.5 * LEVEL:
         chance, words = tried[best]

@@ -1,6 +1,5 @@
 from typing import Any
 
-from stagewise.launch.forecast.forecast import Forecast as Forecast
 from stagewise.launch.forecast.forecast import forecast as forecast
 from stagewise.models.kernel import RBF as RBF
 from stagewise.models.kernel import LinearKernel as LinearKernel

@@ -2,7 +2,6 @@ from typing import Any
 
 from stagewise.launch.doctor.doctor import doctor as doctor
 from stagewise.launch.evaluation.evaluate import evaluate as evaluate
-from stagewise.launch.forecast.forecast import Forecast as Forecast
 from stagewise.launch.forecast.forecast import forecast as forecast
 from stagewise.models.kernel import RBF as RBF
 from stagewise.models.kernel import LinearKernel as LinearKernel

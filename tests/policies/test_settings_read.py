@@ -216,7 +216,7 @@ def shown_settings(kind: type) -> set[str]:
     return found
 
 
-FOUND = ("Certificate", "Forecast", "Result")  # what came out, and no settings
+FOUND = ("Certificate", "Result")  # what came out, and no settings
 KINDS = [name for name in sw.__all__ if is_dataclass(getattr(sw, name)) and name not in FOUND]
 
 

@@ -102,8 +102,8 @@ def remarks(told: "Forecast") -> list[str]:
             )
         if case.untold[name] > 0.0:
             lines.append(
-                f"In {case.untold[name]:.0%} of the worlds that the log allows, {told.problem.safe!r} costs more {name} "
-                f"than is declared ({told.problem.limits[name].safe:g}) for some users; the promise rests on that."
+                f"In {case.untold[name]:.0%} of the worlds that the log allows, {told.problem.safe!r} costs more "
+                f"{name} than is declared ({told.problem.limits[name].safe:g}) for some users; limits rest on that."
             )
     for one in told.refused:
         words = ", ".join(limit_words(told, name, value) for name, value in one.values.items())

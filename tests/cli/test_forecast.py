@@ -1,0 +1,67 @@
+"""`stagewise forecast`: what it prints and writes, and what it refuses."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from tests.launch.forecast.test_forecast import PROBLEM, log
+from typer.testing import CliRunner
+
+from stagewise.cli.main import app
+
+TOML = """
+actions = ["nothing", "digest", "offer"]
+safe = "nothing"
+context = { age = [18, 98] }
+[reward]
+name = "click"
+[limits.opt_out]
+at_most = 0.2
+safe = 0.1
+[limits.complaint]
+at_most = 0.3
+safe = 0.2
+by = "country"
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    told = log() | {"clicked": log()["click"]}
+    del told["click"]
+    with (tmp_path / "log.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([list(told), *zip(*told.values(), strict=True)])
+    (tmp_path / "problem.toml").write_text(TOML)
+    return [str(tmp_path / "log.csv"), str(tmp_path / "problem.toml"), "--out", str(tmp_path / "out"), "--quiet"]
+
+
+def test_a_log_and_a_problem_become_a_table_and_a_page(files: list[str]) -> None:
+    size = ["--days", "2", "--users", "5", "--runs", "20", "--names", "click=clicked", "--limits", "opt_out=0.15,0.2"]
+    result = CliRunner().invoke(app, ["forecast", *files, *size])
+    assert result.exit_code == 0, result.output
+    assert "opt_out ≤ 0.15" in result.output
+    assert "opt_out ≤ 0.2 (as declared)" in result.output
+    assert {path.name for path in (Path(files[3])).iterdir()} == {"forecast.html", "forecast.json", "forecast.png"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "no column 'click'"),
+        (["--limits", "opt_out"], "name=value"),
+        (["--limits", "opt_out=1%"], "write 1% as 0.01"),
+        (["--limits", "opt_out=0.1", "--limits", "opt_out=0.2"], "twice"),
+        (["--names", "click=clicked"], "no column of times"),
+    ],
+)
+def test_what_cannot_be_forecast_is_one_line(files: list[str], options: list[str], words: str) -> None:
+    result = CliRunner().invoke(app, ["forecast", *files, *options])
+    assert result.exit_code == 2
+    assert words in result.output
+    assert result.output.count("\n") == 1
+
+
+def test_the_file_declares_the_problem_of_the_tests(files: list[str]) -> None:
+    import stagewise as sw
+
+    assert sw.Problem.load(files[1]).plain() == PROBLEM.plain()

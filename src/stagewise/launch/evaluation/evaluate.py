@@ -1,4 +1,4 @@
-"""Off-policy evaluation: what a log says of a policy that did not make it, of the one that did, and of the safe action."""
+"""Off-policy evaluation: what a log says of a policy that did not make it, of the one that did, and of the safe one."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,17 +1,4 @@
-"""Off-policy evaluation: what a log says of a policy that did not make it, of the one that did, and of the safe action.
-
->>> import stagewise as sw
->>> problem = sw.Problem(
-...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
-...     limits={"opt_out": sw.Limit(0.2, safe=0.0)},
-... )
->>> log = {
-...     "action": ["nothing", "offer"] * 1000, "click": [0, 1] * 1000, "opt_out": [0, 0] * 1000,
-... }
->>> evaluation = sw.evaluate(log, problem, "offer", propensity=0.5)
->>> evaluation["click"]["ips"].value, evaluation.candidate.verdicts["opt_out"].verdict
-(1.0, 'under')
-"""
+"""Off-policy evaluation: what a log says of a policy that did not make it, of the one that did, and of the safe one."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -72,6 +59,18 @@ def evaluate(
             that holds at all times needs it.
         now: When the log was read, in seconds since 1970 or a datetime: windows that closed by then are closed; None:
             at its last row.
+
+    >>> import stagewise as sw
+    >>> problem = sw.Problem(
+    ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+    ...     limits={"opt_out": sw.Limit(0.2, safe=0.0)},
+    ... )
+    >>> log = {
+    ...     "action": ["nothing", "offer"] * 1000, "click": [0, 1] * 1000, "opt_out": [0, 0] * 1000,
+    ... }
+    >>> evaluation = sw.evaluate(log, problem, "offer", propensity=0.5)
+    >>> evaluation["click"]["ips"].value, evaluation.candidate.verdicts["opt_out"].verdict
+    (1.0, 'under')
     """
     decisive = decisive if folds is None else "ips"  # what is cross-fitted has no interval for all times
     asked = asked_for(estimators, decisive)

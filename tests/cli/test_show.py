@@ -36,6 +36,8 @@ def test_a_result_is_told_with_its_limits_and_drawn_again(tmp_path: Path) -> Non
     assert "LCLUCB, 2 runs of 20 rounds" in said
     assert "Limits: wear 0.3" in said
     assert (tmp_path / "out" / "result.png").stat().st_size > 1000
+    for name in ("curves.parquet", "manifest.json"):
+        assert f"A part of a result: stagewise show {tmp_path / 'out'}" in shown(tmp_path / "out" / name)
 
 
 def test_a_comparison_and_a_sweep_are_told_as_tables(tmp_path: Path) -> None:

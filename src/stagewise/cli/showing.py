@@ -23,6 +23,7 @@ LOOKS = (  # MODULE:FUNCTION, loaded when it is asked
     "stagewise.cli.shown_files:agent",
     "stagewise.cli.shown_files:snapshot",
     "stagewise.cli.shown_files:store",
+    "stagewise.cli.shown_files:part",
     "stagewise.cli.shown_files:written",
     "stagewise.cli.shown_files:log",
     "stagewise.cli.shown_files:toml",

@@ -7,6 +7,7 @@ from typing import Any
 
 from stagewise.cli.shown_folders import plain
 from stagewise.problem.words import several
+from stagewise.reports.sealed import MANIFEST
 
 SQLITE = b"SQLite format 3\0"
 TABLES = {"events", "heads", "access_keys"}  # of a desk's store
@@ -78,6 +79,13 @@ def written(path: Path) -> str | None:
     if not found:
         return None
     return "\n".join(f"{name} was written by stagewise, as {form!r}" for name, form in found.items())
+
+
+def part(path: Path) -> str | None:
+    """One of the files of a result."""
+    beside = plain(path.parent / MANIFEST) if path.is_file() and (path.parent / MANIFEST).is_file() else None
+    named = isinstance(beside, dict) and path.name in (MANIFEST, *dict(beside.get("files") or {}))
+    return f"A part of a result: stagewise show {path.parent} tells all of it" if named else None
 
 
 def log(path: Path) -> str | None:

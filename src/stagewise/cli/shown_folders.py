@@ -39,7 +39,8 @@ def comparison(path: Path) -> str | None:
     ours = (path / TABLE).is_file()
     if ours:
         redrawn(lambda: write_picture(drawn(found), path / "comparison.png"))
-    what = f"A comparison of {len(found)} policies" if ours else f"{several(len(found), 'result')} below this folder"
+    policies = "1 policy" if len(found) == 1 else f"{len(found)} policies"
+    what = f"A comparison of {policies}" if ours else f"{several(len(found), 'result')} below this folder"
     return f"{what}{unplayed(path, 1)}\n\n{tabled(found)}"
 
 

@@ -32,6 +32,7 @@ from stagewise.worlds.world import World
 
 Kinds = dict[str, Callable[..., Any]]
 WORLDS: Kinds = {"linear": LinearWorld, "arms": ArmsWorld, "table": TableWorld, "context": ContextWorld}
+PLURALS = (("world", "worlds"), ("policy", "policies"))
 SPECIAL = ("at_least", "relative_to_safe")  # kinds of thresholds
 HIDDEN: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that no file has
 
@@ -140,6 +141,9 @@ def built(table: Any, name: str, kinds: Kinds) -> Any:
         raise InvalidFile(f"{name} is {shown(table)}; it must be a table with a kind: {', '.join(map(repr, kinds))}")
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
+        inner = next((key for key, value in table.items() if isinstance(value, dict) and "kind" in value), None)
+        if kind is None and inner is not None and name in ("world", "policy"):
+            raise InvalidFile(f"[{name}.{inner}] is one of several; write [{dict(PLURALS)[name]}.{inner}]")
         near = nearest(kind, list(kinds))
         raise InvalidFile(f"{name}.kind is {shown(kind)}; it must be one of {', '.join(map(repr, kinds))}{near}")
     make, settings = kinds[kind], {key: value for key, value in table.items() if key != "kind"}

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from stagewise.problem.naming import listing
 from stagewise.problem.words import nearest, shown
 
+SEVERAL = {"worlds": "world", "policies": "policy"}  # what is given once, or several times by name
 READ_ON = "`stagewise help cli` lists the keys"
 
 
@@ -23,6 +24,8 @@ def complaint(error: ValidationError, file: type[BaseModel]) -> str:
         return f"unknown key {key!r} with value {shown(value)}{near}"
     if first["type"] == "missing":
         return f"the key {key!r} is missing; {READ_ON}"
+    if first["type"] == "dict_type" and place[0] in SEVERAL and len(place) == 2:
+        return f"[{place[0]}] has {place[1]} = {shown(value)}; write one [{SEVERAL[place[0]]}], or [{place[0]}.NAME]"
     said = f"{key} is {shown(value)}; {first['msg'][0].lower()}{first['msg'][1:]}"
     if first["type"] == "int_type" and isinstance(value, float) and value.is_integer():
         return f"{said}: write {int(value):_}"
@@ -36,11 +39,11 @@ def meant(place: Sequence[str], file: type[BaseModel]) -> str:
     known = list(tables) if not above else tables.get(above[0], [])
     if near := nearest(key, known):
         return near
+    if not above and key in ("actions", "safe", "reward", "limits", "context", "delta"):
+        return "; what a problem declares stands in [problem] here, beside [simulation] and [world]"
     home = next((name for name, keys in tables.items() if key in keys and [name] != above), None)
     if home is not None:
         return f"; it belongs into [{home}]"
-    if not above and key in ("actions", "safe", "reward", "limits", "context", "delta"):
-        return "; what a problem declares stands in [problem] here, beside [simulation] and [world]"
     return f"; there are {listing(known)}" if known else ""
 
 

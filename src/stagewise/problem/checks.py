@@ -40,7 +40,8 @@ def number(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) 
     if isinstance(given, TRUTHS):
         raise error(f"{name} is {shown(value)}; it must be a number, such as 1.0 or 0.0, and not True or False")
     if isinstance(given, NO_NUMBERS):
-        raise error(f"{name} is {shown(value)}; it must be a number")
+        share = "; two percent are 0.02" if isinstance(given, str) and given.rstrip().endswith("%") else ""
+        raise error(f"{name} is {shown(value)}; it must be a number{share}")
     try:
         if getattr(given, "ndim", 0):
             raise TypeError

@@ -134,7 +134,9 @@ def listed(threshold: Any) -> tuple[list[Any], tuple[str, ...]]:
             )
         return list(threshold.values()), tuple(threshold)
     if isinstance(threshold, str | bytes):
-        raise InvalidProblem(f"threshold is {shown(threshold)}; it must be a number, or one per constraint")
+        raise InvalidProblem(
+            f"threshold is {shown(threshold)}; it must be a number, or one per constraint: two percent are 0.02"
+        )
     if is_listing(threshold):
         entries = entries_of(threshold, "threshold")
         if not entries:

@@ -63,7 +63,7 @@ def finish(axes: Any, title: str, value: float | None = None, name: str = "", le
     if value is not None:
         limit(axes, 100 * value, name)
         axes.texts[-1].set_bbox(
-            {"facecolor": "white", "alpha": 0.75, "pad": 0.6, "linewidth": 0}
+            {"facecolor": "white", "alpha": 0.75, "pad": 0.1, "linewidth": 0}
         )  # it may stand on a bar
     if legend:
         axes.legend(frameon=False, fontsize=8)

@@ -56,9 +56,9 @@ class Study(Protocol):
 
 def at_most(sentence: str, value: float, most: float) -> Claim:
     """Return a claim that a number is at most another."""
-    return Claim(sentence, float(value), f"at most {most:g}", bool(value <= most))
+    return Claim(sentence, float(value), f"at most {most:.4g}", bool(value <= most))
 
 
 def at_least(sentence: str, value: float, least: float) -> Claim:
     """Return a claim that a number is at least another."""
-    return Claim(sentence, float(value), f"at least {least:g}", bool(value >= least))
+    return Claim(sentence, float(value), f"at least {least:.4g}", bool(value >= least))

@@ -144,10 +144,11 @@ def play(data: Audience, policies: Mapping[str, Chooser], size: Size) -> dict[st
 
 
 CAPTION = (
-    "Real users, drawn with replacement; bands hold the middle four fifths of the seeds. Left: recommendations that "
-    "are liked (4 or 5 stars), beside recommending nothing. Middle and right: recommendations that are disliked (1 or "
-    "2 stars); the limit holds in every quarter of users by how much they disliked before, not only on average. "
-    "Possible: the best under the limit for who knows every quarter's rates. Below right: what each quarter likes."
+    "Real users, drawn with replacement; bands hold the middle four fifths of the seeds. Above left: recommendations "
+    "that are liked (4 or 5 stars), beside recommending nothing. Above right and below left: recommendations that are "
+    "disliked (1 or 2 stars); the limit holds in every quarter of users by how much they disliked before, not "
+    "only on average. Possible: the best under the limit for who knows every quarter's rates. Below right: what each "
+    "quarter likes."
 )
 REMARKS = (
     "Rounds over the limit: the expected share of dislikes among all users of the same quarter who can be given the "

@@ -114,16 +114,16 @@ def first_try(data: Ward, runs: list[Any]) -> dict[str, Any]:
 
 
 CAPTION = (
-    "Real patients, drawn with replacement; bands hold the middle four fifths of the seeds. Left: patients whose dose "
-    "is within 20 % of the right one, beside always 14 mg a week. Middle and right: patients dosed more than 20 % too "
-    "high; the limit holds in every band of the predicted dose, not only on average. Possible: the best under the "
-    "limit for who knows every band's rates. Below right: Asian patients, under the limit as it was declared, and "
-    "under one that is declared by race too."
+    "Real patients, drawn with replacement; bands hold the middle four fifths of the seeds. Above left: patients whose "
+    "dose is within 20 % of the right one, beside always 14 mg a week. Above right and below left: patients dosed more "
+    "than 20 % too high; the limit holds in every band of the predicted dose, not only on average. Possible: the best "
+    "under the limit for who knows every band's rates. Below right: Asian patients, under the limit as it was "
+    "declared, and under one that is declared by race too."
 )
 REMARKS = (
     "Rounds over the limit: the expected share of over-dosed patients among all patients of the same band, under the "
     "mixture of doses that was drawn from in that round (for written policies: under what they do to each of them).",
-    "The pharmacogenetic formula was fitted by its authors to four fifths of these very patients; no policy of ours "
+    "The pharmacogenetic formula was fitted by its authors to most of these very patients; no policy of ours "
     "knew their right doses before.",
 )
 

@@ -62,6 +62,11 @@ def test_where_some_runs_have_room_left_the_share_of_the_others_is_told() -> Non
     assert "at least 50 % of runs met it exactly; the run with most to spare left 0.2" in words
 
 
+def test_runs_that_break_a_limit_are_told_by_how_much() -> None:
+    broken = exact(**dict.fromkeys(["0", "0.01", "0.1", "0.5", "0.9", "0.99"], -0.2), **{"1": -0.1})
+    assert "the middle run was 0.2 beyond it, and the run that did best 0.1 beyond." in how_close(broken)[0]
+
+
 def test_a_certificate_of_before_says_nothing_of_rounds() -> None:
     content = exact()
     del content["closeness"]

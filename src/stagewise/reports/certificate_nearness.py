@@ -68,6 +68,11 @@ def in_runs(content: dict[str, Any], cuts: dict[str, float]) -> str:
             f"In the round that came closest, at least {percent(share)} of runs met it exactly; the run with most to "
             f"spare left {shown(cuts['1'])}."
         )
+    if cuts["0.5"] < 0.0:
+        best = f"{shown(abs(cuts['1']))} {'beyond' if cuts['1'] < 0.0 else 'inside'}"
+        return (
+            f"In its worst round the middle run was {shown(-cuts['0.5'])} beyond it, and the run that did best {best}."
+        )
     return (
         f"In the round of a run that came closest, what was left was {shown(cuts['0.5'])} in the middle run, "
         f"{shown(cuts['0.01'])} or less in one run of a hundred, {shown(cuts['0'])} in the worst."

@@ -195,7 +195,7 @@ async def test_a_canary_serves_the_policy_to_its_share_alone(tmp_path: Path) -> 
 async def test_the_kill_switch_of_one_process_holds_in_another_at_its_next_decision(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stagewise.service.desk.REFRESH", 3600.0)  # it does not even look
+    monkeypatch.setattr("stagewise.service.reading.REFRESH", 3600.0)  # it does not even look
     async with desk_on(tmp_path) as desk:
         assert (await desk.decide(NAME, user())).mode == "live"
         row = desk.store.append([control(NAME, "kill")])[0]  # as another process would

@@ -16,6 +16,7 @@ from stagewise.worlds.logged import LoggedWorld
 from stagewise.worlds.world import run_of
 
 MOST = 20_000  # users that a world has; a longer log's are drawn from
+KEPT = 100_000  # users that are drawn from: of a longer log every so many-th row
 MEANS, USERS = 0, 1  # rounds of the stream of instances: what is drawn of the means, and of the users
 
 
@@ -59,7 +60,9 @@ class FittedWorlds:
         home = list(problem.actions).index(problem.safe)
         made = cls(reading.users, groups, models, by, np.ones(len(models)), divisions, home, seed)
         noise = [made.spread(place, reading) for place in range(len(models))]
-        return cls(reading.users, groups, models, by, np.array(noise), divisions, home, seed)
+        some = slice(None, None, -(-len(reading.users) // KEPT))
+        groups = {place: group[some] for place, group in groups.items()}
+        return cls(reading.users[some], groups, models, by, np.array(noise), divisions, home, seed)
 
     def spread(self, place: int, reading: Reading) -> float:
         """Return how far single outcomes of a signal are from their means: 1 is 0 or 1, and nothing is further."""

@@ -114,6 +114,15 @@ def test_a_leak_is_left_out_and_a_segment_is_kept():
     assert found.problem.limits["opt_out"].by == "country"
 
 
+def test_a_segment_without_the_safe_action_leaves_safe_open():
+    frame = world_log(8_000, np.random.default_rng(1))
+    told = sw.doctor(frame, limits={"opt_out": 0.2}).problem.limits["opt_out"]
+    assert told.safe is not None
+    assert 0.06 < told.safe < 0.2
+    frame["action"] = np.where(frame["country"] == "AU", "offer", frame["action"]).astype(object)
+    assert sw.doctor(frame, limits={"opt_out": 0.2}, safe="nothing").problem.limits["opt_out"].safe is None
+
+
 def test_a_cost_that_a_number_moves_is_proposed_linear():
     chance = np.random.default_rng(1)
     frame = world_log(12_000, chance)

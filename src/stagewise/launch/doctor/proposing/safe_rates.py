@@ -29,8 +29,10 @@ def with_safe(
         reasons[f"limit.{name}"] = f"PROPOSED, so decide: twice what {chart.log.problem.safe!r} costs, or 5/4 of safe"
     else:
         value, reasons[f"limit.{name}"] = given, "as given"
-    if limit.model == "linear" or not rates or not safe < value:
+    unseen = limit.by is not None and len(rates) < len(chart.divided[limit.by][1])
+    if limit.model == "linear" or unseen or not rates or not safe < value:
         why = "it differs by user" if limit.model == "linear" else f"{said(safe)} is the least that can be vouched for"
+        why = f"there is a {limit.by!r} of which the log has none" if unseen else why
         reasons[f"safe.{name}"] = f"left out, and so learned first, by playing it: {why}"
         return replace(limit, value=value)
     where = f" in the dearest of {len(rates)} segments; one that comes later may be dearer" if limit.by else ""

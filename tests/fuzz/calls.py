@@ -398,7 +398,6 @@ SIMULATIONS |= {
 
 RECORDS = {
     "Decision",
-    "Forecast",
     "Draw",
     "Outcome",
     "Snapshot",

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from stagewise.cli.pairs import Names, pairs_of
 from stagewise.cli.saying import in_a_sentence
 
 
@@ -17,9 +18,7 @@ def doctor(
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="Where to draw the log, as .png or .svg.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
-    names: Annotated[
-        str | None, typer.Option(help="Columns that are called otherwise: click=clicked,action=arm.")
-    ] = None,
+    names: Names = None,
     action: Annotated[str | None, typer.Option(help="For a proposal: the column of the actions.")] = None,
     reward: Annotated[str | None, typer.Option(help="For a proposal: the column of the reward.")] = None,
     limit: Annotated[
@@ -34,7 +33,10 @@ def doctor(
     alpha: Annotated[float, typer.Option(help="The chance that a log without a fault raises any alarm.")] = 0.001,
     accept: Annotated[list[str] | None, typer.Option(help="A check whose contradiction is noted only.")] = None,
 ) -> None:
-    """Say whether a log and a problem agree, a line for each check: leaves with 0 only if nothing contradicts."""
+    """Say whether a log and a problem agree, a line for each check: leaves with 0 only if nothing contradicts.
+
+    Example: stagewise doctor log.csv --limit opt_out=0.02 --out problem.toml
+    """
     with in_a_sentence():
         from stagewise.launch.doctor.doctor import doctor as diagnosed
         from stagewise.problem.errors import InvalidFile
@@ -64,19 +66,6 @@ def doctor(
     typer.echo(found.json() if json else f"{found}\n\n{shown}".strip())
     if found.contradicted:
         raise typer.Exit(1)
-
-
-def pairs_of(text: str | None, option: str) -> dict[str, str]:
-    """Return what "a=b,c=d" says."""
-    from stagewise.problem.errors import InvalidFile
-
-    told: dict[str, str] = {}
-    for pair in (text or "").split(","):
-        name, equal, column = pair.partition("=")
-        if pair and not (name and equal and column):
-            raise InvalidFile(f"{option} holds {pair!r}; it must be name=column, with commas between")
-        told |= {name.strip(): column.strip()} if pair else {}
-    return told
 
 
 def limit_of(text: str) -> tuple[str, float | None]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from stagewise.cli.pairs import Names, pairs_of
 from stagewise.cli.saying import in_a_sentence
 
 
@@ -24,9 +25,7 @@ def evaluate(
             help="0.25 for a uniform trial, 'offer=0.5,nothing=0.5', or 'frequencies'; default: the log's own."
         ),
     ] = None,
-    names: Annotated[
-        str | None, typer.Option(help="Columns with other names: 'action=template,click=clicked'.")
-    ] = None,
+    names: Names = None,
     decisive: Annotated[str, typer.Option(help="By which limits are judged: dr or ips.")] = "dr",
     delta: Annotated[
         float | None, typer.Option(help="All intervals hold with 1 - delta; default: the problem's.")
@@ -35,12 +34,15 @@ def evaluate(
     folds: Annotated[int | None, typer.Option(help="Cross-fit in so many folds; default: by earlier rows.")] = None,
     out: Annotated[Path | None, typer.Option(help="The folder for evaluation.json and evaluation.png.")] = None,
 ) -> None:
-    """Say what a policy would have earned and cost: leaves with 0 only if every limit is shown to be kept."""
+    """Say what a policy would have earned and cost: leaves with 0 only if every limit is shown to be kept.
+
+    Example: stagewise evaluate log.parquet problem.toml --candidate offer
+    """
     with in_a_sentence():
         from stagewise.launch.evaluation.evaluate import evaluate as evaluated
 
         told: dict[str, Any] = {"decisive": decisive, "delta": delta, "weight_bound": weight_bound, "folds": folds}
-        told |= {"names": pairs(names, "--names"), "propensity": shares(propensity, "--propensity")}
+        told |= {"names": pairs_of(names, "--names"), "propensity": shares(propensity, "--propensity")}
         found = evaluated(log, problem, shares(candidate, "--candidate"), **told)
         if out is not None:
             from stagewise.reports.files import made, write_text
@@ -53,18 +55,6 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def pairs(text: str | None, option: str) -> dict[str, str] | None:
-    """Return 'a=b,c=d' as a mapping."""
-    from stagewise.problem.errors import InvalidFile
-
-    if text is None:
-        return None
-    told = [entry.partition("=") for entry in text.split(",")]
-    if not all(name.strip() and sign and value.strip() for name, sign, value in told):
-        raise InvalidFile(f"{option} is {text!r}; write it as name=value, and several with commas between")
-    return {name.strip(): value.strip() for name, _, value in told}
-
-
 def shares(text: str | None, option: str) -> Any:
     """Return a number, shares by name, or a word as it is."""
     from stagewise.problem.errors import InvalidFile
@@ -73,7 +63,7 @@ def shares(text: str | None, option: str) -> Any:
         return None
     try:
         if "=" in text:
-            return {name: float(value) for name, value in (pairs(text, option) or {}).items()}
+            return {name: float(value) for name, value in pairs_of([text], option).items()}
         return float(text) if option == "--propensity" else text
     except ValueError:
         if "=" not in text:

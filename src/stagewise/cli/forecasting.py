@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from stagewise.cli.pairs import Names, pairs_of
 from stagewise.cli.saying import in_a_sentence
 
 
@@ -21,13 +22,16 @@ def forecast(
     learn: Annotated[
         str, typer.Option(help="What the policy starts from: all rows, the later half, nothing, or a log's path.")
     ] = "all",
-    names: Annotated[list[str] | None, typer.Option(help="A column called otherwise: click=clicked.")] = None,
+    names: Names = None,
     seed: Annotated[int, typer.Option(help="Where random numbers start.")] = 0,
     out: Annotated[Path, typer.Option(help="The folder for forecast.html, .png and .json.")] = Path("forecast"),
     executor: Annotated[str | None, typer.Option(help="processes:N, dask:ADDRESS; default: a process a core.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
-    """Simulate a problem's policy in the worlds that a log leaves open: gains by day, costs, what each limit costs."""
+    """Simulate a problem's policy in the worlds that a log leaves open: gains by day, costs, what each limit costs.
+
+    Example: stagewise forecast log.csv problem.toml --limits opt_out=0.01,0.02
+    """
     from stagewise.launch.forecast.forecast import forecast as foretell
     from stagewise.launch.forecast.reading import ALL, LATER, NONE
 
@@ -35,34 +39,18 @@ def forecast(
         found = foretell(
             log,
             problem,
-            limits={name: values_in(text, name) for name, text in pairs(limits, "limits")},
+            limits={name: values_in(text, name) for name, text in pairs_of(limits, "--limits").items()},
             days=days,
             users=users,
             runs=runs,
             seed=seed,
             learn=learn if learn in (ALL, LATER, NONE) else Path(learn),
-            names=dict(pairs(names, "names")),
+            names=pairs_of(names, "--names"),
             executor=executor,
             progress=not quiet,
         )
         found.save(out)
     typer.echo(f"{found}\nThe page: {out / 'forecast.html'}")
-
-
-def pairs(given: list[str] | None, what: str) -> list[tuple[str, str]]:
-    """Return NAME=VALUE options as pairs."""
-    from stagewise.problem.errors import InvalidProblem
-    from stagewise.problem.words import shown
-
-    found = []
-    for entry in given or []:
-        name, sign, value = entry.partition("=")
-        if not sign or not name.strip() or not value.strip():
-            raise InvalidProblem(f"--{what} is {shown(entry)}; write it as name=value, such as opt_out=0.01,0.02")
-        found.append((name.strip(), value.strip()))
-    if len({name for name, _ in found}) < len(found):
-        raise InvalidProblem(f"--{what} names one thing twice: {shown(given)}; put its values into one list")
-    return found
 
 
 def values_in(text: str, name: str) -> list[float]:

@@ -120,7 +120,7 @@ class Log:
 
     def frame(self) -> dict[str, Any]:
         """Return the columns by the problem's own names, as `agent.learn_frame` takes them."""
-        named = [self.problem.actions[place] for place in self.actions]
+        named = [None if place == NOTHING else self.problem.actions[place] for place in self.actions]
         told: dict[str, Any] = {"action": np.array(named, dtype=object)}
         told |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.context)}
         told |= self.segments

@@ -177,9 +177,15 @@ class Finder:
         assert column is not None
         return column
 
+    def only_times(self) -> Any:
+        """Return the column that holds times, whatever it is called; None where there is none, or more than one."""
+        found = [name for name in self.listed if holds_times(named_column(self.columns, name, "the log"))]
+        return found[0] if len(found) == 1 else None
+
     def times(self) -> Floats | None:
         """Return when (n,) in seconds since 1970; None where no column says."""
         name = self.names.get("at", next((name for name in TIMES if name in self.listed), None))
+        name = self.only_times() if name is None else name
         if name is None:
             return None
         column = named_column(self.columns, name, "the log")
@@ -202,6 +208,13 @@ def text_of(value: Any) -> str | None:
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value or value == "":
         return None
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def holds_times(column: npt.NDArray[Any]) -> bool:
+    """Say whether a column holds times as such, and no texts that may be read as times."""
+    if column.dtype.kind != "O":
+        return column.dtype.kind == "M"
+    return isinstance(next((value for value in column.tolist() if value is not None), None), datetime)
 
 
 def seconds_of(value: Any, name: Any) -> float:

@@ -158,3 +158,22 @@ def test_amounts_get_a_range_of_their_own():
     assert limit.low == 0.0
     assert limit.high >= frame["spend"].max() or found["ranges"].verdict == "ok"
     assert limit.safe is None or limit.safe < 60.0
+
+
+def test_what_is_about_the_action_or_the_time_is_no_number_of_a_user() -> None:
+    chance = np.random.default_rng(4)
+    sent = chance.integers(0, 2, 400)
+    start = np.datetime64("2026-03-01T00:00:00")
+    log = {
+        "sent_at": start + np.arange(400) * np.timedelta64(60, "s"),
+        "template": np.array(["nothing", "offer"])[sent],
+        "share_of_template": np.array([0.7, 0.3])[sent],
+        "drawn_with": chance.choice([0.4, 0.5], 400),
+        "age": chance.integers(18, 80, 400),
+        "click": chance.random(400) < 0.1 * sent,
+        "opt_out": chance.random(400) < 0.01,
+    }
+    made = sw.doctor(log, action="template", limits={"opt_out": 0.1}, names={"propensity": "drawn_with"})
+    assert list(made.problem.context) == ["age"]
+    assert "share_of_template' is left out: it is the same in all rows of an action" in made.toml()
+    assert "by time" in str(made)

@@ -80,7 +80,8 @@ def doctor(
     sizes = {array.size for array in arrays.values()}
     if len(sizes) != 1 or not max(sizes):
         raise InvalidOutcome("the log has no rows, or columns of several lengths; every column needs a value a row")
-    roles = roles_of(arrays, called.get("action", action), reward, limits, safe)
+    apart = [called.get(name) for name in ("propensity", "at")]
+    roles = roles_of(arrays, called.get("action", action), reward, limits, safe, apart)
     made = proposed(arrays, roles, split(max(sizes), Finder(arrays, called).times(), part), float(delta), spent)
     told = {**called, **made.names}
     whole = Log.of({**arrays, **roles.numbers, **roles.outcomes}, made.problem, names=told)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from stagewise.kernels.compile import Floats
 from stagewise.launch.doctor.checks.duplicates import IDS
-from stagewise.launch.log import TIMES, text_of
+from stagewise.launch.log import TIMES, holds_times, text_of
 from stagewise.problem.checks import entries_of, is_listing, mapping_of, number
 from stagewise.problem.columns import NOTHINGS, near
 from stagewise.problem.errors import InvalidOutcome
@@ -44,8 +44,10 @@ class Roles:
     guessed: list[str] = field(default_factory=list)
 
 
-def roles_of(arrays: Mapping[Any, npt.NDArray[Any]], action: Any, reward: Any, limits: Any, safe: Any) -> Roles:
-    """Return what every column is for."""
+def roles_of(
+    arrays: Mapping[Any, npt.NDArray[Any]], action: Any, reward: Any, limits: Any, safe: Any, aside: Sequence[Any] = ()
+) -> Roles:
+    """Return what every column is for; those `aside` are said to be times or chances."""
     named = {name: array for name, array in arrays.items() if isinstance(name, str)}
     guessed: list[str] = []
     doing = one_of(named, action, ACTIONS, "action", guessed)
@@ -68,8 +70,24 @@ def roles_of(arrays: Mapping[Any, npt.NDArray[Any]], action: Any, reward: Any, l
     told = Roles(doing, ordered, home, wanted, costs, outcomes, guessed=guessed)
     for name, array in named.items():
         if name not in (doing, wanted, *costs):
-            place_column(told, name, array)
+            place_column(told, name, array, name in aside)
+    for name in [name for name, values in told.numbers.items() if follows(values, named[doing])]:
+        told.numbers.pop(name)
+        told.aside[name] = "it is the same in all rows of an action, and so says what was done, not for whom"
     return told
+
+
+def follows(values: Floats, done: npt.NDArray[Any]) -> bool:
+    """Say whether a number is one and the same in all rows of every action: then it is about the action.
+
+    >>> done = np.array(["a", "a", "b"])
+    >>> follows(np.array([0.5, 0.5, 0.2]), done), follows(np.array([0.5, 0.2, 0.2]), done)
+    (True, False)
+    """
+    _, place = np.unique([str(value) for value in done.tolist()], return_inverse=True)
+    first = np.full(int(place.max()) + 1, np.nan)
+    first[place[::-1]] = values[::-1]
+    return bool(np.all((values == first[place]) | ~np.isfinite(values)))
 
 
 def one_of(named: Mapping[str, Any], given: Any, usual: Sequence[str], what: str, guessed: list[str]) -> str:
@@ -136,9 +154,16 @@ def outcomes_of(array: npt.NDArray[Any], name: str) -> Floats:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def place_column(told: Roles, name: str, array: npt.NDArray[Any]) -> None:
+def place_column(told: Roles, name: str, array: npt.NDArray[Any], aside: bool) -> None:
     """Say what a column that is neither action nor outcome is for."""
-    if name in ASIDE or name.startswith("probability.") or IDS.fullmatch(name) or name.lower().endswith("_id"):
+    if (
+        aside
+        or holds_times(array)
+        or name in ASIDE
+        or name.startswith("probability.")
+        or IDS.fullmatch(name)
+        or name.lower().endswith("_id")
+    ):
         told.aside[name] = "it is a time, a chance or an id"
         return
     values = numbers_of(array)

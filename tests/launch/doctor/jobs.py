@@ -233,7 +233,7 @@ FAULTS: dict[Any, tuple[str, str]] = {
     safe_over_limit: ("safe action", "contradicts"),
     safe_declared_too_low: ("declared safe", "contradicts"),
     sure_leak: ("leaks", "contradicts"),
-    faint_leak: ("leaks", "contradicts"),
+    faint_leak: ("leaks", "note"),
     flag_leak: ("leaks", "contradicts"),
     leak_of_the_action: ("leaks", "contradicts"),
     lost_with_the_outcome: ("missing", "contradicts"),

@@ -83,14 +83,16 @@ def test_the_file_says_why_and_is_the_problem(tmp_path):
 def test_rows_that_were_looked_at_are_not_left_to_learn_from():
     frame = clean(5, 4_000)
     found = sw.doctor(frame, limits=["opt_out"], reward="click", share=0.3)
-    assert found.log.rows == 1_200
+    chosen = found.log.taken(found.proposal.split.chosen_from)
+    assert chosen.rows == 1_200
     assert found.rest.rows == 2_800
-    assert found.log.at.max() < found.rest.at.min()
+    assert chosen.at.max() < found.rest.at.min()
     del frame["at"]
     found = sw.doctor(frame, limits=["opt_out"], reward="click")
-    assert found.log.rows + found.rest.rows == 4_000
-    assert abs(found.log.rows - 2_000) < 200
-    both = np.concatenate([found.log.arrays["distance"], found.rest.arrays["distance"]])
+    chosen = found.log.taken(found.proposal.split.chosen_from)
+    assert chosen.rows + found.rest.rows == found.log.rows == 4_000
+    assert abs(chosen.rows - 2_000) < 200
+    both = np.concatenate([chosen.arrays["distance"], found.rest.arrays["distance"]])
     assert sorted(both) == sorted(frame["distance"])
     assert isinstance(found.rest, Log)
 

@@ -49,10 +49,36 @@ class Chart:
         """The names of the signals, the reward first."""
         return list(self.log.problem.signals)
 
+    @cached_property
+    def open(self) -> Flags:
+        """The outcomes (n, 1 + m) that are not waited for to the end: their window was open when the log was cut.
+
+        What has come by then is no sample of what will have come, so that all of them are left out, as `evaluate` does;
+        where none of them is missing, the log was cut later than its last row says, and all of them stay.
+        """
+        told, at = np.zeros(self.log.values.shape, dtype=bool), self.log.at
+        if at is None or not np.isfinite(at).any():
+            return told
+        for place, signal in enumerate(self.log.problem.signals.values()):
+            if signal.waits is not None:
+                late = ~(at + signal.waits.seconds <= np.nanmax(at))
+                told[:, place] = late & bool(np.isnan(self.log.values[late, place]).any())
+        return told
+
+    @cached_property
+    def values(self) -> Floats:
+        """The outcomes (n, 1 + m) as the problem counts them: with what a closed window stands for; NaN: not known."""
+        told = np.where(self.open, np.nan, self.log.values)
+        for place, signal in enumerate(self.log.problem.signals.values()):
+            if signal.waits is not None and not signal.waits.drops:
+                blank = np.isnan(told[:, place]) & ~self.open[:, place]
+                told[blank, place] = float(signal.waits.missing)
+        return told
+
     def seen(self, signal: int) -> Flags:
         """Return the rows (n,) whose action is known and whose outcome lies in its range."""
         low, high = self.ends(signal)
-        values = self.log.values[:, signal]
+        values = self.values[:, signal]
         return np.asarray(self.known & (values >= low) & (values <= high))  # false for NaN
 
     def ends(self, signal: int) -> tuple[float, float]:
@@ -63,7 +89,7 @@ class Chart:
     def scaled(self, signal: int) -> Floats:
         """Return a signal (n,) scaled to [0, 1]; NaN where it is not known."""
         low, high = self.ends(signal)
-        return np.asarray((self.log.values[:, signal] - low) / (high - low))
+        return np.asarray((self.values[:, signal] - low) / (high - low))
 
     @cached_property
     def ranked(self) -> list[Floats]:

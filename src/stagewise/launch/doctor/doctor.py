@@ -85,13 +85,17 @@ def doctor(
     made = proposed(arrays, roles, split(max(sizes), Finder(arrays, called).times(), part), float(delta), spent)
     told = {**called, **made.names}
     whole = Log.of({**arrays, **roles.numbers, **roles.outcomes}, made.problem, names=told)
-    found = diagnosed(whole.taken(made.split.chosen_from), told, spent, known)
-    return replace(found, proposal=made, rest=whole.taken(made.split.left))
+    left = whole.taken(made.split.left)
+    found = diagnosed(whole, told, spent, known, None if part == 1.0 else left)
+    return replace(found, proposal=made, rest=left)
 
 
-def diagnosed(log: Log, names: dict[str, str], alpha: float, accept: tuple[str, ...]) -> Diagnosis:
-    """Return what all checks find in a log."""
-    findings = tuple(softened(finding, accept) for finding in examined(Chart(log, names), alpha))
+def diagnosed(
+    log: Log, names: dict[str, str], alpha: float, accept: tuple[str, ...], fresh: Log | None = None
+) -> Diagnosis:
+    """Return what all checks find in a log; what is declared of the safe action is held against fresh rows too."""
+    found = examined(Chart(log, names), alpha, None if fresh is None else Chart(fresh, names))
+    findings = tuple(softened(finding, accept) for finding in found)
     return Diagnosis(findings, log.problem, log, log, alpha, TESTS, names)
 
 

@@ -8,13 +8,13 @@ from stagewise.launch.doctor.exchange import Flags
 
 def two_valued(chart: Chart, signal: int) -> bool:
     """Say whether a signal has at most two values in this log."""
-    values = chart.log.values[:, signal][chart.seen(signal)]
+    values = chart.values[:, signal][chart.seen(signal)]
     return values.size == 0 or bool(((values == values.min()) | (values == values.max())).all())
 
 
 def events(chart: Chart, signal: int) -> Flags:
     """Return the rows (n,) with the higher of two outcomes, or with one above the middle of all."""
-    values, rows = chart.log.values[:, signal], chart.seen(signal)
+    values, rows = chart.values[:, signal], chart.seen(signal)
     if not rows.any():
         return np.zeros(values.size, dtype=bool)
     bar = values[rows].min() if two_valued(chart, signal) else float(np.median(values[rows]))

@@ -7,6 +7,7 @@ Bennett's inequality holds with the variance that the stratum is known to have:
     P(|Σ (f − f̄)| ≥ s) ≤ 2 exp(−V/b² h(b s/V)),   V = Σ min(m, N − m) σ²,   |f − f̄| ≤ b,   h(u) = (1+u) log(1+u) − u.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,20 @@ def tail(sums: Any, variances: Any, most: Any) -> Any:
     far = scale * np.abs(np.asarray(sums, dtype=float)) / room
     exponent = room / scale**2 * ((1.0 + far) * np.log1p(far) - far)
     return np.clip(2.0 * np.exp(-exponent), LEAST, 1.0)
+
+
+def drawn_tail(sums: Any, variances: Any, most: float, rows: int) -> Any:
+    """Return the same for a sum of draws whose variances what came before has chosen, as an adaptive policy does.
+
+    Freedman's inequality (1975) is Bennett's for such a sum, wherever its variance is at most some v; a union over
+    v = b², 2 b², 4 b², ..., rows b² frees v.
+
+    >>> bool(drawn_tail(50.0, 10.0, 1.0, 1000) < 1e-10), float(drawn_tail(3.0, 10.0, 1.0, 1000))
+    (True, 1.0)
+    """
+    scales = np.ceil(np.log2(np.maximum(np.asarray(variances, dtype=float) / most**2, 1.0)))
+    count = 1 + math.ceil(math.log2(max(rows, 1)))
+    return np.minimum(count * tail(sums, most**2 * 2.0**scales, most), 1.0)
 
 
 def shift(values: Floats, marked: Flags, strata: Ints) -> Shift:

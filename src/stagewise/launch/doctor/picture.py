@@ -62,7 +62,7 @@ def draw_course(axes: Any, chart: Chart, signal: int, name: str) -> None:
     """Draw the mean as the log goes on, and how much is missing."""
     part = np.minimum((chart.when * TIMES).astype(int), TIMES - 1)
     told = [chart.rate(signal, part == place, CHANCE) for place in range(TIMES)]
-    gone = np.isnan(chart.log.values[:, signal])
+    gone = np.isnan(chart.values[:, signal])
     missing = np.bincount(part, gone, minlength=TIMES) / np.maximum(np.bincount(part, minlength=TIMES), 1)
     there = [place for place in range(TIMES) if told[place][0]]
     middle = [(place + 0.5) / TIMES for place in there]

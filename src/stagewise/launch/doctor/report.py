@@ -28,7 +28,7 @@ class Diagnosis:
     problem: Problem
     """What the log was held against: as given, or as proposed."""
     log: Log
-    """The rows that were looked at."""
+    """The rows that were looked at, which are all: looking chooses nothing."""
     rest: Log
     """The rows to learn from: those that a proposal was not chosen from; all, where nothing was chosen."""
     alpha: float

@@ -1,8 +1,9 @@
 """Whether a number about users was recorded after the decision: it then knows the outcome, or the action.
 
-Two signs. It foretells an outcome better than any mean that is linear in it and stays between the outcome's ends could
-(and than `PLAUSIBLE`), within actions; or, where the log says how likely every action was, it differs between actions
-more than those chances allow: what is known before a decision cannot depend on how the decision falls.
+Two signs. It foretells an outcome within actions better than `SURE`, which is a rule and no test: an honest number that
+is as good would be taken for a leak too; below, what is better than any mean that is linear in it and stays between the
+outcome's ends could be (and than `PLAUSIBLE`) is noted. Or, where the log says how likely every action was, it differs
+between actions more than those chances allow: what is known before a decision cannot depend on how the decision falls.
 """
 
 import math
@@ -13,13 +14,13 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.launch.doctor.chart import Chart
 from stagewise.launch.doctor.events import events, two_valued
-from stagewise.launch.doctor.exchange import Flags, tail
+from stagewise.launch.doctor.exchange import Flags, drawn_tail
 from stagewise.launch.doctor.finding import Finding, gravest, said
 from stagewise.launch.doctor.odds import odds
 
 SURE = 0.9  # whatever foretells a coin's fall better than so is taken for a look at it
 COPY = 0.99  # the same for outcomes that are not coins: these may well be foretold by what came before
-PLAUSIBLE = 0.75  # no alarm below
+PLAUSIBLE = 0.75  # nothing is said below
 MARGIN = 0.03  # for the distribution of a number, which is known from rows only
 
 
@@ -29,28 +30,32 @@ def check(chart: Chart, alpha: float) -> Finding:
     tests = 2 * max((len(log.problem.context) + len(log.segments)) * len(chart.names), 1)
     found, marks = [], [(events(chart, k), chart.seen(k), two_valued(chart, k)) for k in range(len(chart.names))]
     for place, name in enumerate(log.problem.context):
-        sorted_column = Points.of(log.numbers[:, place], log.actions)
+        points = Points.of(log.numbers[:, place], log.actions)
         for wanted, (marked, rows, coin) in zip(chart.names, marks, strict=True):
-            foretold, bar = area(sorted_column, marked, rows, coin, alpha / tests)
-            if foretold > bar:
-                found.append(told(name, wanted, foretold, bar))
+            foretold, bar = area(points, marked, rows, coin, alpha / tests)
+            usual = bar if foretold > bar or not coin or foretold <= PLAUSIBLE else likely(points, marked, rows)
+            if foretold > min(bar, usual):
+                found.append(told(name, wanted, foretold, bar, usual))
     for name, (groups, _) in chart.divided.items():
         for wanted, (marked, rows, coin) in zip(chart.names, marks, strict=True):
             column = rates_elsewhere(groups, marked, rows, chart.half)
-            foretold, _ = area(Points.of(column, log.actions), marked, rows & ~chart.half, False, alpha / tests)
-            if foretold > (SURE if coin else COPY):
-                found.append(told(name, wanted, foretold, SURE))
+            foretold, bar = area(Points.of(column, log.actions), marked, rows & ~chart.half, coin, alpha / tests)
+            if foretold > bar:
+                found.append(told(name, wanted, foretold, bar, bar))
     found += unbalanced(chart, 0.5 * alpha)
     return gravest("leaks", found, "no number about users knows what came of the decision")
 
 
-def told(name: str, wanted: str, foretold: float, bar: float) -> Finding:
+def told(name: str, wanted: str, foretold: float, bar: float, usual: float) -> Finding:
     """Return the finding on one column."""
-    words = (
-        f"{name!r} foretells {wanted!r} within actions with an area under the curve of {said(foretold)} or more, "
-        f"where at most {said(bar)} is plausible of what is known before the decision"
-    )
-    return Finding("leaks", "contradicts", words, "look when it is recorded, and leave it out if that is afterwards")
+    words = f"{name!r} foretells {wanted!r} within actions with an area under the curve of {said(foretold)} or more"
+    if foretold > bar:
+        words += f", and above {said(bar)} it is taken for known after the decision"
+        return Finding(
+            "leaks", "contradicts", words, "look when it is recorded, and leave it out if that is afterwards"
+        )
+    words += f", where {said(usual)} is as good as a linear mean would be"
+    return Finding("leaks", "note", words, "look when it is recorded: what is known before may well be as good")
 
 
 class Points(NamedTuple):
@@ -70,27 +75,40 @@ class Points(NamedTuple):
 
 
 def area(points: Points, marked: Flags, known: Flags, coin: bool, chance: float) -> tuple[float, float]:
-    """Return how well a column at least tells marked rows from others, within actions, and how well it plausibly may.
+    """Return how well a column at least tells marked rows from others, within actions, and how well it surely may not.
 
     The area is a mean of min(n₁, n₀) independent terms in [0, 1] (Hoeffding 1963, section 5), so that the bound of
     Chernoff holds: M kl(estimate, truth) ≤ log 1/chance, with M their number over all actions.
     """
-    pieces, weight, seen = [], 0.0, 0.0
+    bar = SURE if coin else COPY
+    pieces = counted(points, marked, known)
+    weight = sum(fewer for fewer, *_ in pieces)
+    if not weight:
+        return 0.5, bar
+    seen = sum(fewer * under_curve(ones, counts - ones) for fewer, _, counts, ones in pieces) / weight
+    return chernoff_low(max(seen, 1.0 - seen), weight, math.log(2.0 / chance)), bar
+
+
+def likely(points: Points, marked: Flags, known: Flags) -> float:
+    """Return how well a column may tell marked rows from others, were their mean linear in it."""
+    pieces = counted(points, marked, known)
+    most = sum(
+        fewer * likely_area(values, counts, float(ones.sum() / counts.sum())) for fewer, values, counts, ones in pieces
+    )
+    return max(PLAUSIBLE, most / sum(fewer for fewer, *_ in pieces) + MARGIN)
+
+
+def counted(points: Points, marked: Flags, known: Flags) -> list[tuple[float, Floats, Floats, Floats]]:
+    """Return, for actions with both, how many are marked or are not, the fewer; values, and rows and marked of each."""
+    pieces = []
     for rows, values, places in points.pieces:
         some = known[rows]
         counts = np.bincount(places[some], minlength=values.size).astype(np.float64)
         ones = np.bincount(places[some], marked[rows[some]], minlength=values.size).astype(np.float64)
         fewer = min(float(ones.sum()), float((counts - ones).sum()))
         if fewer > 0.0:
-            pieces.append((fewer, values, counts, float(ones.sum() / counts.sum())))
-            seen, weight = seen + fewer * under_curve(ones, counts - ones), weight + fewer
-    if not weight:
-        return 0.5, 1.0
-    low = chernoff_low(max(seen / weight, 1.0 - seen / weight), weight, math.log(2.0 / chance))
-    if not coin or low <= PLAUSIBLE:
-        return low, PLAUSIBLE if coin else COPY
-    most = sum(fewer * likely_area(values, counts, mean) for fewer, values, counts, mean in pieces) / weight
-    return low, min(SURE, max(PLAUSIBLE, most + MARGIN))
+            pieces.append((fewer, values, counts, ones))
+    return pieces
 
 
 def under_curve(ones: Floats, zeros: Floats) -> float:
@@ -150,10 +168,10 @@ def unbalanced(chart: Chart, alpha: float) -> list[Finding]:
         apart = ranked[rows] - 0.5
         sums = apart @ (did - chances[rows])
         spread = apart**2 @ (chances[rows] * (1.0 - chances[rows]))
-        chance = float(np.min(tail(sums, spread, 0.5))) * len(problem.context) * len(problem.actions)
-        if chance <= alpha:
-            action = problem.actions[int(np.argmin(tail(sums, spread, 0.5)))]
-            higher = "higher" if sums[int(np.argmin(tail(sums, spread, 0.5)))] > 0.0 else "lower"
+        chance = drawn_tail(sums, spread, 0.5, int(rows.sum())) * len(problem.context) * len(problem.actions)
+        worst = int(np.argmin(chance))
+        if chance[worst] <= alpha:
+            action, higher = problem.actions[worst], "higher" if sums[worst] > 0.0 else "lower"
             words = f"{name!r} is {higher} where {action!r} was done than the logged chances of that allow"
             remedy = "it was recorded after the decision, or these are not the chances that were drawn with"
             found.append(Finding("leaks", "contradicts", words, remedy))

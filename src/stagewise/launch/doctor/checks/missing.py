@@ -34,27 +34,40 @@ def check(chart: Chart, alpha: float) -> Finding:
 def missing_outcome(chart: Chart, signal: int, name: str, gone: Flags, alpha: float) -> Finding:
     """Return what there is to say of one signal's missing outcomes."""
     log, window = chart.log, chart.log.problem.signals[name].waits
-    known = log.values[~gone, signal]
     low, _ = chart.ends(signal)
+    late, there = chart.open[:, signal], log.values[~gone, signal]
     share = f"{name!r} is missing in {int(gone.sum()):,} of {log.rows:,} rows ({gone.mean():.1%})"
-    if not known.size:
-        words = f"{share}, which is all of them"
-        return Finding("missing", "contradicts", words, "nothing can be learned of it; check the column's name")
-    only = np.unique(known)
+    if not there.size:
+        words, counts = f"{share}, which is all of them", window is not None and not window.drops
+        remedy = "check the column's name" if counts else "nothing can be learned of it; check the column's name"
+        return Finding("missing", "note" if counts else "contradicts", words, remedy)
+    only = np.unique(there)
     if only.size == 1 and only[0] > low and (window is None or window.drops):
         words = f"{share}, and is {only[0]:g} in all others: only what happened was reported"
         return Finding("missing", "contradicts", words, f"fill in {low:g} where nothing was reported in time")
-    if window is not None and not window.drops and not (known == window.missing).any():
-        return Finding("missing", "note", f"{share}, which counts as {window.missing:g} once {window.told} have passed")
-    trace = trace_of(chart, signal, gone, alpha)
+    if window is not None and late.all():
+        words = f"{share}, and every row's window of {window.told} is still open: nothing is known of its mean yet"
+        return Finding("missing", "contradicts", words, "log for longer than the window")
+    if window is not None and late.any():
+        share += f"; {int(late.sum()):,} rows are left out, whose window of {window.told} was open when the log was cut"
+    gone = gone & ~late
+    if window is not None and not window.drops and not (log.values[~late, signal] == window.missing).any():
+        timed = "" if log.at is not None else ", as if all windows had closed: the log tells no times"
+        words = f"{share}; {int(gone.sum()):,} count as {window.missing:g}, as no answer in time does{timed}"
+        return Finding("missing", "note", words)
+    trace = trace_of(chart, signal, gone, ~late, alpha)
     if trace:
         return Finding("missing", "contradicts", f"{share}, and that goes with {trace}", REMEDY)
+    if not gone.any():
+        return Finding("missing", "note", share)
     words = f"{share}; that goes with no action, number, time or other outcome that is known"
     return Finding("missing", "note", words, "rows may be left out only if the outcome itself did not decide that")
 
 
-def trace_of(chart: Chart, signal: int, gone: Flags, alpha: float) -> str:
-    """Return what missing goes with most surely, in words; nothing where it may well be by chance."""
+def trace_of(chart: Chart, signal: int, gone: Flags, closed: Flags, alpha: float) -> str:
+    """Return what missing goes with most surely, in words, of rows whose windows closed; nothing: chance may do it."""
+    if not closed.all():
+        chart, gone = Chart(chart.log.taken(closed), chart.called), gone[closed]
     log, actions = chart.log, np.maximum(chart.log.actions, 0)
     tests = len(log.problem.actions) + len(chart.ranked) + 2 + len(chart.names) - 1
     tests += sum(len(names) for _, names in chart.divided.values())

@@ -16,7 +16,7 @@ def check(chart: Chart, alpha: float) -> Finding:
     log, found = chart.log, []
     for place, name in enumerate(chart.names):
         low, high = chart.ends(place)
-        values = log.values[:, place][chart.seen(place)]
+        values = chart.values[:, place][chart.seen(place)]
         if values.size >= FEWEST and high - low >= HUNDRED and is_coin(values):
             found.append(in_percent(chart, name, high))
     for place, (name, (low, high)) in enumerate(log.problem.ranges):

@@ -1,0 +1,132 @@
+"""Logs in which nothing is wrong raise no alarm, also those that a check could take for faulty; and what is noted."""
+
+import numpy as np
+import pytest
+from tests.chance import allowed
+from tests.launch.doctor.honest import HONEST, drawn, events_only, of_our_own, problem, told_less, whole_days
+
+import stagewise as sw
+from stagewise.launch.doctor.chart import Chart
+from stagewise.launch.doctor.checks.propensities import too_many
+from stagewise.launch.doctor.doctor import ALPHA
+from stagewise.launch.doctor.exchange import drawn_tail
+from stagewise.launch.log import Log
+
+
+def alarms(frame, asked):
+    return [str(finding) for finding in sw.doctor(frame, asked).findings if finding.verdict == "contradicts"]
+
+
+@pytest.mark.parametrize("make", HONEST, ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    ("logs", "rows"), [pytest.param(4, 4_000, id="few"), pytest.param(200, 20_000, id="many", marks=pytest.mark.slow)]
+)
+def test_an_honest_log_raises_no_alarm(make, logs, rows):
+    found = [alarms(*make(np.random.default_rng([41, run]), rows)) for run in range(logs)]
+    wrong = [each for each in found if each]
+    print(f"{make.__name__}: {len(wrong)} of {logs} logs raise an alarm, {allowed(logs, ALPHA)} may")  # pytest -rP
+    assert len(wrong) <= allowed(logs, ALPHA), wrong
+
+
+@pytest.mark.parametrize(
+    ("logs", "rows"), [pytest.param(2, 500, id="few"), pytest.param(40, 3_000, id="many", marks=pytest.mark.slow)]
+)
+def test_the_log_of_an_agent_raises_no_alarm(logs, rows):
+    """With the chances of all actions, with `propensity` only, and with none."""
+    wrong = []
+    for run in range(logs):
+        told, asked = of_our_own(np.random.default_rng([42, run]), rows)
+        assert len(set(told["action"].tolist())) > 1
+        wrong += [each for frame in told_less(told) if (each := alarms(frame, asked))]
+    print(f"{len(wrong)} of {3 * logs} logs of agents raise an alarm, {allowed(3 * logs, ALPHA)} may")  # pytest -rP
+    assert len(wrong) <= allowed(3 * logs, ALPHA), wrong
+
+
+def test_a_number_that_foretells_well_is_noted_and_stays_in_a_proposal():
+    """Past purchases, with a mean that is nearly linear until it is full: better than a linear mean could be."""
+    chance = np.random.default_rng(1)
+    bought = np.minimum(chance.poisson(chance.gamma(0.15, 4.0, 6_000)), 30)
+    frame = drawn(chance, 6_000, bought=bought)
+    frame["click"] = (chance.random(6_000) < np.minimum(0.01 + 0.12 * bought, 0.8)) * 1.0
+    found = sw.doctor(frame, problem({"bought": (0, 30)}))["leaks"]
+    assert found.verdict == "note"
+    assert "as good as a linear mean" in found.sentence
+    assert "bought" in sw.doctor(frame, limits={"opt_out": 0.03}).problem.context
+
+
+def test_copies_are_found_where_times_are_coarse_too():
+    told, asked = whole_days(np.random.default_rng(2), 20_000)
+    told["age"] = np.random.default_rng(3).uniform(18.0, 68.0, 20_000).round(3)
+    assert sw.doctor(told, asked)["duplicates"].verdict != "contradicts"
+    twice = {name: np.concatenate([column, column[:800]]) for name, column in told.items()}
+    assert sw.doctor(twice, asked)["duplicates"].verdict == "contradicts"
+
+
+def test_an_action_that_came_too_often_is_found_and_one_that_came_too_seldom_only_where_all_chances_are_told():
+    chance = np.random.default_rng(4)
+    frame, sent = drawn(chance, 8_000), 1.0 / 3.0
+    asked = problem({})
+    uneven = np.where(np.arange(8_000) % 2 == 0, 0.9, 1.1)  # so that no action has one chance only
+    for factor, verdict in ((1.0, "ok"), (0.5, "contradicts"), (2.0, "ok")):
+        found = sw.doctor({**frame, "propensity": np.minimum(factor * sent * uneven, 1.0)}, asked)
+        assert found["propensities"].verdict == verdict, factor
+    shares = {"today": 0.5, "offer": 0.3, "digest": 0.2}
+    told = {f"probability.{name}": np.full(8_000, share) for name, share in shares.items()}
+    assert sw.doctor({**frame, **told}, asked)["propensities"].verdict == "contradicts"
+
+
+def test_chances_of_draws_that_follow_what_came_before_hold():
+    """A coin that is fairer the more often it fell: both bounds, at a level that can be counted."""
+    chance, found = np.random.default_rng(6), np.zeros(2)
+    for _ in range(400):
+        chances, did, heads = np.empty(200), np.empty(200), 1.0
+        for row in range(200):
+            chances[row] = 0.02 + 0.5 * heads / (row + 2.0)
+            did[row] = chance.random() < chances[row]
+            heads += did[row]
+        spread = float((chances * (1.0 - chances)).sum())
+        found += [
+            too_many((did / chances)[:, None])[0] <= 0.05,
+            float(drawn_tail(float((did - chances).sum()), spread, 1.0, 200)) <= 0.05,
+        ]
+    assert (found <= allowed(400, 0.05)).all(), found
+
+
+def test_an_outcome_that_did_not_come_counts_as_the_window_says():
+    told, asked = events_only(np.random.default_rng(7), 8_000)
+    chart = Chart(Log.of(told, asked))
+    late = told["at"] + 7 * 86_400.0 > told["at"].max()
+    assert chart.values[late, 1].tolist().count(0.0) == 0
+    assert np.isnan(chart.values[late, 1]).all()
+    assert set(chart.values[~late, 1].tolist()) == {0.0, 1.0}
+    rates = [chart.rate(1, chart.log.actions == action, 0.5)[1] for action in range(3)]
+    assert rates == pytest.approx([0.01, 0.015, 0.02], abs=0.008)
+    assert "rows are left out, whose window of 1d was open" in sw.doctor(told, asked)["missing"].sentence
+    cheap = sw.Problem(actions=asked.actions, safe="today", context=asked.context, reward=asked.reward,
+                       limits={"opt_out": sw.Limit(0.03, safe=0.0005, window="7d")})  # fmt: skip
+    assert sw.doctor(told, cheap)["declared safe"].verdict == "contradicts"
+
+
+def test_a_window_that_is_longer_than_the_log_is_said():
+    told, asked = events_only(np.random.default_rng(8), 2_000)
+    told["at"] = 1.7e9 + (told["at"] - 1.7e9) / 100.0
+    assert "still open: nothing is known" in sw.doctor(told, asked)["missing"].sentence
+    whole = {**told, **{name: np.nan_to_num(told[name]) for name in ("click", "opt_out")}}
+    assert sw.doctor(whole, asked)["missing"].verdict == "ok"  # all is there, so it was cut later
+    del told["at"]
+    assert "as if all windows had closed" in sw.doctor(told, asked)["missing"].sentence
+
+
+def test_a_proposal_is_held_against_all_rows_and_its_safe_rate_against_those_it_has_not_seen():
+    """All rates are four times as high in the later half."""
+    chance, rows = np.random.default_rng(9), 40_000
+    late = np.arange(rows) >= rows // 2
+    frame = drawn(chance, rows, at=1.7e9 + 60.0 * np.arange(rows), age=chance.uniform(18.0, 90.0, rows))
+    assert not sw.doctor(frame, limits={"opt_out": 0.05}).contradicted
+    frame["opt_out"] = (chance.random(rows) < np.where(late, 0.04, 0.01)) * 1.0
+    found = sw.doctor(frame, limits={"opt_out": 0.05})
+    assert found["drift"].verdict == "contradicts"
+    assert found["declared safe"].verdict == "contradicts"
+    assert "in the rows that nothing was chosen from" in found["declared safe"].sentence
+    assert found.log.rows == rows
+    assert sw.doctor(frame, limits={"opt_out": 0.05}, share=None)["drift"].verdict == "contradicts"

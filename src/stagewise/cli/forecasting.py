@@ -18,7 +18,7 @@ def forecast(
     ] = None,
     days: Annotated[int, typer.Option(help="How many days.")] = 60,
     users: Annotated[float | None, typer.Option(help="Users a day; default: as in the log's times.")] = None,
-    runs: Annotated[int, typer.Option(help="How many simulated campaigns; bands need at least 20.")] = 100,
+    runs: Annotated[int, typer.Option(help="How many simulated campaigns; bands need at least 38.")] = 100,
     learn: Annotated[
         str, typer.Option(help="What the policy starts from: all rows, the later half, nothing, or a log's path.")
     ] = "all",

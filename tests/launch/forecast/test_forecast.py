@@ -13,6 +13,7 @@ import stagewise as sw
 from stagewise.launch.forecast.bands import band
 from stagewise.launch.forecast.cases import cases_of
 from stagewise.launch.forecast.reading import Reading
+from stagewise.launch.forecast.tied import tied
 from stagewise.launch.forecast.worlds import FittedWorlds
 
 RNG = np.random.default_rng(2)
@@ -23,7 +24,7 @@ PROBLEM = sw.Problem(
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.2, safe=0.1), "complaint": sw.Limit(0.3, safe=0.2, by="country")},
 )
-SIZE: dict[str, Any] = {"days": 3, "users": 8, "runs": 20, "progress": False}
+SIZE: dict[str, Any] = {"days": 3, "users": 4, "runs": 38, "progress": False}
 
 
 def log(rows: int = 240, **changed: Any) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def test_a_forecast_says_what_comes_and_what_each_limit_costs(tmp_path: Any) -> 
     assert [case.price is None for case in found.outlooks] == [False, False, True]
     assert found.declared.gain.low.shape == (3,)
     assert found.declared.given.sum(axis=1) == pytest.approx(1.0)
-    assert "3 days of 8 users" in str(found)
+    assert "3 days of 4 users" in str(found)
     found.save(tmp_path)
     told = json.loads((tmp_path / "forecast.json").read_text())
     assert told == found.plain()
@@ -88,6 +89,39 @@ def test_of_actions_without_rows_anything_is_thought_possible() -> None:
     assert rates[:, 1].max() > 0.9
 
 
+def test_a_number_that_is_the_same_in_all_rows_of_an_action_has_no_slope_there() -> None:
+    rng, rows = np.random.default_rng(3), 2000
+    problem = sw.Problem(
+        actions=["nothing", "offer", "digest"],
+        safe="nothing",
+        context={"discount": (0, 0.5), "age": (18, 98)},
+        reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.2, safe=0.1)},
+    )
+    done = rng.integers(0, 3, rows)
+    discount = np.where(done == 0, 0.0, rng.choice([0.1, 0.2, 0.4], rows))
+    told = {
+        "action": np.array(problem.actions, dtype=object)[done],
+        "discount": discount,
+        "age": rng.uniform(18, 98, rows),
+        "click": (rng.random(rows) < np.where(done == 0, 0.0, 0.1 + 0.5 * discount)).astype(float),
+        "opt_out": (rng.random(rows) < 0.05).astype(float),
+    }
+    reading = Reading.of(told, problem)
+    tables = np.array([FittedWorlds.of(reading, 0)(run).table[0].mean(axis=0) for run in range(40)])
+    assert tables[:, 0].max() < 0.01  # 0 clicks of some 670; with a slope of any size it would be 0.3 in some
+    slopes = FittedWorlds.of(reading, 0).signals[0]
+    assert slopes.fixed.tolist() == [[False, True, False], [False] * 3, [False] * 3]  # type: ignore[union-attr]
+    assert slopes.centres[1:, 1] == pytest.approx(0.125, abs=0.1)  # type: ignore[union-attr]
+    note = next(note for note in sw.forecast(told, problem, **SIZE).notes if "'discount'" in note)
+    assert note.startswith("all rows of 'nothing' have the same 'discount'")
+
+
+def test_few_rows_that_are_alike_by_chance_keep_their_slopes() -> None:
+    users = np.column_stack([np.ones(40), np.repeat([0.0, 1.0], [36, 4])])
+    assert not tied(np.repeat([0, 1, 0], [3, 20, 17]), users, 2).any()
+
+
 def test_what_is_missing_is_left_out_or_filled_in_as_declared() -> None:
     gaps = log(click=np.where(np.arange(240) < 10, np.nan, 0.0), action=["ofer", *log()["action"][1:]])
     found = Reading.of(gaps, PROBLEM)
@@ -97,7 +131,38 @@ def test_what_is_missing_is_left_out_or_filled_in_as_declared() -> None:
     late = sw.Problem.from_plain(PROBLEM.plain() | {"reward": {"name": "click", "window": "1d"}})
     filled = Reading.of(gaps, late)
     assert filled.log.rows == 239
-    assert "not reported and count as 0" in filled.notes[0]
+    assert "not reported and count as 0, as if all windows had closed" in filled.notes[0]
+
+
+def waited(rows: int = 2000, days: float = 10.0) -> tuple[sw.Problem, dict[str, Any]]:
+    """Return a log cut off while the last week's opt-outs are still to come: a half of them, of all."""
+    limits = {"opt_out": sw.Limit(0.3, safe=0.2, window="7d")}
+    problem = sw.Problem(actions=["today", "offer"], safe="today", reward=sw.Reward("click"), limits=limits)
+    rng = np.random.default_rng(4)
+    at, out = np.sort(rng.uniform(0.0, days, rows)), rng.random(rows) < 0.2
+    seen = out & (at + rng.uniform(0.0, 7.0, rows) <= days)
+    told = {"at": 1.7e9 + 86400.0 * at, "action": rng.choice(["today", "offer"], rows), "click": np.zeros(rows)}
+    return problem, told | {"opt_out": np.where(seen, 1.0, np.nan)}
+
+
+def test_rows_whose_window_is_still_open_are_left_out_as_evaluate_does() -> None:
+    problem, told = waited()
+    found = Reading.of(told, problem)
+    closed = told["at"] + 7 * 86400.0 <= told["at"].max()
+    assert found.log.rows == closed.sum()
+    assert found.values[:, 1].mean() == pytest.approx(0.2, abs=0.05)  # of all rows it would be 0.13
+    assert found.notes[0] == f"opt_out: {2000 - closed.sum():,} rows left out, whose window of 7d is still open"
+    assert found.notes[0] in sw.forecast(told, problem, **SIZE).notes
+    left = f"{2000 - closed.sum():,} rows are left out, whose window of 7d is still open"
+    assert f"opt_out: {left}" in " ".join(sw.evaluate(told, problem).notes)
+    assert found.users_a_day == pytest.approx(200.0, rel=0.01)  # users came also while windows were open
+    assert Reading.of(told, problem, now=told["at"].max() + 7 * 86400.0).log.rows == 2000
+
+
+def test_a_log_whose_windows_are_all_open_is_refused() -> None:
+    problem, told = waited(days=6.0)
+    with refused(sw.InvalidOutcome, "the window of 'opt_out', 7d, is still open", "now="):
+        Reading.of(told, problem)
 
 
 def test_users_a_day_come_from_the_times_and_half_is_the_later() -> None:
@@ -116,13 +181,13 @@ def test_users_a_day_come_from_the_times_and_half_is_the_later() -> None:
     [
         ({"opt_out": [2.0] * 240}, {}, "was it a percentage"),
         ({}, {"limits": {"opt_out": [2.0]}}, "was it a percentage"),
-        ({}, {"limits": {"optout": [0.1]}}, "did you mean"),
+        ({}, {"limits": {"optout": [0.1]}}, r"it limits opt_out, complaint; did you mean 'opt_out'\?$"),
         ({}, {"limits": {"opt_out": list(np.linspace(0.1, 0.3, 40))}}, "at most 24"),
         ({"age": [200.0] * 240}, {}, "outside"),
         ({"action": ["ofer"] * 240}, {}, "none of the log's 240 rows is whole"),
         ({}, {"users": None}, "no column of times"),
         ({"at": np.arange(240.0)}, {"users": None}, "less than a day"),
-        ({}, {"runs": 5}, "at least 20"),
+        ({}, {"runs": 37}, "at least 38"),
         ({}, {"days": 0}, "from 1 to 3650"),
         ({}, {"users": -1}, "users"),
         ({}, {"learn": "later"}, "'all', 'half', 'nothing'"),
@@ -160,7 +225,7 @@ def test_a_band_holds_as_much_as_it_says_whichever_runs_were_drawn() -> None:
 @pytest.mark.parametrize("kind", ["rates", "linear", "amounts"])
 def test_bands_of_few_small_campaigns_hold_what_happens(kind: str) -> None:
     """The small sibling of the next: 6 campaigns, of whose 54 bands all but a few hold."""
-    counts = covered(2, kind, rows=300, days=2, users=10, runs=20)
+    counts = covered(2, kind, rows=300, days=2, users=10, runs=38)
     assert sum(counts.values()) >= 0.6 * 2 * len(counts)
 
 

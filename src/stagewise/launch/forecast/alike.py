@@ -31,13 +31,16 @@ class Common(NamedTuple):
 def drawn_together(fits: Floats, variances: Floats, widest: Floats, chances: Floats, deviates: Floats) -> Common | None:
     """Return a draw of centre and spread (d,), of fits and variances (A, d); None: there are too few to compare.
 
-    `chances` are uniform and `deviates` normal, (d,) each.
+    `chances` are uniform and `deviates` normal, (d,) each. A fit that is NaN takes no part.
     """
-    count = len(fits)
-    if count < FEWEST:
+    if len(fits) < FEWEST:
         return None
-    middle, own = fits.mean(axis=0), variances.mean(axis=0)
-    free = 0.5 * (count - 1)
-    total = np.square(fits - middle).sum(axis=0) / np.maximum(2.0 * gammaincinv(free, chances), LEAST)
-    spread = np.clip(total - own, LEAST, widest)
-    return Common(middle + deviates * np.sqrt((spread + own) / count), spread)
+    told = ~np.isnan(fits)
+    counts = told.sum(axis=0)
+    each = np.maximum(counts, 1)
+    middle = np.where(told, fits, 0.0).sum(axis=0) / each
+    own = np.where(told, variances, 0.0).sum(axis=0) / each
+    apart = np.where(told, np.square(fits - middle), 0.0).sum(axis=0)
+    total = apart / np.maximum(2.0 * gammaincinv(0.5 * np.maximum(counts - 1, 1), chances), LEAST)
+    spread = np.where(counts < FEWEST, widest, np.clip(total - own, LEAST, widest))
+    return Common(middle + deviates * np.sqrt((spread + own) / each), spread)

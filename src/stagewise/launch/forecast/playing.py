@@ -12,7 +12,7 @@ from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import State
 from stagewise.policies.totals import totals_of
 from stagewise.simulation.compiled import Compiled
-from stagewise.simulation.executors import Workers, opened, performed
+from stagewise.simulation.executors import Processes, Workers, opened, performed
 from stagewise.simulation.judge import judge
 from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import empty_trace, recorded
@@ -72,6 +72,8 @@ def played(
         pieces = [np.array([run]) for run in range(runs)] if workers is None else pieces
         tasks = {place: (worlds, players, piece.tolist(), length) for place, piece in enumerate(pieces)}
         done = {}
+        if isinstance(workers, Processes):  # compiled here once, and not by every process at the same time
+            some(worlds, players, [0], Length(1, 1, length.seed))
         for place, found in performed(some, tasks, workers):
             done[place] = found
             tell(len(pieces[place]))

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.launch.forecast.windows import closed, filled
 from stagewise.launch.log import NOTHING, Log
 from stagewise.policies.agent.frames import Asked, rows_in
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import positive
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
-from stagewise.problem.window import DROP
 from stagewise.problem.words import several, shown
 
 DAY = 86400.0
@@ -28,11 +28,16 @@ class Reading:
     users: Floats  # (n, 1 + numbers + divisions): 1, the numbers scaled to [−1, 1], the numbers of segments
     values: Floats  # (n, 1 + m) the reward and the costs, each scaled to [0, 1], in the user's own direction
     notes: tuple[str, ...]  # what was left out, or filled in
+    times: Floats | None  # when every user came, also those of whom nothing is known yet
 
     @classmethod
-    def of(cls, source: Any, problem: Problem, names: Mapping[str, str] | None = None) -> Self:
-        """Return what a log tells, or refuse one that tells nothing of use."""
-        log, notes = filled(source if isinstance(source, Log) else Log.of(source, problem, names=names))
+    def of(cls, source: Any, problem: Problem, names: Mapping[str, str] | None = None, now: Any = None) -> Self:
+        """Return what a log, read at the time `now`, tells, or refuse one that tells nothing of use."""
+        given = source if isinstance(source, Log) else Log.of(source, problem, names=names)
+        times = None if given.at is None else given.at[given.actions != NOTHING]
+        answered, notes = closed(given, now)
+        log, told = filled(given if answered.all() else given.taken(answered))
+        notes += told
         whole = log.whole
         if not whole.any():
             raise InvalidOutcome(
@@ -46,7 +51,7 @@ class Reading:
         assert rows is not None  # there is a whole one
         signs = np.append(1.0, policy.thresholds.signs)
         users = np.asarray(rows.actions, dtype=np.float64)[:, 1:]
-        return cls(kept, users, rows.values * signs, tuple(notes))
+        return cls(kept, users, rows.values * signs, tuple(notes), times)
 
     @property
     def actions(self) -> Ints:
@@ -56,7 +61,7 @@ class Reading:
     @cached_property
     def users_a_day(self) -> float:
         """How many rows a day there were, by the log's own times."""
-        at = self.log.at
+        at = self.times
         if at is None:
             raise InvalidProblem("the log has no column of times; say how many users a day there will be: users=1000")
         span = float(np.nanmax(at) - np.nanmin(at)) if np.isfinite(at).any() else 0.0
@@ -67,13 +72,15 @@ class Reading:
             )
         return len(at) / (span / DAY)
 
-    def learned(self, learn: Any, names: Mapping[str, str] | None = None) -> tuple["Reading | None", str]:
+    def learned(
+        self, learn: Any, names: Mapping[str, str] | None = None, now: Any = None
+    ) -> tuple["Reading | None", str]:
         """Return the rows that the policy starts from, and in words; None: it starts from nothing."""
         if not isinstance(learn, str):
-            other = Reading.of(learn, self.log.problem, names)
+            other = Reading.of(learn, self.log.problem, names, now)
             return other, f"{several(other.log.rows, 'row')} that were given to learn from"
         if learn == ALL:
-            return self, f"all {several(self.log.rows, 'row')} of the log"
+            return self, f"all {several(self.log.rows, 'whole row')} of the log"
         if learn == NONE:
             return None, "nothing"
         if learn != LATER:
@@ -86,19 +93,6 @@ class Reading:
         later = np.arange(self.log.rows) >= round(self.log.rows / 2)
         part = replace(self, log=self.log.taken(later), users=self.users[later], values=self.values[later])
         return part, f"the later half of the log, {several(part.log.rows, 'row')}"
-
-
-def filled(log: Log) -> tuple[Log, list[str]]:
-    """Return the log with what a signal's window stands for in the place of outcomes that were not reported."""
-    values, notes = log.values.copy(), []
-    for place, (name, signal) in enumerate(log.problem.signals.items()):
-        missing = np.isnan(values[:, place])
-        if signal.waits is None or signal.waits.missing == DROP or not missing.any():
-            continue
-        values[missing, place] = float(signal.waits.missing)
-        count = int(missing.sum())
-        notes.append(f"{count:,} outcomes of {name!r} were not reported and count as {signal.waits.missing:g}")
-    return replace(log, values=values), notes
 
 
 def left_out(log: Log) -> list[str]:

@@ -6,7 +6,8 @@ The middle one, M, takes the errors e as they are (MacKinnon and White's HC3): o
 mean. D and θ₀ are the prior: any mean between 0 and 1, slopes to match; without rows nothing else is left. One row
 more, of the mean user with an outcome of ½, stands for Jeffreys' prior: where nothing of a rare outcome was seen yet,
 its rate is not known to be 0.
-Actions with rows are then drawn together as far as they are alike (`alike`).
+Actions with rows are then drawn together as far as they are alike (`alike`). A number that is the same in all rows of
+an action has no slope there (`tied`).
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from scipy.special import ndtr  # type: ignore[import-untyped]
 
 from stagewise.kernels.compile import Flags, Floats, Ints
 from stagewise.launch.forecast.alike import drawn_together
+from stagewise.launch.forecast.tied import tied
 
 CENTRE, SPREAD = 0.5, 0.5  # of the constant, where nothing is known; slopes have √d less
 TIMES = 30  # of moving a clipped mean back to its place
@@ -28,13 +30,16 @@ class Slopes:
     centres: Floats  # (K, d)
     spreads: Floats  # (K, d, d) covariances
     known: Flags  # (K,) which actions have rows
+    fixed: Flags  # (K, d) which slopes are 0, as the number never varied
 
     @classmethod
     def of(cls, actions: Ints, users: Floats, values: Floats, count: int) -> "Slopes":
         """Return what rows say: what was done (n,), for whom (n, d), and what came of it (n,)."""
-        found = [fitted(users[actions == a], values[actions == a]) for a in range(count)]
-        known = np.bincount(actions, minlength=count) > 0
-        return cls(np.stack([centre for centre, _ in found]), np.stack([spread for _, spread in found]), known)
+        fixed, known = tied(actions, users, count), np.bincount(actions, minlength=count) > 0
+        found = [fitted(users[actions == a] * ~fixed[a], values[actions == a]) for a in range(count)]
+        centres, spreads = np.stack([centre for centre, _ in found]), np.stack([spread for _, spread in found])
+        centres[fixed], spreads[fixed], spreads.swapaxes(1, 2)[fixed] = 0.0, 0.0, 0.0
+        return cls(centres, spreads, known, fixed)
 
     @property
     def draws(self) -> int:
@@ -47,7 +52,8 @@ class Slopes:
         steps, chances, deviates = normal[: count * d].reshape(count, d), ndtr(normal[-2 * d : -d]), normal[-d:]
         known, own = self.known, np.diagonal(self.spreads, axis1=1, axis2=2)
         widest = np.append(SPREAD**2, np.full(d - 1, SPREAD**2 / d))
-        common = drawn_together(self.centres[known], own[known], widest, chances, deviates)
+        fits = np.where(self.fixed, np.nan, self.centres)
+        common = drawn_together(fits[known], own[known], widest, chances, deviates)
         theta = np.empty((count, d))
         for a in range(count):
             centre, spread = self.centres[a], self.spreads[a]

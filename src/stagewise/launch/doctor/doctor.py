@@ -86,7 +86,7 @@ def doctor(
     told = {**called, **made.names}
     whole = Log.of({**arrays, **roles.numbers, **roles.outcomes}, made.problem, names=told)
     found = diagnosed(whole.taken(made.split.chosen_from), told, spent, known)
-    return replace(found, proposal=made, rest=whole.taken(made.split.left))
+    return replace(found, findings=made.noted(found.findings), proposal=made, rest=whole.taken(made.split.left))
 
 
 def diagnosed(log: Log, names: dict[str, str], alpha: float, accept: tuple[str, ...]) -> Diagnosis:

@@ -87,7 +87,7 @@ def doctor(
     whole = Log.of({**arrays, **roles.numbers, **roles.outcomes}, made.problem, names=told)
     left = whole.taken(made.split.left)
     found = diagnosed(whole, told, spent, known, None if part == 1.0 else left)
-    return replace(found, proposal=made, rest=left)
+    return replace(found, findings=made.noted(found.findings), proposal=made, rest=left)
 
 
 def diagnosed(

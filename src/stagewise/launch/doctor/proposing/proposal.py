@@ -10,7 +10,9 @@ import numpy.typing as npt
 from stagewise.launch.doctor.chart import Chart
 from stagewise.launch.doctor.checks.leaks import Points, area
 from stagewise.launch.doctor.events import events, two_valued
-from stagewise.launch.doctor.finding import said
+from stagewise.launch.doctor.finding import Finding, gravest, said
+from stagewise.launch.doctor.proposing.alike import bar_of
+from stagewise.launch.doctor.proposing.divisions import Divisions, divisions_of
 from stagewise.launch.doctor.proposing.drafting import drafted, names_for
 from stagewise.launch.doctor.proposing.forms import form_of
 from stagewise.launch.doctor.proposing.roles import Roles
@@ -18,8 +20,10 @@ from stagewise.launch.doctor.proposing.safe_rates import with_safe
 from stagewise.launch.doctor.splitting import Split
 from stagewise.launch.log import Log
 from stagewise.policies.problem import Problem
+from stagewise.problem.declared import Limit
+from stagewise.problem.naming import listing
 
-FOR_SAFE = 0.2  # of delta, that the safe action's rates are read with
+FOR_READING = 0.2  # of delta: what is read from the rows and then relied on, as the safe action's rates
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,22 @@ class Proposal:
     split: Split
     delta: float
     """The chance of failure that was asked for, of which the problem's own is a part."""
+    averaged: dict[str, tuple[str, ...]]
+    """By limit, the columns of text that it holds on average over, where alike rates were not shown."""
+
+    def noted(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """Return the findings, with what a proposed limit holds on average over only, where nothing graver is found."""
+        found = [
+            Finding(
+                "segments",
+                "note",
+                f"{name!r} keeps its limit on average over {listing(over)}, where rates are not shown to be alike",
+                "a column that joins it with the one that users are divided by would let it hold in each",
+            )
+            for name, over in self.averaged.items()
+        ]
+        worst = gravest("segments", found, "")
+        return tuple(worst if found and one.name == "segments" and one.verdict == "ok" else one for one in findings)
 
 
 def proposed(
@@ -49,9 +69,10 @@ def proposed(
     reasons |= {f"aside.{name}": why for name, why in known.items() if why}
     context: Any = {name: ends for name, ends in draft.ranges if not known[name]}
     chart = Chart(Log.of(some, replace(draft, context=context), names=names), names)
-    problem = settled(chart, some, roles, split, delta, reasons)
+    divisions = divisions_of(chart, roles.texts, arrays, alpha, reasons)
+    problem, averaged = settled(chart, some, roles, split, delta, divisions, reasons)
     told = {name: names[name] for name in ("action", *problem.signals, *problem.context) if names[name] != name}
-    return Proposal(problem, told, reasons, roles, split, delta)
+    return Proposal(problem, told, reasons, roles, split, delta, averaged)
 
 
 def leak(chart: Chart, place: int, alpha: float) -> str:
@@ -66,22 +87,44 @@ def leak(chart: Chart, place: int, alpha: float) -> str:
 
 
 def settled(
-    chart: Chart, some: Mapping[Any, Any], roles: Roles, split: Split, delta: float, reasons: dict[str, str]
-) -> Problem:
-    """Return the problem with its forms, the safe action's rates, its limits, and what is left of delta."""
-    draft = chart.log.problem
-    forms = {name: form_of(chart, signal) for signal, name in enumerate(draft.limits, start=1)}
-    formed = {
-        name: replace(limit, by=forms[name].by, model="linear" if forms[name].linear else None)
-        for name, limit in draft.limits.items()
-    }
+    chart: Chart,
+    some: Mapping[Any, Any],
+    roles: Roles,
+    split: Split,
+    delta: float,
+    divisions: Divisions,
+    reasons: dict[str, str],
+) -> tuple[Problem, dict[str, tuple[str, ...]]]:
+    """Return the problem with its forms, the safe action's rates, its limits, and what is left of delta.
+
+    And by limit what it holds on average over. Where there are columns of text, half of what is set aside for reading
+    is for the statement that rates are alike; whether there are any does not depend on outcomes.
+    """
+    draft, columns = chart.log.problem, divisions.columns
+    share = FOR_READING * delta / len(draft.limits) / (2 if columns else 1)
+    forms, formed, limits = {}, {}, {}
+    for signal, (name, limit) in enumerate(draft.limits.items(), start=1):
+        bar = bar_of(chart, signal, limit, roles.limits[chart.called[name]])
+        forms[name] = form = form_of(chart, signal, divisions, bar, share / max(len(columns), 1))
+        formed[name] = replace(limit, by=form.by, model="linear" if form.linear else None)
     divided = Chart(Log.of(some, replace(draft, limits=formed), names=chart.called), chart.called)
-    share, limits = FOR_SAFE * delta / len(formed), {}
     for signal, (name, limit) in enumerate(formed.items(), start=1):
         reasons[f"form.{name}"] = forms[name].why
         limits[name] = with_safe(divided, signal, limit, roles.limits[chart.called[name]], share, reasons)
+    averaged = {name: form.averaged for name, form in forms.items() if form.averaged}
+    reasons |= {f"average.{name}": f"it holds on average over {listing(over)}" for name, over in averaged.items()}
     ways = math.prod(form.ways for form in forms.values()) if split.share == 1.0 else 1
-    reasons["delta"] = f"of {said(delta)}; {said(FOR_SAFE * delta)} was spent on reading the safe action's rates"
+    reasons["delta"] = spending(delta, limits, columns)
     if ways > 1:
         reasons["delta"] += f", and the rest divided by {ways:,}, the forms chosen among on rows that are learned too"
-    return replace(draft, limits=limits, delta=float(f"{(1.0 - FOR_SAFE) * delta / ways:.3g}"))
+    left = float(f"{(1.0 - FOR_READING) * delta / ways:.3g}")
+    return replace(draft, limits=limits, delta=left), averaged
+
+
+def spending(delta: float, limits: Mapping[str, Limit], columns: Mapping[str, Any]) -> str:
+    """Return what a part of delta pays for; it is set aside before it is known what can be stated."""
+    read = "the safe action's rates" + (", and whether rates are alike in groups" if columns else "")
+    words = f"of {said(delta)}; {said(FOR_READING * delta)} pays for reading {read}"
+    if all(limit.safe is None for limit in limits.values()):
+        words += "; `safe` is left out for what was read, so that this is paid all the same"
+    return words

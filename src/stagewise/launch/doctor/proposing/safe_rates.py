@@ -24,9 +24,14 @@ def with_safe(
     safe = limit.low + up((most - limit.low) / span, 3) * span
     mean = max((mean for _, mean, *_ in rates), default=limit.high)
     if given is None:
-        room = max(TWICE * (mean - limit.low), ROOMY * (safe - limit.low)) / span
+        _, usual, ends = chart.rate(
+            signal, chart.log.actions == chart.safe, share
+        )  # all segments: a limit is one number
+        room = (max(TWICE * (usual - limit.low), ROOMY * (ends.high - limit.low)) if rates else span) / span
         value = limit.low + min(max(up(room), FINEST), 1.0 - FINEST) * span
-        reasons[f"limit.{name}"] = f"PROPOSED, so decide: twice what {chart.log.problem.safe!r} costs, or 5/4 of safe"
+        reasons[f"limit.{name}"] = (
+            f"PROPOSED, so decide: twice what {chart.log.problem.safe!r} costs, or 5/4 of its bound"
+        )
     else:
         value, reasons[f"limit.{name}"] = given, "as given"
     unseen = limit.by is not None and len(rates) < len(chart.divided[limit.by][1])

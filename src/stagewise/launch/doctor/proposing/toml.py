@@ -60,6 +60,7 @@ def toml_of(proposal: Proposal) -> str:
         form = {True: f"by = {text(limit.by or '')}", False: ""}[limit.by is not None]
         form = 'model = "linear"' if limit.model == "linear" else form
         lines.append(f"{form}  {comment(why[f'form.{name}'])}".strip())
+        lines += [comment(words) for words in [why.get(f"average.{name}")] if words]
     return "\n".join(lines) + "\n"
 
 

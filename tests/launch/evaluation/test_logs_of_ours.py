@@ -97,6 +97,10 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         == 0
     )
     assert called(*told, "--weight-bound", "1.5", "--candidate", "offer")[0] == 1
+    code, words = called(*told, "--candidate", "digest", "--propensity", "frequencies")
+    assert code == 1, words
+    assert "if these were the shares" in words
+    assert words.count("kept") == 1  # of what was really done
     for options, sentence in (
         (("--candidate", "ofer"), "did you mean 'offer'"),
         (("--candidate", "offer=half"), "shares are numbers"),

@@ -1,6 +1,7 @@
 """`stagewise evaluate`: what a log says of a policy that did not make it."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,6 +33,12 @@ def evaluate(
     ] = None,
     weight_bound: Annotated[float | None, typer.Option(help="At which number weights are clipped.")] = None,
     folds: Annotated[int | None, typer.Option(help="Cross-fit in so many folds; default: by earlier rows.")] = None,
+    now: Annotated[
+        str | None,
+        typer.Option(
+            help="When the log was read, 2026-03-01T12:00Z or seconds: by then windows closed; default: its last row."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder for evaluation.json and evaluation.png.")] = None,
 ) -> None:
     """Say what a policy would have earned and cost: leaves with 0 only if every limit is shown to be kept.
@@ -43,6 +50,7 @@ def evaluate(
 
         told: dict[str, Any] = {"decisive": decisive, "delta": delta, "weight_bound": weight_bound, "folds": folds}
         told |= {"names": pairs_of(names, "--names"), "propensity": shares(propensity, "--propensity")}
+        told |= {"now": time_of(now)}
         found = evaluated(log, problem, shares(candidate, "--candidate"), **told)
         if out is not None:
             from stagewise.reports.files import made, write_text
@@ -53,6 +61,20 @@ def evaluate(
     typer.echo(str(found))
     if not found.candidate.kept:
         raise typer.Exit(1)
+
+
+def time_of(text: str | None) -> datetime | float | None:
+    """Return a time that was typed, or seconds since 1970."""
+    from stagewise.problem.errors import InvalidFile
+
+    if text is None:
+        return None
+    for read in (float, datetime.fromisoformat):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise InvalidFile(f"--now is {text!r}, which is no time; write 2026-03-01T12:00:00Z, or seconds since 1970")
 
 
 def shares(text: str | None, option: str) -> Any:

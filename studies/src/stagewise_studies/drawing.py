@@ -89,7 +89,8 @@ def intervals(axes: Any, result: Mapping[str, Any], words: Mapping[str, str]) ->
         words["cost"]: (words["cost_name"], UNGUARDED, "s"),
     }
     for offset, (label, (signal, colour, marker)) in zip((-0.13, 0.13), signals.items(), strict=True):
-        low, middle, high = (100 * np.array([row[f"{signal}{end}"] for row in rows]) for end in (", from", "", ", to"))
+        told = ([row[f"{signal}{end}"] for row in rows] for end in (", from", "", ", to"))
+        low, middle, high = (100 * np.array(column, dtype=np.float64) for column in told)  # NaN where none is named
         heights = np.arange(len(rows)) + offset
         axes.hlines(heights, low, high, color=colour, linewidth=1.6)
         axes.plot(middle, heights, color=colour, marker=marker, linestyle="none", markersize=4, label=label)

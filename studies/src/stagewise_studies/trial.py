@@ -105,12 +105,13 @@ def held_out(trial: Trial, problems: Mapping[str, sw.Problem], propensity: Any) 
 
 
 def ends(estimates: Mapping[str, Any], problem: sw.Problem) -> dict[str, Any]:
-    """Return the doubly robust estimate and interval of every signal."""
+    """Return the doubly robust estimate and interval of every signal; None where the log does not tell."""
     told: dict[str, Any] = {}
     for signal in problem.signals:
         one = estimates[signal]["dr"]
-        told[signal] = None if one.value is None else round(float(one.value), 4)
-        told[f"{signal}, from"], told[f"{signal}, to"] = round(float(one.low), 4), round(float(one.high), 4)
+        plain = one.plain()
+        for name, end in ((signal, "value"), (f"{signal}, from", "low"), (f"{signal}, to", "high")):
+            told[name] = None if plain[end] is None else round(float(plain[end]), 4)
     return told
 
 

@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 from tests.chance import allowed
-from tests.launch.evaluation.worlds import CLICK, NAMES, OPT_OUT, SHARES, adapted, drawn, problem
+from tests.launch.evaluation.worlds import (
+    CLICK,
+    FRAIL_TRUTH,
+    NAMES,
+    OPT_OUT,
+    SHARES,
+    adapted,
+    drawn,
+    frail,
+    problem,
+)
 
 import stagewise as sw
 from stagewise.launch.evaluation import sequence as sequences
@@ -86,6 +96,33 @@ def test_a_normal_approximation_covers_where_the_log_is_large():
         narrow += abs(value - TRUE["click"]) > 0.8 * ndtri(1.0 - DELTA / 2.0) * spread
     assert wrong <= allowed(LOGS, DELTA)
     assert narrow > allowed(LOGS, DELTA)
+
+
+@pytest.mark.parametrize("names", [NAMES, ("nothing", "offer")])
+@pytest.mark.parametrize(("least", "rows"), [(0.0, 2000), (0.0025, 2000)])
+def test_what_could_have_been_drawn_is_not_read_off_what_was(names, least, rows):
+    """Only `propensity`; one user in ten is never or hardly ever offered what costs there 1: twice what is allowed."""
+    rng, logs = np.random.default_rng(20261121), 15
+    declared = problem(actions=list(names), limits={"opt_out": sw.Limit(0.5 * FRAIL_TRUTH, safe=0.0)})
+    missed, kept = {"ips": 0, "dr": 0}, 0
+    for _ in range(logs):
+        found = sw.evaluate(frail(rng, rows, least, names), declared, "offer", estimators=["ips", "dr"])
+        for name in missed:
+            one = found["opt_out"][name]
+            assert one.holds == "at all times"
+            missed[name] += not one.low <= FRAIL_TRUTH <= one.high
+        kept += found.candidate.kept
+    assert kept <= allowed(logs, declared.delta)
+    assert max(missed.values()) <= allowed(logs, declared.delta)
+
+
+def test_with_propensities_alone_an_interval_still_narrows():
+    """A limit that is kept can be shown to be, without knowing what else could have been drawn: offers go to all."""
+    declared = problem(limits={"opt_out": sw.Limit(0.15, safe=0.0)})
+    found = sw.evaluate(frail(np.random.default_rng(20261122), 20_000, 0.5), declared, "offer")
+    assert found.candidate.verdicts["opt_out"].verdict == "under"
+    assert found["opt_out"]["dr"].value == pytest.approx(FRAIL_TRUTH, abs=0.02)
+    assert found["opt_out"]["dr"].high < FRAIL_TRUTH + 0.04
 
 
 @pytest.mark.slow

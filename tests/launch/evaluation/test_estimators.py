@@ -87,6 +87,18 @@ def test_a_regression_is_the_ridge_it_says():
         np.testing.assert_allclose(found[last, action], expected, rtol=1e-10)
 
 
+def test_features_look_at_no_user_after_the_row():
+    """Of eighty countries fifty have a column: those that came first, whoever comes later."""
+    rng = np.random.default_rng(6)
+    names = np.array([f"country {i}" for i in range(80)], dtype=object)
+    frame = drawn(rng, 1_000) | {"country": names[rng.integers(0, 80, 1_000)]}
+    told = problem(limits={"opt_out": sw.Limit(0.15, safe=0.02, by="country")})
+    early = features_of(Log.of({name: column[:400] for name, column in frame.items()}, told))
+    frame["country"][400:] = "country 79"  # by far the commonest, in the end
+    late = features_of(Log.of(frame, told))[:400]
+    np.testing.assert_array_equal(early, late)
+
+
 def test_a_true_regression_narrows_the_interval():
     """The whole point of it: with a baseline that explains the outcome, little is left to weigh."""
     rng = np.random.default_rng(4)

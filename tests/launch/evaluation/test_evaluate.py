@@ -88,6 +88,82 @@ def test_what_the_log_never_did_is_not_known():
     assert found.candidate.verdicts["opt_out"].verdict == "not known yet"
 
 
+def test_a_row_that_was_sure_could_have_been_nothing_else():
+    """Half of the users surely got nothing, and the log has propensities alone: of them nothing is known."""
+    frame = bare(drawn(np.random.default_rng(18), 4_000))
+    sure = np.arange(4_000) % 2 == 0
+    done = np.array([dict(zip(NAMES, SHARES, strict=True))[name] for name in frame["action"]])
+    frame |= {"action": np.where(sure, "nothing", frame["action"]), "propensity": np.where(sure, 1.0, done)}
+    found = sw.evaluate(frame, problem(), "offer")
+    assert found.candidate.support.by_action == {"offer": pytest.approx(0.5)}
+    assert found["click"]["dr"].value is None
+    assert found["click"]["ips"].high > 0.5
+    assert found.candidate.verdicts["opt_out"].verdict == "not known yet"
+
+
+def test_two_actions_need_one_propensity():
+    """What is left to the other is known: the same as with columns for both."""
+    frame = drawn(np.random.default_rng(19), 3_000, np.array([0.7, 0.0, 0.3]))
+    two = problem(actions=["nothing", "offer"])
+    done = np.where(frame["action"] == "offer", 0.3, 0.7)
+    alone = sw.evaluate({**bare(frame), "propensity": done}, two, "offer")
+    odds = {"probability.nothing": np.full(3_000, 0.7), "probability.offer": np.full(3_000, 0.3)}
+    both = sw.evaluate({**bare(frame), **odds}, two, "offer")
+    assert alone["opt_out"]["dr"].high == pytest.approx(both["opt_out"]["dr"].high, rel=1e-9)
+    assert not any("only how likely" in note for note in alone.notes)
+
+
+@pytest.mark.parametrize("columns", [True, False])
+def test_weights_that_do_not_average_1_are_found(columns):
+    """Only the rows of one action were exported: no estimate, no interval, no verdict, and a line that says why."""
+    rng = np.random.default_rng(20)
+    frame = drawn(rng, 4_000)
+    frame = frame if columns else bare(frame) | {"propensity": SHARES[[NAMES.index(name) for name in frame["action"]]]}
+    offers = frame["action"] == "offer"
+    found = sw.evaluate({name: column[offers] for name, column in frame.items()}, problem(), "offer")
+    for by in ("ips", "snips", "dr"):
+        assert found["opt_out"][by].value is None
+        assert found["opt_out"][by].holds == "none"
+    assert found.candidate.verdicts["opt_out"].verdict == "not known yet"
+    assert any("weights average 5, surely above" in note for note in found.notes)
+    assert "nan" not in json.dumps(found.plain()).lower()
+    assert found.policies["logged"]["click"]["ips"].holds == "at all times"
+    found.plot()
+    some = ~offers | (rng.random(4_000) < 0.5)
+    half = sw.evaluate({name: column[some] for name, column in frame.items()}, problem(), "offer")
+    assert half["click"]["ips"].value is None
+    assert half["click"]["ips"].holds == ("none" if columns else "at all times")  # half of the users may have had none
+
+
+def test_an_honest_log_is_seldom_doubted():
+    """Weights of a true lottery average 1: no log of 40 is told that they do not."""
+    rng = np.random.default_rng(21)
+    for _ in range(40):
+        found = sw.evaluate(drawn(rng, 500), problem(), "offer", estimators=["ips"], decisive="ips")
+        assert not any("average" in note for note in found.notes)
+        assert found["click"]["ips"].value is not None
+
+
+def test_frequencies_judge_no_limit():
+    """A design that differed from user to user: opt-outs are 0.2 in truth, and seem to be a twentieth of that."""
+    rng = np.random.default_rng(22)
+    frail = rng.random(20_000) < 0.5
+    offered = rng.random(20_000) < np.where(frail, 0.02, 0.8)
+    log = {
+        "action": np.where(offered, "offer", "nothing"),
+        "click": (rng.random(20_000) < 0.1) * 1.0,
+        "opt_out": (offered & frail & (rng.random(20_000) < 0.4)) * 1.0,
+    }
+    told = problem(actions=["nothing", "offer"], context=[], limits={"opt_out": sw.Limit(0.05, safe=0.0)})
+    found = sw.evaluate(log, told, "offer", propensity="frequencies")
+    assert found["opt_out"]["dr"].high < 0.05
+    assert {one.holds for one in found["opt_out"].values()} == {"if these were the shares"}
+    assert found.candidate.verdicts["opt_out"].verdict == "not known yet"
+    assert found.policies["safe"].verdicts["opt_out"].verdict == "not known yet"
+    assert found.policies["logged"].verdicts["opt_out"].verdict == "under"  # its own mean needs no shares
+    assert not found.candidate.kept
+
+
 def test_clipping_says_what_it_loses_and_stays_right():
     frame = drawn(np.random.default_rng(13), 20_000, np.array([0.89, 0.1, 0.01]))
     clipped = sw.evaluate(frame, problem(), "offer", weight_bound=20.0)

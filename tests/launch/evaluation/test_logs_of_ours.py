@@ -97,6 +97,10 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         == 0
     )
     assert called(*told, "--weight-bound", "1.5", "--candidate", "offer")[0] == 1
+    code, words = called(*told, "--candidate", "digest", "--propensity", "frequencies")
+    assert code == 1, words
+    assert "if these were the shares" in words
+    assert words.count("kept") == 1  # of what was really done
     for options, sentence in (
         (("--candidate", "ofer"), "did you mean 'offer'"),
         (("--candidate", "offer=half"), "shares are numbers"),
@@ -104,5 +108,24 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         (("--names", "click"), "name=value"),
     ):
         code, words = called(*told, *options)
+        assert code == 2
+        assert sentence in words
+
+
+def test_windows_on_the_command_line(tmp_path: Path) -> None:
+    """Half an hour after the last row half the windows of an hour are open; a day later none is."""
+    frame = drawn(np.random.default_rng(7), 60) | {"at": 60.0 * np.arange(60)}
+    as_csv(frame, tmp_path / "log.csv")
+    (tmp_path / "problem.toml").write_text(TOML + 'window = "1h"\n')
+    told = ("evaluate", tmp_path / "log.csv", tmp_path / "problem.toml")
+    for now, left_out in (
+        (f"{59 * 60 + 1800}", "30 rows are left out"),
+        ("1970-01-01T01:29:00Z", "30 rows are left out"),
+        ("1970-01-02T01:29:00+00:00", None),
+    ):
+        words = called(*told, "--now", now)[1]
+        assert left_out in words if left_out else "left out" not in words
+    for now, sentence in (("noon", "which is no time"), ("1970-01-02T01:29", "needs a time zone")):
+        code, words = called(*told, "--now", now)
         assert code == 2
         assert sentence in words

@@ -54,3 +54,23 @@ def outcomes(rng: np.random.Generator, age: Any, actions: Any) -> dict[str, Any]
         "click": (rng.random(age.size) < mean) * 1.0,
         "opt_out": (rng.random(age.size) < OPT_OUT[actions]) * 1.0,
     }
+
+
+FRAIL, FRAIL_COST = 0.1, 1.0  # the share of users who opt out at every offer, and nobody else does
+FRAIL_TRUTH = FRAIL * FRAIL_COST
+
+
+def frail(rng: np.random.Generator, rows: int, least: float, names: Any = NAMES) -> dict[str, Any]:
+    """Return a log with `propensity` only, in which the frail are offered something with probability `least`."""
+    fragile, others = rng.random(rows) < FRAIL, len(names) - 1
+    offer = np.where(fragile, least, 0.5)
+    chances = np.column_stack([*((1.0 - offer) / others for _ in range(others)), offer])
+    actions = (rng.random(rows)[:, None] > chances.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    done = actions == others
+    return {
+        "action": np.array(names, dtype=object)[actions],
+        "age": rng.uniform(-1.0, 1.0, rows),
+        "propensity": chances[np.arange(rows), actions],
+        "click": (rng.random(rows) < 0.1) * 1.0,
+        "opt_out": (done & fragile) * FRAIL_COST,
+    }

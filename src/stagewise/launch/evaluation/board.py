@@ -3,6 +3,7 @@
 from typing import Any
 
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.launch.evaluation.balance import Balance
 from stagewise.launch.evaluation.estimate import NONE, Estimate, Verdict
 from stagewise.launch.evaluation.estimators import effective_size
 from stagewise.launch.evaluation.intervals import Rows, estimates_of
@@ -53,16 +54,19 @@ class Board:
         self.notes += [f"{name}: {support.words}"] if support.words else []
         own = weights.kept is None  # of the policy that made the log a mean is all there is
         estimators, decisive = (["ips"], "ips") if own else (self.estimators, self.decisive)
-        estimates, segments = {}, {}
+        estimates, segments = {}, dict[str, dict[str, Estimate]]()
+        uneven = dict[str, list[str]]()
         for signal in problem.signals:
             parts = self.parts(signal)
             alpha = self.alpha / (1 + len(parts))
             everybody = self.rows(signal, weights, "dr" in estimators)
-            estimates[signal] = self.estimates(everybody, signal, estimators, alpha)
-            if parts:
-                some = {part: everybody.taken(rows) for part, rows in parts.items()}
-                told = {part: self.estimates(rows, signal, [decisive], alpha) for part, rows in some.items()}
-                segments[signal] = {part: by[decisive] for part, by in told.items()}
+            estimates[signal], words = self.estimates(everybody, signal, estimators, alpha)
+            uneven.setdefault(words, []).append(signal)
+            for part, rows in parts.items():
+                told, words = self.estimates(everybody.taken(rows), signal, [decisive], alpha)
+                segments.setdefault(signal, {})[part] = told[decisive]
+                uneven.setdefault(words, []).append(f"{signal}, {part}")
+        self.notes += [f"{name} ({'; '.join(where)}): {words}" for words, where in uneven.items() if words]
         limits, verdicts = problem.policy().presented, {}
         for limit, sign, threshold in zip(limits.names, limits.signs, limits.values, strict=True):
             judged = [estimates[limit][decisive], *segments.get(limit, {}).values()]
@@ -75,12 +79,15 @@ class Board:
         expected = self.expected(signal) if regression else None
         return Rows(self.log.actions[one.known], one.values, weights.taken(one.known), expected)
 
-    def estimates(self, rows: Rows, signal: str, estimators: list[str], alpha: float) -> dict[str, Estimate]:
-        """Return the estimates of a signal, in its own units."""
+    def estimates(
+        self, rows: Rows, signal: str, estimators: list[str], alpha: float
+    ) -> tuple[dict[str, Estimate], str]:
+        """Return the estimates of a signal, in its own units, and what is wrong with its weights; empty: nothing."""
         declared = self.log.problem.signals[signal]
         if not rows.outcomes.size:
-            return dict.fromkeys(estimators, Estimate(None, declared.low, declared.high, NONE, 0))
-        return estimates_of(rows, estimators, alpha, (declared.low, declared.high), self.folds is None)
+            return dict.fromkeys(estimators, Estimate(None, declared.low, declared.high, NONE, 0)), ""
+        balance, ends = Balance.of(rows.weights, alpha), (declared.low, declared.high)
+        return estimates_of(rows, balance, estimators, alpha, ends, self.folds is None), balance.words
 
     def parts(self, signal: str) -> dict[str, Any]:
         """Return the rows of every segment, of a limit that holds in each by itself; nothing where there is one."""

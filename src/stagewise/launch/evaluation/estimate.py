@@ -8,6 +8,7 @@ from stagewise.launch.evaluation.sequence import Sequence
 
 UNDER, OVER, UNKNOWN = "under", "over", "not known yet"
 ANYTIME, ASYMPTOTIC, NONE = "at all times", "large logs only", "none"
+SHARES = "if these were the shares"
 
 
 class Estimate(NamedTuple):
@@ -18,7 +19,7 @@ class Estimate(NamedTuple):
     low: float
     high: float
     holds: str
-    """When the interval holds: "at all times", "large logs only" or "none"."""
+    """When the interval holds: "at all times", "large logs only", "if these were the shares" or "none"."""
     rows: int
     running: Sequence | None = None
     """The interval as it was after ever more rows, in the signal's own units."""
@@ -44,7 +45,12 @@ class Verdict(NamedTuple):
 
     @classmethod
     def of(cls, estimates: list[Estimate], threshold: float, at_most: bool, estimator: str) -> "Verdict":
-        """Return what intervals say of a limit: all must keep it, and one that breaks it is enough."""
+        """Return what intervals say of a limit: all must keep it, and one that breaks it is enough.
+
+        Nothing is said of a limit unless all of them hold at all times.
+        """
+        if any(one.holds != ANYTIME for one in estimates):
+            return cls(UNKNOWN, threshold, at_most, estimator)
         within = all(one.high <= threshold if at_most else one.low >= threshold for one in estimates)
         beyond = any(one.low > threshold if at_most else one.high < threshold for one in estimates)
         return cls(UNDER if within else OVER if beyond else UNKNOWN, threshold, at_most, estimator)

@@ -21,7 +21,11 @@ from stagewise.problem.window import moment
 ESTIMATORS = ("ips", "snips", "dr")
 FREQUENCIES_NOTE = (
     "the probabilities were reckoned from the log itself: intervals take them for true, which leaves out their own "
-    "error, and a design that differed from user to user would make all of this wrong"
+    "error, and a design that differed from user to user would make all of this wrong; so they judge no limit"
+)
+DONE_NOTE = (
+    "the log says only how likely what was done was: what else it could have done is not known, so intervals hold "
+    "whatever that is, and dr has those of ips; columns 'probability.ACTION' for all actions make them narrower"
 )
 
 
@@ -95,6 +99,8 @@ def evaluate(
     source = "none are needed" if drawn is None else drawn.source
     if drawn is not None and drawn.estimated:
         notes.append(FREQUENCIES_NOTE)
+    if drawn is not None and drawn.every is None:
+        notes.append(DONE_NOTE)
     return Evaluation(declared, evaluated, read.rows, level, board.decisive, source, tuple(dict.fromkeys(notes)))
 
 

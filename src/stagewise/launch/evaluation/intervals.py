@@ -8,7 +8,8 @@ import numpy as np
 from scipy.special import ndtri  # type: ignore[import-untyped]
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.launch.evaluation.estimate import ANYTIME, ASYMPTOTIC, NONE, Estimate
+from stagewise.launch.evaluation.balance import Balance
+from stagewise.launch.evaluation.estimate import ANYTIME, ASYMPTOTIC, NONE, SHARES, Estimate
 from stagewise.launch.evaluation.estimators import (
     deviation,
     dr,
@@ -49,19 +50,30 @@ class Rows:
 
 
 def estimates_of(
-    rows: Rows, estimators: Sequence[str], alpha: float, ends: tuple[float, float], past: bool
+    rows: Rows, balance: Balance, estimators: Sequence[str], alpha: float, ends: tuple[float, float], past: bool
 ) -> dict[str, Estimate]:
-    """Return the estimates of one signal, each with an interval at 1 − α."""
+    """Return the estimates of one signal, each with an interval at 1 − α; neither where weights cannot be right."""
+    if balance.contradicted:
+        return dict.fromkeys(estimators, Estimate(None, np.nan, np.nan, NONE, rows.outcomes.size))
     ways = {"ips": of_ips, "snips": of_snips, "dr": of_dr if past else of_folds}
-    enough = float(rows.weights.lost.mean()) <= SLIGHT
+    enough = float(rows.weights.lost.mean()) <= SLIGHT and balance.even
     made = {name: ways[name](rows, alpha) for name in estimators}
+    if rows.weights.guessed:
+        made = {name: one._replace(holds=one.holds if one.holds == NONE else SHARES) for name, one in made.items()}
     return {name: in_units(one if enough else one._replace(value=None), ends) for name, one in made.items()}
 
 
 def anytime(value: float, terms: Floats, rows: Rows, regression: bool, alpha: float) -> Estimate:
-    """Return an estimate with the interval that holds at all times."""
-    rooms, lost = rows.weights.rooms(regression), rows.weights.lost
-    running = sequence(terms, terms + lost, rooms, alpha, moments(terms.size))
+    """Return an estimate with the interval that holds at all times.
+
+    Where it is not known what else the log could have done, its ends are those of wₜ yₜ and 1 − wₜ (1 − yₜ), also for a
+    regression: both terms are at least 0, whatever could have been drawn (docs/theory/evaluation.md, Lemma 3).
+    """
+    weights, rooms = rows.weights, rows.weights.rooms(regression)
+    ends = terms, terms + weights.lost
+    if not weights.complete:
+        ends = ips_terms(weights.values, rows.outcomes), 1.0 - ips_terms(weights.values, 1.0 - rows.outcomes)
+    running = sequence(*ends, rooms, alpha, moments(terms.size))
     return Estimate(value, float(running.low[-1]), float(running.high[-1]), ANYTIME, terms.size, running)
 
 

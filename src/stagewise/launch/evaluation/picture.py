@@ -69,7 +69,7 @@ def running(axes: Any, evaluation: Evaluation, signal: str) -> None:
     final = [policy[signal] for policy in evaluation.policies.values()]
     ends = [one for by in final for one in by.values() if one.high == one.high]
     axes.set_ylim(min(one.low for one in ends), min(3.0 * max(one.high for one in ends), high_of(evaluation, signal)))
-    if signal == evaluation.problem.reward.name:
+    if signal == evaluation.problem.reward.name and axes.get_legend_handles_labels()[1]:
         axes.legend(frameon=False, fontsize=8)
     draw_limit(axes, evaluation, signal)
 

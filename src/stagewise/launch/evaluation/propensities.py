@@ -78,6 +78,8 @@ def of_columns(log: Log) -> Propensities:
         check_range(np.asarray(done)[known], "propensity")
     assert done is not None
     check_possible(log, done)
+    if every is None and len(log.problem.actions) == 2 and not had_others(log):
+        every = np.where(log.actions[:, None] == np.arange(2), done[:, None], 1.0 - done[:, None])  # all the rest
     return Propensities(done, every, "the log's own columns")
 
 

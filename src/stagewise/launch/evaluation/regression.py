@@ -19,14 +19,18 @@ MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # of splitmix64
 
 
 def features_of(log: Log) -> Floats:
-    """Return 1, the numbers scaled to [−1, 1] and the commonest segments (n, d); 0 where something is missing."""
+    """Return 1, the numbers scaled to [−1, 1] and the segments that came first (n, d); 0 where something is missing.
+
+    The commonest could only be told at the end: a row would look at users after it.
+    """
     columns = [np.ones(log.rows)]
     for column, (_, (low, high)) in zip(log.numbers.T, log.problem.ranges, strict=True):
         columns.append(np.nan_to_num((2.0 * column - low - high) / (high - low)))
     for texts in log.segments.values():
-        names, places = np.unique(np.where(texts == None, "", texts).astype(str), return_inverse=True)  # noqa: E711
-        common = np.argsort(-np.bincount(places), kind="stable")[:MOST]
-        columns += [(places == place) * 1.0 for place in common if names[place]]
+        told = np.where(texts == None, "", texts).astype(str)  # noqa: E711
+        names, first, places = np.unique(told, return_index=True, return_inverse=True)
+        early = [place for place in np.argsort(first) if names[place]][:MOST]
+        columns += [(places == place) * 1.0 for place in early]
     return np.column_stack(columns)
 
 

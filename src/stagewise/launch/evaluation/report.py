@@ -116,7 +116,7 @@ class Evaluation:
     __repr__ = __str__
 
     def _title(self) -> str:
-        sure = f"intervals hold with {1.0 - self.delta:.3g} probability, all signals at once"
+        sure = f"intervals of one policy by one estimator hold at once with {1.0 - self.delta:.3g} probability"
         return (
             f"{several(self.rows, 'row')}, probabilities: {self.source}; {sure}; limits are judged by {self.decisive}"
         )

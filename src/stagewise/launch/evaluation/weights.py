@@ -1,6 +1,6 @@
 """What each row of a log counts for a candidate, with a bound on it, and what part of it no row speaks for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,10 @@ class Weights:
     """What w (1 − p) is at most: a term leaves the range of the outcomes by no more."""
     source: str
     """Where the bound comes from, in words."""
+    complete: bool = True
+    """Whether the log says how likely every action was; else intervals rest on no bound, and not on `kept`."""
+    guessed: bool = False
+    """Whether the probabilities were reckoned from the log itself, so that no interval is sure."""
 
     @property
     def clipped(self) -> float:
@@ -43,6 +47,8 @@ class Weights:
 
     def rooms(self, regression: bool) -> tuple[float, float]:
         """Return c from below and from above: no term is farther on that side from a guess in [0, 1]."""
+        if not self.complete:
+            return 1.0, 1.0
         if regression:
             return 1.0 + self.excess, 1.0 + self.excess
         return 1.0, self.bound if not self.lost.any() else 1.0 + self.excess
@@ -50,7 +56,7 @@ class Weights:
     def taken(self, rows: Any) -> "Weights":
         """Return the weights of some of the rows; what bounds them stays."""
         kept = None if self.kept is None else self.kept[rows]
-        return Weights(self.values[rows], kept, self.lost[rows], self.unsupported, self.bound, self.excess, self.source)
+        return replace(self, values=self.values[rows], kept=kept, lost=self.lost[rows])
 
 
 def own_weights(log: Log) -> Weights:
@@ -78,7 +84,7 @@ def weights_of(log: Log, drawn: Propensities, candidate: Floats, alpha: float, b
     values = np.where(known, np.minimum(ratios[np.arange(log.rows), log.actions], most), 0.0)
     excess = most if said is not None else float((np.minimum(ratios, most) * (1.0 - every)).max())
     unsupported = np.where(every > 0.0, 0.0, candidate).mean(axis=0)
-    return Weights(values, kept, lost, unsupported, most, excess, source)
+    return Weights(values, kept, lost, unsupported, most, excess, source, guessed=drawn.estimated)
 
 
 def chosen(
@@ -102,7 +108,10 @@ def chosen(
 
 
 def of_done(log: Log, drawn: Propensities, candidate: Floats, said: float | None) -> Weights:
-    """Return weights where only the probability of what was done is known."""
+    """Return weights where only the probability of what was done is known.
+
+    What else could have been drawn is known only where nothing could: a row that was sure leaves nothing to the others.
+    """
     known, rows = log.actions != NOTHING, np.arange(log.rows)
     ratios = np.where(known, candidate[rows, log.actions] / np.where(known, drawn.done, 1.0), 0.0)
     largest = max(float(ratios.max()), 1.0)
@@ -111,16 +120,12 @@ def of_done(log: Log, drawn: Propensities, candidate: Floats, said: float | None
             f"weight_bound is {said:g}, and a row weighs {largest:g}; what clipping loses can only be told where the "
             "log has the probabilities of all actions, in columns 'probability.ACTION'"
         )
-    never = ~np.isin(np.arange(candidate.shape[1]), log.actions)
+    places = np.arange(candidate.shape[1])
+    sure = known & (drawn.done >= 1.0 - ROUNDING)
+    never = ~np.isin(places, log.actions) | (sure[:, None] & (log.actions[:, None] != places))
     kept = np.where(never, 0.0, candidate)
     lost = np.maximum(1.0 - kept.sum(axis=1), 0.0)
     lost[lost < ROUNDING] = 0.0
-    least = float(np.min(drawn.done[known], initial=1.0))
-    most, source = (
-        (said, "as said")
-        if said is not None
-        else (1.0 / least, "1 by the log's least propensity, as if none could be less")
-    )
+    most, source = (largest, "the largest that came") if said is None else (said, "as said")
     unsupported = np.where(never, candidate, 0.0).mean(axis=0)
-    excess = most if said is not None else most - 1.0
-    return Weights(ratios, kept, lost, unsupported, most, excess, source)
+    return Weights(ratios, kept, lost, unsupported, most, most, source, complete=False)

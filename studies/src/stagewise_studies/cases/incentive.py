@@ -84,13 +84,13 @@ CAPTION = (
     " the centre. Bands hold the middle four fifths of the seeds. Above left: people who come for their result, "
     "beside offering nothing. Above right and below left: cents spent a person, of which at most 75 are allowed. "
     "Possible: the best under the limit for who knows all rates. Below right: 1,415 real people of the half that "
-    "nothing was learned from, doubly robust, 95 % at all times."
+    "nothing was learned from, doubly robust; intervals of 95 % if the trial's shares were the chances of its lots."
 )
 REMARKS = (
     "Rounds over the limit: the expected spending of the round, a mean over everybody for each sum, as it was "
     "declared. By distance spending differs little (by_group and finer in result.json).",
     "The sums were drawn by lot, and with which chances is not in the data: below right the shares of the trial "
-    "stand for them, and the intervals leave out their own error.",
+    "stand for them. The intervals leave out the error of that, and judge no limit.",
     "Today is the trial itself: sums drawn by lot as they were then.",
 )
 

@@ -180,9 +180,9 @@ def drifting_reward(frame: dict[str, Any], seed: int) -> sw.Problem:
     return PROBLEM
 
 
-def drift_of_one_action(frame: dict[str, Any], seed: int) -> sw.Problem:
+def drift_of_one_action(frame: dict[str, Any], seed: int, times: float = 3.0) -> sw.Problem:
     place, when = places(frame), np.linspace(0.0, 1.0, len(frame["click"]))
-    redrawn(frame, "opt_out", COSTS[0, place] * np.where((place == 4) & (when > 0.5), 3.0, 1.0), seed)
+    redrawn(frame, "opt_out", COSTS[0, place] * np.where((place == 4) & (when > 0.5), times, 1.0), seed)
     return PROBLEM
 
 
@@ -214,9 +214,9 @@ def wrong_propensities(frame: dict[str, Any], seed: int) -> sw.Problem:
     return PROBLEM
 
 
-def segment_over_its_limit(frame: dict[str, Any], seed: int) -> sw.Problem:
-    place = places(frame)
-    redrawn(frame, "opt_out", COSTS[0, place] * np.where(frame["country"] == "IE", 6.0, 4 / 9), seed)
+def segment_over_its_limit(frame: dict[str, Any], seed: int, times: float = 6.0) -> sw.Problem:
+    place, others = places(frame), (1.0 - 0.1 * times) / 0.9
+    redrawn(frame, "opt_out", COSTS[0, place] * np.where(frame["country"] == "IE", times, others), seed)
     return PROBLEM
 
 
@@ -256,3 +256,8 @@ FAULTS: dict[Any, tuple[str, str]] = {
     segment_over_its_limit: ("segments", "contradicts"),
     long_parameter: ("bounds", "contradicts"),
 }
+
+# What else contradicts a fault that its own check can only note.
+ALSO = {faint_leak: "model"}
+# Faults of a size: as planted, and smaller ones.
+SIZES: dict[Any, tuple[float, ...]] = {drift_of_one_action: (3.0, 2.5), segment_over_its_limit: (6.0, 4.0)}

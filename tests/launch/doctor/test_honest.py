@@ -19,7 +19,7 @@ def alarms(frame, asked):
 
 @pytest.mark.parametrize("make", HONEST, ids=lambda make: make.__name__)
 @pytest.mark.parametrize(
-    ("logs", "rows"), [pytest.param(4, 4_000, id="few"), pytest.param(200, 20_000, id="many", marks=pytest.mark.slow)]
+    ("logs", "rows"), [pytest.param(4, 4_000, id="few"), pytest.param(100, 10_000, id="many", marks=pytest.mark.slow)]
 )
 def test_an_honest_log_raises_no_alarm(make, logs, rows):
     found = [alarms(*make(np.random.default_rng([41, run]), rows)) for run in range(logs)]
@@ -29,7 +29,7 @@ def test_an_honest_log_raises_no_alarm(make, logs, rows):
 
 
 @pytest.mark.parametrize(
-    ("logs", "rows"), [pytest.param(2, 500, id="few"), pytest.param(40, 3_000, id="many", marks=pytest.mark.slow)]
+    ("logs", "rows"), [pytest.param(2, 500, id="few"), pytest.param(20, 1_500, id="many", marks=pytest.mark.slow)]
 )
 def test_the_log_of_an_agent_raises_no_alarm(logs, rows):
     """With the chances of all actions, with `propensity` only, and with none."""

@@ -54,8 +54,8 @@ def cases_of(problem: Problem, limits: Any) -> list[Case]:
     for name, given in asked.items():
         if name not in problem.limits:
             raise InvalidProblem(
-                f"limits name {shown(name)}, which the problem does not limit{nearest(name, list(problem.limits))}; it "
-                f"limits {', '.join(problem.limits)}"
+                f"limits name {shown(name)}, which the problem does not limit; it limits "
+                f"{', '.join(problem.limits)}{nearest(name, list(problem.limits))}"
             )
         entries = list(given) if is_listing(given) else [given]
         choices[name] = sorted({checked(problem.limits[name], name, entry) for entry in entries})

@@ -1,6 +1,8 @@
 """The commands: they do what they say, and refuse a file with the key, the value and what was expected."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,6 +140,11 @@ def test_where_the_paper_is_not_installed_a_sentence_says_what_to_do(monkeypatch
 
 def test_the_version_is_told() -> None:
     assert called("--version") == (0, f"stagewise {sw.__version__}\n")
+
+
+def test_the_package_can_be_run_as_a_module() -> None:
+    told = subprocess.run([sys.executable, "-m", "stagewise", "--version"], capture_output=True, text=True, check=True)
+    assert told.stdout == f"stagewise {sw.__version__}\n"
 
 
 def test_thresholds_of_every_kind_can_be_written(tmp_path: Path) -> None:

@@ -85,6 +85,8 @@ def test_decisions_as_they_are_logged_are_a_log(tmp_path):
         (lambda told: told.pop("action"), "no column 'action'"),
         (lambda told: told.update(ages=told.pop("age")), "did you mean 'ages'"),
         (lambda told: told.update(click=["a", "b", "c"]), "must hold numbers"),
+        (lambda told: told.update(click=["0", "yes", "1"]), "'yes' in row 1 of 3.*1 for yes and 0 for no"),
+        (lambda told: told.update(click=["0", "1", "1"]), "'0' in row 0.*a number that is written as text"),
         (lambda told: told.update(at=["soon", None, None]), "no time"),
         (lambda told: told.update({name: [] for name in told}), "no rows"),
     ],
@@ -96,6 +98,22 @@ def test_what_cannot_be_read_is_said_in_a_sentence(change, words):
         Log.of(told, PROBLEM)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ({"propensity": "typo"}, "'propensity' is in 'typo', which is no column of the log"),
+        ({"click": "clik"}, "did you mean 'click'"),
+        ({"clik": "click"}, "'clik', which nothing is called here.*did you mean 'click'"),
+        ({"probability.ofer": "click"}, "nothing is called here"),
+    ],
+)
+def test_names_that_would_be_ignored_are_refused(names, words):
+    with pytest.raises(sw.InvalidOutcome, match=words) as caught:
+        Log.of(columns(), PROBLEM, names=names)
+    assert len(str(caught.value)) < 400
+    Log.of(columns(), PROBLEM, names={"click": "click", "probability.offer": "click", "at": "at"})
 
 
 @pytest.mark.parametrize(

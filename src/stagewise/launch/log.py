@@ -1,6 +1,6 @@
 """A log as a problem reads it: what was done for whom, how likely that was, and what came of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,11 +15,12 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.checks import mapping_of
 from stagewise.problem.columns import listed_names, named_column, near, plain_numbers
 from stagewise.problem.errors import InvalidFile, InvalidOutcome
-from stagewise.problem.words import shown
+from stagewise.problem.words import nearest, shown
 
 Texts = npt.NDArray[np.object_]
 NOTHING = -1  # the number of an action that the problem does not have
 TIMES = ("at", "time", "timestamp", "date", "day")  # what the column of times may be called
+TOLD = ("action", "propensity", "at")  # what a log tells beside the names of a problem
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -62,12 +63,13 @@ class Log:
         """
         columns = table_at(source)
         find = Finder(columns, {} if names is None else mapping_of(names, "names", InvalidOutcome))
+        odds = [f"probability.{name}" for name in problem.actions]
+        find.refuse_unknown([*TOLD, *problem.signals, *problem.context, *problem.divisions, *odds])
         done = find.texts("action")
         if not len(done):
             raise InvalidOutcome("the log has no rows; there is nothing to learn from it")
         places = {name: place for place, name in enumerate(problem.actions)}
-        odds = [find.numbers(f"probability.{name}", absent=True) for name in problem.actions]
-        known = [column for column in odds if column is not None]
+        known = [column for name in odds if (column := find.numbers(name, absent=True)) is not None]
         return cls(
             problem=problem,
             actions=np.array([places.get(name, NOTHING) for name in done], dtype=np.int64),
@@ -133,6 +135,20 @@ class Finder:
     def __init__(self, columns: Mapping[Any, Any], names: Mapping[str, Any]) -> None:
         self.columns, self.names = columns, names
         self.listed = listed_names(columns, InvalidOutcome)
+
+    def refuse_unknown(self, known: Sequence[str], hint: str = "") -> None:
+        """Refuse names that nothing is called, and columns that the log does not have: else they would be ignored."""
+        for name, column in self.names.items():
+            if name not in known:
+                raise InvalidOutcome(
+                    f"names has {shown(name)}, which nothing is called here; it may name "
+                    f"{shown(list(known))}{hint}{nearest(name, known)}"
+                )
+            if column not in self.listed:
+                raise InvalidOutcome(
+                    f"names says that {shown(name)} is in {shown(column)}, which is no column of the log"
+                    f"{near(column, self.listed)}; its columns are {shown(self.listed)}"
+                )
 
     def place(self, name: str, prefix: str = "") -> Any:
         """Return the column of a name: as said, else with the prefix that a desk's export gives it, else its own."""

@@ -156,12 +156,41 @@ def plain_numbers(column: npt.NDArray[Any], at: str, error: type[StagewiseError]
     absent = {kind for kind in kinds if kind.__name__ in NOTHINGS}
     strange = [kind for kind in kinds - absent if not issubclass(kind, NUMBERS) and kind.__name__ != "Decimal"]
     if strange:
-        row = next(i for i, entry in enumerate(entries) if type(entry) in strange)
-        raise error(f"{at} holds {shown(entries[row])} in row {row}; it must hold numbers, or true and false")
+        odd = no_number(entries)  # one text in a file makes texts of a whole column: it is named, not the first row
+        row = next(i for i, entry in enumerate(entries) if type(entry) in strange) if odd is None else odd
+        raise error(f"{at} holds {unlike(entries, row)}; it must hold numbers, or true and false")
     try:
         return np.array([math.nan if type(entry) in absent else float(entry) for entry in entries])
     except OverflowError:
         raise error(f"{at} holds a number that no double can hold; scale it") from None
+
+
+def no_number(entries: list[Any]) -> int | None:
+    """Return the first row that holds neither a number, a text that is one, nor nothing; None where there is none.
+
+    >>> no_number(["0", "1.5", None, "", "yes"]), no_number(["0", 1])
+    (4, None)
+    """
+    for row, entry in enumerate(entries):
+        if isinstance(entry, NUMBERS) or type(entry).__name__ in (*NOTHINGS, "Decimal"):
+            continue
+        try:
+            float(entry if not isinstance(entry, str) or entry.strip() else "0")
+        except (TypeError, ValueError):
+            return row
+    return None
+
+
+def unlike(entries: list[Any], row: int) -> str:
+    """Return in words what a row holds among numbers, and what it may mean.
+
+    >>> unlike(["0", "yes", "1"], 1)
+    "'yes' in row 1 of 3, counted from 0, which is no number (1 for yes and 0 for no?)"
+    """
+    entry = entries[row]
+    meant = " (1 for yes and 0 for no?)" if str(entry).strip().lower() in ("yes", "no", "y", "n") else ""
+    kind = "a number that is written as text" if no_number([entry]) is None else "which is no number"
+    return f"{shown(entry)} in row {row} of {len(entries):,}, counted from 0, {kind}{meant}"
 
 
 def lacking(at: str, absent: npt.NDArray[np.bool_]) -> str:

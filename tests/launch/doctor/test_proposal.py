@@ -87,8 +87,7 @@ def test_what_is_proposed_keeps_the_guarantee(world, runs, rows, users):
     )
     assert broken <= allowed(runs, DELTA)
     assert undivided == 0
-    if rows * min(world.countries.values()) > 500:
-        assert dared > 0.9 * runs
+    assert dared > 0.9 * runs
 
 
 def test_the_file_says_why_and_is_the_problem(tmp_path):

@@ -13,7 +13,7 @@ from stagewise.launch.doctor.proposing.proposal import proposed
 from stagewise.launch.doctor.proposing.roles import roles_of
 from stagewise.launch.doctor.report import Diagnosis
 from stagewise.launch.doctor.splitting import share_of, split
-from stagewise.launch.log import Finder, Log
+from stagewise.launch.log import TOLD, Finder, Log
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import probability
 from stagewise.problem.checks import entries_of, is_listing, mapping_of, shown
@@ -80,12 +80,15 @@ def doctor(
     sizes = {array.size for array in arrays.values()}
     if len(sizes) != 1 or not max(sizes):
         raise InvalidOutcome("the log has no rows, or columns of several lengths; every column needs a value a row")
+    find = Finder(arrays, called)
+    find.refuse_unknown(TOLD, "; the others are told by reward=, limits= and safe=, or --reward, --limit and --safe")
     apart = [called.get(name) for name in ("propensity", "at")]
     roles = roles_of(arrays, called.get("action", action), reward, limits, safe, apart)
-    made = proposed(arrays, roles, split(max(sizes), Finder(arrays, called).times(), part), float(delta), spent)
+    made = proposed(arrays, roles, split(max(sizes), find.times(), part), float(delta), spent)
     told = {**called, **made.names}
+    made = replace(made, names=told)
     whole = Log.of({**arrays, **roles.numbers, **roles.outcomes}, made.problem, names=told)
-    left = whole.taken(made.split.left)
+    left = replace(whole, columns=arrays).taken(made.split.left)
     found = diagnosed(whole, told, spent, known, None if part == 1.0 else left)
     return replace(found, findings=made.noted(found.findings), proposal=made, rest=left)
 

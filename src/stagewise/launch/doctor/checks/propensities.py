@@ -72,7 +72,8 @@ def impossible(chart: Chart) -> Finding | None:
         if bad.any():
             value = float(log.propensities[bad][0])
             words = f"{int(bad.sum()):,} of {log.rows:,} propensities lie outside (0, 1], such as {said(value)}"
-            return Finding("propensities", "contradicts", words, remedy)
+            percent = "; 25 percent are 0.25" if 1.0 < value <= 100.0 else ""
+            return Finding("propensities", "contradicts", words, f"{remedy}{percent}")
     if log.probabilities is not None:
         odd = ~(np.abs(log.probabilities.sum(axis=1) - 1.0) <= SLACK) | ~(log.probabilities >= 0.0).all(axis=1)
         if odd.any():

@@ -64,15 +64,21 @@ def proposed(
     names = {"action": roles.action, **names_for(roles)}
     draft = drafted(roles, names, split, delta, reasons)
     some = {name: array[split.chosen_from] for name, array in {**arrays, **roles.numbers, **roles.outcomes}.items()}
-    chart = Chart(Log.of(some, draft, names=names), names)
+    chart = charted(some, draft, names)
     known = {name: leak(chart, place, alpha) for place, name in enumerate(draft.context)}
     reasons |= {f"aside.{name}": why for name, why in known.items() if why}
     context: Any = {name: ends for name, ends in draft.ranges if not known[name]}
-    chart = Chart(Log.of(some, replace(draft, context=context), names=names), names)
+    chart = charted(some, replace(draft, context=context), names)
     divisions = divisions_of(chart, roles.texts, arrays, alpha, reasons)
     problem, averaged = settled(chart, some, roles, split, delta, divisions, reasons)
     told = {name: names[name] for name in ("action", *problem.signals, *problem.context) if names[name] != name}
     return Proposal(problem, told, reasons, roles, split, delta, averaged)
+
+
+def charted(some: Mapping[Any, Any], problem: Problem, names: Mapping[str, str]) -> Chart:
+    """Return the rows as a problem reads them."""
+    called = {name: names[name] for name in ("action", *problem.signals, *problem.context)}
+    return Chart(Log.of(some, problem, names=called), called)
 
 
 def leak(chart: Chart, place: int, alpha: float) -> str:
@@ -107,7 +113,7 @@ def settled(
         bar = bar_of(chart, signal, limit, roles.limits[chart.called[name]])
         forms[name] = form = form_of(chart, signal, divisions, bar, share / max(len(columns), 1))
         formed[name] = replace(limit, by=form.by, model="linear" if form.linear else None)
-    divided = Chart(Log.of(some, replace(draft, limits=formed), names=chart.called), chart.called)
+    divided = charted(some, replace(draft, limits=formed), chart.called)
     for signal, (name, limit) in enumerate(formed.items(), start=1):
         reasons[f"form.{name}"] = forms[name].why
         limits[name] = with_safe(divided, signal, limit, roles.limits[chart.called[name]], share, reasons)

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from stagewise.kernels.compile import Floats
 from stagewise.launch.doctor.checks.duplicates import IDS
+from stagewise.launch.doctor.proposing.entries import nearly_numbers, numbers_of, outcomes_of
 from stagewise.launch.log import TIMES, holds_times, text_of
 from stagewise.problem.checks import entries_of, is_listing, mapping_of, number
-from stagewise.problem.columns import NOTHINGS, near
+from stagewise.problem.columns import near
 from stagewise.problem.errors import InvalidOutcome
 from stagewise.problem.naming import listing
 from stagewise.problem.words import shown
@@ -26,6 +27,7 @@ COSTS = (
 SAFES = ("today", "control", "nothing", "none", "default", "baseline", "safe", "current", "holdout")
 ASIDE = ("propensity", *TIMES)  # columns of a log that are none of a user's
 MOST_ACTIONS = 1_000
+LEAST_ROWS = 100  # of a log that anything is proposed from
 
 
 @dataclass
@@ -56,13 +58,21 @@ def roles_of(
     twice = [name for name in costs if name in (doing, wanted)] + ([doing] if doing == wanted else [])
     if twice:
         raise InvalidOutcome(f"the column {shown(twice[0])} is to be two things; action, reward and limits are apart")
+    rows = named[doing].size
+    if rows < LEAST_ROWS:
+        raise InvalidOutcome(
+            f"the log has {rows:,} row{'s' * (rows != 1)}; a proposal needs {LEAST_ROWS} at least, since fewer show "
+            "nothing of rates: declare the problem yourself, and learn from these"
+        )
     done = Counter(text_of(value) for value in named[doing].tolist())
     actions = sorted((name for name in done if name is not None), key=lambda name: (-done[name], name))
-    most = min(MOST_ACTIONS, max(named[doing].size // 2, 2))
+    most = min(MOST_ACTIONS, rows // 2)
     if not 2 <= len(actions) <= most:
+        several = f"{len(actions):,} actions in {rows:,} rows, where {most:,} are the most for a proposal"
+        one = f"the one action {shown(actions[0])}, where there must be another to choose" if actions else "no action"
         raise InvalidOutcome(
-            f"the column {shown(doing)} names {len(actions):,} actions; of so many rows there must be from 2 to "
-            f"{most:,}, so give action='...' where another column says what was done"
+            f"the column {shown(doing)} names {several if len(actions) > 1 else one}; give action='...', or --action, "
+            "where another column says what was done"
         )
     home = safe_of(actions, safe, guessed)
     outcomes = {name: outcomes_of(named[name], name) for name in (wanted, *costs)}
@@ -136,22 +146,19 @@ def limits_of(named: Mapping[str, Any], given: Any, guessed: list[str]) -> dict[
 
 
 def safe_of(actions: list[str], given: Any, guessed: list[str]) -> str:
-    """Return the safe action: as said, called as such actions are, or the most frequent one."""
+    """Return the safe action: as said, or called as such actions are; what is most frequent may be anything."""
     if given is not None:
         if not isinstance(given, str) or given not in actions:
             raise InvalidOutcome(f"safe is {shown(given)}; it must be an action of the log: {listing(actions)}")
         return given
-    found = next((name for word in SAFES for name in actions if name.lower() == word), actions[0])
+    found = next((name for word in SAFES for name in actions if name.lower() == word), None)
+    if found is None:
+        raise InvalidOutcome(
+            f"which action is safe? None is called as such actions are ({', '.join(SAFES[:4])}, ...); the log has "
+            f"{listing(actions)}; give safe='...', or --safe ..., the one that is done today"
+        )
     guessed.append(f"safe action {found!r}")
     return found
-
-
-def outcomes_of(array: npt.NDArray[Any], name: str) -> Floats:
-    """Return a column of outcomes."""
-    values = numbers_of(array)
-    if values is None or not np.isfinite(values).any():
-        raise InvalidOutcome(f"the column {shown(name)} is to hold outcomes, and holds no numbers")
-    return np.where(np.isfinite(values), values, np.nan)
 
 
 def place_column(told: Roles, name: str, array: npt.NDArray[Any], aside: bool) -> None:
@@ -167,7 +174,9 @@ def place_column(told: Roles, name: str, array: npt.NDArray[Any], aside: bool) -
         told.aside[name] = "it is a time, a chance or an id"
         return
     values = numbers_of(array)
-    if values is None:
+    if values is None and (words := nearly_numbers(array.tolist())):
+        told.aside[name] = words
+    elif values is None:
         told.texts.append(name)
     elif not name.strip() or not name.isprintable() or len(name) > 100:
         told.aside[name] = "a problem cannot have such a name"
@@ -175,27 +184,3 @@ def place_column(told: Roles, name: str, array: npt.NDArray[Any], aside: bool) -
         told.aside[name] = "it has one value in all rows"
     else:
         told.numbers[name] = values
-
-
-def numbers_of(array: npt.NDArray[Any]) -> Floats | None:
-    """Return a column as numbers, also where they were logged as texts; None where it holds something else."""
-    if array.dtype.kind in "bfiu":
-        return array.astype(np.float64)
-    if array.dtype.kind != "O":
-        return None
-    entries = array.tolist()
-    if not any(type(entry).__name__ not in NOTHINGS for entry in entries):
-        return np.full(len(entries), np.nan)
-    try:
-        return np.array([number_in(entry) for entry in entries])
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def number_in(entry: Any) -> float:
-    """Return one entry as a number, NaN where there is none."""
-    if type(entry).__name__ in NOTHINGS or entry == "":
-        return float("nan")
-    if isinstance(entry, str) and entry.strip().lower() in ("nan", "inf", "-inf", "infinity"):
-        return float("nan")
-    return float(entry)

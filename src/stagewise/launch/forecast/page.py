@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from stagewise.launch.forecast.forecast import Forecast
 
 ALT = (
-    "Reward of a user above the safe action's by day with its 90 % band, every limited cost as it will be counted "
-    "beside its limit, the shares of users who get each action, and what each limit costs"
+    "Reward of a user above the safe action's by day with its 90 % band, what a user is expected to cost beside each "
+    "limit, the shares of users who get each action, and what each limit costs"
 )
 
 
@@ -33,8 +33,9 @@ def page(told: "Forecast") -> str:
         f"{told.rows:,} rows of the log allow; the policy starts from {escape(told.learned)}.</p>",
         "<h2>Under each limit</h2>",
         table(list(HEADS), rows, tuple(range(1, len(HEADS)))),
-        "<h2>What will be counted</h2>",
-        counted(told),
+        "<h2>By day: what is expected, and what will be counted</h2>",
+        by_day(told),
+        f"<p class=small>{EXPECTED}</p>",
         "<h2>What to know beside the numbers</h2><ul>",
         *(f"<li>{escape(line)}</li>" for line in remarks(told)[1:-1] or ["Nothing was left out of the log."]),
         "</ul><h2>What is assumed</h2><ul>",
@@ -45,6 +46,11 @@ def page(told: "Forecast") -> str:
     return document(f"Forecast: {problem.reward.name}", "\n".join(body))
 
 
+EXPECTED = (
+    "Expected is the mean that decisions have in the world of a run, over the users of a day: limits are on that. What "
+    "a single day counts varies around it by chance, the more the fewer users there are, and may be over a limit that "
+    "is kept."
+)
 EXPLAINED = (
     "Better from: the first day from which on every day's expected reward is above the safe action's, with the same "
     "users, in nine of ten runs. Other than safe: the share of users who get another action, over all days. Runs over "
@@ -53,11 +59,14 @@ EXPLAINED = (
 )
 
 
-def counted(told: "Forecast") -> str:
-    """Return the bands of what will be counted, at the first day, in the middle and on the last."""
+def by_day(told: "Forecast") -> str:
+    """Return the bands of what is expected and of what will be counted, on the first day, a middle and the last."""
     case, days = told.declared, told.length.days
     places = sorted({0, days // 2, days - 1})
-    named = {f"{name} of a user": one for name, one in {told.problem.reward.name: case.reward, **case.costs}.items()}
+    named = {f"{name} of a user, expected": one for name, one in case.expected.items()}
+    named |= {
+        f"{name} of a user, counted": one for name, one in {told.problem.reward.name: case.reward, **case.costs}.items()
+    }
     rows = [
         [escape(name), *(f"{one.middle[p]:.4g} ({one.low[p]:.4g} to {one.high[p]:.4g})" for p in places)]
         for name, one in named.items()

@@ -1,5 +1,6 @@
 """A forecast as a picture: gains by day, every limited cost, who gets what, and what each limit costs."""
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -7,16 +8,21 @@ import numpy as np
 from stagewise.launch.forecast.cases import value_of
 from stagewise.launch.forecast.words import in_limits
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
-from stagewise.reports.style import GUARDED, SAFE, STYLES, band, level, limit, panels, plain, plain_axes
+from stagewise.reports.style import GUARDED, SAFE, STYLES, band, halo, level, limit, panels, plain, plain_axes
 
 if TYPE_CHECKING:
     from stagewise.launch.forecast.forecast import Forecast
+
+MOST = 6  # cases whose gains are drawn beside each other
+WIDE = 32  # letters of a title
+SHORT = 24  # of a name within a panel
+UNDER = 34  # points from a panel down to its legend: ticks and "day" stand between
 
 
 def drawn(told: "Forecast", most: int = 3) -> Any:
     """Return the figure, at most so many panels beside each other; nothing is shown or saved."""
     several = len(told.outlooks) > 1
-    figure, axes = panels(2 + len(told.problem.limits) + several, most)
+    figure, axes = panels(2 + len(told.problem.limits) + several, most, height=3.0)
     gains(axes[0], told)
     for place, name in enumerate(told.problem.limits):
         cost(axes[1 + place], told, name)
@@ -26,42 +32,42 @@ def drawn(told: "Forecast", most: int = 3) -> Any:
     return figure
 
 
-def days_of(told: "Forecast") -> Any:
-    """Return the days, counted from 1."""
+def days_of(told: "Forecast", axes: Any) -> Any:
+    """Return the days, counted from 1, of an axis that counts them."""
+    axes.xaxis.get_major_locator().set_params(integer=True)
     return np.arange(1, told.length.days + 1)
 
 
 def gains(axes: Any, told: "Forecast") -> None:
     """Draw the reward of a user above the safe action's."""
-    days, case = days_of(told), told.declared
+    days, case = days_of(told, axes), told.declared
     for place, other in enumerate(told.outlooks):
-        if other is not case:
+        if other is not case and len(told.outlooks) <= MOST:
             colour, dashes = STYLES[1 + place % (len(STYLES) - 1)]
             axes.plot(days, other.gain.middle, color=colour, linestyle=dashes, linewidth=1.2,
-                      label=plain(in_limits(told, other)))  # fmt: skip
-    name = f"{in_limits(told, case)}, 90 %"
+                      label=plain(in_limits(told, other, WIDE)))  # fmt: skip
+    name = f"{in_limits(told, case, WIDE - 6)}, 90 %"
     band(axes, days, case.gain.low, case.gain.middle, case.gain.high, GUARDED, name)
-    level(axes, 0.0, plain(told.problem.safe), SAFE)
+    level(axes, 0.0, plain(shorten(told.problem.safe)), SAFE)
+    title = [f"{told.problem.reward.name} of a user above {shorten(told.problem.safe)}"]
     if case.better_from is not None:
         axes.axvline(case.better_from, color=GUARDED, linewidth=0.8, linestyle=":")
-        at: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (3, 0), "textcoords": "offset points"}
-        words = f"better from day {case.better_from}"
-        axes.annotate(words, (case.better_from, 0.02), **at, fontsize=8, color=GUARDED)
-    plain_axes(axes, f"{plain(told.problem.reward.name)} of a user above {plain(told.problem.safe)}", "day")
-    if len(told.outlooks) > 1:
-        axes.legend(frameon=False, fontsize=8, loc="upper left")
+        title.append(f"better from day {case.better_from}")
+    plain_axes(axes, in_lines(*title), "day")
+    legend_under(axes, 2)
 
 
 def cost(axes: Any, told: "Forecast", name: str) -> None:
-    """Draw what will be counted of one limited cost."""
-    case, declared, days = told.declared, told.problem.limits[name], days_of(told)
-    counted, truly = case.costs[name], case.expected[name]
-    axes.fill_between(days, counted.low, counted.high, color=SAFE, alpha=0.18, linewidth=0, label="as counted, 90 %")
-    band(axes, days, truly.low, truly.middle, truly.high, GUARDED, "truly expected, 90 %")
-    plain_axes(axes, f"{plain(name)} of a user", "day")
-    axes.legend(frameon=False, fontsize=8, loc="lower left")
+    """Draw what a user is expected to cost, which the limit is on; lightly, what a day may count around that."""
+    case, declared, days = told.declared, told.problem.limits[name], days_of(told, axes)
+    counted, expected = case.costs[name], case.expected[name]
+    band(axes, days, expected.low, expected.middle, expected.high, GUARDED, "expected, which the limit is on, 90 %")
+    axes.fill_between(days, counted.low, counted.high, color=SAFE, alpha=0.09, linewidth=0, zorder=0,
+                      label="counted in a day, by chance around it, 90 %")  # fmt: skip
+    plain_axes(axes, in_lines(f"expected {name} of a user"), "day")
+    legend_under(axes, 1)
     if not isinstance(declared.value, RelativeToSafe):
-        limit(axes, value_of(declared), name, not isinstance(declared.value, AtLeast))
+        limit(axes, value_of(declared), shorten(name), not isinstance(declared.value, AtLeast))
 
 
 def shares(axes: Any, told: "Forecast") -> None:
@@ -70,12 +76,19 @@ def shares(axes: Any, told: "Forecast") -> None:
     order = [problem.safe, *(name for name in problem.actions if name != problem.safe)]
     rows = [given[:, list(problem.actions).index(name)] for name in order]
     colours = [SAFE, *(STYLES[place % 7][0] for place in range(len(order) - 1))]
-    axes.stackplot(days_of(told), rows, colors=colours, labels=[plain(name) for name in order], alpha=0.85, linewidth=0)
+    axes.stackplot(
+        days_of(told, axes),
+        rows,
+        colors=colours,
+        labels=[plain(shorten(name)) for name in order],
+        alpha=0.85,
+        linewidth=0,
+    )
     plain_axes(axes, "which share of users gets what", "day")
     axes.grid(False)
     axes.set(ylim=(0, 1))
     axes.margins(x=0)
-    axes.legend(frameon=True, framealpha=0.7, fontsize=8, loc="lower right", reverse=True)
+    legend_under(axes, 3)
 
 
 def prices(axes: Any, told: "Forecast") -> None:
@@ -85,6 +98,35 @@ def prices(axes: Any, told: "Forecast") -> None:
         colour = GUARDED if case.case.declared else STYLES[1 + place % (len(STYLES) - 1)][0]
         axes.plot([low, high], [place, place], color=colour, linewidth=3, alpha=0.35, solid_capstyle="butt")
         axes.plot([middle], [place], "o", color=colour)
-    axes.set_yticks(range(len(told.outlooks)), [plain(in_limits(told, case)) for case in told.outlooks])
-    axes.set_ylim(-0.6, len(told.outlooks) - 0.4)
-    plain_axes(axes, "price of each limit, a user", "")
+        words = in_limits(told, case, WIDE - 9) + (", the widest" if case.price is None else "")
+        axes.annotate(plain(words), (0.02, place + 0.12), xycoords=("axes fraction", "data"), fontsize=8,
+                      path_effects=halo())  # fmt: skip
+    axes.set_yticks([])
+    axes.set_ylim(-0.4, len(told.outlooks) - 0.4)
+    axes.margins(x=0.08)
+    plain_axes(axes, in_lines(f"{told.problem.reward.name} of a user", "against the widest limits"), "")
+
+
+def in_lines(*parts: str) -> str:
+    r"""Return a title that a panel has room for, each part in lines of its own.
+
+    >>> in_lines("reward of a user against the widest of all limits", "by day")
+    'reward of a user against the\nwidest of all limits\nby day'
+    """
+    return "\n".join(plain(line) for part in parts for line in wrap(part, WIDE))
+
+
+def shorten(name: str) -> str:
+    """Return a name that a panel has room for beside something else."""
+    return name if len(name) <= SHORT else name[: SHORT - 1] + "…"
+
+
+def legend_under(axes: Any, columns: int) -> None:
+    """Name what is drawn under a panel, where names cover nothing: in so many columns, or in those that fit."""
+    from matplotlib.transforms import ScaledTranslation
+
+    longest = max(len(label) for label in axes.get_legend_handles_labels()[1])
+    below = ScaledTranslation(0.0, -UNDER / 72.0, axes.figure.dpi_scale_trans)
+    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 0.0),
+                bbox_transform=axes.transAxes + below, ncols=max(min(columns, 50 // (longest + 6)), 1),
+                columnspacing=1.0, handlelength=1.8, borderaxespad=0.0)  # fmt: skip

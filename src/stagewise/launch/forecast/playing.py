@@ -67,7 +67,7 @@ def played(
 ) -> list[Days]:
     """Return all runs of every player; run i has the same world and the same users for all of them."""
     rounds = runs * length.rounds * len(players)
-    with opened(executor, runs, rounds) as workers, bar(progress and rounds >= SHOWS, runs, length.rounds) as tell:
+    with opened(executor, runs, rounds) as workers, bar(progress and rounds >= SHOWS, runs, rounds // runs) as tell:
         pieces = np.array_split(np.arange(runs), min(runs, 1 if workers is None else PARTS * 2))
         pieces = [np.array([run]) for run in range(runs)] if workers is None else pieces
         tasks = {place: (worlds, players, piece.tolist(), length) for place, piece in enumerate(pieces)}

@@ -18,26 +18,19 @@ def closed(log: Log, now: Any = None) -> tuple[Flags, list[str]]:
     `now` is when that was, in seconds since 1970 or a datetime; None: at the log's last row. What came early in an open
     window is no sample of what will have come: of rare costs nearly all would be missing, and count as none.
     """
-    known = np.ones(log.rows, dtype=bool)
-    notes: list[str] = []
-    if log.at is None or np.isnan(log.at).all():
-        return known, notes
+    waits = {name: signal.waits for name, signal in log.problem.signals.items() if signal.waits is not None}
+    if not waits or log.at is None or np.isnan(log.at).all():
+        return np.ones(log.rows, dtype=bool), []
+    name, window = max(waits.items(), key=lambda each: each[1].seconds)  # whoever is through this one is through all
     end = float(np.nanmax(log.at)) if now is None else moment(now)
-    for name, signal in log.problem.signals.items():
-        window = signal.waits
-        if window is None:
-            continue
-        answered = log.at + window.seconds <= end
-        if not answered.any():
-            raise InvalidOutcome(
-                f"of all {several(log.rows, 'row')} the window of {name!r}, {window.told}, is still open at the end of "
-                "the log, so nothing is known of it yet; take a longer log, or say when it was read: now=..."
-            )
-        if not answered.all():
-            count = several(int(np.count_nonzero(~answered)), "row")
-            notes.append(f"{name}: {count} left out, whose window of {window.told} is still open")
-        known &= answered
-    return known, notes
+    known = np.asarray(log.at + window.seconds <= end)
+    if not known.any():
+        raise InvalidOutcome(
+            f"of all {several(log.rows, 'row')} the window of {name!r}, {window.told}, is still open at the end of the "
+            "log, so nothing is known of it yet; take a longer log, or say when it was read: now=..."
+        )
+    left = int(np.count_nonzero(~known))
+    return known, [f"{name}: {left:,} rows are left out, whose window of {window.told} is still open"] if left else []
 
 
 def filled(log: Log) -> tuple[Log, list[str]]:

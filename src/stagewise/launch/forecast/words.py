@@ -37,18 +37,19 @@ def between(one: Band) -> str:
     return f"{number(float(one.middle))} ({number(float(one.low))} to {number(float(one.high))})"
 
 
-def in_limits(told: "Forecast", case: Outlook) -> str:
-    """Return the limits of a case; of several only those that differ between cases."""
+def in_limits(told: "Forecast", case: Outlook, most: int = 1000) -> str:
+    """Return the limits of a case, in about so many letters; of several only those that differ between cases."""
     varied = [n for n in case.case.values if len({each.case.values[n] for each in told.outlooks}) > 1]
     names = varied or list(case.case.values)
-    return ", ".join(limit_words(told, name, case.case.values[name]) for name in names)
+    room = max(most // len(names) - 9, 3)
+    return ", ".join(limit_words(told, name, case.case.values[name], room) for name in names)
 
 
-def limit_words(told: "Forecast", name: str, value: float) -> str:
-    """Return one limit."""
+def limit_words(told: "Forecast", name: str, value: float, most: int = 1000) -> str:
+    """Return one limit, its name in at most so many letters."""
     kind = told.problem.limits[name].value
-    sign = "≥" if isinstance(kind, AtLeast) else "≤"
-    return f"{name} {sign} {value:g}" + (" × safe" if isinstance(kind, RelativeToSafe) else "")
+    sign, known = "≥" if isinstance(kind, AtLeast) else "≤", name if len(name) <= most else name[: most - 1] + "…"
+    return f"{known} {sign} {value:g}" + (" × safe" if isinstance(kind, RelativeToSafe) else "")
 
 
 def cells(told: "Forecast", case: Outlook) -> list[str]:
@@ -80,15 +81,32 @@ def headline(told: "Forecast") -> str:
     day = (
         "on no day surely better than it"
         if case.better_from is None
-        else f"better than it from day {case.better_from} on, with 90 % confidence"
+        else f"better than it from day {case.better_from} on in nine of ten runs"
     )
     return f"In {days} days of {told.length.users:,} users: {gain}, {day}."
+
+
+def costs(told: "Forecast") -> list[str]:
+    """Say of every limited cost what is expected, which the limit is on, and what a day may count by chance."""
+    lines = []
+    for name, value in told.declared.case.values.items():
+        least = isinstance(told.problem.limits[name].value, AtLeast)
+        expected, counted = (
+            float(one[name].low.min() if least else one[name].high.max())
+            for one in (told.declared.expected, told.declared.costs)
+        )
+        lines.append(
+            f"{name} of a user: expected {'at least' if least else 'at most'} {number(expected)} on any day, where "
+            f"{limit_words(told, name, value)} is asked; a single day may by chance count "
+            f"{'as few as' if least else 'up to'} {number(counted)} (ends of 90 % bands)."
+        )
+    return lines
 
 
 def remarks(told: "Forecast") -> list[str]:
     """Return what must be said beside the numbers."""
     case = told.declared
-    lines = [f"90 % bands over {told.runs} runs; the policy starts from {told.learned}."]
+    lines = [f"90 % bands over {told.runs} runs; the policy starts from {told.learned}.", *costs(told)]
     if case.over_any > 0.0:
         lines.append(
             f"{case.over_any:.0%} of runs are truly over a limit in some round; {case.by_itself:.0%} are where all "

@@ -1,0 +1,67 @@
+"""The picture of a forecast: what stands where, and that long names neither leave it nor cover each other."""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.launch.forecast.test_forecast import PROBLEM, SIZE, log
+
+import stagewise as sw
+from stagewise.launch.forecast.forecast import Forecast
+from stagewise.launch.forecast.words import costs
+
+LONG, WORDS = "nothing at all, as we have always done it", "click-through from the mobile application"
+COST, LEAST = "opt_out_within_seven_days_of_the_message", "satisfaction"
+
+
+@pytest.fixture(scope="module")
+def long() -> Forecast:
+    problem = sw.Problem(
+        actions=[LONG, "digest", "offer"],
+        safe=LONG,
+        reward=sw.Reward(WORDS),
+        limits={COST: sw.Limit(0.2, safe=0.1), LEAST: sw.Limit(sw.AtLeast(0.5), safe=0.8)},
+    )
+    told = log()
+    names = ["digest" if name == "digest" else "offer" if name == "offer" else LONG for name in told["action"]]
+    rows = {"action": names, WORDS: told["click"], COST: told["opt_out"], LEAST: 1.0 - told["complaint"]}
+    return sw.forecast(rows, problem, limits={COST: [0.15, 0.3], LEAST: [0.6]}, **SIZE)
+
+
+@pytest.mark.parametrize("most", [3, 1])
+def test_long_names_stay_in_the_picture_and_off_each_other(long: Forecast, most: int) -> None:
+    from stagewise.launch.forecast.picture import drawn
+
+    figure = drawn(long, most)
+    figure.draw_without_rendering()
+    titles = [axes.title for axes in figure.axes]
+    legends = [axes.get_legend() for axes in figure.axes if axes.get_legend() is not None]
+    below = [axes.xaxis.label for axes in figure.axes]
+    boxes = [box for each in (*titles, *legends, *below) if (box := each.get_window_extent()).width > 0.0]
+    whole = figure.bbox
+    assert all(whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 for box in boxes)
+    everything = [*boxes, *(axes.bbox for axes in figure.axes)]
+    assert not any(one.overlaps(other) for one, other in combinations(everything, 2))
+
+
+def test_what_is_expected_is_drawn_against_the_limit_and_what_is_counted_lightly() -> None:
+    found = sw.forecast(log(), PROBLEM, **SIZE)
+    axes: Any = found.plot().axes[1]
+    assert np.array_equal(axes.lines[0].get_ydata(), found.declared.expected["opt_out"].middle)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "expected, which the limit is on, 90 %",
+        "counted in a day, by chance around it, 90 %",
+    ]
+    expected, counted = axes.collections
+    assert counted.get_alpha() < expected.get_alpha()
+    assert counted.get_label() == "counted in a day, by chance around it, 90 %"
+
+
+def test_words_say_what_is_expected_and_what_a_day_may_count(long: Forecast) -> None:
+    case = long.declared
+    at_most, at_least = costs(long)
+    assert f"expected at most {case.expected[COST].high.max():.4g} on any day, where {COST} ≤ 0.2" in at_most
+    assert f"count up to {case.costs[COST].high.max():.4g} " in at_most
+    assert f"expected at least {case.expected[LEAST].low.min():.4g} on any day, where {LEAST} ≥ 0.5" in at_least
+    assert f"count as few as {case.costs[LEAST].low.min():.4g} " in at_least

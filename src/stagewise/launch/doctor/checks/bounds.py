@@ -1,9 +1,11 @@
 """Whether parameters can be as short as the problem says."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from stagewise.kernels.compile import Ints
 from stagewise.launch.doctor.chart import INTERVAL, Chart
 from stagewise.launch.doctor.finding import Finding, gravest, said
 from stagewise.launch.doctor.fits import Fits
@@ -23,26 +25,36 @@ def check(chart: Chart, alpha: float) -> Finding:
     for signal in linear:
         fits = Fits(chart, signal)
         for action, called in enumerate(problem.actions):
-            places = fits.of(action, everyone)
-            if not places.size:
-                continue
-            centre = float(np.linalg.norm(fits.design[places].mean(axis=0)))
-            mean = INTERVAL(float(places.size), float(fits.outcomes[places].mean()), spent).low / centre
-            matrix = fits.design[places].T @ fits.design[places]
-            values = np.linalg.eigvalsh(matrix)
-            if values[0] <= 1e-9 * values[-1]:  # numbers that depend on each other have no one parameter
-                continue
-            inverse = 1.0 / values
-            error = 0.25 * (
-                inverse.sum() + 2.0 * math.sqrt(spent * float(inverse @ inverse)) + 2.0 * inverse[0] * spent
-            )
-            length = float(np.linalg.norm(fits.fitted(places)))
-            least = max(length - math.sqrt(error), mean)
-            if least > bound:
+            told = length_of(fits, fits.of(action, everyone), spent)
+            if told is not None and told.least > bound:
                 words = (
-                    f"the parameter of {chart.names[signal]!r} of {called!r} is surely longer than {said(least)}, and "
-                    f"norm_bound is {said(bound)}"
+                    f"the parameter of {chart.names[signal]!r} of {called!r} is surely longer than {said(told.least)}, "
+                    f"and norm_bound is {said(bound)}"
                 )
-                remedy = f"settings.norm_bound = {said(math.ceil(2.0 * (length + math.sqrt(error))) / 2.0)}"
-                found.append(Finding("bounds", "contradicts", words, remedy))
+                found.append(Finding("bounds", "contradicts", words, f"settings.norm_bound = {said(told.most)}"))
     return gravest("bounds", found, f"no parameter is shown to be longer than norm_bound, {said(bound)}")
+
+
+class Length(NamedTuple):
+    """How long a parameter is: fitted, surely at least, and surely at most, rounded up to a half."""
+
+    fitted: float
+    least: float
+    most: float
+
+
+def length_of(fits: Fits, places: Ints, spent: float) -> Length | None:
+    """Return how long the parameter of some rows is, but for a chance of 2 exp(−spent); None where no one can say."""
+    if not places.size:
+        return None
+    design = fits.design[places]
+    centre = float(np.linalg.norm(design.mean(axis=0)))
+    mean = INTERVAL(float(places.size), float(fits.outcomes[places].mean()), spent).low / centre
+    values = np.linalg.eigvalsh(design.T @ design)
+    if values[0] <= 1e-9 * values[-1]:  # numbers that depend on each other have no one parameter
+        return None
+    inverse = 1.0 / values
+    error = 0.25 * (inverse.sum() + 2.0 * math.sqrt(spent * float(inverse @ inverse)) + 2.0 * inverse[0] * spent)
+    length = float(np.linalg.norm(fits.fitted(places)))
+    least = max(length - math.sqrt(error), mean)
+    return Length(length, least, math.ceil(2.0 * (length + math.sqrt(error))) / 2.0)

@@ -21,12 +21,21 @@ def rates_of_safe(chart: Chart, signal: int, alpha: float) -> list[tuple[str, fl
     return told
 
 
+def in_all_and_apart(chart: Chart, signal: int, alpha: float) -> list[tuple[str, float, float, float]]:
+    """Return the safe action's rates by segment, and of all users: what is over a limit on average is so somewhere."""
+    if chart.log.problem.choices[chart.names[signal]].by is None:
+        return rates_of_safe(chart, signal, alpha)
+    count, mean, ends = chart.rate(signal, chart.log.actions == chart.safe, 0.5 * alpha)
+    everyone = [(" on average over all segments", mean, ends.low, ends.high)] if count else []
+    return [*everyone, *rates_of_safe(chart, signal, 0.5 * alpha)]
+
+
 def check(chart: Chart, alpha: float) -> Finding:
     """Find a safe action whose mean cost is above its limit, surely."""
     problem, found = chart.log.problem, []
     for signal, (name, limit) in enumerate(problem.limits.items(), start=1):
         value, below = threshold_of(limit)
-        for where, mean, low, high in rates_of_safe(chart, signal, alpha / len(problem.limits)):
+        for where, mean, low, high in in_all_and_apart(chart, signal, alpha / len(problem.limits)):
             if (high < value) if below else (low > value):
                 words = (
                     f"{name!r} of the safe action {problem.safe!r}{where} averages {said(mean)}, and surely "

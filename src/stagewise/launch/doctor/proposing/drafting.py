@@ -29,14 +29,13 @@ def drafted(roles: Roles, names: dict[str, str], split: Split, delta: float, rea
     """Return a problem with ranges, before anything is known of its forms."""
     called, context, limits = {column: name for name, column in names.items()}, {}, {}
     for column, values in roles.numbers.items():
-        some = values[split.chosen_from]
-        there = some[np.isfinite(some)]
+        there = values[np.isfinite(values)]  # of all rows: ranges of users' numbers choose nothing about outcomes
         if there.size and there.min() < there.max() and np.abs(there).max() < LARGEST:
             low, high = context[called[column]] = range_of(there)
             seen = f"seen {said(float(there.min()))} to {said(float(there.max()))}, rounded outward"
             reasons[f"context.{called[column]}"] = "shares, or 0 and 1" if (low, high) == (0.0, 1.0) else seen
         else:
-            reasons[f"aside.{column}"] = "in the rows that were looked at it has one value, or none"
+            reasons[f"aside.{column}"] = "it has one value in all rows, or none that a range can hold"
     for column, value in roles.limits.items():
         low, high, reasons[f"range.{called[column]}"] = ends_of(roles, column, split)
         limits[called[column]] = Limit(low + 0.5 * (high - low) if value is None else value, low=low, high=high)
@@ -54,7 +53,7 @@ def ends_of(roles: Roles, column: str, split: Split) -> tuple[float, float, str]
     low, high = float(there.min()), float(there.max())
     if low < 0.0 or high > 1.0:
         ends = range_of(np.array([min(low, 0.0), max(high, 0.0)]) if low == high else there)
-        words = f"seen {said(low)} to {said(high)}, rounded outward: the guarantee rests on every outcome lying in it"
+        words = f"SEEN {said(low)} to {said(high)}, so decide: the guarantee rests on every outcome lying in it"
         return *ends, words
     if not np.isin(there, (0.0, 1.0)).all():
         return 0.0, 1.0, f"seen {said(low)} to {said(high)}: shares"

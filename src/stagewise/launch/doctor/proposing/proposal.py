@@ -15,6 +15,7 @@ from stagewise.launch.doctor.proposing.alike import bar_of
 from stagewise.launch.doctor.proposing.divisions import Divisions, divisions_of
 from stagewise.launch.doctor.proposing.drafting import drafted, names_for
 from stagewise.launch.doctor.proposing.forms import form_of
+from stagewise.launch.doctor.proposing.norms import norm_bound_of
 from stagewise.launch.doctor.proposing.roles import Roles
 from stagewise.launch.doctor.proposing.safe_rates import with_safe
 from stagewise.launch.doctor.splitting import Split
@@ -42,8 +43,30 @@ class Proposal:
     """By limit, the columns of text that it holds on average over, where alike rates were not shown."""
 
     def noted(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """Return the findings, with what a proposed limit holds on average over only, where nothing graver is found."""
-        found = [
+        """Return the findings, with what a proposal leaves open: limits on average, ranges that were only seen."""
+        seen = [
+            Finding(
+                "ranges",
+                "note",
+                f"the range of {name!r} is what was seen in these rows, rounded outward",
+                "declare the low and the high that no outcome can be outside of: the guarantee rests on them",
+            )
+            for name in self.seen
+        ]
+        open_ones = {"ranges": gravest("ranges", seen, ""), "segments": gravest("segments", self.averages(), "")}
+        return tuple(
+            open_ones[one.name] if one.verdict == "ok" and open_ones.get(one.name, one).verdict == "note" else one
+            for one in findings
+        )
+
+    @property
+    def seen(self) -> list[str]:
+        """The outcomes whose range nobody said, and that are neither 0 and 1 nor shares."""
+        return [name for name, signal in self.problem.signals.items() if (signal.low, signal.high) != (0.0, 1.0)]
+
+    def averages(self) -> list[Finding]:
+        """Return what limits hold on average over only."""
+        return [
             Finding(
                 "segments",
                 "note",
@@ -52,8 +75,6 @@ class Proposal:
             )
             for name, over in self.averaged.items()
         ]
-        worst = gravest("segments", found, "")
-        return tuple(worst if found and one.name == "segments" and one.verdict == "ok" else one for one in findings)
 
 
 def proposed(
@@ -124,7 +145,10 @@ def settled(
     if ways > 1:
         reasons["delta"] += f", and the rest divided by {ways:,}, the forms chosen among on rows that are learned too"
     left = float(f"{(1.0 - FOR_READING) * delta / ways:.3g}")
-    return replace(draft, limits=limits, delta=left), averaged
+    length, why = norm_bound_of(divided, share)
+    reasons |= {"norm_bound": why} if why else {}
+    settings = {"norm_bound": length} if why else {}
+    return replace(draft, limits=limits, delta=left, settings=settings), averaged
 
 
 def spending(delta: float, limits: Mapping[str, Limit], columns: Mapping[str, Any]) -> str:

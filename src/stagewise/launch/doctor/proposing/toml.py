@@ -61,6 +61,9 @@ def toml_of(proposal: Proposal) -> str:
         form = 'model = "linear"' if limit.model == "linear" else form
         lines.append(f"{form}  {comment(why[f'form.{name}'])}".strip())
         lines += [comment(words) for words in [why.get(f"average.{name}")] if words]
+    if problem.settings:
+        length = number(problem.settings["norm_bound"])
+        lines += ["", "[settings]", f"norm_bound = {length}  {comment(why['norm_bound'])}"]
     return "\n".join(lines) + "\n"
 
 
@@ -80,6 +83,8 @@ def head(proposal: Proposal) -> list[str]:
         lines.append(f"Learn from the other {left:,} only: these here have been looked at.")
     if roles.guessed:
         lines.append(f"Guessed, so check: {', '.join(roles.guessed)}.")
+    if proposal.seen:
+        lines.append(f"Ranges that were only seen, so decide: low and high of {', '.join(map(repr, proposal.seen))}.")
     if proposal.names:
         renamed = ",".join(f"{name}={column}" for name, column in proposal.names.items())
         lines.append(f"Names that differ from the log's columns: --names {renamed}")

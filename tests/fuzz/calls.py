@@ -33,8 +33,8 @@ SNAPSHOT = sw.Agent(PULLS).snapshot()
 LOGGED = sw.Problem(
     actions=["no", "yes"], safe="no", context=["age"], reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.2)}
 )
-LOG = {"action": ["no", "yes"] * 8, "age": [i / 16 for i in range(16)], "click": [0, 1, 0, 0] * 4}
-LOG["opt_out"] = [int(i == 7) for i in range(16)]
+LOG = {"action": ["no", "yes"] * 60, "age": [i / 120 for i in range(120)], "click": [0, 1, 0, 0] * 30}
+LOG["opt_out"] = [int(i == 7) for i in range(120)]
 
 SHARED = {
     "safe_action": SAFE,
@@ -360,21 +360,6 @@ SIMULATIONS |= {
             "delta": 0.05,
             "weight_bound": 4.0,
             "folds": 2,
-        },
-    ),
-    "doctor": Call(
-        sw.doctor,
-        {"log": ROWS, "problem": LAUNCHED, "names": {"click": "click"}, "share": 0.5, "alpha": 0.001, "accept": ()},
-    ),
-    "doctor without a problem": Call(
-        sw.doctor,
-        {
-            "log": ROWS,
-            "action": "action",
-            "reward": "click",
-            "limits": {"opt_out": 0.2},
-            "safe": "nothing",
-            "delta": 0.05,
         },
     ),
     "forecast": Call(

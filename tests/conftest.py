@@ -13,7 +13,6 @@ TOGETHER = {
     "reproduction/tests/test_certificates.py": "linear",
     "tests/agreement/test_context.py": "context",
     "tests/agreement/test_context_caps.py": "context",
-    "tests/agreement/test_start.py": "context",
     "tests/statistics/test_context.py": "context",
     "tests/statistics/test_roving.py": "context",
     "reproduction/tests/test_page.py": "linear",

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.agreement.test_backends import same
+from tests.simulation.test_start import FRAME, PROBLEM, learned
+from tests.simulation.test_start import users as listed
 
 import stagewise as sw
 
@@ -45,3 +47,16 @@ def test_a_problem_is_simulated_as_its_policy_is() -> None:
     plan: dict[str, Any] = {"rounds": 100, "runs": 1, "seed": 2, "audit": True}
     runs = [sw.simulate(each, users(False), **plan) for each in (sw.Problem(**told, limits=limits), policy())]
     assert np.array_equal(runs[0].regret, runs[1].regret)
+
+
+def test_a_problem_goes_on_from_an_agent_and_from_a_log_among_listed_users() -> None:
+    """Its rounds are those of the segmented run above, so that only the loop is compiled anew."""
+    plan: dict[str, Any] = {"rounds": 400, "runs": [0, 3], "seed": 5, "record": 40}
+    agent = learned()
+    runs = [
+        sw.simulate(PROBLEM, listed(), start=start, backend=backend, **plan)
+        for start, backend in ((agent, "cpu"), (agent, "python"), (FRAME, "cpu"))
+    ]
+    assert same(runs[0], runs[1])
+    assert same(runs[0], runs[2])
+    assert not np.array_equal(runs[0].reward, sw.simulate(PROBLEM, listed(), **plan).reward)

@@ -19,7 +19,7 @@ TOGETHER = {
     "reproduction/tests/test_reproduce.py": "linear",
 }
 
-# Whole programs, kept apart from the lane for every change: the desk, the commands, the paper, and several processes.
+# Kept apart from the lane for every change: the desk, the commands, the paper, several processes, solvers at work.
 PROGRAMS = (
     "tests/service/",
     "tests/cli/",
@@ -27,6 +27,8 @@ PROGRAMS = (
     "reproduction/tests/",
     "studies/",
     "tests/studies/",
+    "tests/contracts/test_convex.py",
+    "tests/contracts/test_opnlb.py",
     "tests/contracts/test_postgres.py",
     "tests/contracts/test_sqlite.py",
     "tests/simulation/test_executors.py",

@@ -59,6 +59,7 @@ def test_kernels_are_made_of_what_is_in_the_folders_name(path: Path) -> None:
     assert strangers(path.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(kept.PACKAGE)))
 def test_who_makes_kernels_is_in_the_folders_name(path: Path) -> None:
     assert path in SOURCES or not makes_kernels(path.read_text(encoding="utf-8"))

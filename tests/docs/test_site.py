@@ -65,6 +65,7 @@ def test_a_style_sheet_that_asks_elsewhere_is_named(check: Any, tmp_path: Path) 
     assert len(check.read(tmp_path)) == 2
 
 
+@pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 def test_a_browser_sees_what_reading_does_not(check: Any, tmp_path: Path) -> None:
     assert check.looked_at(built(tmp_path, WHOLE, STYLED)) == []

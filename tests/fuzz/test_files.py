@@ -115,6 +115,7 @@ TOML = [
 ]
 
 
+@pytest.mark.long
 def test_hostile_settings_in_a_file_are_refused_in_a_sentence() -> None:
     found = []
     lines = SPEC.splitlines()
@@ -132,6 +133,7 @@ def test_hostile_settings_in_a_file_are_refused_in_a_sentence() -> None:
     assert found == []
 
 
+@pytest.mark.long
 def test_counts_of_numpy_are_written_as_numbers(tmp_path: Path) -> None:
     three = np.int64(3)
     settings = {"rounds": three, "runs": three, "seed": np.uint64(1), "backend": "python", "progress": False}

@@ -89,6 +89,7 @@ def test_an_arc_with_a_thousand_corners_ends_at_its_best_chord() -> None:
         check_pair(program, best_value(quiet_solver(), program))
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=500)
 @example([0.1, 0.3, 0.7])
 @example([0.0, 1e-300, 1e300])

@@ -74,6 +74,7 @@ def test_it_widens_bounds_by_hand_and_in_the_loop_alike(told: Any) -> None:
     assert wider["mixtures"][-1] > usual["mixtures"][-1]
 
 
+@pytest.mark.long
 def test_bounds_on_regret_and_certificates_are_of_it(told: Any) -> None:
     assert told["wider"]["bound"][0] == pytest.approx(WIDER * told["joint"]["bound"][0])
     assert told["wider"]["told"] == "wider"
@@ -85,6 +86,7 @@ def test_the_loop_written_for_a_gpu_calls_it(told: Any) -> None:
     assert [line.replace(f"radius({len(RADII)},", "radius(0,") for line in calls["wider"]] == calls["joint"]
 
 
+@pytest.mark.long
 def test_a_name_without_a_formula_leaves_nothing_but_the_safe_action(tmp_path: Path) -> None:
     told = json.loads(ran(with_radius(tmp_path, ""), "-c", ASK, NUMBA_DISABLE_JIT="1"))["wider"]
     assert told["step"] == 0.0

@@ -73,6 +73,7 @@ def misses(rate: float, delta: float, runs: int, rounds: int, coins: bool) -> tu
     return above, below
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("coins", [True, False], ids=["coins", "numbers"])
 @pytest.mark.parametrize("rate", [0.01, 0.3])
 @sized((300, 1000), (2000, 3000))

@@ -82,6 +82,7 @@ def test_the_step_on_every_ray_is_safe_and_cannot_be_longer(
             assert step == 1.0 or not reading.is_safe(target, step + 1e-6)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_the_step_is_a_real_cut_on_many_rays_and_the_whole_ray_on_some(baseline: str) -> None:
     """Without this the tests above could hold for want of anything to cut."""

@@ -114,6 +114,7 @@ def test_both_rules_play_it_unchanged_by_hand_and_in_the_loop(plain: Any) -> Non
     assert told["regret"][-1] > 0.0
 
 
+@pytest.mark.long
 def test_on_rays_the_rate_of_every_point_keeps_its_limit(plain: Any) -> None:
     told = plain["rays"]
     assert 0.0 < told["first"] < told["longest"]

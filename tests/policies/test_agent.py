@@ -89,6 +89,7 @@ def test_outcomes_that_never_come_can_be_given_up() -> None:
     assert agent.forget(agent.round) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", [ONE, PULLS, WITH_ONE_COST["OPLB"]], ids=["LCLUCB", "OPB", "OPLB"])
 def test_threads_may_share_an_agent(policy: Any) -> None:
     """Without a lock two threads decide in the same round, on the same random numbers."""

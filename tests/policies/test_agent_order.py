@@ -202,6 +202,7 @@ def test_a_file_that_holds_what_cannot_be_is_refused(changes: dict[str, Any], tm
         Agent.load(path)
 
 
+@pytest.mark.long
 def test_many_open_decisions_answered_from_both_ends_are_all_learned() -> None:
     agent = Agent(ThreeVerbs())
     for _ in range(20_000):

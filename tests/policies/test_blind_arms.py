@@ -89,6 +89,7 @@ def clipped_choice(policy: OPB, decision: Any, lottery: float, most: float = 1.0
     return max(pair.dear if lottery < pair.share else pair.cheap, 0)
 
 
+@pytest.mark.long
 @sized((1, 1000, 10), (3, 3000, 5))
 def test_rewards_are_not_cut_off_at_one_or_the_best_arm_is_never_found(size: tuple[int, ...]) -> None:
     seeds, rounds, share = size

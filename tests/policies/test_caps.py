@@ -172,6 +172,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
     assert state.memory[FOLLOWED] == NEVER
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseline: str, mixtures: bool) -> None:

@@ -64,6 +64,7 @@ def test_a_step_that_was_cut_cannot_be_longer(baseline: str, constraints: int) -
     assert cut > 0
 
 
+@pytest.mark.long
 @sized(4, 40)
 @pytest.mark.parametrize("settings", [{"radius": "logdet"}, {"radius": "paper"}, {"cost_scale": 2.0}, {"delta": 1e-6}])
 @pytest.mark.parametrize("baseline", BASELINES)

@@ -56,6 +56,7 @@ def make(kind: Any, threshold: Any, cost: Any, **more: Any) -> Any:
     return kind(safe_action=safe, threshold=threshold, noise=0.05, ridge=0.1, **more)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
 @pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
 def test_at_least_is_at_most_of_the_flipped_signal(kind: Any, known: bool) -> None:
@@ -82,6 +83,7 @@ def test_at_least_is_at_most_of_the_flipped_signal_for_arms() -> None:
     assert {decision.action for decision in made[0]} == {0, 1, 2}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
 @pytest.mark.parametrize(
     ("relative", "plain"),

@@ -23,6 +23,7 @@ def check(decision: sw.Decision) -> None:
     assert (decision.dearest <= decision.thresholds).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("m", [1, 2, 5])
 @pytest.mark.parametrize("count", [1, 10, 300, 2000])
 @pytest.mark.parametrize("seen", [0, 5, 400])
@@ -46,6 +47,7 @@ def test_oplb_is_worth_what_highs_finds(m: int, count: int, seen: int) -> None:
     check(agent.decide(rng.normal(size=(count, d)) / np.sqrt(d)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("m", [1, 2, 5])
 @pytest.mark.parametrize("arms", [2, 10, 300, 2000])
 @pytest.mark.parametrize("seen", [0, 5, 800])

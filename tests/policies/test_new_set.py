@@ -62,6 +62,7 @@ def around(safe: Floats, kind: type[Diamond] = Diamond) -> Diamond:
     return kind(0.7 * room, safe + 0.2 * room / safe.size)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["safe action elsewhere", "three constraints"])
 def test_it_is_decided_in_like_the_polytope_that_it_is(name: str, kind: Any) -> None:
@@ -123,6 +124,7 @@ def test_the_best_point_of_a_box_with_too_many_corners_is_that_of_the_linear_pro
         assert best_point(Box(low, high), reward, costs, limits) == pytest.approx(witness, rel=1e-9)
 
 
+@pytest.mark.long
 def test_a_run_in_it_is_safe_and_measured_against_its_best_point() -> None:
     actions, safe = Diamond(1.0, np.zeros(2)), SafeAction(features=np.zeros(2))
     world = LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=actions, noise=0.1)

@@ -32,6 +32,7 @@ ROUNDING = 1e-9
 KNOWN = [(True, True), (False, True), (True, False), (False, False)]
 
 
+@pytest.mark.long
 @sized(15, INSTANCES)
 @pytest.mark.parametrize("known", KNOWN)
 @pytest.mark.parametrize("constraints", [1, 2])
@@ -61,6 +62,7 @@ def assert_safe_and_optimistic(
     assert sum(excess < -1e-3 for excess in bare) >= size // 12, "without the costs' width hope would not be enough"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("known", KNOWN)
 @pytest.mark.parametrize("constraints", [1, 2])
 def test_directional_mixtures_lose_no_more_than_their_theorem_says(constraints: int, known: tuple[bool, bool]) -> None:

@@ -208,6 +208,7 @@ RUNS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL, OPLB])
 @pytest.mark.parametrize("name", RUNS)
 @sized((3, 40, 25), (6, 80, 100))
@@ -251,6 +252,7 @@ def optimistic_rounds(random: np.random.Generator, case: Case, kind: Any, rounds
     return checked
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("constraints", [1, 3])
 @pytest.mark.parametrize("horizon", [None, 400])
 @pytest.mark.parametrize("known", [True, False])

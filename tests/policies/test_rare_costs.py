@@ -67,6 +67,7 @@ def test_it_sends_more_the_more_it_has_seen_and_keeps_the_limit() -> None:
     assert shares[1] < 0.6 < shares[0]
 
 
+@pytest.mark.long
 def test_a_log_is_learned_alike_in_any_order() -> None:
     actions, rewards, costs = log(1000)
     order = np.argsort(costs, kind="stable")

@@ -59,6 +59,7 @@ def test_the_order_of_rays_does_not_matter_and_the_first_of_equal_ones_is_played
         assert shuffled.hoped == decision.hoped
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_rays_that_lead_nowhere_do_no_harm(baseline: str, kind: Any) -> None:

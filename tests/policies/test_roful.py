@@ -39,6 +39,7 @@ def test_roful_is_the_specified_formula(baseline: str, constraints: int, cost_bo
         assert decision.step == pytest.approx(step, rel=1e-9)
 
 
+@pytest.mark.long
 @sized(10, 60)
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_roful_compares_rays_at_their_longest_plausible_step_and_plays_the_safe_part(baseline: str, size: int) -> None:

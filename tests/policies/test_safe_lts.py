@@ -49,6 +49,7 @@ def inflation_of(kind: str, problem: Problem, reading: Reading) -> float:
     return 1.0 if kind == "none" else math.sqrt(reading.reward.dimension) / min(1.0, *problem.settings["threshold"])
 
 
+@pytest.mark.long
 @sized((5, 1), (40, 3))
 @pytest.mark.parametrize("inflation", ["theory", "none", "authors"])
 @pytest.mark.parametrize("baseline", BASELINES)
@@ -110,6 +111,7 @@ def test_deciding_changes_nothing() -> None:
     np.testing.assert_array_equal(state.memory, memory)
 
 
+@pytest.mark.long
 def test_sampled_values_spread_as_the_posterior_does() -> None:
     """Over 4,000 rounds mean and variance of <x, θ̃> are <x, θ̂> and (β ‖x‖)², within five standard errors."""
     problem = random_problem(5, "known")

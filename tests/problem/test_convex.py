@@ -43,6 +43,7 @@ KINDS = ["ball", "ellipsoid", "box", "vertices", "half-spaces"]
 sets = st.builds(random_set, st.sampled_from(KINDS), st.integers(1, 4), st.integers(0, 10_000))
 
 
+@pytest.mark.long
 @given(sets, st.integers(0, 10_000))
 @settings(max_examples=150, deadline=None)
 def test_a_ray_leaves_the_set_where_reach_says(actions: Any, seed: int) -> None:
@@ -101,6 +102,7 @@ def test_half_spaces_of_a_box_have_its_corners(d: int) -> None:
     assert sorted(map(tuple, box.tolist())) == sorted(product(*zip(low.tolist(), high.tolist(), strict=True)))
 
 
+@pytest.mark.long
 @given(st.integers(2, 4), st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
 def test_vertices_of_half_spaces_obey_them_and_contain_every_point_that_does(d: int, seed: int) -> None:

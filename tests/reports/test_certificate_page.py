@@ -91,6 +91,7 @@ def test_a_page_says_where_when_and_of_what(folder: Path) -> None:
     assert "not all that was assumed" not in words
 
 
+@pytest.mark.long
 def test_a_policy_that_assumes_nothing_has_a_page_too() -> None:
     policy = sw.AlwaysSafe(safe_action=SAFE, threshold=0.3)
     certificate = sw.certify(policy, WORLD, rounds=20, runs=300, progress=False)
@@ -135,6 +136,7 @@ def test_no_word_of_a_certificate_becomes_a_part_of_the_page(family: str, folder
     assert "alert(1)" in page(hostile)  # as words
 
 
+@pytest.mark.long
 def test_a_name_is_no_formula(tmp_path: Path) -> None:
     policy = sw.LCLUCB(safe_action=SAFE, threshold={"$x^$": 0.3}, noise=0.5)
     sw.certify(policy, WORLD, rounds=5, runs=3, progress=False, out=tmp_path)

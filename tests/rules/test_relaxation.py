@@ -58,6 +58,7 @@ def feasible(hope: Hope, points: np.ndarray) -> np.ndarray:
     return np.all(points @ hope.costs.T + np.outer(width, hope.doubts) <= hope.limits, axis=1)
 
 
+@pytest.mark.long
 @given(
     st.integers(0, 100_000),
     st.integers(0, 3),

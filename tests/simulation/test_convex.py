@@ -117,6 +117,7 @@ BAD = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "kind"), GOOD.items())
 def test_a_file_may_ask_for_a_convex_set(text: str, kind: type, tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"

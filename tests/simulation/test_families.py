@@ -36,6 +36,7 @@ def test_every_run_is_the_run_of_its_own_world(name: str) -> None:
     assert not np.array_equal(result.optimum[0], result.optimum[1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_family_does_not_depend_on_the_workers(name: str) -> None:
     assert_same(played(name), played(name, executor="processes:2"))

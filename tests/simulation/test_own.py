@@ -102,6 +102,7 @@ def test_a_subclass_with_other_means_is_refused() -> None:
         sw.simulate(POLICY, Squared(**LINEAR), rounds=5)
 
 
+@pytest.mark.long
 def test_a_world_behind_five_names_is_the_world() -> None:
     own, known = (sw.simulate(OPB, world, rounds=300, runs=2, backend="python") for world in (Own(), ARMS))
     for field in ("regret", "reward", "cost", "optimum", "violations"):

@@ -33,6 +33,7 @@ def test_a_run_alone_is_the_run_among_others() -> None:
     assert not np.array_equal(among.regret[7], among.regret[6])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_results_do_not_depend_on_the_executor(pool: Any) -> None:
     with pool(2) as executor:

@@ -57,6 +57,7 @@ def agree(policy: Any, world: Any, start: Any, **plan: Any) -> sw.Result:
     return runs[0]
 
 
+@pytest.mark.long
 def test_a_problem_goes_on_from_an_agent_a_state_and_a_log_alike() -> None:
     agent = learned()
     results = [agree(PROBLEM, users(), start) for start in (agent, agent.state, FRAME)]

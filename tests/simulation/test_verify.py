@@ -16,6 +16,7 @@ def text() -> str:
     return json.dumps(certified(runs=100, rounds=5).content)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_certificate_can_be_played_again(name: str, tmp_path: Path) -> None:
     policy, world = FAMILIES[name]

@@ -14,6 +14,7 @@ from stagewise.launch.log import Log
 LOOKS = {check.name: check.look for check in CHECKS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
 def test_a_planted_fault_is_found_by_its_check(plant):
     frame, (name, verdict) = clean(1), FAULTS[plant]
@@ -57,6 +58,7 @@ def test_how_large_a_fault_must_be(plant):
     assert counts[0] >= 18
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("logs", "rows"), [pytest.param(10, 8_000, id="few"), pytest.param(200, 50_000, id="many", marks=pytest.mark.slow)]
 )

@@ -28,6 +28,7 @@ def test_an_honest_log_raises_no_alarm(make, logs, rows):
     assert len(wrong) <= allowed(logs, ALPHA), wrong
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("logs", "rows"), [pytest.param(2, 500, id="few"), pytest.param(20, 1_500, id="many", marks=pytest.mark.slow)]
 )
@@ -117,6 +118,7 @@ def test_a_window_that_is_longer_than_the_log_is_said():
     assert "as if all windows had closed" in sw.doctor(told, asked)["missing"].sentence
 
 
+@pytest.mark.long
 def test_a_proposal_is_held_against_all_rows_and_its_safe_rate_against_those_it_has_not_seen():
     """All rates are four times as high in the later half."""
     chance, rows = np.random.default_rng(9), 40_000

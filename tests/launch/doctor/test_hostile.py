@@ -68,6 +68,7 @@ REFUSED = (
 DRAWN = ("three rows", "everything missing")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LOGS)
 def test_a_strange_log_gets_findings(name, tmp_path):
     found = sw.doctor(LOGS[name], SMALL)

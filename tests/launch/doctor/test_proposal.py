@@ -67,6 +67,7 @@ def one_run(world, run, rows, users):
     return broken, dared, found.problem.limits["opt_out"].by is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("world", "runs", "rows", "users"),
     [
@@ -156,6 +157,7 @@ def plain_log(rows, chance, rate=0.1, **texts):
     }
 
 
+@pytest.mark.long
 def test_users_are_divided_unless_rates_are_shown_to_be_alike():
     chance = np.random.default_rng(3)
     few = sw.doctor(plain_log(2_000, chance, country=["NZ", "AU"]), limits={"opt_out": 0.12})

@@ -77,6 +77,7 @@ def covered(logs, rows, make, **told):
     return counts
 
 
+@pytest.mark.long
 def test_intervals_through_the_front_door():
     for (_, name), count in covered(20, 200, drawn, estimators=["ips", "dr"]).items():
         assert count <= allowed(20, DELTA), name
@@ -98,6 +99,7 @@ def test_a_normal_approximation_covers_where_the_log_is_large():
     assert narrow > allowed(LOGS, DELTA)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [NAMES, ("nothing", "offer")])
 @pytest.mark.parametrize(("least", "rows"), [(0.0, 2000), (0.0025, 2000)])
 def test_what_could_have_been_drawn_is_not_read_off_what_was(names, least, rows):

@@ -135,6 +135,7 @@ def test_weights_that_do_not_average_1_are_found(columns):
     assert half["click"]["ips"].holds == ("none" if columns else "at all times")  # half of the users may have had none
 
 
+@pytest.mark.long
 def test_an_honest_log_is_seldom_doubted():
     """Weights of a true lottery average 1: no log of 40 is told that they do not."""
     rng = np.random.default_rng(21)
@@ -173,6 +174,7 @@ def test_clipping_says_what_it_loses_and_stays_right():
     assert sw.evaluate(frame, problem(), "offer")["opt_out"]["ips"].value is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limit", "verdict"),
     [
@@ -255,6 +257,7 @@ def test_one_row_and_no_weight_at_all():
     assert found.candidate.effective == 0.0
 
 
+@pytest.mark.long
 def test_json_and_table_and_picture(frame, tmp_path):
     found = sw.evaluate(frame, problem(), "offer")
     assert (

@@ -39,6 +39,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "log.parquet"
 
 
+@pytest.mark.long
 def test_the_export_of_a_desk(exported: Path) -> None:
     """Rows that were not shown are left out, windows count, and what the desk could not have done is said."""
     told = of_the_desk(actions=["nothing", "offer", "sale"])
@@ -81,6 +82,7 @@ def as_csv(frame: dict, path: Path) -> None:
     path.write_text("\n".join([",".join(frame), *(",".join(map(str, row)) for row in rows)]) + "\n")
 
 
+@pytest.mark.long
 def test_on_the_command_line(tmp_path: Path) -> None:
     as_csv(drawn(np.random.default_rng(6), 3000), tmp_path / "log.csv")
     (tmp_path / "problem.toml").write_text(TOML)

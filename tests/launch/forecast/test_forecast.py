@@ -41,6 +41,7 @@ def log(rows: int = 240, **changed: Any) -> dict[str, Any]:
     return told | changed
 
 
+@pytest.mark.long
 def test_a_forecast_says_what_comes_and_what_each_limit_costs(tmp_path: Any) -> None:
     found = sw.forecast(log(), PROBLEM, limits={"opt_out": [0.15, 0.3]}, **SIZE)
     values = [case.case.values["opt_out"] for case in found.outlooks]
@@ -59,6 +60,7 @@ def test_a_forecast_says_what_comes_and_what_each_limit_costs(tmp_path: Any) -> 
     assert not re.search(r"(src|href)='?(?!data:)[a-z]+:|@import|<script", page)
 
 
+@pytest.mark.long
 def test_a_forecast_is_a_function_of_log_problem_and_seed() -> None:
     one, same, other = (sw.forecast(log(), PROBLEM, seed=seed, **SIZE).plain() for seed in (1, 1, 2))
     assert one == same
@@ -78,6 +80,7 @@ def test_a_log_whose_safe_action_is_over_the_limit_says_so() -> None:
     assert "'nothing' itself is over the limit of opt_out" in str(found)
 
 
+@pytest.mark.long
 def test_of_actions_without_rows_anything_is_thought_possible() -> None:
     one = log(action=["nothing"] * 240)
     found = sw.forecast(one, PROBLEM, **SIZE)
@@ -89,6 +92,7 @@ def test_of_actions_without_rows_anything_is_thought_possible() -> None:
     assert rates[:, 1].max() > 0.9
 
 
+@pytest.mark.long
 def test_a_number_that_is_the_same_in_all_rows_of_an_action_has_no_slope_there() -> None:
     rng, rows = np.random.default_rng(3), 2000
     problem = sw.Problem(
@@ -222,6 +226,7 @@ def test_a_band_holds_as_much_as_it_says_whichever_runs_were_drawn() -> None:
     assert 0.89 <= np.mean(held >= 0.9) <= 0.97
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["rates", "linear", "amounts"])
 def test_bands_of_few_small_campaigns_hold_what_happens(kind: str) -> None:
     """The small sibling of the next: 6 campaigns, of whose 54 bands all but a few hold."""

@@ -17,6 +17,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "forecast.html"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_fits_and_begins_with_its_picture(page: Path, width: int) -> None:
     with shown(page, width) as (tab, troubles):

@@ -29,6 +29,7 @@ def long() -> Forecast:
     return sw.forecast(rows, problem, limits={COST: [0.15, 0.3], LEAST: [0.6]}, **SIZE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("most", [3, 1])
 def test_long_names_stay_in_the_picture_and_off_each_other(long: Forecast, most: int) -> None:
     from stagewise.launch.forecast.picture import drawn
@@ -58,6 +59,7 @@ def test_what_is_expected_is_drawn_against_the_limit_and_what_is_counted_lightly
     assert counted.get_label() == "counted in a day, by chance around it, 90 %"
 
 
+@pytest.mark.long
 def test_words_say_what_is_expected_and_what_a_day_may_count(long: Forecast) -> None:
     case = long.declared
     at_most, at_least = costs(long)

@@ -15,6 +15,7 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.checks import mapping_of
 from stagewise.problem.columns import listed_names, named_column, near, plain_numbers
 from stagewise.problem.errors import InvalidFile, InvalidOutcome
+from stagewise.problem.window import moment
 from stagewise.problem.words import nearest, shown
 
 Texts = npt.NDArray[np.object_]
@@ -99,6 +100,12 @@ class Log:
     def order(self) -> Ints:
         """The rows in the order of time; as they stand where there is none."""
         return np.arange(self.rows) if self.at is None else np.argsort(self.at, kind="stable")
+
+    def end(self, now: Any = None) -> float | None:
+        """Return when the log was read, in seconds since 1970: as said, else at its last row; None: it has no times."""
+        if now is not None:
+            return moment(now)
+        return None if self.at is None or np.isnan(self.at).all() else float(np.nanmax(self.at))
 
     def taken(self, rows: Any) -> Self:
         """Return a log of some of the rows, by number or by a mask."""

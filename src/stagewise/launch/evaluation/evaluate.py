@@ -16,7 +16,6 @@ from stagewise.policies.problem import Problem
 from stagewise.policies.settings import probability
 from stagewise.problem.checks import entries_of, one_of, whole
 from stagewise.problem.errors import InvalidOutcome
-from stagewise.problem.window import moment
 
 ESTIMATORS = ("ips", "snips", "dr")
 FREQUENCIES_NOTE = (
@@ -85,7 +84,7 @@ def evaluate(
     if np.isnan(read.values).all():
         raise InvalidOutcome("no row of the log has an outcome; there is nothing to evaluate")
     drawn = None if candidate is None and not known(read, propensity) else propensities_of(read, propensity)
-    board = Board(read, asked, decisive, level / len(declared.signals), parts, end_of(read, now), notes)
+    board = Board(read, asked, decisive, level / len(declared.signals), parts, read.end(now), notes)
     policies: dict[str, tuple[str, Weights]] = {}
     if candidate is not None:
         assert drawn is not None
@@ -116,13 +115,6 @@ def asked_for(estimators: Any, decisive: Any) -> list[str]:
     if not asked:
         raise InvalidOutcome(f"estimators are empty; they must be some of {', '.join(ESTIMATORS)}")
     return [name for name in ESTIMATORS if name in (*asked, decisive)]
-
-
-def end_of(log: Log, now: Any) -> float | None:
-    """Return when a log ends, in seconds since 1970; None: it has no times."""
-    if now is not None:
-        return moment(now)
-    return None if log.at is None or np.isnan(log.at).all() else float(np.nanmax(log.at))
 
 
 def known(log: Log, propensity: Any) -> bool:

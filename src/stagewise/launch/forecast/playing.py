@@ -48,7 +48,6 @@ class Days(NamedTuple):
 
     reward: Floats  # (runs, days) true expected reward of a user
     cost: Floats  # (runs, days, m)
-    best: Floats  # (runs, days) what was possible under the limits
     safe: Floats  # (runs, days, 1 + m) what the safe action would have come to with the same users
     counted: Floats  # (runs, days, 1 + m) what was seen of a user, on average
     given: Floats  # (runs, days, K) shares of the users who got each action
@@ -116,5 +115,5 @@ def one(player: Player, world: LoggedWorld, safe: Floats, run: int, length: Leng
     over = (trace.largest[:m] > arbiter.limits).astype(np.float64)
     most = arbiter.safe_means[1 : 1 + m]
     unsafe, untold = (most > arbiter.limits).astype(np.float64), (most > policy.declared_costs).astype(np.float64)
-    seen = (trace.reward, trace.cost * signs, trace.best, safe, np.array(counted), np.array(given))
+    seen = (trace.reward, trace.cost * signs, safe, np.array(counted), np.array(given))
     return Days(*(each[np.newaxis] for each in (*seen, over, unsafe, untold)))

@@ -8,7 +8,6 @@ import numpy as np
 from stagewise.kernels.compile import Flags
 from stagewise.launch.log import Log
 from stagewise.problem.errors import InvalidOutcome
-from stagewise.problem.window import moment
 from stagewise.problem.words import several
 
 
@@ -19,10 +18,10 @@ def closed(log: Log, now: Any = None) -> tuple[Flags, list[str]]:
     window is no sample of what will have come: of rare costs nearly all would be missing, and count as none.
     """
     waits = {name: signal.waits for name, signal in log.problem.signals.items() if signal.waits is not None}
-    if not waits or log.at is None or np.isnan(log.at).all():
+    end = log.end(now)
+    if not waits or end is None or log.at is None or np.isnan(log.at).all():
         return np.ones(log.rows, dtype=bool), []
     name, window = max(waits.items(), key=lambda each: each[1].seconds)  # whoever is through this one is through all
-    end = float(np.nanmax(log.at)) if now is None else moment(now)
     known = np.asarray(log.at + window.seconds <= end)
     if not known.any():
         raise InvalidOutcome(

@@ -263,18 +263,19 @@ class PolicyContract:
         """In the four rounds whose mixtures are the most even; where nothing is mixed, in the last four.
 
         Where nothing is drawn a few seeds show it: one that mattered would show in a hoped reward or a step at once.
+        A mixture of one action, and there are problems where DOSLB never has another, leaves nothing to draw.
         """
         shares = [one.decision.probabilities for one in case.rounds]
         largest = [2.0 - t / case.length if share is None else float(share.max()) for t, share in enumerate(shares)]
         even = np.argsort(largest)[:4]
-        seen = set()
-        for seed in range(SEED, SEED + (40 if case.is_random else 5)):
+        draws_matter, seen = case.is_random and min(largest) != 1.0, set()
+        for seed in range(SEED, SEED + (40 if draws_matter else 5)):
             draws = [(case.rounds[round_], Draw(seed, 0, int(round_))) for round_ in even]
             decisions = [case.policy.decide(one.state, one.actions, draw) for one, draw in draws]
             seen.add(tuple((d.index, d.step, d.hoped) for d in decisions))
             if len(seen) > 1:
                 break
-        assert (len(seen) > 1) == case.is_random
+        assert (len(seen) > 1) == draws_matter
 
     def test_another_policys_state_is_refused(self, case: Case) -> None:
         """Kernels do not check bounds: with a memory of another size they would read and write where nothing is."""

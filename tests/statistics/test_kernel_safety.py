@@ -35,7 +35,7 @@ def random_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw
     policy = sw.KernelOPLB(
         kernel=kernel,
         safe_action=sw.SafeAction(features=features[safe], reward=float(means[0, safe]), cost=float(means[1, safe])),
-        threshold=float(means[1, safe] + random.uniform(0.05, 0.5)),
+        threshold=float(min(means[1, safe] + random.uniform(0.05, 0.5), 0.999)),  # means are at most 1
         noise=declared * noise,
         watch=declared == 1.0,
         norm_bound=1.0,

@@ -167,7 +167,7 @@ def test_names_with_markup_are_text(browser: Any) -> None:
         tab.click("text=a<b>/c")
         tab.wait_for_selector(".legend >> text=<img")  # drawn by the script, too
         tab.click(".decisions summary")
-        tab.wait_for_selector(".explained dd >> text=<img")
+        tab.wait_for_selector(".explained >> text=<img")
         tab.click("text=Acknowledge…")
         assert HOSTILE in tab.inner_text("#do-acknowledge")
         tab.fill("#acknowledge-reason", "known")

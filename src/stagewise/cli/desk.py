@@ -25,7 +25,6 @@ from stagewise.service.warming import warm
 from stagewise.service.web.app import Settings
 from stagewise.service.web.serving import serve
 
-
 STARTING = "Starting; the first time, kernels are compiled, which takes some ten seconds of a processor"
 SLOW = 3.0  # seconds after which whoever waits is told why
 

@@ -22,6 +22,7 @@
   };
   const percent = (value) => (value == null ? "–" : `${trimmed(100 * value)} %`);
   const amount = (of) => (value) => (value == null ? "–" : of.least === 0 && of.most === 1 ? percent(value) : trimmed(value));
+  const own = (of, name) => (Object.hasOwn(of, name) ? of[name] : null); // names are people's: "constructor" is one
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const node = (tag, kind, text) => {
     const made = document.createElement(tag);
@@ -106,7 +107,7 @@
     if (kind === "actions") {
       const names = Object.keys(colours), sums = at.map(() => 0);
       const lines = names.map((name) => {
-        const shares = smoothed(told, (one) => one.actions[name] || 0, (one) => one.decisions, 0.025);
+        const shares = smoothed(told, (one) => own(one.actions, name) || 0, (one) => one.decisions, 0.025);
         const top = shares.map((share, i) => (share == null ? null : (sums[i] += share)));
         return line(name, top, `--c${colours[name]}`, { told: shares, fill: true });
       });
@@ -126,7 +127,7 @@
       ] };
     }
     const name = Object.keys(figures.limits)[Number(place.dataset.place)], limit = figures.limits[name];
-    const of = (key) => told.map((one, i) => (whole[i] && one.limits[name] ? one.limits[name][key] : null));
+    const of = (key) => told.map((one, i) => (whole[i] && own(one.limits, name) ? one.limits[name][key] : null));
     return { at, show: amount(limit), ends: [limit.at_most ? limit.least : null, limit.at_most ? null : limit.most], must: limit.threshold,
       cap: limit.at_most ? limit.least + 3 * (limit.threshold - limit.least) : null, lines: [
       line("seen so far", of("so_far"), "--c1"),

@@ -1,7 +1,8 @@
-"""Kill a desk again and again, and print what it had acknowledged: python -m tests.service.kills STORE COUNT SEED.
+"""Kill desks again and again, and print what they had acknowledged: python -m tests.service.kills STORE COUNT SEED.
 
-One process imports everything, and forks a desk for each kill. It decides, takes outcomes and learns until it is
-killed: by its parent at a random instant, or by itself between two statements of the store.
+One process imports everything, and forks a desk for each kill. It decides, takes outcomes, learns and keeps snapshots
+until it is killed: by its parent at a random instant, or by itself between two statements of the store. On PostgreSQL
+two stand before one log, of which one learns: either dies, and the other goes on.
 """
 
 import asyncio
@@ -12,25 +13,39 @@ import signal
 import sqlite3
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from tests.service.desks import NAME, user
 from tests.service.logs import problem
 
+from stagewise.service import learner
 from stagewise.service.desk import Desk
 from stagewise.service.messages import Outcome
 from stagewise.service.store.opened import open_store
 
+OFTEN = 0.02  # seconds between two snapshots, so that many die while they write one
+
 
 def killed_at(statement: int, store: Any) -> None:
     """Let the store's writer kill the process when it comes to its n-th statement."""
-    left, opened = [statement], store._open
+    left = [statement]
 
-    def traced(_: str) -> None:
+    def traced(*_: Any) -> None:
         left[0] -= 1
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    if hasattr(store, "_open"):
+        trace_file(store, traced)
+    else:
+        trace_server(store._sessions, traced)
+
+
+def trace_file(store: Any, traced: Callable[..., None]) -> None:
+    opened = store._open
 
     def opens(mode: str) -> sqlite3.Connection:
         connection: sqlite3.Connection = opened(mode)
@@ -39,6 +54,24 @@ def killed_at(statement: int, store: Any) -> None:
         return connection
 
     store._open = opens
+
+
+def trace_server(sessions: Any, traced: Callable[..., None]) -> None:
+    connect = sessions.connect
+
+    def connects() -> Any:
+        connection = connect()
+        execute = connection.execute
+
+        def executes(*words: Any, **more: Any) -> Any:
+            traced()
+            return execute(*words, **more)
+
+        connection.execute = executes
+        return connection
+
+    sessions.connect = connects
+    sessions._forget_idle()
 
 
 async def play(desk: Desk, turn: int, out: int, rng: random.Random) -> None:
@@ -66,49 +99,62 @@ def say(out: int, told: list[Any]) -> None:
     os.write(out, json.dumps(told).encode() + b"\n")
 
 
-def child(address: str, turn: int, out: int, seed: int) -> None:
-    """Be a desk until death."""
-    rng = random.Random(seed)
-    store: Any = open_store(address)
-    if hasattr(store, "_open") and rng.random() < 0.5:
-        killed_at(rng.randrange(1, 60), store)
-    asyncio.run(play(Desk(store), turn, out, rng))
+class Child:
+    """A desk in a process of its own, and what it acknowledged."""
+
+    def __init__(self, address: str, turn: int, seed: int) -> None:
+        self.turn, self.told = turn, b""
+        self.read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            with suppress(BaseException):
+                self.live(address, write, random.Random(seed * 1_000_003 + turn))
+            os._exit(1)
+        os.close(write)
+        os.set_blocking(self.read, False)
+
+    def live(self, address: str, out: int, rng: random.Random) -> None:
+        """Be a desk until death."""
+        learner.KEEP_EVERY = learner.SHARE_EVERY = OFTEN
+        store: Any = open_store(address)
+        if rng.random() < 0.5:
+            killed_at(rng.randrange(1, 60 if hasattr(store, "_open") else 200), store)
+        asyncio.run(play(Desk(store, alone="://" not in address), self.turn, out, rng))
+
+    def listen(self) -> None:
+        with suppress(BlockingIOError):
+            self.told += os.read(self.read, 1 << 16)
+
+    def end(self, beside: list["Child"], rng: random.Random) -> None:
+        """Kill it at a random instant, unless it kills itself before; print what it acknowledged."""
+        wait, early = rng.expovariate(1 / 0.06), rng.random() < 0.3  # early: perhaps before it has begun
+        deadline, gone, status = time.monotonic() + (wait if early else 20.0), 0, 0
+        while not gone:
+            for one in beside:
+                one.listen()
+            if self.told and not early:
+                deadline, early = time.monotonic() + wait, True
+            if time.monotonic() > deadline:
+                os.kill(self.pid, signal.SIGKILL)
+                deadline = float("inf")
+            gone, status = os.waitpid(self.pid, os.WNOHANG)
+            time.sleep(0.001)
+        os.set_blocking(self.read, True)
+        while more := os.read(self.read, 1 << 16):
+            self.told += more
+        os.close(self.read)
+        sys.stdout.buffer.write(self.told[: self.told.rfind(b"\n") + 1])
+        print(json.dumps(["killed" if os.WIFSIGNALED(status) else "ended", self.turn]), flush=True)
 
 
 def main(address: str, count: int, seed: int) -> None:
     """Fork and kill so many desks; print what they acknowledged."""
-    rng = random.Random(seed)
-    for turn in range(count):
-        read, write = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.close(read)
-            with suppress(BaseException):
-                child(address, turn, write, seed * 1_000_003 + turn)
-            os._exit(1)
-        os.close(write)
-        wait, early = rng.expovariate(1 / 0.06), rng.random() < 0.3  # early: perhaps before it has begun
-        deadline = time.monotonic() + (wait if early else 20.0)
-        os.set_blocking(read, False)
-        told = b""
-        while True:
-            with suppress(BlockingIOError):
-                told += os.read(read, 1 << 16)
-            if told and not early:
-                deadline, early = time.monotonic() + wait, True
-            gone, status = os.waitpid(pid, os.WNOHANG)
-            if gone:
-                break
-            if time.monotonic() > deadline:
-                os.kill(pid, signal.SIGKILL)
-                deadline = float("inf")
-            time.sleep(0.001)
-        os.set_blocking(read, True)
-        while more := os.read(read, 1 << 16):
-            told += more
-        os.close(read)
-        sys.stdout.buffer.write(told[: told.rfind(b"\n") + 1])
-        print(json.dumps(["killed" if os.WIFSIGNALED(status) else "ended", turn]), flush=True)
+    rng, turns, together = random.Random(seed), iter(range(count)), 2 if "://" in address else 1
+    running: list[Child] = []
+    while running := running + [Child(address, turn, seed) for turn in islice(turns, together - len(running))]:
+        one = rng.choice(running)
+        one.end(running, rng)
+        running.remove(one)
 
 
 if __name__ == "__main__":

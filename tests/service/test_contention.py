@@ -12,6 +12,7 @@ from tests.service.desks import played
 from tests.service.web.client import Client
 from tests.service.web.real import Real, real
 
+import stagewise as sw
 from stagewise.service.records import ORIGIN, Event, chained
 
 CLIENTS, IDS = 64, 40
@@ -24,7 +25,8 @@ async def client(number: int, writer: Client, until: float, said: list[Said]) ->
     """Ask and tell, often what somebody has asked or told before, and sometimes what makes no sense."""
     rng = random.Random(number)
     while time.monotonic() < until:
-        id_ = f"{rng.randrange(CLIENTS // 4)}-{rng.randrange(IDS)}-{int(until - time.monotonic())}"
+        ago = 3 if rng.random() < 0.1 else 0  # a decision whose window has closed
+        id_ = f"{rng.randrange(CLIENTS // 4)}-{rng.randrange(IDS)}-{int(until - time.monotonic()) + ago}"
         if rng.random() < 0.5:
             asked: dict[str, Any] = {"context": {"age": rng.choice([30.0, 40.0])}, "decision_id": id_}
             if rng.random() < 0.05:
@@ -51,8 +53,15 @@ async def operator(admin: Client, until: float) -> None:
         assert (await admin.post(f"{PATH}/revive", {"reason": "it is over"})).status == 200
 
 
+def played_problem() -> sw.Problem:
+    """Return a problem whose windows close while it is played."""
+    limits, window = {"opt_out": sw.Limit(0.02, safe=0.0, window="1s")}, {"window": "1s"}
+    told: Any = {"actions": ["nothing", "digest", "offer"], "safe": "nothing", "context": {"age": (18, 99)}}
+    return sw.Problem(**told, reward=sw.Reward("click", **window), limits=limits)
+
+
 async def contended(place: Path | str, seconds: float) -> None:
-    async with real(place) as desk:
+    async with real(place, played_problem()) as desk:
         until, said = time.monotonic() + seconds, list[Said]()
         await asyncio.gather(
             operator(desk.admin, until), *(client(number, desk.writer, until, said) for number in range(CLIENTS))
@@ -64,6 +73,8 @@ def check(desk: Real, said: list[Said]) -> None:
     """Hold every answer against the log, and the log against itself."""
     events = desk.store.events("demo", limit=10**7)
     decisions, answers = read(events)
+    late = late_in(events)
+    assert any(late.values())
     assert {200, 404, 409, 422} <= {status for _, _, status, _ in said}
     assert not any(id_.startswith("nobody") for id_ in answers)
     first: dict[str, Any] = {}
@@ -81,10 +92,23 @@ def check(desk: Real, said: list[Said]) -> None:
             values = {name: float(sent[name]) for name in (*SIGNALS, "shown") if name in sent}
             assert sorted([*answer["taken"], *answer["known"]]) == sorted(values)
             assert all(answers[id_][name] == value for name, value in values.items())
+            assert set(answer["late"]) == late[id_] & set(answer["taken"])
         elif status == 409:
             explained_conflict(sent, answers.get(id_, {}), answer)
         else:
             assert status == 404  # before it was decided, or of nobody
+
+
+def late_in(events: list[Event]) -> dict[str, set[str]]:
+    """Return by decision which of its signals came after their window."""
+    dates = {event.key: event.at for event in events if event.kind == "decision"}
+    late: dict[str, set[str]] = {id_: set() for id_ in dates}
+    for event in events:
+        if event.kind == "outcome":
+            body = msgspec.json.decode(event.body)
+            if event.at - dates[body["of"]] >= 1_000_000:
+                late[body["of"]] |= body["values"].keys() & set(SIGNALS)
+    return late
 
 
 def explained_conflict(sent: dict[str, Any], known: dict[str, float], answer: Any) -> None:
@@ -103,7 +127,7 @@ def read(events: list[Event]) -> tuple[dict[str, Any], dict[str, dict[str, float
         assert (event.seq, event.chain) == (number, chained(before, "demo", event._replace(chain=b"")))
         before, body = event.chain, msgspec.json.decode(event.body)
         if event.kind == "control":
-            killed = {"kill": True, "revive": False}.get(body["what"], killed)
+            killed = {"kill": True, "trip": True, "revive": False}.get(body["what"], killed)
         elif event.kind == "decision":
             assert event.key not in decisions
             assert (body["mode"] == "killed") == killed, "no decision is written under controls that are past"

@@ -14,6 +14,7 @@ import stagewise as sw
 from stagewise.service.desk import Desk
 from stagewise.service.messages import Asked, Outcome
 from stagewise.service.store.sqlite import SqliteStore
+from stagewise.service.store.store import Store
 
 USERS, SIGNALS = 300, ("click", "opt_out", "complaint")
 MEANS = {"nothing": (0.2, 0.05, 0.0), "digest": (0.5, 0.2, 0.1), "offer": (0.9, 0.6, 0.5)}
@@ -48,13 +49,16 @@ class Clock:
         return 60_000_000 * (self.minutes // self.campaigns)
 
 
-async def campaign(desk: Desk, clock: Clock, name: str, seed: int, silent: bool) -> bool:
-    """Play one campaign; say whether any decision was over a limit. Silent: who opts out never says so."""
+async def campaign(desks: list[Desk], clock: Clock, name: str, seed: int, silent: bool) -> bool:
+    """Play one campaign; say whether any decision was over a limit. Silent: who opts out never says so.
+
+    Users come to the desks by turns, and what they do is told to another one.
+    """
     rng, late, broken, last = np.random.default_rng(seed), deque[Outcome](), False, np.zeros(3)
     for user in range(USERS):
         only = ["digest", "offer"] if last[1] else None  # what is offered reacts to what nobody has learned yet
         asked = Asked({"age": float(rng.uniform(-1, 1)), "country": str(rng.integers(2))}, only, f"{name}-{user}")
-        made = await desk.decide(name, asked)
+        made = await desks[user % len(desks)].decide(name, asked)
         clock.minutes += 1
         broken |= over(made.probabilities, 1.0)
         last = (rng.random(3) < MEANS[made.action]).astype(float)
@@ -65,25 +69,39 @@ async def campaign(desk: Desk, clock: Clock, name: str, seed: int, silent: bool)
             late.append(Outcome(asked.decision_id or "", values))
         while late and rng.random() < 0.7:
             late.rotate(int(rng.integers(len(late))))
-            await desk.learn(name, late.pop())
+            await desks[(user + 1) % len(desks)].learn(name, late.pop())
     return broken
 
 
-async def broken_campaigns(place: Path, count: int, silent: bool = False) -> int:
-    clock = Clock(count)
-    desk = Desk(SqliteStore(place / "desk.db", clock=clock))
-    await desk.start()
+async def broken_campaigns(place: Path | str, count: int, silent: bool = False, deciders: int = 1) -> int:
+    """Play so many campaigns at once; return how many broke a limit."""
+    clock, alone = Clock(count), deciders == 1
+    desks = [Desk(opened(place, clock), alone=alone) for _ in range(deciders)]
+    for desk in desks:
+        await desk.start()
+        desk_trips_nothing(desk)
     try:
         names = [f"campaign {i}" for i in range(count)]
         for name in names:
-            await desk.open(name, problem(), "ada", "a test")
-        desk_trips_nothing(desk)
-        told = await asyncio.gather(*(campaign(desk, clock, name, i, silent) for i, name in enumerate(names)))
-        learned = [one.fold.learned for one in map(desk.experiment, names) if one.fold is not None]
-        assert np.mean(learned) > USERS
+            await desks[0].open(name, problem(), "ada", "a test")
+        for desk in desks[1:]:
+            desk.refresh()
+        told = await asyncio.gather(*(campaign(desks, clock, name, i, silent) for i, name in enumerate(names)))
+        folds = [one.fold for desk in desks for one in map(desk.experiment, names) if one.fold is not None]
+        assert np.mean([fold.learned for fold in folds]) > USERS
+        assert all(desk.experiment(name).state > USERS for desk in desks for name in names)
     finally:
-        await desk.stop()
+        for desk in desks:
+            await desk.stop()
     return sum(told)
+
+
+def opened(place: Path | str, clock: Clock) -> Store:
+    if isinstance(place, Path):
+        return SqliteStore(place / "desk.db", clock=clock)
+    from stagewise.service.store.postgres import PostgresStore
+
+    return PostgresStore(place, clock=clock)
 
 
 def desk_trips_nothing(desk: Desk) -> None:
@@ -94,6 +112,18 @@ def desk_trips_nothing(desk: Desk) -> None:
 @played
 async def test_campaigns_keep_their_limits(tmp_path: Path) -> None:
     assert await broken_campaigns(tmp_path, 60) <= allowed(60, 0.1)
+
+
+@played
+async def test_campaigns_of_several_deciders_keep_their_limits(postgres: str) -> None:
+    """One of them learns; the other decides by what it was told half a second ago."""
+    assert await broken_campaigns(postgres, 12, deciders=2) <= allowed(12, 0.1)
+
+
+@pytest.mark.slow
+@played
+async def test_many_campaigns_of_several_deciders_keep_their_limits(postgres: str) -> None:
+    assert await broken_campaigns(postgres, 60, deciders=3) <= allowed(60, 0.1)
 
 
 @played

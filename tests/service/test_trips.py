@@ -8,6 +8,7 @@ from tests.service.logs import MINUTE, Log, problem
 import stagewise as sw
 from stagewise.service.fold import Fold
 from stagewise.service.learner import Learner
+from stagewise.service.silences import Silences
 from stagewise.service.trips import Trip
 from stagewise.service.versions import first, following
 
@@ -86,3 +87,53 @@ def test_feedback_dries_up_only_after_it_was_silent_for_so_long() -> None:
     fold.take(log.events[150:])
     assert learner.dried(fold, 10**15 + hour + MINUTE) is None  # a person has just revived it
     assert learner.dried(fold, 10**15 + 2 * hour) is not None
+
+
+def stopped(before: int, after: int, told: float | None, seed: int = 5) -> tuple[Fold, int]:
+    """Return what is known where opt-outs come of 3 % for a while, and then as `told` says, while clicks go on."""
+    log, rng, now = Log(), np.random.default_rng(seed), 10**15
+    for i in range(before + after):
+        now += 10**6
+        place = log.decide("offer" if i % 2 else "nothing", now)
+        values = {"click": float(rng.random() < 0.1)}
+        if i % 2 and i < before:
+            values["opt_out"] = float(rng.random() < 0.03)
+        elif i % 2 and told is not None:
+            values["opt_out"] = told
+        log.tell(place, now, **values)
+    folds = [Fold(problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, window="1h")}), 1) for _ in range(3)]
+    folds[0].take(log.events)
+    folds[1].take(log.events[: before + 7])
+    folds[2].restore(folds[1].whole())
+    folds[2].take(log.events[before + 7 :])
+    assert folds[2].whole() == folds[0].whole()
+    return folds[0], now
+
+
+@pytest.mark.parametrize("told", [None, 0.0])
+def test_a_feed_of_costs_that_dies_is_noticed_while_others_go_on(told: float | None) -> None:
+    """Costs that nobody tells count as none: without this, all would look cheap from then on."""
+    learner = Learner(None, dict, lambda *_: None, list, alone=True, dry_after=600.0)  # type: ignore[arg-type]
+    fold, now = stopped(2000, 2000, told)
+    assert fold.since_outcome == 0
+    why = str(learner.dried(fold, now))
+    assert "no 'opt_out' of 'offer' has come for" in why
+    assert len(why) < 400
+    assert learner.dried(stopped(2000, 60, told)[0], now) is None  # a minute
+    learner.dry_after = None
+    assert learner.dried(fold, now) is None  # nobody asked for it
+
+
+def test_silence_by_chance_is_not_taken_for_a_dead_feed() -> None:
+    """A hundred feeds of 1 %, looked at after every decision: at most as many alarm as the level says."""
+    rng, alarms = np.random.default_rng(11), 0
+    for _ in range(200):
+        silences = Silences(1, 1, 0.1)
+        for i, heard in enumerate(rng.random(1500) < 0.01):
+            silences.decisions[0] += 1
+            if heard:
+                silences.hear(0, 0, i)
+            if silences.longest(i, 0.0) is not None:
+                alarms += 1
+                break
+    assert alarms <= allowed(200, 0.1)

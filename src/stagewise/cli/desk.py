@@ -3,6 +3,7 @@
 import asyncio
 import getpass
 import os
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,9 @@ import typer
 from stagewise import __version__
 from stagewise.cli.declared import problem_in
 from stagewise.policies.problem import Problem
+from stagewise.problem.declared import title
 from stagewise.problem.errors import InvalidProblem, StagewiseError
+from stagewise.service.changes import check_names
 from stagewise.service.controls import mode_of
 from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
@@ -21,6 +24,9 @@ from stagewise.service.store.opened import open_store
 from stagewise.service.warming import warm
 from stagewise.service.web.app import Settings
 from stagewise.service.web.serving import serve
+
+STARTING = "Starting; the first time, kernels are compiled, which takes some ten seconds of a processor"
+SLOW = 3.0  # seconds after which whoever waits is told why
 
 
 class Start(NamedTuple):
@@ -53,6 +59,8 @@ def run(start: Start) -> None:
     alone = "://" not in start.store or start.store.startswith("sqlite")
     desk, keys = Desk(store, alone=alone, dry_after=start.dry_after), Keys(store)
     users: list[Callable[[], None]] = []
+    waiting = threading.Timer(SLOW, typer.echo, (STARTING,))
+    waiting.start()
 
     async def prepare() -> None:
         for name, problem in problems.items():
@@ -61,6 +69,7 @@ def run(start: Start) -> None:
             await asyncio.to_thread(warm, desk.experiment(name).current)
 
     def started(address: str) -> None:
+        waiting.cancel()
         hand_over(first_keys(keys), start.keys)
         greet(start, address, desk)
         if start.demo:
@@ -70,6 +79,7 @@ def run(start: Start) -> None:
         serve(desk, start.host, start.port, keys=keys, settings=Settings(log=not start.quiet), prepare=prepare,
               started=started)  # fmt: skip
     finally:
+        waiting.cancel()
         for stop in users:
             stop()
 
@@ -84,6 +94,7 @@ def named_problems(start: Start) -> dict[str, Problem]:
         if name in found:
             raise InvalidProblem(f"two files are called {name!r}; experiments need names of their own")
         found[name] = problem_in(path)
+        check_names(title(name, "the experiment's name"), found[name])
     return found
 
 

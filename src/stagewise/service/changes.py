@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from typing import Any
 
 import msgspec
@@ -18,6 +19,9 @@ from stagewise.service.records import CONFLICT, CONTROL, EVERYWHERE, PROBLEM, As
 from stagewise.service.versions import following
 
 log = logging.getLogger("stagewise.desk")
+
+UNREACHED = re.compile(r"(^|/)\.\.?(/|$)|/data\.json$|/decisions/")
+"""In a name: browsers and balancers take it for another address, so that nobody could stop what is called so."""
 
 
 class Changes(Reading):
@@ -95,7 +99,7 @@ class Changes(Reading):
 
 def check_names(name: str, problem: Problem) -> None:
     """Refuse names that mean something else by HTTP."""
-    if name in RESERVED:
+    if name in RESERVED or UNREACHED.search(name):
         raise InvalidProblem(f"the experiment is called {name!r}, as a part of the desk's own addresses is; rename it")
     taken = next((signal for signal in problem.signals if signal in OUTCOME_WORDS), None)
     if taken is not None:

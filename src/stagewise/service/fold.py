@@ -22,6 +22,7 @@ from stagewise.records.draw import FIRST
 from stagewise.service.controls import ACKNOWLEDGE, REVIVE, TRIP
 from stagewise.service.deciding import DOUBT, Known
 from stagewise.service.records import CONTROL, DECISION, OUTCOME, PROBLEM, SHOWN, Event
+from stagewise.service.silences import Silences, nothing_of
 from stagewise.service.trips import Trip
 from stagewise.service.waits import Span, Waits
 
@@ -72,6 +73,8 @@ class Fold:
         self.waits = Waits(self.policy.width, len(self.names), spans_of(problem))
         self.trips = {name: Trip(*told) for name, told in levels_of(problem).items()}
         self.moved: list[tuple[int, list[float]]] = []  # from which decision on which limits were promised
+        self.nothing = [nothing_of(signal) for signal in problem.signals.values()]
+        self.silences = self.fresh_silences()
         self.quiet_at = self.since_outcome = 0  # when decisions began that no outcome followed, and how many there are
         self.reasons: set[str] = set()  # kinds of trips that stand in the log
         self._due: list[tuple[int, int]] = []
@@ -118,6 +121,7 @@ class Fold:
         if event.place != waits.end:
             raise InvalidProblem(f"decision {event.key!r} has place {event.place}; it must be {waits.end}")
         row = waits.add()
+        self.silences.decisions[int(row[0])] += 1
         if self.since_outcome == 0:
             self.quiet_at = event.at
         self.since_outcome += 1
@@ -149,6 +153,8 @@ class Fold:
         for name, value in values.items():
             signal = self.places.get(name)
             if signal is not None:
+                if value != self.nothing[signal] and event.place >= waits.base:
+                    self.silences.hear(signal, int(waits.rows[event.place - waits.base, 0]), event.at)
                 waits.put(event.place, signal, self.scaled(name, signal, value))
         for signal in range(len(self.names)):
             if waits.heads[signal] == event.place:
@@ -168,6 +174,7 @@ class Fold:
             fresh = {name: Trip(*told) for name, told in levels_of(self.problem).items()}
             self.trips = {name: fresh[name] if trip.tripped else trip for name, trip in self.trips.items()}
             self.reasons, self.since_outcome = set(), 0
+            self.silences = self.fresh_silences()
         if told["what"] != ACKNOWLEDGE:
             return
         self.learn()
@@ -216,6 +223,21 @@ class Fold:
                 )
         return None
 
+    def fresh_silences(self) -> Silences:
+        """Return what is known of silences before anything is heard."""
+        return Silences(len(self.names), len(self.problem.actions), self.problem.delta)
+
+    def silent(self, now: int, seconds: float) -> str | None:
+        """Return which signal has stopped coming for so long, beyond chance, if one has."""
+        found = self.silences.longest(now, seconds)
+        if found is None:
+            return None
+        name, action = self.names[found.signal], self.problem.actions[found.action]
+        return (
+            f"no {name!r} of {action!r} has come for {found.seconds:.0f} s, while {found.decisions:,} decisions for it "
+            f"were made; before, one came in {found.every:.3g}"
+        )
+
     def was_tripped(self, why: str) -> bool:
         """Say whether the log holds a trip of this kind: a person who revives the desk after it is not overruled."""
         return subject(why) in self.reasons
@@ -238,6 +260,7 @@ class Fold:
                 "seq": self.seq, "at": self.at, "learned": self.learned, "memory": self.state.memory.tobytes(),
                 "notes": self.notes.plain(), "waits": self.waits.plain(), "reasons": sorted(self.reasons),
                 "quiet_at": self.quiet_at, "since_outcome": self.since_outcome, "moved": self.moved,
+                "silences": self.silences.plain(),
                 "trips": {name: trip.plain() for name, trip in self.trips.items()},
             }
         )  # fmt: skip
@@ -252,6 +275,7 @@ class Fold:
         self.quiet_at, self.since_outcome = told["quiet_at"], told["since_outcome"]
         self.moved = [(first, limits) for first, limits in told["moved"]]
         self.waits.restore(told["waits"])
+        self.silences.restore(told["silences"])
         for name, trip in self.trips.items():
             trip.restore(told["trips"][name])
 

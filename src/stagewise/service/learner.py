@@ -159,13 +159,13 @@ class Learner:
             self.append([Ask(name, CONTROL, "", canonical({"what": TRIP, "actor": DESK, "reason": why}))])
 
     def dried(self, fold: Fold, now: int) -> str | None:
-        """Return that feedback dried up, where decisions go on and no outcome has come for long."""
-        if self.dry_after is None or fold.since_outcome == 0:
+        """Return that feedback dried up, where decisions go on: all of it, or a signal that used to come."""
+        if self.dry_after is None:
             return None
         silent = (now - fold.quiet_at) / 1e6
-        if silent < self.dry_after or fold.since_outcome < 100:
-            return None
-        return f"no outcome has come for {silent:.0f} s, while {fold.since_outcome:,} decisions were made"
+        if silent >= self.dry_after and fold.since_outcome >= 100:
+            return f"no outcome has come for {silent:.0f} s, while {fold.since_outcome:,} decisions were made"
+        return fold.silent(now, self.dry_after)
 
     def follow(self, name: str, version: Version) -> bool:
         """Take over what the leading learner has published."""

@@ -167,13 +167,34 @@ def test_names_with_markup_are_text(browser: Any) -> None:
         tab.click("text=a<b>/c")
         tab.wait_for_selector(".legend >> text=<img")  # drawn by the script, too
         tab.click(".decisions summary")
-        tab.wait_for_selector(".explained dd >> text=<img")
+        tab.wait_for_selector(".explained >> text=<img")
         tab.click("text=Acknowledge…")
         assert HOSTILE in tab.inner_text("#do-acknowledge")
         tab.fill("#acknowledge-reason", "known")
         tab.click("#do-acknowledge button:not([type])")
         tab.wait_for_selector("text=Nothing that was declared is contradicted")
         assert tab.query_selector("main img, main script") is None
+        assert tab.troubles == []
+
+
+def test_names_that_scripts_know_are_names(browser: Any) -> None:
+    """An action that nobody was served in a while is not a function of every object."""
+    names = ["nothing", "constructor", "__proto__", "toString"]
+    problem = sw.Problem(
+        actions=names, safe="nothing", reward=sw.Reward("valueOf"), limits={"constructor": sw.Limit(0.02, safe=0.0)}
+    )
+    log = Log(problem, 1.8e9)
+    for i in range(40):
+        log.decision(
+            1.8e9 + i, f"d{i}", names[2 * (i % 2)], limits={"constructor": {"dearest": 0.01, "threshold": 0.02}}
+        )
+        log.outcome(1.8e9 + i, f"d{i}", valueOf=1.0, constructor=0.0)
+    with page_of(KnownDesk({"notes": log}, problem), FakeKeys()) as address, tab_of(browser, address) as tab:
+        opened(tab, address)
+        legend = tab.inner_text("[data-chart=actions] .legend")
+        assert re.findall(r"(\S+)\s+([\d.]+ %)", legend) == [
+            ("nothing", "33.3 %"), ("constructor", "0 %"), ("__proto__", "66.7 %"), ("toString", "0 %"),
+        ]  # fmt: skip
         assert tab.troubles == []
 
 

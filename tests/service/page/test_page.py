@@ -12,6 +12,7 @@ from tests.service.rows import Log
 
 import stagewise as sw
 from stagewise.service.web.page.mount import routes
+from stagewise.service.web.page.rendering import explained
 from stagewise.service.web.page.sessions import HOURS, Sessions
 from stagewise.service.web.page.verdict import verdict
 
@@ -263,6 +264,23 @@ def test_names_with_markup_are_text() -> None:
         assert "<i>cost" not in page
     assert "&lt;script&gt;alert(1)" in pages[1]
     assert "&lt;script&gt;alert(1)" in pages[-1]
+
+
+def test_a_decision_is_explained_in_sentences_and_times_are_times() -> None:
+    body = {
+        "decision_id": "u-1", "at": 1794853651.25, "row": 18251, "place": 9334, "control": [2, 0], "state": 18240,
+        "asked": {"context": {"age": 44.81, "country": "PT"}, "only": ["offer"]}, "outcome": {"click": 1.0},
+        "probabilities": {"nothing": 0.5, "offer": 0.5}, "limits": {"opt_out": {"dearest": 0.01, "threshold": 0.02}},
+        "words": ["'offer' was served.", "It was drawn.", "opt_out: expected at most 0.01; the limit is 0.02."],
+    }  # fmt: skip
+    told = explained("u-1", body, PROBLEM)
+    assert '<p class="name">&#39;offer&#39; was served.</p>\n<p class="name">It was drawn.</p>' in told
+    assert '<time datetime="2026-11-16T18:27:31Z"' in told
+    assert re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", told)[2:] == [
+        ("user", "age 44.81, country PT"), ("on offer", "offer"), ("came of it", "click 1"), ("row", "18,251"),
+    ]  # fmt: skip
+    assert told.count("opt_out") == 1
+    assert "e+09" not in told
 
 
 def test_what_is_not_there_is_said_in_a_sentence(desk: KnownDesk) -> None:

@@ -310,6 +310,17 @@ def test_every_commit_is_flushed(postgres: str) -> None:
         store.close()
 
 
+def test_a_pooler_that_shares_sessions_is_refused(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The learner's lock belongs to a session: of two desks that share one, both would have it."""
+    there = psycopg.connect(postgres, autocommit=True)
+    with monkeypatch.context() as pooled:
+        pooled.setattr(psycopg, "connect", lambda *_, **__: there)  # by turns, as in transaction pooling
+        with refused(StoreDown, "PostgreSQL at 127.0.0.1", "pool_mode = transaction"):
+            PostgresStore(postgres)
+    there.close()
+    PostgresStore(postgres).close()
+
+
 def test_a_log_that_somebody_holds(opened: Callable[..., PostgresStore], postgres: str) -> None:
     store = opened()
     store.append([decision("a")])

@@ -8,6 +8,7 @@ from typing import Any
 from tests.service.web.client import Client, running
 from tests.service.web.fake import problem
 
+import stagewise as sw
 from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
 from stagewise.service.store.opened import open_store
@@ -17,7 +18,8 @@ from stagewise.service.web.app import App, Settings
 class Real:
     """Who is there."""
 
-    def __init__(self, place: Path | str, settings: Settings | None = None) -> None:
+    def __init__(self, place: Path | str, played: sw.Problem | None = None, settings: Settings | None = None) -> None:
+        self.played = played or problem()
         self.store = open_store(str(place / "desk.db") if isinstance(place, Path) else place)
         self.desk = Desk(self.store)
         self.keys = Keys(self.store)
@@ -26,7 +28,7 @@ class Real:
 
     async def prepare(self) -> None:
         """Open the experiment."""
-        await self.desk.open("demo", problem(), "ada", "a test")
+        await self.desk.open("demo", self.played, "ada", "a test")
 
     def rows(self) -> list[Any]:
         """Return all that must be the same after whatever is refused, but for time that passes."""
@@ -35,8 +37,10 @@ class Real:
 
 
 @asynccontextmanager
-async def real(place: Path | str, settings: Settings | None = None) -> AsyncIterator[Real]:
+async def real(
+    place: Path | str, played: sw.Problem | None = None, settings: Settings | None = None
+) -> AsyncIterator[Real]:
     """Open a desk on a file in a folder, or at an address, and close it."""
-    there = Real(place, settings)
+    there = Real(place, played, settings)
     async with running(there.app):
         yield there

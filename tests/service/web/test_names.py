@@ -21,7 +21,7 @@ WILD = '<img src=x onerror="alert(1)">\\ "quoted" é/ü'
 async def test_names_that_mean_something_else_are_refused(tmp_path: Path) -> None:
     assert set(RESERVED) == {route.path.split("/")[2] for route in ROUTES if re.match("/v1/[a-z]", route.path)}
     async with real(tmp_path) as desk:
-        for name in RESERVED:
+        for name in (*RESERVED, "..", ".", "../x", "a/./b", "a/..", "x/data.json", "a/decisions/b"):
             with pytest.raises(InvalidProblem, match="desk's own addresses"):
                 await desk.desk.open(name, problem(), "ada", "a test")
         for name in OUTCOME_WORDS:
@@ -29,6 +29,8 @@ async def test_names_that_mean_something_else_are_refused(tmp_path: Path) -> Non
             with pytest.raises(InvalidProblem, match="field of every outcome"):
                 await desk.desk.open("new", sw.Problem.from_plain(plain), "ada", "a test")
         assert desk.desk.experiments() == ["demo"]
+        for name in ("...", "..a", "data.json", "decisions", "a/b"):
+            await desk.desk.open(name, problem(), "ada", "a test")
 
 
 @played

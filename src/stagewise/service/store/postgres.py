@@ -91,6 +91,7 @@ class PostgresStore(Tables):
         self._ahead = 0  # of this machine's clock is the server's, in microseconds
         self._followed = 0  # when that was last looked at
         try:
+            self._sessions.check_own()
             self._migrate(migrations)
         except BaseException:
             self.close()

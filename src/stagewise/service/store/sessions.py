@@ -27,6 +27,10 @@ SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SE
 DURABLE = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
 """
+# A pooler may give a session of the server to several connections by turns: the learner's lock, and what is set above,
+# would then be anybody's.
+MARK = "SELECT set_config('stagewise.session', %s, false)"
+MARKED = "SELECT current_setting('stagewise.session')"
 READ_ONLY = "SET default_transaction_read_only = on"
 DEFAULTS: dict[str, str | int | None] = {  # where the address does not say otherwise
     "application_name": "stagewise",
@@ -81,6 +85,17 @@ class Sessions:
             forget(connection)
         else:
             self._idle.append(connection)
+
+    def check_own(self) -> None:
+        """Refuse a server that does not give every connection a session of its own."""
+        with self.errors("opened"), self.one() as first, self.one() as second:
+            for connection, mark in ((first, "first"), (second, "second")):
+                connection.execute(MARK, (mark,))
+            if first.execute(MARKED).fetchone() != ("first",):
+                raise StoreDown(
+                    f"{self.where} lets connections share a session, as PgBouncer does with pool_mode = transaction; a "
+                    "desk needs sessions of its own, for its settings and its lock: pool_mode = session, or no pooler"
+                )
 
     def connect(self) -> Connection:
         """Return a new connection, in which every statement is a transaction of its own."""

@@ -154,7 +154,7 @@ class App:
             self.failed = f"the desk could not start: {error}"
             with contextlib.suppress(Exception):  # what it did start
                 await self.desk.stop()
-            await send({"type": "lifespan.startup.failed", "message": self.failed})
+            await send({"type": "lifespan.startup.failed", "message": ""})  # whoever serves it says why, once
             return
         watching = asyncio.create_task(self.keys.watch())
         await send({"type": "lifespan.startup.complete"})

@@ -1,4 +1,4 @@
-"""A connection: uvicorn's HTTP, which hangs up on headers that never end, and before it the short way (`lane`)."""
+"""A connection: uvicorn's HTTP, which hangs up on what never ends, and before it the short way (`lane`)."""
 
 import asyncio
 from typing import Any
@@ -10,6 +10,7 @@ from stagewise.service.web.lane import Lane
 LARGEST_HEAD = 1 << 16  # bytes that may come before a request's headers are complete
 LARGEST_BEHIND = 1 << 16  # bytes that may come before the request before them is answered
 SOON = 0.05  # seconds for a body that comes after its head
+PATIENCE = 15.0  # seconds between two looks at a request that is not complete: at the second it is hung up on
 
 
 class Turn:
@@ -42,11 +43,33 @@ class Connection(HttpToolsProtocol):
     turn: Turn | None = None  # the request that the lane has
     behind = b""  # what came after it
     last = 0.0  # when the lane answered last
+    begun_ever = 0  # requests that the parser has begun to read
+    looks: asyncio.TimerHandle | None = None
 
     def __init__(self, *args: Any, **words: Any) -> None:
         super().__init__(*args, **words)
         self.lane: Lane | None = getattr(self.app, "lane", None)
         self.unheard = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, and look from time to time whether anybody is there."""
+        super().connection_made(transport)
+        self.looks = self.loop.call_later(PATIENCE, self._look, -1)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        if self.looks is not None:
+            self.looks.cancel()
+        super().connection_lost(exc)
+
+    def _look(self, before: int) -> None:
+        """Hang up on a request that the last look saw begun, and on who never asked: one byte a minute takes no key."""
+        silent = not self.begun_ever and not self.last and self.turn is None
+        now = self.begun_ever if self.midst or silent else -1
+        if now >= 0 and now == before:
+            self.transport.close()
+        else:
+            self.looks = self.loop.call_later(PATIENCE, self._look, now)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
@@ -96,6 +119,7 @@ class Connection(HttpToolsProtocol):
         """Begin a request."""
         super().on_message_begin()
         self.head, self.midst = 0, True
+        self.begun_ever += 1
 
     def on_headers_complete(self) -> None:
         """Go on to a request's body; the lane may remember what its head says."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import logging
 import signal
 import socket
 import sys
@@ -35,6 +36,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: App, started: Callable[[], None] | None = None) -> None:
         self._tell = started
+        logging.getLogger("uvicorn.error").addFilter(untold)
         super().__init__(
             uvicorn.Config(
                 app, http=Connection, loop="uvloop", ws="none", lifespan="on", proxy_headers=False, server_header=False,
@@ -62,6 +64,11 @@ class Server(uvicorn.Server):
         finally:
             for number in STOPS if here else ():
                 loop.remove_signal_handler(number)
+
+
+def untold(record: logging.LogRecord) -> bool:
+    """Say whether a line of uvicorn's is news: that a desk did not start is said by `serve`, with the reason."""
+    return record.msg != "Application startup failed. Exiting."
 
 
 def attentive() -> None:

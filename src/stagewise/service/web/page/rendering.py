@@ -37,15 +37,6 @@ MODES = (
     ("shadow", "the safe action is served; what the policy would have done is logged"),
     ("off", "the safe action is served; the policy is not asked"),
 )
-EXPLAINED = (
-    "probabilities",
-    "limits",
-    "decision_id",
-    "sent",
-    "index",
-    "hoped",
-    "chain",
-)  # told otherwise, or to nobody
 
 
 @cache
@@ -148,5 +139,20 @@ def explained(id_: str, explanation: Mapping[str, Any], problem: Problem) -> str
         at_most = signal is None or not hasattr(signal.value, "value")
         limits.append({"name": name, "at_most": at_most, **words})
     drawn = sorted((explanation.get("probabilities") or {}).items(), key=lambda one: -one[1])
-    rows = [(name.replace("_", " "), in_a_cell(v)) for name, v in explanation.items() if name not in EXPLAINED]
-    return rendered("parts/explained.html", id=id_, rows=rows, probabilities=drawn, limits=limits)
+    words = [one for one in explanation.get("words", ()) if one.partition(": ")[0] not in explanation.get("limits", ())]
+    told = {"words": words, "rows": facts_of(explanation), "probabilities": drawn, "limits": limits}
+    return rendered("parts/explained.html", id=id_, at=explanation.get("at"), **told)
+
+
+def facts_of(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what else there is to say of a decision: who was asked for, what was on offer, what came of it."""
+    asked, choice = explanation.get("asked") or {}, explanation.get("choice")
+    told = {
+        "user": asked.get("context") or "nothing is told",
+        "on offer": asked.get("only"),
+        "deferred": asked.get("deferred"),
+        "the policy’s choice": None if choice is None else choice["action"],
+        "came of it": explanation.get("outcome") or "nothing yet",
+        "row": explanation.get("row"),
+    }
+    return [(name, in_a_cell(value)) for name, value in told.items() if value is not None]

@@ -2,17 +2,17 @@
 "use strict";
 (() => {
   const BEHIND = 50, PATIENCE = 8000, SMALL = 150, TALL = 210;
-  const page = document.body.dataset, seen = new Map(), explained = new Map(), charts = new Map();
+  const page = document.body.dataset, seen = new Map(), charts = new Map();
   let figures = null, colours = {}, since = null, timer = 0;
 
   // --- words
-  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-  const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  const clock = new Intl.DateTimeFormat(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hourCycle: "h23", hour: "2-digit", minute: "2-digit" });
   const moment = (at) => (Math.abs(Date.now() / 1000 - at) < 72000 ? clock : day).format(new Date(at * 1000));
   const axis = (plot) => {
     const span = plot.scales.x.max - plot.scales.x.min;
     const style = span < 600 ? { minute: "2-digit", second: "2-digit" } : { minute: "2-digit" };
-    const form = new Intl.DateTimeFormat(undefined, span < 1.5e5 ? { hour: "2-digit", hour12: false, ...style } : { day: "numeric", month: "short" });
+    const form = new Intl.DateTimeFormat(undefined, span < 1.5e5 ? { hour: "2-digit", hourCycle: "h23", ...style } : { day: "numeric", month: "short" });
     return (at) => form.format(new Date(at * 1000));
   };
   const trimmed = (value) => {
@@ -22,6 +22,7 @@
   };
   const percent = (value) => (value == null ? "–" : `${trimmed(100 * value)} %`);
   const amount = (of) => (value) => (value == null ? "–" : of.least === 0 && of.most === 1 ? percent(value) : trimmed(value));
+  const own = (of, name) => (Object.hasOwn(of, name) ? of[name] : null); // names are people's: "constructor" is one
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const node = (tag, kind, text) => {
     const made = document.createElement(tag);
@@ -62,19 +63,16 @@
   }
 
   async function explain(one) {
-    const place = one.querySelector(".explained"), key = one.dataset.key;
+    const place = one.querySelector(".explained");
     if (!one.open) return;
-    if (!explained.has(key)) {
-      try {
-        const answer = await fetch(one.dataset.explain, { cache: "no-store", credentials: "same-origin" });
-        if (!answer.ok) throw new Error();
-        explained.set(key, await answer.text());
-      } catch {
-        place.textContent = "The explanation could not be fetched; close and open it again.";
-        return;
-      }
+    try {
+      const answer = await fetch(one.dataset.explain, { cache: "no-store", credentials: "same-origin" });
+      if (!answer.ok) throw new Error();
+      place.innerHTML = await answer.text(); // rendered and escaped by the desk
+      tell(place);
+    } catch {
+      place.textContent = "The explanation could not be fetched; close and open it again.";
     }
-    if (place.innerHTML !== explained.get(key)) place.innerHTML = explained.get(key);
   }
 
   // --- charts
@@ -109,7 +107,7 @@
     if (kind === "actions") {
       const names = Object.keys(colours), sums = at.map(() => 0);
       const lines = names.map((name) => {
-        const shares = smoothed(told, (one) => one.actions[name] || 0, (one) => one.decisions, 0.025);
+        const shares = smoothed(told, (one) => own(one.actions, name) || 0, (one) => one.decisions, 0.025);
         const top = shares.map((share, i) => (share == null ? null : (sums[i] += share)));
         return line(name, top, `--c${colours[name]}`, { told: shares, fill: true });
       });
@@ -129,7 +127,7 @@
       ] };
     }
     const name = Object.keys(figures.limits)[Number(place.dataset.place)], limit = figures.limits[name];
-    const of = (key) => told.map((one, i) => (whole[i] && one.limits[name] ? one.limits[name][key] : null));
+    const of = (key) => told.map((one, i) => (whole[i] && own(one.limits, name) ? one.limits[name][key] : null));
     return { at, show: amount(limit), ends: [limit.at_most ? limit.least : null, limit.at_most ? null : limit.most], must: limit.threshold,
       cap: limit.at_most ? limit.least + 3 * (limit.threshold - limit.least) : null, lines: [
       line("seen so far", of("so_far"), "--c1"),

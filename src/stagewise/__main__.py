@@ -1,6 +1,6 @@
 """`python -m stagewise`: the same words as `stagewise`."""
 
-from stagewise.cli.main import app
+from stagewise.cli.entry import main
 
 if __name__ == "__main__":
-    app(prog_name="stagewise")
+    main()

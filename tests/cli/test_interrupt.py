@@ -101,3 +101,16 @@ def test_workers_end_when_the_command_is_killed(tmp_path: Path) -> None:
     os.kill(running.pid, signal.SIGKILL)
     running.communicate(timeout=PATIENCE)  # ends when the last process that has its output does
     assert_nobody_left(running.pid)
+
+
+def test_ctrl_c_while_it_is_still_being_imported_is_quiet() -> None:
+    code = (
+        "import os, runpy, signal, sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'typer': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "runpy.run_module('stagewise', run_name='__main__')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, "problem"], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")

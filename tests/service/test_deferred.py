@@ -1,9 +1,11 @@
 """A decision that may never be carried out tells nothing until somebody says that it was."""
 
-from tests.service.logs import DAY, Log, problem
+import msgspec
+from tests.service.logs import DAY, Log, month, problem
 
 from stagewise.service.fold import Fold
-from stagewise.service.line import Line
+from stagewise.service.records import Event
+from stagewise.service.tally import Tally
 
 
 def deferred(log: Log, at: int) -> int:
@@ -20,6 +22,15 @@ def folded(log: Log, *, at_once: bool = True) -> Fold:
     for events in [log.events] if at_once else [[event] for event in log.events]:
         fold.take(events)
     return fold
+
+
+def tallied(log: Log) -> Tally:
+    """Return what the page counts of a log."""
+    tally = Tally("messages")
+    tally.take(Event(0, 0, "problem", "1", -1, msgspec.json.encode({"problem": problem().plain()}), b""))
+    for event in log.events:
+        tally.take(event)
+    return tally
 
 
 def test_what_was_never_activated_is_not_learned_from_even_when_its_windows_close() -> None:
@@ -42,13 +53,6 @@ def test_what_was_never_activated_holds_back_nothing_for_ever() -> None:
     fold = folded(log)
     assert fold.learned == 3  # the second one's, with the complaint that never came
     assert fold.whole() == folded(log, at_once=False).whole()
-    line = Line()  # what the page counts
-    line.declare(problem())
-    line.decided(0, 0, deferred=True)
-    line.decided(1, 0)
-    line.told(1, {"click": 1.0})
-    assert [one.signal for one in line.passed(2)] == []
-    assert "click" in [one.signal for one in line.passed(30 * DAY)]
 
 
 def test_what_is_activated_is_learned_from_whenever_its_outcomes_came() -> None:
@@ -87,3 +91,18 @@ def test_a_snapshot_remembers_what_is_deferred() -> None:
     half.take(log.events[2:])
     assert half.whole() == folded(log).whole() == folded(log, at_once=False).whole()
     assert half.learned == 1
+
+
+def test_the_page_counts_what_the_learner_learns() -> None:
+    log = Log()
+    first, second = deferred(log, 0), log.decide("offer", 1)
+    log.tell(second, 2, click=1.0, opt_out=0.0)
+    log.add("tick", {}, 30 * DAY)
+    log.tell(first, 30 * DAY + 1, shown=1.0)  # too late: it was given up when its windows had closed
+    fold, tally = folded(log), tallied(log)
+    assert sum(seen.count for seen in tally.seen.values()) == fold.learned == 3
+    assert (tally.waits.heads, tally.waits.late) == (fold.waits.heads, fold.waits.late)
+    long = month(300)
+    fold, tally = folded(long), tallied(long)
+    assert sum(seen.count for seen in tally.seen.values()) == fold.learned > 500
+    assert tally.of_signal("opt_out").total == fold.trips["opt_out"].total

@@ -1,5 +1,6 @@
 """The figures of a small log, reckoned by hand; and of a long one, against counting anew."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -128,16 +129,17 @@ def test_who_changed_what_and_why() -> None:
 
 def test_another_version_keeps_what_was_counted() -> None:
     log = small_log()
-    limits = {**PROBLEM.limits, "complaint": sw.Limit(0.01, safe=0.0)}
-    other = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=PROBLEM.reward, limits=limits)
-    log.row("problem", 5.5, {"version": 2, "problem": other.plain(), "actor": "ada", "reason": "complaints too"})
-    log.decision(6.0, "d4", "offer")
-    log.outcome(7.0, "d4", complaint=1.0)
+    limits = {"opt_out": dataclasses.replace(PROBLEM.limits["opt_out"], value=0.03)}
+    other = dataclasses.replace(PROBLEM, actions=["nothing", "offer", "digest"], limits=limits)
+    log.row("problem", 5.5, {"version": 2, "problem": other.plain(), "actor": "ada", "reason": "a digest too"})
+    log.decision(6.0, "d4", "digest")
+    log.outcome(7.0, "d4", opt_out=1.0)
     log.tick(40.0)
     told = figures_of(tallied(log), 40_000_000)
     assert told["version"] == 2
     assert told["reward"]["now"]["count"] == 5
-    assert (told["limits"]["complaint"]["seen"], told["limits"]["complaint"]["count"]) == (1.0, 1)
+    assert (told["limits"]["opt_out"]["seen"], told["limits"]["opt_out"]["count"]) == (0.2, 5)
+    assert told["actions"][2]["seen"]["opt_out"]["mean"] == 1.0
 
 
 def test_a_waiting_signal_without_a_window_holds_what_comes_after() -> None:
@@ -245,4 +247,4 @@ def test_a_long_log_is_counted_as_it_would_be_anew() -> None:
         values = [value for value, name in zip(expected, chosen, strict=True) if name == action]
         assert (by_action[action]["count"], by_action[action]["mean"]) == (len(values), pytest.approx(np.mean(values)))
     assert told["held"] == told["waiting"] == 0
-    assert tally.line.at.size < 3000  # what is counted is let go
+    assert tally.waits.dates.size < 3000  # what is counted is let go

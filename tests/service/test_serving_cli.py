@@ -159,6 +159,14 @@ def test_what_is_wrong_is_said_in_a_line(
     assert not Path("new.db").exists()
 
 
+def test_a_desk_with_nothing_to_serve_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for store in ("new.db", "sqlite:///other.db"):
+        code, said = called("serve", "--store", store)
+        assert (code, "holds no experiment" in said) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lived(tmp_path_factory.mktemp("lived"))

@@ -48,7 +48,7 @@ def test_where_nothing_keeps_the_limit_the_best_is_the_safe_action() -> None:
 
 def test_an_agent_learns_what_it_did_and_is_judged_by_what_is_known() -> None:
     people = six()
-    track = Learner(problem(0.3), "bad").play(people, 600, seed=1)
+    track = Learner(problem(0.3)).play(people, 600, seed=1)
     assert track.feared is not None
     assert track.fallbacks is not None
     assert track.feared.max() <= 0.3 + 1e-9
@@ -61,13 +61,13 @@ def test_an_agent_is_given_only_what_is_on_offer() -> None:
     offered = np.ones((6, 2), dtype=bool)
     offered[:, 1] = False
     people = replace(six(), offered=offered)
-    track = Learner(problem(0.3), "bad").play(people, 50, seed=1)
+    track = Learner(problem(0.3)).play(people, 50, seed=1)
     assert not track.reward.any()
     assert not track.cost.any()
 
 
 def test_all_policies_of_a_seed_meet_the_same_people() -> None:
-    played = tally.played(six(), {"one": always(six(), "none"), "two": Learner(problem(0.3), "bad")}, 2, 40)
+    played = tally.played(six(), {"one": always(six(), "none"), "two": Learner(problem(0.3))}, 2, 40)
     for one, two in zip(played["one"], played["two"], strict=True):
         np.testing.assert_array_equal(one.people, two.people)
     assert not np.array_equal(played["one"][0].people, played["one"][1].people)

@@ -20,13 +20,14 @@ from stagewise.service.changes import check_names
 from stagewise.service.controls import mode_of
 from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
-from stagewise.service.store.opened import open_store
+from stagewise.service.store.opened import file_of, open_store
 from stagewise.service.warming import warm
 from stagewise.service.web.app import Settings
 from stagewise.service.web.serving import serve
 
 STARTING = "Starting; the first time, kernels are compiled, which takes some ten seconds of a processor"
 SLOW = 3.0  # seconds after which whoever waits is told why
+NOTHING = "no problem is given and the store holds no experiment; give a TOML file"
 
 
 class Start(NamedTuple):
@@ -52,12 +53,14 @@ def run(start: Start) -> None:
         mode_of(start.mode or "live", start.share)
     if start.dry_after is not None and not start.dry_after > 0:
         raise InvalidProblem(f"--dry-after is {start.dry_after:g}; it must be seconds, above 0")
+    file = file_of(start.store)
+    if not problems and file is not None and not file.exists():
+        raise InvalidProblem(NOTHING)
     store = open_store(start.store)
     if not problems and not store.experiments():
         store.close()
-        raise InvalidProblem("no problem is given and the store holds no experiment; give a TOML file")
-    alone = "://" not in start.store or start.store.startswith("sqlite")
-    desk, keys = Desk(store, alone=alone, dry_after=start.dry_after), Keys(store)
+        raise InvalidProblem(NOTHING)
+    desk, keys = Desk(store, alone=file is not None, dry_after=start.dry_after), Keys(store)
     users: list[Callable[[], None]] = []
     waiting = threading.Timer(SLOW, typer.echo, (STARTING,))
     waiting.start()

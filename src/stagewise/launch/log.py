@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from stagewise.files.tables import table_at
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.compile import Flags, Floats, Ints
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import mapping_of
+from stagewise.problem.checks import mapping_of, number
 from stagewise.problem.columns import listed_names, named_column, near, plain_numbers
-from stagewise.problem.errors import InvalidFile, InvalidOutcome
+from stagewise.problem.errors import InvalidFile, InvalidOutcome, StagewiseError
 from stagewise.problem.window import moment
 from stagewise.problem.words import nearest, shown
 
@@ -89,9 +89,14 @@ class Log:
         return len(self.actions)
 
     @cached_property
-    def whole(self) -> npt.NDArray[np.bool_]:
+    def whole(self) -> Flags:
         """Which rows (n,) have everything that learning needs."""
-        told = (self.actions != NOTHING) & ~np.isnan(self.numbers).any(axis=1) & ~np.isnan(self.values).any(axis=1)
+        return np.asarray((self.actions != NOTHING) & self.placed & ~np.isnan(self.values).any(axis=1))
+
+    @cached_property
+    def placed(self) -> Flags:
+        """Which rows (n,) have a whole context: all numbers about the user, and all segments."""
+        told = ~np.isnan(self.numbers).any(axis=1)
         for texts in self.segments.values():
             told &= np.array([text is not None for text in texts], dtype=bool)
         return np.asarray(told)
@@ -106,6 +111,35 @@ class Log:
         if now is not None:
             return moment(now)
         return None if self.at is None or np.isnan(self.at).all() else float(np.nanmax(self.at))
+
+    def open(self, now: Any = None) -> Flags:
+        """Return which outcomes (n, 1 + m) could still come when the log was read: their windows were open.
+
+        What has come of them by then is no sample of what will have come: of rare costs nearly all would be missing,
+        and count as none. `now` is as for `end`; in a log without times no window is open.
+        """
+        told, end = np.zeros(self.values.shape, dtype=bool), self.end(now)
+        if self.at is not None and end is not None and not np.isnan(self.at).all():
+            for place, signal in enumerate(self.problem.signals.values()):
+                if signal.waits is not None:
+                    told[:, place] = ~(self.at + signal.waits.seconds <= end)
+        return told
+
+    def counted(self, left_out: Flags) -> Floats:
+        """Return the outcomes (n, 1 + m) as the problem counts them: with what a closed window stands for.
+
+        NaN: not known, or among those that are left out.
+        """
+        told = self.values.copy()
+        for place, signal in enumerate(self.problem.signals.values()):
+            if signal.waits is not None and not signal.waits.drops:
+                told[np.isnan(told[:, place]), place] = float(signal.waits.missing)
+        return np.where(left_out, np.nan, told)
+
+    @property
+    def untimed(self) -> str:
+        """What is to be said where outcomes that did not come count as declared, and nobody knows if they still may."""
+        return "" if self.at is not None else ", as if all windows had closed: the log has no times"
 
     def taken(self, rows: Any) -> Self:
         """Return a log of some of the rows, by number or by a mask."""
@@ -126,6 +160,14 @@ class Log:
     def arrays(self) -> dict[Any, npt.NDArray[Any]]:
         """All columns as arrays."""
         return {name: named_column(self.columns, name, "the log") for name in listed_names(self.columns, InvalidFile)}
+
+    def shares(self, given: Mapping[Any, Any], what: str, error: type[StagewiseError]) -> Floats:
+        """Return shares (K,) that were given by action; an action that is not named has none."""
+        told, names = mapping_of(given, what, error), self.problem.actions
+        unknown = next((name for name in told if name not in names), None)
+        if unknown is not None:
+            raise error(f"{what} names {shown(unknown)}, which is no action{nearest(unknown, names)}")
+        return np.array([number(told.get(name, 0.0), f"{what} for {name!r}", error) for name in names])
 
     def frame(self) -> dict[str, Any]:
         """Return the columns by the problem's own names, as `agent.learn_frame` takes them."""
@@ -176,11 +218,7 @@ class Finder:
 
     def texts(self, name: str, prefix: str = "") -> Texts:
         """Return a column of names (n,); None where there is none."""
-        column = self.column(name, prefix).tolist()
-        known = {value: text_of(value) for value in {*column}}
-        texts = np.empty(len(column), dtype=object)
-        texts[:] = [known[value] for value in column]
-        return texts
+        return texts_of(self.column(name, prefix).tolist())
 
     def numbers(self, name: str, prefix: str = "", absent: bool = False) -> Floats | None:
         """Return a column of numbers (n,), NaN where there is none; None where it may be absent and is."""
@@ -224,6 +262,14 @@ def stacked(columns: list[Floats], rows: int) -> Floats:
     if any(column.size != rows for column in columns):
         raise InvalidOutcome("the log's columns have several lengths; every column needs a value a row")
     return np.column_stack(columns) if columns else np.empty((rows, 0))
+
+
+def texts_of(entries: list[Any]) -> Texts:
+    """Return entries as names (n,)."""
+    known = {value: text_of(value) for value in {*entries}}
+    texts = np.empty(len(entries), dtype=object)
+    texts[:] = [known[value] for value in entries]
+    return texts
 
 
 def text_of(value: Any) -> str | None:

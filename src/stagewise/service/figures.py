@@ -9,7 +9,6 @@ from stagewise.problem.declared import Limit
 from stagewise.problem.plain_limits import scaled_limit
 from stagewise.problem.thresholds import AtLeast
 from stagewise.service.bands import Seen
-from stagewise.service.line import Line
 from stagewise.service.tally import Tally
 
 
@@ -23,7 +22,7 @@ def figures_of(tally: Tally, now: int, **told: Any) -> dict[str, Any]:
             doubts, health; each replaces what the tally says.
     """
     with tally.alone:
-        problem, line, changes = tally.problem, tally.line, sorted(tally.changes, key=lambda one: -one["at"])
+        problem, waits, changes = tally.problem, tally.waits, sorted(tally.changes, key=lambda one: -one["at"])
         delta = 0.05 if problem is None else problem.delta
         answer: dict[str, Any] = {
             "name": tally.experiment,
@@ -33,10 +32,10 @@ def figures_of(tally: Tally, now: int, **told: Any) -> dict[str, Any]:
             "delta": delta,
             "behind": max(tally.head - tally.seq, 0),
             "decisions": tally.decisions,
-            "waiting": max(line.waiting().values(), default=0),
-            "held": sum(line.held.values()),
+            "waiting": max(waits.waiting, default=0),
+            "held": sum(waits.held),
             "lag_s": {name: median(lags) for name, lags in tally.lags.items()},
-            "pending": [pending(line, name, problem, now) for name in line.signals],
+            "pending": [],
             "bucket_s": tally.buckets.width / 1e6,
             "fallbacks": dict(tally.fallbacks.most_common()),
             "controls": changes,
@@ -49,6 +48,7 @@ def figures_of(tally: Tally, now: int, **told: Any) -> dict[str, Any]:
             "series": [],
         }
         if problem is not None:
+            answer["pending"] = pending(tally, problem, now)
             answer["reward"] = rewards(tally, problem)
             answer["limits"] = {name: limit_now(tally, name, limit) for name, limit in problem.limits.items()}
             answer["actions"] = [action_now(tally, problem, name) for name in problem.actions]
@@ -103,16 +103,19 @@ def action_now(tally: Tally, problem: Problem, name: str) -> dict[str, Any]:
     }
 
 
-def pending(line: Line, name: str, problem: Problem | None, now: int) -> dict[str, Any]:
-    """Return how many decisions wait for a signal, since when, and what came too late."""
-    window = None if problem is None else problem.windows.get(name)
-    oldest = line.oldest(name)
-    return {
-        "signal": name,
-        "waiting": line.waiting()[name],
-        "held": line.held[name],
-        "late": line.late[name],
-        "oldest_s": None if oldest is None else max(now - oldest, 0) / 1e6,
-        "window_s": None if window is None else window.seconds,
-        "missing": None if window is None else window.missing,
-    }
+def pending(tally: Tally, problem: Problem, now: int) -> list[dict[str, Any]]:
+    """Return for each signal how many decisions wait for it, since when, and what came too late."""
+    waits, windows = tally.waits, [problem.windows.get(name) for name in tally.waits.names]
+    rows = zip(waits.names, waits.waiting, waits.held, waits.late, waits.oldest, windows, strict=True)
+    return [
+        {
+            "signal": name,
+            "waiting": waiting,
+            "held": held,
+            "late": late,
+            "oldest_s": None if oldest is None else max(now - oldest, 0) / 1e6,
+            "window_s": None if window is None else window.seconds,
+            "missing": None if window is None else window.missing,
+        }
+        for name, waiting, held, late, oldest, window in rows
+    ]

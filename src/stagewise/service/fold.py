@@ -21,10 +21,10 @@ from stagewise.problem.naming import number_of, segment_name
 from stagewise.records.draw import FIRST
 from stagewise.service.controls import ACKNOWLEDGE, REVIVE, TRIP
 from stagewise.service.deciding import DOUBT, Known
-from stagewise.service.records import CONTROL, DECISION, OUTCOME, PROBLEM, SHOWN, Event
+from stagewise.service.records import CONTROL, DECISION, OUTCOME, PROBLEM, Event
 from stagewise.service.silences import Silences, nothing_of
 from stagewise.service.trips import Trip
-from stagewise.service.waits import Span, Waits
+from stagewise.service.waits import Waits
 
 DRY = "feedback"
 EVERY = 256  # decisions, after which what was declared is held against the data even if no decision met a contradiction
@@ -68,12 +68,11 @@ class Fold:
         self.state: State = self.policy.start()
         self.notes = Notes()
         self._noted: Notes | None = None  # a copy, until there is something else to note
-        self.names = tuple(problem.signals)
-        self.places = {name: place for place, name in enumerate(self.names)}
-        self.waits = Waits(self.policy.width, len(self.names), spans_of(problem))
+        self.signs = dict(zip(problem.limits, self.policy.thresholds.signs.tolist(), strict=True))
+        self.waits = Waits(self.policy.width, problem.signals, self.scaled)
         self.trips = {name: Trip(*told) for name, told in levels_of(problem).items()}
         self.moved: list[tuple[int, list[float]]] = []  # from which decision on which limits were promised
-        self.nothing = [nothing_of(signal) for signal in problem.signals.values()]
+        self.nothing = {name: nothing_of(signal) for name, signal in problem.signals.items()}
         self.silences = self.fresh_silences()
         self.quiet_at = self.since_outcome = 0  # when decisions began that no outcome followed, and how many there are
         self.reasons: set[str] = set()  # kinds of trips that stand in the log
@@ -89,8 +88,7 @@ class Fold:
             if event.seq != self.seq + 1:
                 raise InvalidProblem(f"row {event.seq} of the log follows row {self.seq}; rows are missing")
             self.seq, self.at = event.seq, event.at
-            for signal in self.waits.closing(event.at):
-                self.waits.due(signal, self._due)
+            self.waits.passed(event.at, self._due)
             if event.kind == DECISION:
                 self.decided(next(told), event)
             elif event.kind == OUTCOME:
@@ -143,27 +141,18 @@ class Fold:
             note_contradictions(self.policy, self.state, self.notes, decision)
 
     def came(self, event: Event) -> None:
-        """Take in an outcome: each of its signals by itself."""
-        waits, values = self.waits, DECODE_OUTCOME(event.body).values
+        """Take in an outcome; what comes too late to be learned is not heard."""
+        values, waits = DECODE_OUTCOME(event.body).values, self.waits
         self.since_outcome = 0
-        if values.get(SHOWN, 1.0) == 0.0:
-            waits.withdraw(event.place)
-        elif SHOWN in values:
-            waits.activate(event.place)
-        for name, value in values.items():
-            signal = self.places.get(name)
-            if signal is not None:
-                if value != self.nothing[signal] and event.place >= waits.base:
-                    self.silences.hear(signal, int(waits.rows[event.place - waits.base, 0]), event.at)
-                waits.put(event.place, signal, self.scaled(name, signal, value))
-        for signal in range(len(self.names)):
-            if waits.heads[signal] == event.place:
-                waits.due(signal, self._due)
+        for name in waits.told(event.place, values, self._due):
+            if values[name] != self.nothing[name]:
+                action = int(waits.rows[event.place - waits.base, 0])
+                self.silences.hear(waits.names.index(name), action, event.at)
 
-    def scaled(self, name: str, signal: int, value: float) -> float:
-        """Return a value as it is learned: in [0, 1], and signed so that less is better."""
+    def scaled(self, name: str, value: float) -> float:
+        """Return a value as it is learned: in [0, 1], and signed so that less of a cost is better."""
         told = scaled(self.problem.signals[name], name, value)
-        return told if signal == 0 else float(self.policy.thresholds.signs[signal - 1]) * told
+        return float(self.signs[name]) * told if name in self.signs else told
 
     def controlled(self, told: Mapping[str, Any]) -> None:
         """Take in a control: a person's word on a contradiction is part of what is known."""
@@ -189,7 +178,7 @@ class Fold:
             return
         places, signals = np.array(due).T
         at = places - self.waits.base
-        values = np.full((len(due), len(self.names)), math.nan)
+        values = np.full((len(due), len(self.waits.names)), math.nan)
         values[np.arange(len(due)), signals] = self.waits.values[at, signals]
         rows = self.waits.rows[at]
         self.state = self.policy.take_rows(self.state, rows, values)
@@ -225,14 +214,14 @@ class Fold:
 
     def fresh_silences(self) -> Silences:
         """Return what is known of silences before anything is heard."""
-        return Silences(len(self.names), len(self.problem.actions), self.problem.delta)
+        return Silences(len(self.nothing), len(self.problem.actions), self.problem.delta)
 
     def silent(self, now: int, seconds: float) -> str | None:
         """Return which signal has stopped coming for so long, beyond chance, if one has."""
         found = self.silences.longest(now, seconds)
         if found is None:
             return None
-        name, action = self.names[found.signal], self.problem.actions[found.action]
+        name, action = self.waits.names[found.signal], self.problem.actions[found.action]
         return (
             f"no {name!r} of {action!r} has come for {found.seconds:.0f} s, while {found.decisions:,} decisions for it "
             f"were made; before, one came in {found.every:.3g}"
@@ -303,18 +292,6 @@ def beginning(problem: Problem, version: int, retired: frozenset[str]) -> Known:
     """Return what is known before anything is learned."""
     policy = problem.policy()
     return Known(problem, policy, version, retired, 0, policy.start(), Notes())
-
-
-def spans_of(problem: Problem) -> list[Span]:
-    """Return the windows of a problem's signals."""
-    spans = []
-    for place, (name, signal) in enumerate(problem.signals.items()):
-        window = signal.waits
-        if window is not None:
-            sign = 1.0 if place == 0 else float(problem.policy().thresholds.signs[place - 1])
-            value = math.nan if window.drops else sign * scaled(signal, name, window.missing)
-            spans.append(Span(place, round(window.seconds * 1e6), value))
-    return spans
 
 
 def levels_of(problem: Problem) -> dict[str, tuple[float, float]]:

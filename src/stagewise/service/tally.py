@@ -9,9 +9,9 @@ import msgspec
 from stagewise.policies.problem import Problem
 from stagewise.service.bands import Lately, Seen
 from stagewise.service.buckets import Buckets
-from stagewise.service.line import Line
 from stagewise.service.records import CONTROL, DECISION, EVERYWHERE, OUTCOME, PROBLEM, Event
 from stagewise.service.store.store import Store
+from stagewise.service.waits import Waits
 
 RECENT = 64  # decisions that "now" rests on, as in an agent's report
 LAST, CHANGES, REASONS = 20, 50, 40  # how many are shown
@@ -20,6 +20,7 @@ AT_ONCE = 20_000  # rows that one look folds; a longer log is caught up with ove
 OURS = ("", "policy", "contradiction")  # kinds of what the policy decided, or would not
 PLANNED = ("off", "shadow", "canary")
 OTHERS = "other reasons"
+WIDTH = 2  # kept of a decision that waits: the number of its action, and whether the policy chose it
 
 
 class Wanted(msgspec.Struct):
@@ -58,7 +59,7 @@ class Tally:
         self.experiment, self.seq, self.everywhere, self.head = experiment, 0, 0, 0
         self.problem: Problem | None = None
         self.version = 0
-        self.line, self.buckets = Line(), Buckets()
+        self.waits, self.buckets = Waits(WIDTH, {}), Buckets()
         self.decisions, self.actions = 0, dict[str, int]()
         self.names: list[str] = []
         self.seen: dict[tuple[str, str], Seen] = {}  # by action and signal
@@ -82,20 +83,24 @@ class Tally:
 
     def take(self, event: Event) -> None:
         """Take in the next row."""
-        self.seq = event.seq
-        self.settle(event.at)
+        self.seq, due = event.seq, list[tuple[int, int]]()
+        self.waits.passed(event.at, due)
+        self.settle(due)
         if event.kind == DECISION:
             self.decide(event, rows.decode(event.body))
         elif event.kind == OUTCOME:
-            for name, lag in self.line.told(event.place, answers.decode(event.body).values):
+            for name in self.waits.told(event.place, answers.decode(event.body).values, due):
+                lag = (event.at - self.waits.date(event.place)) / 1e6
                 self.lags.setdefault(name, deque(maxlen=LAGS)).append(lag)
-            self.settle(event.at)
+            self.settle(due)
         elif event.kind == CONTROL:
             self.change(event)
         elif event.kind == PROBLEM:
             body = msgspec.json.decode(event.body)
-            self.problem, self.version = Problem.from_plain(body["problem"]), int(body.get("version", 0))
-            self.line.declare(self.problem)
+            problem, self.version = Problem.from_plain(body["problem"]), int(body.get("version", 0))
+            if self.problem is None:  # later versions have the same signals, with the same windows
+                self.waits = Waits(WIDTH, problem.signals)
+            self.problem = problem
             self.change(event)
 
     def decide(self, event: Event, row: Row) -> None:
@@ -105,7 +110,8 @@ class Tally:
         self.actions[row.action] = self.actions.get(row.action, 0) + 1
         ours = row.kind in OURS
         self.decisions += 1
-        self.line.decided(event.at, 2 * self.names.index(row.action) + ours, deferred=row.asked.deferred)
+        self.waits.lay([[self.names.index(row.action), ours]], [event.at], [row.asked.deferred])
+        self.waits.add()
         bucket = self.buckets.at(event.at)
         bucket.count += 1
         bucket.actions[row.action] = bucket.actions.get(row.action, 0) + 1
@@ -122,17 +128,20 @@ class Tally:
         would = None if row.choice is None else row.choice.get("action")
         self.last.append({"decision_id": event.key, "at": event.at / 1e6, **told, "would": would})
 
-    def settle(self, now: int) -> None:
-        """Count what is settled by now."""
-        for signal, at, what, value in self.line.passed(now):
-            action = self.names[what // 2]
+    def settle(self, due: list[tuple[int, int]]) -> None:
+        """Count what is due, and empty the list."""
+        waits = self.waits
+        for place, k in due:
+            signal, row = waits.names[k], place - waits.base
+            action, ours, value = self.names[int(waits.rows[row, 0])], waits.rows[row, 1], float(waits.values[row, k])
             self.seen.setdefault((action, signal), Seen()).add(value)
-            self.buckets.at(at).seen.setdefault(signal, Seen()).add(value)
+            self.buckets.at(waits.date(place)).seen.setdefault(signal, Seen()).add(value)
             if self.problem is not None and signal == self.problem.reward.name:
-                if what % 2:
+                if ours:
                     self.lately[True].add(value)
                 if action == self.problem.safe:
                     self.lately[False].add(value)
+        due.clear()
 
     def change(self, event: Event, where: str = "") -> None:
         """Take in who changed what, and why."""

@@ -1,16 +1,19 @@
-"""Decisions whose outcomes are not all learned, as tables: what was played, each signal's value and standing, and when.
+"""Decisions whose outcomes are not all in, as tables: what was played, each signal's value and standing, and when.
 
-Every signal is a queue of its own, learned in the order of the decisions (docs/theory/order.md): its head is the first
-decision that lacks it, and what came in behind the head is held.
+Every signal is a queue of its own, learned and counted in the order of the decisions (docs/theory/order.md): its head
+is the first decision that lacks it, and what came in behind the head is held. Whoever took what comes first would see
+clicks before he sees that there were none.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stagewise.kernels.compile import Floats
+from stagewise.problem.declared import Limit, Reward
+from stagewise.service.records import SHOWN
 
 MISSING, HELD, DROPPED = 0, 1, 2  # of a signal: not in; in, and learned as soon as its turn comes; given up
 FIRST_ROOM = 1024
@@ -30,10 +33,28 @@ class Span(NamedTuple):
 class Waits:
     """Places `base` to `end` − 1 of the log's decisions, and where each signal's queue stands."""
 
-    def __init__(self, width: int, signals: int, spans: Sequence[Span]) -> None:
-        self.spans = tuple(spans)
-        self.longest = max((span.length for span in spans), default=0)
-        self.open = [k for k in range(signals) if k not in {span.signal for span in spans}]  # without a window
+    def __init__(
+        self,
+        width: int,
+        declared: Mapping[str, Reward | Limit],
+        unit: Callable[[str, float], float] = lambda _, told: told,
+    ) -> None:
+        """Begin before the first decision.
+
+        Args:
+            width: Numbers that are kept of each decision.
+            declared: The signals by name, with their windows.
+            unit: How a signal's value is written down; left out: as it was told.
+        """
+        self.names, self.unit, signals = tuple(declared), unit, len(declared)
+        windows = [(k, name, signal.waits) for k, (name, signal) in enumerate(declared.items())]
+        self.spans = tuple(
+            Span(k, round(window.seconds * 1e6), math.nan if window.drops else unit(name, float(window.missing)))
+            for k, name, window in windows
+            if window is not None
+        )
+        self.longest = max((span.length for span in self.spans), default=0)
+        self.open = [k for k, _, window in windows if window is None]
         self.base = self.end = 0
         self.heads = [0] * signals  # every decision before it is learned or given up
         self.closed = [0] * signals  # the windows of all decisions before it are closed
@@ -49,7 +70,7 @@ class Waits:
         held, size = self.end - self.base, len(self.dates)
         if held + count <= size:
             return
-        low = min([self.end, *self.heads, *(self.closed[span.signal] for span in self.spans)])
+        low = self._low()
         kept, room = self.end - low, size
         while kept + count > room // 2:
             room *= 2
@@ -61,7 +82,7 @@ class Waits:
             setattr(self, name, new)
         self.base = low
 
-    def lay(self, rows: Floats, dates: Sequence[int], deferred: Sequence[bool]) -> None:
+    def lay(self, rows: Floats | Sequence[Sequence[float]], dates: Sequence[int], deferred: Sequence[bool]) -> None:
         """Write down the decisions that come next; each counts when `add` says so."""
         self.reserve(len(rows))
         part = slice(self.end - self.base, self.end - self.base + len(rows))
@@ -74,28 +95,46 @@ class Waits:
         row: Floats = self.rows[self.end - 1 - self.base]
         return row
 
-    def put(self, place: int, signal: int, value: float) -> bool:
-        """Write down a value that came; say whether it came in time, before its window had closed."""
+    def told(self, place: int, values: Mapping[str, float], due: list[tuple[int, int]]) -> list[str]:
+        """Take in an outcome, each signal by itself; return those that are new, and came before their window closed.
+
+        Values of signals that nobody declared are left alone. `due`: as for `passed`.
+        """
+        if values.get(SHOWN, 1.0) == 0.0:
+            self._withdraw(place)
+        elif SHOWN in values and place >= self.base:
+            self.deferred[place - self.base] = 0
+        new = []
+        for signal, name in enumerate(self.names):
+            if name in values and self._put(place, signal, self.unit(name, values[name])):
+                new.append(name)
+            if self.heads[signal] == place:
+                self._move(signal, due)
+        return new
+
+    def _put(self, place: int, signal: int, value: float) -> bool:
+        """Write down a value that came; say whether it is new, and came before its window had closed."""
         if place < self.closed[signal] or place < self.heads[signal]:
             self.late[signal] += 1
             return False
         i = place - self.base
-        if self.standing[i, signal] == MISSING:
-            self.values[i, signal], self.standing[i, signal] = value, HELD
+        if self.standing[i, signal] != MISSING:
+            return False
+        self.values[i, signal], self.standing[i, signal] = value, HELD
         return True
 
-    def withdraw(self, place: int) -> None:
+    def _withdraw(self, place: int) -> None:
         """Give up all signals of a decision that were not learned yet: it was not carried out."""
         for signal, head in enumerate(self.heads):
             if place >= head:
                 self.standing[place - self.base, signal] = DROPPED
 
-    def activate(self, place: int) -> None:
-        """Learn from a deferred decision: it was carried out."""
-        if place >= self.base:
-            self.deferred[place - self.base] = 0
+    def passed(self, now: int, due: list[tuple[int, int]]) -> None:
+        """Let time pass, and append (place, signal) of all that is learned from now on."""
+        for signal in self._closing(now):
+            self._move(signal, due)
 
-    def closing(self, now: int) -> list[int]:
+    def _closing(self, now: int) -> list[int]:
         """Let time pass: what is missing from windows that ended counts as declared; return the signals touched.
 
         A deferred decision that nobody said was carried out is given up then: it tells nothing. Signals without a
@@ -119,44 +158,54 @@ class Waits:
                 touched.append(signal)
         return touched if len(touched) < 2 else sorted(set(touched))
 
-    def due(self, signal: int, into: list[tuple[int, int]]) -> None:
-        """Append (place, signal) of all that is learned now; the queue's head moves behind it."""
+    def _move(self, signal: int, due: list[tuple[int, int]]) -> None:
+        """Move a queue's head behind all that is learned now."""
         head, base, standing = self.heads[signal], self.base, self.standing
         while head < self.end:
             told = standing[head - base, signal]
             if told == MISSING or (told == HELD and self.deferred[head - base]):
                 break
             if told == HELD:
-                into.append((head, signal))
+                due.append((head, signal))
             head += 1
         self.heads[signal] = head
 
     @property
     def waiting(self) -> list[int]:
         """How many decisions each signal is missing of."""
-        held = slice(0, self.end - self.base)
-        late = [max(head - self.base, 0) for head in self.heads]
-        return [int((self.standing[held][late[k] :, k] == MISSING).sum()) for k in range(len(self.heads))]
+        return self._count(MISSING)
 
     @property
     def held(self) -> list[int]:
         """How many values of each signal are known and not learned yet."""
-        held = slice(0, self.end - self.base)
-        late = [max(head - self.base, 0) for head in self.heads]
-        return [int((self.standing[held][late[k] :, k] == HELD).sum()) for k in range(len(self.heads))]
+        return self._count(HELD)
+
+    def _count(self, standing: int) -> list[int]:
+        last = self.end - self.base
+        queues = [self.standing[head - self.base : last, k] for k, head in enumerate(self.heads)]
+        return [int((queue == standing).sum()) for queue in queues]
+
+    @property
+    def oldest(self) -> list[int | None]:
+        """When the oldest decision was made that each signal is waited for of; None: there is none."""
+        return [self.date(head) if head < self.end else None for head in self.heads]
+
+    def date(self, place: int) -> int:
+        """Return when a decision was made."""
+        return int(self.dates[place - self.base])
 
     def closes(self) -> int | None:
         """Return when the next window closes; None: none is open."""
-        ends = [
-            int(self.dates[self.closed[span.signal] - self.base]) + span.length
-            for span in self.spans
-            if self.closed[span.signal] < self.end
-        ]
-        return min(ends, default=None)
+        first = [(self.closed[span.signal], span.length) for span in self.spans]
+        return min((self.date(place) + length for place, length in first if place < self.end), default=None)
+
+    def _low(self) -> int:
+        """Return the first decision that something is waited for of."""
+        return min([self.end, *self.heads, *(self.closed[span.signal] for span in self.spans)])
 
     def plain(self) -> dict[str, Any]:
         """Return what waits, for a snapshot."""
-        low = min([self.end, *self.heads, *(self.closed[span.signal] for span in self.spans)])
+        low = self._low()
         part = slice(low - self.base, self.end - self.base)
         tables = {name: getattr(self, name)[part].tobytes() for name in TABLES}
         return {"base": low, "end": self.end, "heads": self.heads, "closed": self.closed, "late": self.late, **tables}

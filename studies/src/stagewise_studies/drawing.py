@@ -18,9 +18,10 @@ from stagewise.reports.style import (
     limit,
     plain_axes,
 )
+from stagewise_studies.study import POSSIBLE
 
 HUNDRED = "of a hundred"
-POSSIBLE = "possible"  # what could be done under the limit: a line on the left
+WORDS = {"guarded": "guarded", "unguarded": "the same, unguarded", POSSIBLE: "possible under the limit"}
 COLOURS: dict[str, tuple[str, Any]] = {
     "guarded": (GUARDED, "-"),
     "unguarded": (UNGUARDED, (0, (5, 1.5))),
@@ -34,6 +35,7 @@ def drawn(result: Mapping[str, Any], words: Mapping[str, str], groups: Sequence[
 
     `words` are labels of the policies and of reward, cost, limit, groups and round; of the unit, if not hundredths.
     """
+    words = {**WORDS, **words}
     picture, ((gain, cost), (parted, fourth)) = figure(2, 2, width=4.8, height=3.1)
     size, curves, value = result["size"], result["curves"], result["limit"]
     unit = words.get("unit", HUNDRED)
@@ -62,9 +64,8 @@ def finish(axes: Any, title: str, value: float | None = None, name: str = "", le
     plain_axes(axes, title, x=axes.get_xlabel(), y=f"{HUNDRED}, last fifth")
     if value is not None:
         limit(axes, 100 * value, name)
-        axes.texts[-1].set_bbox(
-            {"facecolor": "white", "alpha": 0.75, "pad": 0.1, "linewidth": 0}
-        )  # it may stand on a bar
+        box = {"facecolor": "white", "alpha": 0.75, "pad": 0.1, "linewidth": 0}
+        axes.texts[-1].set_bbox(box)  # it may stand on a bar
     if legend:
         axes.legend(frameon=False, fontsize=8)
 

@@ -4,7 +4,7 @@ A round draws one of the people, with replacement: the people of the data are th
 group of them under any action is known and not estimated. What an agent sees is the outcome of what was drawn, no more.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -25,9 +25,7 @@ class People:
     contexts: list[dict[str, Any]]  # by name; a problem picks those that it declares
     reward: Floats  # (n, K) chance of the reward; a mean of what is known of the person
     cost: Floats  # (n, K) chance of the cost; never together with the reward
-    groups: Mapping[
-        str, Ints
-    ]  # ways of dividing the people, (n,) each; a way that an agent is judged by refines its own
+    groups: Mapping[str, Ints]  # ways of dividing them, (n,) each; a way that an agent is judged by refines its own
     offered: Flags | None = None  # (n, K) which actions are on offer; None: all
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what the groups of a way are called, in order
 
@@ -56,6 +54,10 @@ class Track(NamedTuple):
     fallbacks: dict[str, int] | None = None  # why an agent fell back to the safe action: the first round of each reason
 
 
+Comes = Callable[[int, int, float], tuple[float, float]]
+"""From a person, an action's place and a number in [0, 1) to the reward and the cost that are seen."""
+
+
 class Chooser(Protocol):
     """A policy that can be played."""
 
@@ -81,30 +83,35 @@ class Written:
 
 @dataclass(frozen=True)
 class Learner:
-    """A `sw.Problem` played by an agent that sees what it did and nothing else."""
+    """A `sw.Problem` with one limit, played by an agent that sees what it did and nothing else."""
 
     problem: sw.Problem
-    cost: str  # the name of the limit that `People.cost` is about
 
     def play(self, people: People, rounds: int, seed: int) -> Track:
         who, chance = visitors(people, rounds, seed), np.random.default_rng([seed, 2]).random(rounds)
-        agent, only, names = sw.Agent(self.problem, seed=seed), offers(people), self.problem.expected
-        told = [{name: context[name] for name in names} for context in people.contexts]
-        shares, feared = np.empty((rounds, len(people.actions))), np.empty(rounds)
-        wanted, unwanted = self.problem.reward.name, self.cost
-        fallbacks: dict[str, int] = {}
+        agent, only, comes = sw.Agent(self.problem, seed=seed), offers(people), self.comes(people)
+        told = [{name: context[name] for name in self.problem.expected} for context in people.contexts]
+        shares, feared, fallbacks = np.empty((rounds, len(people.actions))), np.empty(rounds), dict[str, int]()
         for t, person in enumerate(who.tolist()):
             decision: Any = agent.decide(told[person], only=only[person])
-            shares[t] = decision[3][:-1]
+            shares[t] = [decision.probabilities[name] for name in people.actions]
             feared[t] = decision.dearest[0]
             if decision.fallback is not None:
                 fallbacks.setdefault(decision.fallback, t)
-            place = decision.index
-            good, bad = people.reward[person, place], people.cost[person, place]
-            agent.learn(decision.id, **{wanted: bool(chance[t] < good), unwanted: bool(chance[t] >= 1.0 - bad)})
+            seen = comes(person, decision.index, chance[t])
+            agent.learn(decision.id, **dict(zip(self.problem.signals, seen, strict=True)))
         reward, cost = (np.einsum("ij,ij->i", shares, means[who]) for means in (people.reward, people.cost))
         rates = {way: np.einsum("ij,ij->i", shares, people.rates(way, people.cost)[who]) for way in people.groups}
         return Track(who, reward, cost, rates, feared, fallbacks)
+
+    def comes(self, people: People) -> Comes:
+        """Return what comes of an action: the reward by its chance for this very person, or the cost by its own."""
+
+        def seen(person: int, place: int, chance: float) -> tuple[bool, bool]:
+            good, bad = people.reward[person, place], people.cost[person, place]
+            return bool(chance < good), bool(chance >= 1.0 - bad)
+
+        return seen
 
 
 def offers(people: People) -> list[list[str] | None]:

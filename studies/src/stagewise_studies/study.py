@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, Protocol
 
 from stagewise_studies.source import Source
 
+DRAWN = GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE = "guarded", "unguarded", "safe", "today", "possible"
+
 
 class Size(NamedTuple):
     """How much is played."""

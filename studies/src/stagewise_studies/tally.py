@@ -10,6 +10,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise_studies.replay import Chooser, People, Track, over
+from stagewise_studies.study import DRAWN, GUARDED, SAFE, TODAY
 
 WINDOWS = 40  # points of a curve
 LAST = 0.8  # the last fifth of the rounds
@@ -31,6 +32,17 @@ def played(people: People, policies: Mapping[str, Chooser], seeds: int, rounds: 
 def played_once(policy: Chooser, people: People, rounds: int, seed: int) -> Track:
     """Play one run: a function of its own, so that processes can be given it."""
     return policy.play(people, rounds, seed)
+
+
+def told(tracks: Mapping[str, list[Track]], way: str, limit: float, limits: Mapping[str, float]) -> dict[str, Any]:
+    """Return what every study tells; `way` is how the limit's groups are made, `limits` are those of other policies."""
+    curves = {name: curve(tracks[name], tracks[SAFE]) for name in DRAWN}
+    return {
+        "limit": limit,
+        "rows": [row(name, runs, way, limits.get(name, limit)) for name, runs in tracks.items()],
+        "curves": curves,
+        "passes_today": passes(curves, GUARDED, TODAY, tracks[GUARDED][0].cost.size),
+    }
 
 
 def row(name: str, tracks: Sequence[Track], way: str, limit: float, window: int = 500) -> dict[str, Any]:
@@ -120,11 +132,8 @@ def linear_misfit(features: Floats, people: People) -> dict[str, Any]:
 
     No agent can do better with this form: what the deciles are off by is the form's own fault, and stays.
     """
-    rows, on, fitted = (
-        np.column_stack([np.ones(len(features)), features]),
-        people.on_offer(),
-        np.zeros(people.cost.shape),
-    )
+    rows, on = np.column_stack([np.ones(len(features)), features]), people.on_offer()
+    fitted = np.zeros(people.cost.shape)
     for place in range(len(people.actions)):
         who = on[:, place]
         fitted[:, place] = rows @ np.linalg.lstsq(rows[who], people.cost[who, place], rcond=None)[0]

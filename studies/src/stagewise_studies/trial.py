@@ -6,7 +6,7 @@ action in every group is known. And a policy that learned from one half of the t
 real people and on what they were really given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,10 @@ import numpy as np
 import stagewise as sw
 from stagewise.kernels.compile import Floats, Ints
 from stagewise_studies import tally
-from stagewise_studies.replay import Chooser, People, Track, Written, always, best_under, visitors
-from stagewise_studies.study import Size
+from stagewise_studies.replay import Chooser, Comes, Learner, People, Written, always, best_under
+from stagewise_studies.study import DRAWN, GUARDED, POSSIBLE, SAFE, TODAY, UNGUARDED, Size
 
 EVERYBODY, GROUP = "everybody", "group"
-GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE = "guarded", "unguarded", "safe", "today", "possible"
 
 
 @dataclass(frozen=True)
@@ -57,31 +56,21 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Enrolled:
+class Enrolled(Learner):
     """A problem with one limit, played by an agent on people of a trial."""
 
-    problem: sw.Problem
     trial: Trial
 
-    def play(self, people: People, rounds: int, seed: int) -> Track:
-        """Play one run."""
-        who, chance = visitors(people, rounds, seed), np.random.default_rng([seed, 2]).random(rounds)
-        agent, cells, (limit,) = sw.Agent(self.problem, seed=seed), self.trial.cells(), self.problem.limits
-        told = [{name: one[name] for name in self.problem.expected} for one in people.contexts]
-        shares, feared, fallbacks = np.empty((rounds, len(people.actions))), np.empty(rounds), dict[str, int]()
-        for t, person in enumerate(who.tolist()):
-            decision: Any = agent.decide(told[person])
-            shares[t] = [decision.probabilities[name] for name in people.actions]
-            feared[t] = decision.dearest[0]
-            if decision.fallback is not None:
-                fallbacks.setdefault(decision.fallback, t)
-            alike = cells[self.trial.groups[person]][decision.index]
-            like = alike[int(chance[t] * alike.size)]
-            seen = {self.problem.reward.name: self.trial.reward[like], limit: self.trial.cost[like]}
-            agent.learn(decision.id, **seen)
-        reward, cost = (np.einsum("ij,ij->i", shares, means[who]) for means in (people.reward, people.cost))
-        rates = {way: np.einsum("ij,ij->i", shares, people.rates(way, people.cost)[who]) for way in people.groups}
-        return Track(who, reward, cost, rates, feared, fallbacks)
+    def comes(self, people: People) -> Comes:
+        """Return what comes of an action: what came of it for somebody of the person's group."""
+        trial, cells = self.trial, self.trial.cells()
+
+        def seen(person: int, place: int, chance: float) -> tuple[float, float]:
+            alike = cells[trial.groups[person]][place]
+            like = alike[int(chance * alike.size)]
+            return trial.reward[like], trial.cost[like]
+
+        return seen
 
 
 def halves(trial: Trial, seed: int = 0) -> tuple[Ints, Ints]:
@@ -115,41 +104,56 @@ def ends(estimates: Mapping[str, Any], problem: sw.Problem) -> dict[str, Any]:
     return told
 
 
-def choosers(trial: Trial, problems: Mapping[str, sw.Problem]) -> Mapping[str, Chooser]:
-    """Return who plays: the problems, the safe action, the trial's own lots, and the best under the first limit."""
-    people, first = trial.people(), next(iter(problems.values()))
-    lots = np.bincount(trial.took, minlength=len(trial.actions)) / trial.took.size
-    return {
-        **{name: Enrolled(problem, trial) for name, problem in problems.items()},
-        SAFE: always(people, first.safe),
-        TODAY: Written(np.broadcast_to(lots, people.cost.shape)),
-        POSSIBLE: best_under(people, EVERYBODY, limit_of(first), first.safe),
-    }
+@dataclass(frozen=True)
+class Design:
+    """How a trial is played: under its limit, under others, and by the same learner whose limit never matters."""
 
+    problem: Callable[[float], sw.Problem]
+    """What is declared, for a limit."""
+    limit: float
+    never: float
+    """A limit that never matters."""
+    others: tuple[float, ...]
+    propensity: Any
+    """How likely the trial's own lots were, as `sw.evaluate` takes it."""
+    words: Mapping[str, Any]
+    """The caption and the remarks of its page."""
 
-def limit_of(problem: sw.Problem) -> float:
-    """Return the number of a problem's only limit."""
-    (limit,) = problem.limits.values()
-    assert isinstance(limit.value, float)
-    return limit.value
+    def problems(self) -> dict[str, sw.Problem]:
+        """Return what is played."""
+        told = {GUARDED: self.problem(self.limit), UNGUARDED: self.problem(self.never)}
+        return told | {name: self.problem(limit) for name, limit in self.other_limits.items()}
 
+    @property
+    def other_limits(self) -> dict[str, float]:
+        """The other limits, by what is played under them."""
+        return {f"guarded at {limit:.2f}": limit for limit in self.others}
 
-def told(trial: Trial, policies: Mapping[str, Chooser], size: Size) -> dict[str, Any]:
-    """Play all policies, and return what every trial's study tells of them."""
-    people, drawn = trial.people(), (GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE)
-    tracks = tally.played(people, policies, *size)
-    limits = {name: limit_of(one.problem) for name, one in policies.items() if isinstance(one, Enrolled)}
-    limit = limits[GUARDED]
-    own = {**limits, UNGUARDED: limit}
-    return {
-        "limit": limit,
-        "people": trial.took.size,
-        "actions": [of_action(trial, place, name) for place, name in enumerate(trial.actions)],
-        "rows": [tally.row(name, runs, EVERYBODY, own.get(name, limit)) for name, runs in tracks.items()],
-        "curves": {name: tally.curve(tracks[name], tracks[SAFE]) for name in drawn},
-        "by_group": {name: tally.by_group(people, tracks[name], GROUP) for name in drawn},
-        "finer": tally.shares_over(tracks[GUARDED], [EVERYBODY, GROUP], limit),
-    }
+    def policies(self, data: Trial) -> Mapping[str, Chooser]:
+        """Return who plays: the problems, the safe action, the trial's own lots, and the best under the limit."""
+        people, problems = data.people(), self.problems()
+        lots = np.bincount(data.took, minlength=len(data.actions)) / data.took.size
+        safe = problems[GUARDED].safe
+        return {
+            **{name: Enrolled(problem, data) for name, problem in problems.items()},
+            SAFE: always(people, safe),
+            TODAY: Written(np.broadcast_to(lots, people.cost.shape)),
+            POSSIBLE: best_under(people, EVERYBODY, self.limit, safe),
+        }
+
+    def play(self, data: Trial, policies: Mapping[str, Chooser], size: Size) -> dict[str, Any]:
+        """Play all, and evaluate on the half of the trial that nothing was learned from."""
+        guarded = {name: one for name, one in self.problems().items() if name != UNGUARDED}
+        people, tracks = data.people(), tally.played(data.people(), policies, *size)
+        return {
+            **tally.told(tracks, EVERYBODY, self.limit, self.other_limits),
+            "people": data.took.size,
+            "actions": [of_action(data, place, name) for place, name in enumerate(data.actions)],
+            "by_group": {name: tally.by_group(people, tracks[name], GROUP) for name in DRAWN},
+            "finer": tally.shares_over(tracks[GUARDED], [EVERYBODY, GROUP], self.limit),
+            "held_out": held_out(data, guarded, self.propensity),
+            **self.words,
+        }
 
 
 def of_action(trial: Trial, place: int, name: str) -> dict[str, Any]:

@@ -61,6 +61,8 @@ def test_copies_are_found_where_times_are_coarse_too():
     assert sw.doctor(told, asked)["duplicates"].verdict != "contradicts"
     twice = {name: np.concatenate([column, column[:800]]) for name, column in told.items()}
     assert sw.doctor(twice, asked)["duplicates"].verdict == "contradicts"
+    several = told | {"session_id": np.arange(len(told["click"])) // 3}  # several rows of one session are no copies
+    assert sw.doctor(several, asked)["duplicates"].verdict == "ok"
 
 
 def test_an_action_that_came_too_often_is_found_and_one_that_came_too_seldom_only_where_all_chances_are_told():

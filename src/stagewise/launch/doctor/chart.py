@@ -10,7 +10,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.signals.interval import Interval, kl_interval
 from stagewise.launch.doctor.exchange import Flags, ranks
-from stagewise.launch.log import Log, Texts, text_of
+from stagewise.launch.log import Log, Texts, texts_of
 from stagewise.problem.declared import Limit
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
@@ -29,10 +29,7 @@ class Chart:
     @cached_property
     def done(self) -> Texts:
         """What was done in every row (n,), as the log has it."""
-        column = self.log.arrays[self.called.get("action", "action")].tolist()
-        texts = np.empty(len(column), dtype=object)
-        texts[:] = [text_of(value) for value in column]
-        return texts
+        return texts_of(self.log.arrays[self.called.get("action", "action")].tolist())
 
     @cached_property
     def known(self) -> Flags:
@@ -51,29 +48,17 @@ class Chart:
 
     @cached_property
     def open(self) -> Flags:
-        """The outcomes (n, 1 + m) that are not waited for to the end: their window was open when the log was cut.
+        """The outcomes (n, 1 + m) that are left out, as `evaluate` does: their window was open when the log was cut.
 
-        What has come by then is no sample of what will have come, so that all of them are left out, as `evaluate` does;
-        where none of them is missing, the log was cut later than its last row says, and all of them stay.
+        Where none of them is missing, the log was cut later than its last row says, and all of them stay.
         """
-        told, at = np.zeros(self.log.values.shape, dtype=bool), self.log.at
-        if at is None or not np.isfinite(at).any():
-            return told
-        for place, signal in enumerate(self.log.problem.signals.values()):
-            if signal.waits is not None:
-                late = ~(at + signal.waits.seconds <= np.nanmax(at))
-                told[:, place] = late & bool(np.isnan(self.log.values[late, place]).any())
-        return told
+        late = self.log.open()
+        return np.asarray(late & (late & np.isnan(self.log.values)).any(axis=0))
 
     @cached_property
     def values(self) -> Floats:
-        """The outcomes (n, 1 + m) as the problem counts them: with what a closed window stands for; NaN: not known."""
-        told = np.where(self.open, np.nan, self.log.values)
-        for place, signal in enumerate(self.log.problem.signals.values()):
-            if signal.waits is not None and not signal.waits.drops:
-                blank = np.isnan(told[:, place]) & ~self.open[:, place]
-                told[blank, place] = float(signal.waits.missing)
-        return told
+        """The outcomes (n, 1 + m) as the problem counts them; NaN: not known."""
+        return self.log.counted(self.open)
 
     def seen(self, signal: int) -> Flags:
         """Return the rows (n,) whose action is known and whose outcome lies in its range."""

@@ -25,13 +25,13 @@ class Board:
         decisive: str,
         alpha: float,
         folds: int | None,
-        end: float | None,
+        now: Any,
         notes: list[str],
     ) -> None:
         self.log, self.alpha, self.folds, self.notes = log, alpha, folds, notes
         self.estimators = estimators
         self.decisive = decisive
-        self.outcomes = {name: outcomes_of(log, name, end) for name in log.problem.signals}
+        self.outcomes = {name: outcomes_of(log, name, now) for name in log.problem.signals}
         notes += [one.note for one in self.outcomes.values() if one.note]
         self.predictions: dict[str, Floats] = {}
         self.features = features_of(log) if "dr" in estimators else None

@@ -12,7 +12,7 @@ from stagewise.launch.log import Log
 from stagewise.policies.agent.agent import Agent
 from stagewise.policies.agent.replica import Replica
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import array, mapping_of, number
+from stagewise.problem.checks import array
 from stagewise.problem.columns import listed_names, numbers_in
 from stagewise.problem.errors import InvalidActions, InvalidOutcome
 from stagewise.problem.words import nearest, shown
@@ -36,8 +36,8 @@ def candidate_of(given: Any, log: Log) -> Candidate:
     if isinstance(given, Agent):
         return Candidate("the agent", decided(given, log))
     if isinstance(given, Mapping):
-        told = mapping_of(given, "the candidate", InvalidActions)
-        return Candidate(in_words(told), np.broadcast_to(checked(shares(told, log), log), table(log)))
+        values = checked(log.shares(given, "the candidate", InvalidActions), log)
+        return Candidate(in_words(given), np.broadcast_to(values, table(log)))
     if callable(given):
         title = str(getattr(given, "__name__", "")).strip("<>")
         return Candidate(title if title not in ("", "lambda") else "the function", asked(given, log))
@@ -74,15 +74,6 @@ def named(given: str | Path, log: Log) -> Candidate:
         f"the candidate {shown(text)} is no action, no file of an agent (.json), and no prefix of columns for all "
         f"actions, such as {shown(f'{text}.{names[0]}')}{nearest(text, names)}"
     )
-
-
-def shares(given: Mapping[Any, Any], log: Log) -> Floats:
-    """Return probabilities (K,) by action; an action that is not named is never taken."""
-    told, names = mapping_of(given, "the candidate", InvalidActions), log.problem.actions
-    unknown = next((name for name in told if name not in names), None)
-    if unknown is not None:
-        raise InvalidActions(f"the candidate names {shown(unknown)}, which is no action{nearest(unknown, names)}")
-    return np.array([number(told.get(name, 0.0), f"the candidate's {name!r}", InvalidActions) for name in names])
 
 
 def in_words(given: Mapping[Any, Any]) -> str:
@@ -146,7 +137,7 @@ def asked(function: Callable[[dict[str, Any]], Any], log: Log) -> Floats:
         if isinstance(said, str) and said in places:
             answers[row, places[said]] = 1.0
         elif isinstance(said, Mapping):
-            answers[row] = shares(said, log)
+            answers[row] = log.shares(said, "the candidate", InvalidActions)
         else:
             raise InvalidActions(
                 f"the candidate says {shown(said)} of the context {shown(context)}; it must be an action's name, or "

@@ -84,7 +84,7 @@ def evaluate(
     if np.isnan(read.values).all():
         raise InvalidOutcome("no row of the log has an outcome; there is nothing to evaluate")
     drawn = None if candidate is None and not known(read, propensity) else propensities_of(read, propensity)
-    board = Board(read, asked, decisive, level / len(declared.signals), parts, read.end(now), notes)
+    board = Board(read, asked, decisive, level / len(declared.signals), parts, now, notes)
     policies: dict[str, tuple[str, Weights]] = {}
     if candidate is not None:
         assert drawn is not None
@@ -131,12 +131,9 @@ def usable(log: Log, candidate: Any) -> tuple[Log, list[str]]:
         if hidden.any():
             notes.append(f"{hidden.sum():,} rows that were not carried out (shown is false) are left out")
     if candidate is not None and looks(candidate, log):
-        whole_context = ~np.isnan(log.numbers).any(axis=1)
-        for texts in log.segments.values():
-            whole_context &= np.array([text is not None for text in texts], dtype=bool)
-        if not whole_context.all():
-            notes.append(f"{np.count_nonzero(rows & ~whole_context):,} rows without a whole context are left out")
-        rows &= whole_context
+        if not log.placed.all():
+            notes.append(f"{np.count_nonzero(rows & ~log.placed):,} rows without a whole context are left out")
+        rows &= log.placed
     if not rows.any():
         raise InvalidOutcome("no row of the log can be evaluated: none was carried out, or none has a whole context")
     order = log.order[rows[log.order]]

@@ -1,6 +1,6 @@
 """The outcomes of a log as an evaluation counts them: scaled to [0, 1], and what became of those that are missing."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,24 +24,17 @@ class Outcomes(NamedTuple):
     """What was left out or filled in; empty: nothing."""
 
 
-def outcomes_of(log: Log, name: str, end: float | None) -> Outcomes:
-    """Return the outcomes of a signal, as they were known at the end of the log, in seconds since 1970."""
+def outcomes_of(log: Log, name: str, now: Any) -> Outcomes:
+    """Return the outcomes of a signal, as they were known when the log was read, at the time `now`."""
     signal: Reward | Limit = log.problem.signals[name]
-    column = log.values[:, list(log.problem.signals).index(name)].copy()
-    told = []
-    window = signal.waits
-    known = np.ones(log.rows, dtype=bool)
-    if window is not None and log.at is not None and end is not None:
-        known = log.at + window.seconds <= end
-        if not known.all():  # what came early in an open window is no sample of what will have come
-            told.append(f"{np.count_nonzero(~known):,} rows are left out, whose window of {window.told} is still open")
-    absent = known & np.isnan(column)
+    place, late, told = list(log.problem.signals).index(name), log.open(now), []
+    column, window = log.counted(late)[:, place], signal.waits
+    known, absent = ~np.isnan(column), np.isnan(log.values[:, place]) & ~late[:, place]
+    if window is not None and late[:, place].any():
+        told.append(f"{late[:, place].sum():,} rows are left out, whose window of {window.told} is still open")
     if absent.any() and window is not None and not window.drops:
-        column[absent] = float(window.missing)
-        closed = "" if log.at is not None else ", as if all windows had closed: the log has no times"
-        told.append(f"{absent.sum():,} outcomes that did not come count as {window.missing:g}{closed}")
+        told.append(f"{absent.sum():,} outcomes that did not come count as {window.missing:g}{log.untimed}")
     elif absent.any():
-        known &= ~absent
         told.append(f"{absent.sum():,} rows have no outcome and are left out, as if that did not depend on it")
         told += uneven(log, absent)
     values = column[known]

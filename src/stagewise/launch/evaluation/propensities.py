@@ -8,9 +8,9 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.launch.log import NOTHING, Log
-from stagewise.problem.checks import mapping_of, number
+from stagewise.problem.checks import number
 from stagewise.problem.errors import InvalidOutcome
-from stagewise.problem.words import nearest, shown
+from stagewise.problem.words import shown
 
 FREQUENCIES = "frequencies"
 ROUNDED = 1e-3  # by how much probabilities may miss a sum of 1: those that were written with three digits
@@ -44,7 +44,7 @@ def propensities_of(log: Log, given: Any = None) -> Propensities:
         known = max(int(counts.sum()), 1)
         return of_design(log, counts / known, "how often the log played each action", estimated=True)
     if isinstance(given, Mapping):
-        return of_design(log, shares_of(log, given), "as said, by action")
+        return of_design(log, log.shares(given, "propensity", InvalidOutcome), "as said, by action")
     if isinstance(given, str):
         raise InvalidOutcome(f"propensity is {shown(given)}; it must be a number, shares by action, or 'frequencies'")
     return of_design(log, even_shares(log, number(given, "propensity", InvalidOutcome)), "as said, for every action")
@@ -113,15 +113,6 @@ def check_possible(log: Log, done: Floats) -> None:
             f"row {never[0]} played {name!r}, which had the probability 0, and so did {never.size:,} rows in all; what "
             "was drawn had a probability above 0, so these are not the probabilities it was drawn with"
         )
-
-
-def shares_of(log: Log, given: Mapping[Any, Any]) -> Floats:
-    """Return the shares (K,) of a design by action; an action that is not named was never drawn."""
-    told, names = mapping_of(given, "propensity", InvalidOutcome), log.problem.actions
-    unknown = next((name for name in told if name not in names), None)
-    if unknown is not None:
-        raise InvalidOutcome(f"propensity names {shown(unknown)}, which is no action{nearest(unknown, names)}")
-    return np.array([number(told.get(name, 0.0), f"the propensity of {name!r}", InvalidOutcome) for name in names])
 
 
 def even_shares(log: Log, share: float) -> Floats:

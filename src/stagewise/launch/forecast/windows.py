@@ -12,35 +12,27 @@ from stagewise.problem.words import several
 
 
 def closed(log: Log, now: Any = None) -> tuple[Flags, list[str]]:
-    """Return which rows (n,) were answered when the log was read, and what is to be said of the others.
-
-    `now` is when that was, in seconds since 1970 or a datetime; None: at the log's last row. What came early in an open
-    window is no sample of what will have come: of rare costs nearly all would be missing, and count as none.
-    """
+    """Return which rows (n,) were answered when the log was read, at the time `now`, and what to say of the others."""
+    known = np.asarray(~log.open(now).any(axis=1))
+    if known.all():
+        return known, []
     waits = {name: signal.waits for name, signal in log.problem.signals.items() if signal.waits is not None}
-    end = log.end(now)
-    if not waits or end is None or log.at is None or np.isnan(log.at).all():
-        return np.ones(log.rows, dtype=bool), []
     name, window = max(waits.items(), key=lambda each: each[1].seconds)  # whoever is through this one is through all
-    known = np.asarray(log.at + window.seconds <= end)
     if not known.any():
         raise InvalidOutcome(
             f"of all {several(log.rows, 'row')} the window of {name!r}, {window.told}, is still open at the end of the "
             "log, so nothing is known of it yet; take a longer log, or say when it was read: now=..."
         )
     left = int(np.count_nonzero(~known))
-    return known, [f"{name}: {left:,} rows are left out, whose window of {window.told} is still open"] if left else []
+    return known, [f"{name}: {left:,} rows are left out, whose window of {window.told} is still open"]
 
 
 def filled(log: Log) -> tuple[Log, list[str]]:
     """Return the log with what a signal's window stands for in the place of outcomes that were not reported."""
-    values, notes = log.values.copy(), []
+    values, notes = log.counted(np.zeros(log.values.shape, dtype=bool)), []
     for place, (name, signal) in enumerate(log.problem.signals.items()):
-        missing, window = np.isnan(values[:, place]), signal.waits
-        if window is None or window.drops or not missing.any():
-            continue
-        values[missing, place] = float(window.missing)
-        as_if = "" if log.at is not None else ", as if all windows had closed: the log has no times"
-        count = int(missing.sum())
-        notes.append(f"{count:,} outcomes of {name!r} were not reported and count as {window.missing:g}{as_if}")
+        count = np.count_nonzero(np.isnan(log.values[:, place]) & ~np.isnan(values[:, place]))
+        if count and signal.waits is not None:
+            counts = f"count as {signal.waits.missing:g}{log.untimed}"
+            notes.append(f"{count:,} outcomes of {name!r} were not reported and {counts}")
     return replace(log, values=values), notes

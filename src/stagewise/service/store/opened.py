@@ -1,5 +1,6 @@
 """Which store an address means: `desk.db`, `sqlite:///desk.db`, `postgresql://user@host/database`."""
 
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from stagewise.files.paths import path_of
@@ -9,18 +10,28 @@ from stagewise.service.store.store import Store
 
 
 def open_store(address: str, *, read_only: bool = False) -> Store:
-    """Return the store at an address, ready to use; it is made where there is none, unless it is only read.
-
-    `sqlite:///desk.db` is a path from here, `sqlite:////srv/desk.db` one from the root, as elsewhere.
-    """
-    scheme = urlsplit(address).scheme if "://" in address else ""
-    if scheme in ("postgresql", "postgres"):
+    """Return the store at an address, ready to use; it is made where there is none, unless it is only read."""
+    file = file_of(address)
+    if file is None:
         from stagewise.service.store.postgres import PostgresStore
 
         return PostgresStore(address, read_only=read_only)
-    if scheme in ("", "sqlite"):
-        from stagewise.service.store.sqlite import SqliteStore
+    from stagewise.service.store.sqlite import SqliteStore
 
-        path = unquote(address.removeprefix("sqlite://").removeprefix("/")) if scheme else address
-        return SqliteStore(path_of(path, "the store"), read_only=read_only)
-    raise InvalidFile(f"the store is {shown(address)}; it must be a path, sqlite:///path or postgresql://…")
+    return SqliteStore(file, read_only=read_only)
+
+
+def file_of(address: str) -> Path | None:
+    """Return the file that an address means; None: it is a server's.
+
+    `sqlite:///desk.db` is a path from here, `sqlite:////srv/desk.db` one from the root, as elsewhere.
+
+    >>> str(file_of("sqlite:///desk.db")), file_of("postgresql://ada@db/desk")
+    ('desk.db', None)
+    """
+    scheme = urlsplit(address).scheme if "://" in address else ""
+    if scheme in ("postgresql", "postgres"):
+        return None
+    if scheme not in ("", "sqlite"):
+        raise InvalidFile(f"the store is {shown(address)}; it must be a path, sqlite:///path or postgresql://…")
+    return path_of(unquote(address.removeprefix("sqlite://").removeprefix("/")) if scheme else address, "the store")

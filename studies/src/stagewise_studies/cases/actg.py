@@ -8,10 +8,9 @@ import numpy as np
 import stagewise as sw
 from stagewise_studies import drawing
 from stagewise_studies.columns import Columns, of_text
-from stagewise_studies.replay import Chooser
 from stagewise_studies.source import Source
-from stagewise_studies.study import Claim, Size, at_least, at_most
-from stagewise_studies.trial import GUARDED, POSSIBLE, SAFE, TODAY, UNGUARDED, Trial, choosers, held_out, told
+from stagewise_studies.study import GUARDED, POSSIBLE, SAFE, TODAY, UNGUARDED, Claim, Size, at_least, at_most
+from stagewise_studies.trial import Design, Trial
 
 TITLE = "ACTG 175: can a better treatment be found while at most half of the patients break theirs off?"
 FILE = "lifelines/datasets/ACTG175.csv"
@@ -60,24 +59,6 @@ def problem(limit: float) -> sw.Problem:
     )  # fmt: skip
 
 
-def problems() -> dict[str, sw.Problem]:
-    """Return what is played; `unguarded` is the same learner, whose limit never matters."""
-    limits = {GUARDED: LIMIT, UNGUARDED: 0.9999, **{f"guarded at {limit:.2f}": limit for limit in OTHER_LIMITS}}
-    return {name: problem(limit) for name, limit in limits.items()}
-
-
-def policies(data: Trial) -> Mapping[str, Chooser]:
-    """Return who plays."""
-    return choosers(data, problems())
-
-
-def play(data: Trial, policies: Mapping[str, Chooser], size: Size) -> dict[str, Any]:
-    """Play all, and evaluate on the half of the trial that nothing was learned from."""
-    guarded = {name: one for name, one in problems().items() if name != UNGUARDED}
-    out = held_out(data, guarded, 1.0 / len(ACTIONS))
-    return {**told(data, policies, size), "held_out": out, "caption": CAPTION, "remarks": list(REMARKS)}
-
-
 CAPTION = (
     "Patients of the trial, drawn with replacement; what comes of a treatment is what came of it for somebody who"
     " had been treated as long before. Bands hold the middle four fifths of the seeds. Above left: CD4 counts "
@@ -95,12 +76,15 @@ REMARKS = (
     "treatment, as it was declared; by how long patients had been treated before the rates differ (by_group, finer "
     "in result.json).",
 )
+DESIGN = Design(
+    problem, LIMIT, 0.9999, OTHER_LIMITS, 1.0 / len(ACTIONS), words={"caption": CAPTION, "remarks": list(REMARKS)}
+)
+policies, play = DESIGN.policies, DESIGN.play
 
 
 def picture(result: Mapping[str, Any]) -> Any:
     """Return the figure."""
     words = {
-        GUARDED: "guarded", UNGUARDED: "the same, unguarded", POSSIBLE: "possible under the limit",
         SAFE: "safe: zidovudine", TODAY: "today: the trial's own lots",
         "reward": "CD4 count held", "cost": "broken off", "limit": "broken off",
         "groups": "treatment before", "round": "patient",

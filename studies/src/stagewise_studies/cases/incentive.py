@@ -8,10 +8,9 @@ import numpy as np
 import stagewise as sw
 from stagewise_studies import drawing
 from stagewise_studies.columns import Columns, of_stata
-from stagewise_studies.replay import Chooser
 from stagewise_studies.source import Source
-from stagewise_studies.study import Claim, Size, at_least, at_most
-from stagewise_studies.trial import GUARDED, POSSIBLE, SAFE, TODAY, UNGUARDED, Trial, choosers, held_out, told
+from stagewise_studies.study import GUARDED, POSSIBLE, SAFE, TODAY, UNGUARDED, Claim, Size, at_least, at_most
+from stagewise_studies.trial import Design, Trial
 
 TITLE = "An incentive: can what brings most people be learned while at most 75 cents are spent on each?"
 FILE = "causaldata/thornton_hiv/thornton_hiv.dta"
@@ -61,24 +60,6 @@ def problem(limit: float) -> sw.Problem:
     )  # fmt: skip
 
 
-def problems() -> dict[str, sw.Problem]:
-    """Return what is played; `unguarded` is the same learner, whose limit never matters."""
-    limits = {GUARDED: LIMIT, UNGUARDED: 2.9999, **{f"guarded at {limit:.2f}": limit for limit in OTHER_LIMITS}}
-    return {name: problem(limit) for name, limit in limits.items()}
-
-
-def policies(data: Trial) -> Mapping[str, Chooser]:
-    """Return who plays."""
-    return choosers(data, problems())
-
-
-def play(data: Trial, policies: Mapping[str, Chooser], size: Size) -> dict[str, Any]:
-    """Play all, and evaluate on the half of the trial that nothing was learned from."""
-    guarded = {name: one for name, one in problems().items() if name != UNGUARDED}
-    out = held_out(data, guarded, "frequencies")
-    return {**told(data, policies, size), "held_out": out, "caption": CAPTION, "remarks": list(REMARKS)}
-
-
 CAPTION = (
     "People of the trial, drawn with replacement; what comes of a sum is what came of it for somebody as far from"
     " the centre. Bands hold the middle four fifths of the seeds. Above left: people who come for their result, "
@@ -93,12 +74,15 @@ REMARKS = (
     "stand for them. The intervals leave out the error of that, and judge no limit.",
     "Today is the trial itself: sums drawn by lot as they were then.",
 )
+DESIGN = Design(
+    problem, LIMIT, 2.9999, OTHER_LIMITS, "frequencies", words={"caption": CAPTION, "remarks": list(REMARKS)}
+)
+policies, play = DESIGN.policies, DESIGN.play
 
 
 def picture(result: Mapping[str, Any]) -> Any:
     """Return the figure."""
     words = {
-        GUARDED: "guarded", UNGUARDED: "the same, unguarded", POSSIBLE: "possible under the limit",
         SAFE: "safe: no incentive", TODAY: "today: the trial's own lots",
         "reward": "came", "cost": "spent", "limit": "spent", "groups": "distance", "round": "person", "unit": "cents",
         "reward_name": "came", "cost_name": "spent",

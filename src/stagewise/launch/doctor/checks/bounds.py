@@ -1,6 +1,7 @@
 """Whether parameters can be as short as the problem says."""
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,21 +18,14 @@ def check(chart: Chart, alpha: float) -> Finding:
     With noise of ½, ‖θ̂ − θ‖² ≤ ¼ (tr + 2 √(t tr²) + 2 λ t) but for e⁻ᵗ; tr, tr² and λ of the rows' inverse matrix
     (Hsu, Kakade and Zhang 2012). And whatever θ is, ‖θ‖ ‖x̄‖ is at least the mean outcome.
     """
-    problem, found = chart.log.problem, []
-    bound = float(problem.settings.get("norm_bound", 1.0))
-    linear = [k for k, name in enumerate(chart.names) if problem.choices[name].model == "linear"]
-    everyone = np.ones(chart.log.rows, dtype=bool)
-    spent = math.log(2 * max(len(linear), 1) * len(problem.actions) / alpha)
-    for signal in linear:
-        fits = Fits(chart, signal)
-        for action, called in enumerate(problem.actions):
-            told = length_of(fits, fits.of(action, everyone), spent)
-            if told is not None and told.least > bound:
-                words = (
-                    f"the parameter of {chart.names[signal]!r} of {called!r} is surely longer than {said(told.least)}, "
-                    f"and norm_bound is {said(bound)}"
-                )
-                found.append(Finding("bounds", "contradicts", words, f"settings.norm_bound = {said(told.most)}"))
+    bound, found = float(chart.log.problem.settings.get("norm_bound", 1.0)), []
+    for signal, action, told in lengths(chart, alpha):
+        if told.least > bound:
+            words = (
+                f"the parameter of {signal!r} of {action!r} is surely longer than {said(told.least)}, "
+                f"and norm_bound is {said(bound)}"
+            )
+            found.append(Finding("bounds", "contradicts", words, f"settings.norm_bound = {said(told.most)}"))
     return gravest("bounds", found, f"no parameter is shown to be longer than norm_bound, {said(bound)}")
 
 
@@ -41,6 +35,20 @@ class Length(NamedTuple):
     fitted: float
     least: float
     most: float
+
+
+def lengths(chart: Chart, chance: float) -> Iterator[tuple[str, str, Length]]:
+    """Give how long the parameter of every linear signal of every action is, all of them but for some chance."""
+    problem = chart.log.problem
+    linear = [signal for signal, name in enumerate(chart.names) if problem.choices[name].model == "linear"]
+    everyone = np.ones(chart.log.rows, dtype=bool)
+    spent = math.log(2.0 * max(len(linear), 1) * len(problem.actions) / chance)
+    for signal in linear:
+        fits = Fits(chart, signal)
+        for action, name in enumerate(problem.actions):
+            told = length_of(fits, fits.of(action, everyone), spent)
+            if told is not None:
+                yield chart.names[signal], name, told
 
 
 def length_of(fits: Fits, places: Ints, spent: float) -> Length | None:

@@ -12,7 +12,8 @@ from stagewise.launch.doctor.chart import Chart
 from stagewise.launch.doctor.finding import Finding
 from stagewise.problem.words import several
 
-IDS = re.compile(r"(decision|request|event|row|message|impression|log|session)?_?(id|uuid|key)", re.IGNORECASE)
+# What a row is called by; a session has several rows, and a user too.
+IDS = re.compile(r"(decision|request|event|row|message|impression|log)?_?(id|uuid|key)", re.IGNORECASE)
 REMEDY = "keep one of each: an outcome that counts twice makes bounds too narrow"
 SPREAD = 0.2  # of the disagreement of an action's rows is left among alike users: they explain four fifths at most
 FEW = 4  # rows that agree in all but the outcomes: where more do, the columns tell users apart too badly

@@ -52,8 +52,7 @@ def missing_outcome(chart: Chart, signal: int, name: str, gone: Flags, alpha: fl
         share += f"; {int(late.sum()):,} rows are left out, whose window of {window.told} was open when the log was cut"
     gone = gone & ~late
     if window is not None and not window.drops and not (log.values[~late, signal] == window.missing).any():
-        timed = "" if log.at is not None else ", as if all windows had closed: the log tells no times"
-        words = f"{share}; {int(gone.sum()):,} count as {window.missing:g}, as no answer in time does{timed}"
+        words = f"{share}; {int(gone.sum()):,} count as {window.missing:g}, as no answer in time does{log.untimed}"
         return Finding("missing", "note", words)
     trace = trace_of(chart, signal, gone, ~late, alpha)
     if trace:

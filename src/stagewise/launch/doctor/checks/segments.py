@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import numpy as np
-
 from stagewise.kernels.compile import Ints
 from stagewise.launch.doctor.chart import Chart, numbered, threshold_of
 from stagewise.launch.doctor.events import events
 from stagewise.launch.doctor.exchange import parted
 from stagewise.launch.doctor.finding import Finding, gravest, said
-from stagewise.launch.log import TIMES, text_of
+from stagewise.launch.log import TIMES, texts_of
 
 MOST = 1_000  # groups of a column that may be segments: more are names of users
 
@@ -76,6 +74,4 @@ def as_groups(array: Any) -> tuple[Ints, list[str]] | None:
     distinct = set(entries)
     if not 2 <= len(distinct) <= min(MOST, len(entries) // 2):
         return None
-    texts = np.empty(len(entries), dtype=object)
-    texts[:] = [text_of(entry) for entry in entries]
-    return numbered(texts)
+    return numbered(texts_of(entries))

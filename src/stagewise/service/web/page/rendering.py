@@ -131,15 +131,15 @@ def parts_of(told: Mapping[str, Any]) -> dict[str, str]:
 
 def explained(id_: str, explanation: Mapping[str, Any], problem: Problem) -> str:
     """Return an explanation as the page shows it below its decision."""
-    limits = []
-    for name, kept in (explanation.get("limits") or {}).items():
+    limits, promised = [], explanation.get("limits") or {}
+    for name, kept in promised.items():
         signal = problem.limits.get(name)
         ends = (0.0, 1.0) if signal is None else (signal.low, signal.high)
-        words = {key: telling.amount(kept[key], *ends) for key in ("dearest", "threshold")}
+        amounts = {key: telling.amount(kept[key], *ends) for key in ("dearest", "threshold")}
         at_most = signal is None or not hasattr(signal.value, "value")
-        limits.append({"name": name, "at_most": at_most, **words})
+        limits.append({"name": name, "at_most": at_most, **amounts})
     drawn = sorted((explanation.get("probabilities") or {}).items(), key=lambda one: -one[1])
-    words = [one for one in explanation.get("words", ()) if one.partition(": ")[0] not in explanation.get("limits", ())]
+    words = [one for one in explanation.get("words", ()) if one.partition(": ")[0] not in promised]
     told = {"words": words, "rows": facts_of(explanation), "probabilities": drawn, "limits": limits}
     return rendered("parts/explained.html", id=id_, at=explanation.get("at"), **told)
 

@@ -12,7 +12,18 @@ from stagewise_studies.cases.movielens.ratings import Ratings, ratings_of
 from stagewise_studies.columns import of_text
 from stagewise_studies.replay import Chooser, Learner, People, always, best_under, each
 from stagewise_studies.source import Source
-from stagewise_studies.study import Claim, Size, at_least, at_most
+from stagewise_studies.study import (
+    DRAWN,
+    GUARDED,
+    POSSIBLE,
+    SAFE,
+    TODAY,
+    UNGUARDED,
+    Claim,
+    Size,
+    at_least,
+    at_most,
+)
 
 TITLE = "MovieLens: can recommendations be learned while at most 15 of a hundred are disliked, by every kind of user?"
 FOLDER = "recbole/dataset_example/ml-100k/ml-100k"
@@ -33,13 +44,9 @@ SOURCE = Source(
 )
 SIZE = Size(seeds=20, rounds=20_000)
 NOTHING = "nothing"
-FILMS, USERS = (
-    3,
-    200,
-)  # so many films of a genre rated later, so that it is on offer; to so many users, so that it is an action
+FILMS, USERS = 3, 200  # so many films of a genre rated later, so that it is on offer; to so many users: an action
 QUARTERS = ("harshest", "harsh", "mild", "mildest")
 LIMIT, OTHER_LIMITS = 0.15, (0.10, 0.20)
-GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE = "guarded", "unguarded", "safe", "today", "possible"
 CONTEXT = {"age": (0.0, 100.0), "female": (0.0, 1.0), "generous": (0.0, 1.0)}
 
 
@@ -113,28 +120,24 @@ def policies(data: Audience) -> Mapping[str, Chooser]:
     }
     written = {SAFE: always(people, NOTHING), TODAY: each(people, data.popular)}
     written[POSSIBLE] = best_under(people, "quarter", LIMIT, NOTHING)
-    learners = {name: Learner(one, "disliked") for name, one in problems.items()}
+    learners = {name: Learner(one) for name, one in problems.items()}
     return {**learners, **written, "the user's favourite": each(people, data.favourite)}
 
 
 def play(data: Audience, policies: Mapping[str, Chooser], size: Size) -> dict[str, Any]:
     """Play all."""
-    people, drawn = data.people, (GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE)
+    people = data.people
     tracks = tally.played(people, policies, *size)
     limits = {f"guarded at {limit:.0%}": limit for limit in OTHER_LIMITS}
     features = np.array([[one[name] for name in CONTEXT] for one in people.contexts])
-    curves = {name: tally.curve(tracks[name], tracks[SAFE]) for name in drawn}
     return {
-        "limit": LIMIT,
+        **tally.told(tracks, "quarter", LIMIT, limits),
         "users": len(people.contexts),
         "genres": list(people.actions[1:]),
         "offered": round(float(people.on_offer()[:, 1:].sum(axis=1).mean()), 2),
-        "rows": [tally.row(name, runs, "quarter", limits.get(name, LIMIT)) for name, runs in tracks.items()],
-        "curves": curves,
-        "passes_today": tally.passes(curves, GUARDED, TODAY, size.rounds),
-        "by_group": {name: tally.by_group(people, tracks[name], "quarter") for name in drawn},
+        "by_group": {name: tally.by_group(people, tracks[name], "quarter") for name in DRAWN},
         "one_rate_by_group": tally.by_group(people, tracks["guarded, one rate"], "quarter"),
-        "likes_by_group": {name: tally.by_group(people, tracks[name], "quarter", "reward") for name in drawn},
+        "likes_by_group": {name: tally.by_group(people, tracks[name], "quarter", "reward") for name in DRAWN},
         "finer": {n: tally.shares_over(tracks[n], list(people.groups), LIMIT) for n in (GUARDED, "guarded, linear")},
         "said_and_seen": tally.said_and_seen(tracks[GUARDED]),
         "linear_misfit": tally.linear_misfit(features, people),
@@ -161,7 +164,6 @@ REMARKS = (
 def picture(result: Mapping[str, Any]) -> Any:
     """Return the figure."""
     words = {
-        GUARDED: "guarded", UNGUARDED: "the same, unguarded", POSSIBLE: "possible under the limit",
         SAFE: "safe: nothing", TODAY: "today: most popular genre",
         "reward": "liked", "cost": "disliked", "limit": "disliked", "groups": "earlier dislikes", "round": "visit",
     }  # fmt: skip

@@ -12,7 +12,7 @@ from stagewise_studies.cases.warfarin.ward import BANDS, DOSES, NAMES, RACE, War
 from stagewise_studies.columns import of_pickle
 from stagewise_studies.replay import Chooser, Learner, always, best_under, each
 from stagewise_studies.source import Source
-from stagewise_studies.study import Claim, Size, at_least, at_most
+from stagewise_studies.study import DRAWN, GUARDED, POSSIBLE, SAFE, TODAY, UNGUARDED, Claim, Size, at_least, at_most
 
 TITLE = "Warfarin: can the first dose be learned while at most one patient in five is dosed too high?"
 SOURCE = Source(
@@ -28,7 +28,6 @@ SOURCE = Source(
 )
 SIZE = Size(seeds=20, rounds=20_000)
 LIMIT, OTHER_LIMITS = 0.20, (0.10, 0.25, 0.30)
-GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE = "guarded", "unguarded", "safe", "today", "possible"
 FINER = "guarded, by band and race"
 
 
@@ -58,7 +57,7 @@ def policies(data: Ward) -> Mapping[str, Chooser]:
     }
     fixed = {SAFE: always(data.people, NAMES[0]), TODAY: always(data.people, "35 mg")}
     fixed[POSSIBLE] = best_under(data.people, "band", LIMIT, NAMES[0])
-    learners = {name: Learner(one, "overdosed") for name, one in {**ours, **loose, **other}.items()}
+    learners = {name: Learner(one) for name, one in {**ours, **loose, **other}.items()}
     return {**learners, **fixed, **rounded}
 
 
@@ -68,19 +67,15 @@ def play(data: Ward, policies: Mapping[str, Chooser], size: Size) -> dict[str, A
     tracks = tally.played(people, policies, *size)
     first = tally.played(data.everybody, {"first": policies[GUARDED]}, *size)["first"]
     limits = {f"guarded at {limit:.0%}": limit for limit in OTHER_LIMITS}
-    ways, asian = {FINER: RACE}, [place for place, name in enumerate(people.labels[RACE]) if "Asian" in name]
-    drawn = (GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE)
+    asian = [place for place, name in enumerate(people.labels[RACE]) if "Asian" in name]
     judged = (GUARDED, FINER, "guarded, linear")
-    curves = {name: tally.curve(tracks[name], tracks[SAFE]) for name in drawn}
+    told = tally.told(tracks, "band", LIMIT, limits)
+    finer = tally.row(FINER, tracks[FINER], RACE, LIMIT)
     return {
-        "limit": LIMIT,
+        **told,
         "patients": {"all": len(data.everybody.contexts), "eligible": len(people.contexts), "missing": data.missing},
-        "rows": [
-            tally.row(name, runs, ways.get(name, "band"), limits.get(name, LIMIT)) for name, runs in tracks.items()
-        ],
-        "curves": curves,
-        "passes_today": tally.passes(curves, GUARDED, TODAY, size.rounds),
-        "by_group": {name: tally.by_group(people, tracks[name], "band") for name in drawn},
+        "rows": [finer if row["policy"] == FINER else row for row in told["rows"]],
+        "by_group": {name: tally.by_group(people, tracks[name], "band") for name in DRAWN},
         "one_rate_by_group": tally.by_group(people, tracks["guarded, one rate"], "band"),
         "finer": {name: tally.shares_over(tracks[name], list(people.groups), LIMIT) for name in judged},
         "finer_worst": {n: {w: tally.worst_group(people, tracks[n], w) for w in people.groups} for n in judged},
@@ -131,7 +126,6 @@ REMARKS = (
 def picture(result: Mapping[str, Any]) -> Any:
     """Return the figure."""
     words = {
-        GUARDED: "guarded", UNGUARDED: "the same, unguarded", POSSIBLE: "possible under the limit",
         SAFE: "safe: 14 mg a week", TODAY: "today: 35 mg a week",
         "reward": "dosed right", "cost": "dosed too high", "limit": "too high", "groups": "predicted dose",
         "round": "patient",

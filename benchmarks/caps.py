@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.reports.comparison import COLOURS
-from stagewise.reports.picture import write_picture
+from stagewise.reports.style import STYLES, write_picture
 from stagewise_reproduction.beyond.comparison.plan import finite_world
 from stagewise_reproduction.instances import DELTA, at_zero, shifted
 
@@ -294,7 +293,7 @@ def picture() -> None:
             told = {"safe_action": at_zero(10), "threshold": tau, "noise": 1.0, "delta": DELTA}
             policy = kind(**told) if kind is sw.CAPS else kind(**told, ridge=1.0)
             result = sw.simulate(policy, world, rounds=1_000_000, runs=10, seed=SEED, progress=False)
-            style = {"color": COLOURS[list(players).index(name)], "linewidth": 2.4 if name == "CAPS" else 1.3}
+            style = {"color": STYLES[list(players).index(name)][0], "linewidth": 2.4 if name == "CAPS" else 1.3}
             panels[0, column].plot(result.rounds, result.regret.mean(axis=0), label=name, **style)
             panels[1, column].plot(result.rounds, result.cost[:, :, 0].mean(axis=0), **style)
         panels[1, column].axhline(tau, color="black", linestyle="--", linewidth=1)

@@ -19,7 +19,7 @@ from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import Form
 from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, learn_ridge
 from stagewise.models.linear import LinearModel
-from stagewise.policies.compiled import assembled
+from stagewise.policies.arrays import assembled
 
 D = 10
 MEMORY_KERNELS, PART_OF = memory_kernels_for(*Form(ridge=1).models), named(part_of)

@@ -8,7 +8,7 @@ import pytest
 
 import stagewise as sw
 from stagewise_reproduction.beyond.comparison.claims import CHANCE, allowed, kept
-from stagewise_reproduction.claim import FAILS, HOLDS
+from stagewise_reproduction.claim import FAILS, HOLDS, clearly_smaller
 from stagewise_reproduction.instances import DELTA
 
 
@@ -36,6 +36,12 @@ def test_one_policy_that_breaks_its_promise_is_found_among_many(
     assert claim.must_hold
     assert (claim.verdict, claim.value) == (verdict, most)
     assert claim.remark.startswith(f"{all_} of all 460 runs")
+
+
+def test_of_equal_regrets_it_is_said_that_they_are_equal() -> None:
+    same = clearly_smaller("one regrets less", broken(0, 0), broken(0, 0), "disclosed")
+    assert same.verdict == FAILS
+    assert same.remark.startswith("the same in every run")
 
 
 def test_two_runs_that_both_break_limits_are_too_many() -> None:

@@ -12,7 +12,7 @@ from stagewise.kernels.loop.round import Form
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.ridge import ELSEWHERE, learn_ridge
 from stagewise.models.linear import LinearModel
-from stagewise.policies.compiled import assembled
+from stagewise.policies.arrays import assembled
 
 PART_OF, SAFE = named(part_of), named(known_actions)
 MEMORY_KERNELS = memory_kernels_for(*Form(ridge=1).models)

@@ -1,5 +1,6 @@
 """What is drawn of results: every limit by name, the safe action's reward and costs, each policy in its colour."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 
 import stagewise as sw
 from stagewise.records.draw import Draw
-from stagewise.reports import comparison
+from stagewise.reports.comparison import tabled
+from stagewise.reports.picture import drawn
 
 WORLD = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[[0.0, 0.2, 0.6], [0.9, 0.8, 0.3]])
 SAFE = sw.SafeAction(arm=0, reward=0.1, cost=[0.0, 0.9])
@@ -46,13 +48,21 @@ def test_a_picture_names_every_limit_and_the_safe_action() -> None:
 
 
 def test_policies_are_compared_in_the_same_panels() -> None:
-    figure = comparison.drawn({"guarded": played(), "free": played(sw.UCB)})
+    figure = drawn({"guarded": played(), "free": played(sw.UCB)})
     assert len(figure.axes) == 4
     for axes in figure.axes:
         colours = [line.get_color() for line in axes.lines if len(line.get_xdata()) == 6][:2]
         assert len(set(colours)) == 2
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["guarded", "free"]
     assert words_in(figure.axes[1]).count(r"spend \$ ≤ 0.3") == 1
+
+
+def test_the_worst_of_a_limit_from_below_is_the_least() -> None:
+    free = sw.simulate(sw.UCB(arms=3, threshold=LIMITS), WORLD, rounds=60, runs=3, record=6, progress=False)
+    assert free.max_cost.tolist() == [[0.6, 0.3]] * 3
+    mixed = dataclasses.replace(free, max_cost=np.array([[0.2, 0.3], [0.6, 0.8], [0.4, 0.5]]))
+    assert "| 0.6000, 0.3000 |" in tabled({"free": mixed})
+    assert words_in(free.plot().axes[2]) == ["kept ≥ 0.6"]  # there is no safe action to tell it by
 
 
 def test_a_result_of_before_has_no_safe_action_to_draw(tmp_path: Path) -> None:

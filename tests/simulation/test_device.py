@@ -8,6 +8,7 @@ import pytest
 from tests.simulation.certified import FIXED, POLICY, certified, without_times
 
 import stagewise as sw
+from stagewise.kernels.trace import Trace
 from stagewise.simulation.gpu import play as cuda
 from stagewise.simulation.run import Settings, one_run
 
@@ -25,11 +26,11 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """Let a processor play what a GPU would, and return which runs were played at once."""
     played: list[list[int]] = []
 
-    def play(policy: Any, judge: Any, rounds: int, points: int, seed: int, runs: Any, audited: bool) -> cuda.Traces:
+    def play(policy: Any, judge: Any, rounds: int, points: int, seed: int, runs: Any, audited: bool) -> Trace:
         settings = Settings(rounds, points, seed % 2**64, "cpu", audited, judge.limits.size)
-        traces = [one_run(policy, judge, settings, run)[1:] for run in runs.tolist()]
+        traces = [one_run(policy, judge, settings, run) for run in runs.tolist()]
         played.append(runs.tolist())
-        return cuda.Traces(*(np.stack(column) for column in zip(*traces, strict=True)))
+        return Trace(traces[0].ends, *(np.stack(column) for column in list(zip(*traces, strict=True))[1:]))
 
     monkeypatch.setattr(cuda, "play", play)
     return played

@@ -9,7 +9,7 @@ from stagewise import OPB, SafeAction
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.loop.round import scratch_size, work_size
-from stagewise.policies.compiled import sized
+from stagewise.policies.arrays import sized
 from stagewise.problem.action_set import ALL
 
 SEED = 20260803

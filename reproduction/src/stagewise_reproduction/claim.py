@@ -50,7 +50,9 @@ def clearly_smaller(name: str, one: Result, other: Result, disclosed: str) -> Cl
     gain, error = float(gains.mean()), float(gains.std(ddof=1) / len(gains) ** 0.5)
     word = HOLDS if gain > 2.0 * error else REMARK if gain > 0.0 else FAILS
     remark = f"by {gain:,.1f}, standard error {error:,.1f}"
-    if word != HOLDS:
+    if not gains.any():
+        remark = "the same in every run: so few rounds, or equal settings, do not tell the two apart"
+    elif word != HOLDS:
         remark += f"; {disclosed}" if word == FAILS else "; within the scatter of the runs"
     return Claim(name, round(final(one), 1), f"below {final(other):,.6g}", word, False, remark)
 

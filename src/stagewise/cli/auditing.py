@@ -18,12 +18,15 @@ Experiment = Annotated[str, typer.Argument(help="The name of an experiment.")]
 
 
 @contextmanager
-def reading(address: str) -> "Iterator[Store]":
-    """Open a store to read it, and say what is wrong in one line."""
+def reading(address: str, read_only: bool = True) -> "Iterator[Store]":
+    """Open a store that is there to read it, or to change it; say what is wrong in one line."""
     with in_a_sentence():
         from stagewise.service.store.opened import open_store
 
-        store = open_store(address, read_only=True)
+        store = open_store(address, read_only=True)  # there must be one: a mistyped name makes none
+        if not read_only:
+            store.close()
+            store = open_store(address)
         try:
             yield store
         finally:

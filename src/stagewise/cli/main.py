@@ -82,9 +82,10 @@ def compare(spec: Spec, out: Out = Path("comparison"), executor: Workers = None,
     with in_a_sentence(out):
         from stagewise.cli.comparing import compared
         from stagewise.cli.spec import read
-        from stagewise.reports.comparison import drawn, tabled
+        from stagewise.reports.comparison import tabled
         from stagewise.reports.files import write_text
-        from stagewise.reports.picture import write_picture
+        from stagewise.reports.picture import drawn
+        from stagewise.reports.style import write_picture
 
         results = compared(read(spec), out, executor, not quiet)
         write_picture(drawn(results), out / "comparison.png")

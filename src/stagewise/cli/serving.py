@@ -93,14 +93,8 @@ def revoke_key(store: Address, name: KeyName) -> None:
 
 @contextmanager
 def changing(address: str) -> "Iterator[Keys]":
-    """Open the keys of a store that is there, to change them; say what is wrong in one line."""
-    with in_a_sentence():
+    """Open the keys of a store that is there, to change them."""
+    with reading(address, read_only=False) as store:
         from stagewise.service.keys import Keys
-        from stagewise.service.store.opened import open_store
 
-        open_store(address, read_only=True).close()  # there must be one: a mistyped name makes none
-        store = open_store(address)
-        try:
-            yield Keys(store)
-        finally:
-            store.close()
+        yield Keys(store)

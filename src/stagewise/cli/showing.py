@@ -74,6 +74,6 @@ def look_by(name: str) -> Any:
 
 def picture(result: Any, folder: Path) -> None:
     """Write result.png."""
-    from stagewise.reports.picture import write_picture
+    from stagewise.reports.style import write_picture
 
     write_picture(result.plot(), folder / "result.png")

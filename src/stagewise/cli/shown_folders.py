@@ -10,10 +10,11 @@ from stagewise.cli.showing import picture
 from stagewise.problem.words import several
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_words import headline
-from stagewise.reports.comparison import drawn, tabled
-from stagewise.reports.picture import write_picture
+from stagewise.reports.comparison import tabled
+from stagewise.reports.picture import drawn
 from stagewise.reports.result import Result
 from stagewise.reports.sealed import MANIFEST
+from stagewise.reports.style import write_picture
 
 CELLS = "*/*/*/*/" + MANIFEST  # of a sweep: policy, world, limits, seed
 TABLE = "comparison.md"

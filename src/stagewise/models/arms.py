@@ -11,7 +11,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import ARMS
 from stagewise.kernels.signals.arms import ANYTIME, BERNSTEIN, KL, RATES, UNION, UNION_ANYTIME, unit_radius
 from stagewise.kernels.signals.rates import LOG_REST
-from stagewise.models.part import Modelled, regressions
+from stagewise.models.part import Modelled, known_at_safe, regressions
 
 RANGED = {"kl": KL, "bernstein": BERNSTEIN, "rates": RATES}  # radii for outcomes in [0, 1]
 ArmRadius = Literal["hoeffding", "kl", "rates", "bernstein", "paper"]
@@ -44,7 +44,7 @@ class ArmsModel:
 
     def part(self, first: int, last: int, known: bool) -> Modelled:
         """Return the intervals of signals `first` to `last`."""
-        values = np.array([self.reward or 0.0, *(np.zeros(self.signals - 1) if self.costs is None else self.costs)])
+        values = known_at_safe(self.reward, self.costs, self.signals)
         ends = () if self.ends is None else tuple(self.ends)
         rows = (self.noise, self.lows, values if known else np.zeros(values.size), *ends)
         numbers = np.concatenate([[self.confidence, self.blind], *(row[first:last] for row in rows)])

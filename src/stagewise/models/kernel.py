@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import SPACE
 from stagewise.kernels.signals import similarity as reproducing
 from stagewise.kernels.signals.radius import JOINT
-from stagewise.models.part import Modelled, regressions
+from stagewise.models.part import Modelled, RegressionModel, known_at_safe, regressions
 from stagewise.problem.checks import number, positive
 from stagewise.problem.errors import InvalidProblem
 
@@ -37,13 +37,10 @@ class RBF:
     lengthscale: float
     """ℓ, in the units of the features."""
 
+    kind: ClassVar[int] = reproducing.RBF  # by which kernels know it
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", length(self.lengthscale))
-
-    @property
-    def kind(self) -> int:
-        """The number by which kernels know it."""
-        return reproducing.RBF
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,15 +78,8 @@ class LinearKernel:
     5.0
     """
 
-    @property
-    def kind(self) -> int:
-        """The number by which kernels know it."""
-        return reproducing.LINEAR
-
-    @property
-    def lengthscale(self) -> float:
-        """It has none; nothing depends on this number."""
-        return 1.0
+    kind: ClassVar[int] = reproducing.LINEAR
+    lengthscale: ClassVar[float] = 1.0  # it has none; nothing depends on this number
 
 
 Kernel = RBF | Matern | LinearKernel
@@ -105,18 +95,10 @@ def similarity(kernel: Kernel, one: Floats, other: Floats) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KernelModel:
-    """What is assumed of the signals, and how they are estimated. The first signal is the reward."""
+class KernelModel(RegressionModel):
+    """What is assumed of signals in a kernel's space, and how they are estimated."""
 
     kernel: Kernel
-    safe: Floats  # (d,) x₀
-    names: tuple[str, ...]  # of the signals
-    reward: float | None  # at the safe action; None: unknown
-    costs: Floats | None  # (m,) at the safe action; None: unknown
-    noise: Floats  # (1 + m,) R
-    norm_bound: Floats  # (1 + m,) B ≥ ‖f‖
-    ridge: float  # λ
-    confidence: Floats  # (1 + m,) log 1/δ_k
     novelty: float
 
     @property
@@ -126,7 +108,7 @@ class KernelModel:
 
     def parts(self) -> Iterator[Modelled]:
         """Yield the regressions; those that share one share a basis."""
-        values = np.array([self.reward or 0.0, *(np.zeros(len(self.names) - 1) if self.costs is None else self.costs)])
+        values = known_at_safe(self.reward, self.costs, len(self.names))
         fixed, bounds = np.array([self.ridge, self.novelty, self.kernel.lengthscale]), self.learned_bounds()
         for first, last, known in regressions(len(self.names), self.reward is not None, self.costs is not None):
             declared = (self.noise, bounds, self.confidence, values if known else np.zeros(values.size))
@@ -134,17 +116,5 @@ class KernelModel:
             yield Modelled(whole, np.concatenate([fixed, *(row[first:last] for row in declared)]))
 
     def learned_bounds(self) -> Floats:
-        """Return what B leaves for the part that is learned: √(B² − c₀²/k(x₀, x₀)) where the value c₀ is known."""
-        bounds = self.norm_bound.copy()
-        values = [self.reward, *(self.costs if self.costs is not None else [None] * (len(self.names) - 1))]
-        for i, (name, value) in enumerate(zip(self.names, values, strict=True)):
-            if value is None or self.safe_norm == 0.0:
-                continue
-            least = abs(float(value)) / math.sqrt(self.safe_norm)
-            if least > bounds[i] * (1.0 + 1e-12):
-                raise InvalidProblem(
-                    f"the safe action's {name!r} is {value}, which only functions of norm {least:.6g} or more take "
-                    f"there, above norm_bound {bounds[i]:.6g}; too small a bound makes intervals too narrow"
-                )
-            bounds[i] = math.sqrt(max(bounds[i] ** 2 - least**2, 0.0))
-        return bounds
+        """Return what B leaves for the part that is learned; the safe action's norm is √k(x₀, x₀)."""
+        return self.left_to_learn(math.sqrt(self.safe_norm), "only functions of norm {} or more take there")

@@ -9,23 +9,15 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import RIDGE
 from stagewise.kernels.signals.radius import PAPER, RADII, radius
-from stagewise.models.part import Modelled, regressions
+from stagewise.models.part import Modelled, RegressionModel, known_at_safe, regressions
 from stagewise.problem.errors import InvalidProblem
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinearModel:
-    """What is assumed of the signals, and how they are estimated. The first signal is the reward."""
+class LinearModel(RegressionModel):
+    """What is assumed of linear signals, and how they are estimated."""
 
-    safe: Floats  # (d,) x₀
-    names: tuple[str, ...]  # of the signals
-    reward: float | None  # at the safe action; None: unknown
-    costs: Floats | None  # (m,) at the safe action; None: unknown
-    noise: Floats  # (1 + m,) R
-    norm_bound: Floats  # (1 + m,) S
     action_bound: float  # L
-    ridge: float  # λ
-    confidence: Floats  # (1 + m,) log 1/δ_k
     radius: str
     sharp: int = 0  # whether candidates that come back have sets of their own, and which (`kernels.layout`)
     own: Floats | None = None  # (3, 1 + m) what they are made of (`signals.own`)
@@ -50,7 +42,7 @@ class LinearModel:
                 "radius='joint' or 'logdet'"
             )
         reflector, unit = self.reflection(size) if reflected else (np.empty(0), 0.0)
-        values = np.array([self.reward or 0.0, *(np.zeros(len(self.names) - 1) if self.costs is None else self.costs)])
+        values = known_at_safe(self.reward, self.costs, len(self.names))
         declared = (self.noise, self.learned_bounds(size), self.confidence, values if known else np.zeros(values.size))
         numbers = [np.array([self.ridge, self.action_bound, unit]), reflector, *(row[first:last] for row in declared)]
         if self.own is not None:
@@ -76,18 +68,6 @@ class LinearModel:
         return reflector, -sign / size
 
     def learned_bounds(self, size: float) -> Floats:
-        """Return what S leaves for the directions that are learned: √(S² − (c₀/‖x₀‖)²) where the value c₀ is known."""
-        bounds = self.norm_bound.copy()
-        values = [self.reward, *(self.costs if self.costs is not None else [None] * (len(self.names) - 1))]
-        for i, (name, value) in enumerate(zip(self.names, values, strict=True)):
-            if value is None or size == 0.0:
-                continue
-            along = abs(float(value)) / size
-            if along > bounds[i] * (1.0 + 1e-12):
-                raise InvalidProblem(
-                    f"the safe action's {name!r} is {value}, which needs a parameter of norm {along:.6g}, above "
-                    f"norm_bound {bounds[i]:.6g}; too small a bound makes intervals too narrow"
-                )
-            if self.radius != "paper":
-                bounds[i] = math.sqrt(max(bounds[i] ** 2 - along**2, 0.0))
-        return bounds
+        """Return what S leaves for the directions that are learned; the paper's radius takes all of it."""
+        left = self.left_to_learn(size, "needs a parameter of norm {}")
+        return self.norm_bound.copy() if self.radius == "paper" else left

@@ -5,11 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import FEATURES, PARTS, part_of
+from stagewise.kernels.layout import FEATURES, Part
 from stagewise.kernels.signals.radius import radius
 from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, frame_of, stated
+from stagewise.models.part import parts_in
 
-PART_OF, STATED, FRAME = named(part_of), named(stated), named(frame_of)
+STATED, FRAME = named(stated), named(frame_of)
 
 
 class Regression(NamedTuple):
@@ -33,7 +34,7 @@ class Belief(NamedTuple):
 
 def believed(layout: Ints, settings: Floats, memory: Floats) -> Belief:
     """Return what settings and memory of a linear policy say of an action."""
-    found = [regression(layout, settings, memory, which) for which in range(layout[PARTS])]
+    found = [regression(part, settings, int(layout[FEATURES])) for part in parts_in(layout, memory)]
     first, last = found[0], found[-1]
     if first is last:
         return Belief(
@@ -42,9 +43,8 @@ def believed(layout: Ints, settings: Floats, memory: Floats) -> Belief:
     return Belief(first.estimates[0], last.estimates, first.norm, last.norm, float(first.radii[0]), last.radii)
 
 
-def regression(layout: Ints, settings: Floats, memory: Floats, which: int) -> Regression:
+def regression(part: Part, settings: Floats, d: int) -> Regression:
     """Return one part; with z = Z x the coordinates that are learned, e = Zᵀθ̂ + the known share, and W = T Z."""
-    part, d = PART_OF(layout, memory, which), int(layout[FEATURES])
     declared, frame, n, own, tally = STATED(part, settings), FRAME(part, settings), part.size, part.own, part.tally
     root, fits = np.tril(own[:n]), own[n:]
     reach = tally[TAKEN] * frame.action_bound**2

@@ -7,18 +7,19 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.loop.round import Form
+from stagewise.policies.arrays import assembled
 from stagewise.policies.baseline import baseline_of, named_start
-from stagewise.policies.compiled import assembled
 from stagewise.policies.learning import NOTHING, Learning
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import keep
+from stagewise.policies.tables import safe_alone
 from stagewise.problem.checks import array
 from stagewise.problem.errors import InvalidActions
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
-from stagewise.records.explanation import Row, Table
+from stagewise.records.explanation import Table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,13 +53,10 @@ class AlwaysSafe(Learning):
         return assembled((0, 0, -1), np.zeros(3), np.zeros(dimension), ())
 
     def start(self) -> State:
-        """Return an empty memory."""
         return State(np.empty(0))
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Play the safe action."""
-        safe, values = self.safe_action, self.thresholds.values
-        costs = self.thresholds.safe
+        safe = self.safe_action
         features, index = safe.features, -1
         if safe.of_the_round:
             start = named_start(actions, type(self).__name__)
@@ -69,20 +67,17 @@ class AlwaysSafe(Learning):
             0.0 if safe.arm is None else 1.0,
             None,
             1.0 if safe.reward is None else safe.reward,
-            values if costs is None else costs,
-            values,
+            self.thresholds.at_safe,
+            self.thresholds.values,
             "this policy plays nothing else",
             draw.round,
         )._with(self.table)
 
     def table(self) -> Table:
         """Return the one action there is."""
-        limits = self.thresholds
-        known = limits.values if limits.safe is None else limits.safe
         label = "safe action" if self.safe_action.arm is None else f"arm {self.safe_action.arm}"
         hoped = 1.0 if self.safe_action.reward is None else self.safe_action.reward
-        row = Row(label, hoped, tuple(known), 1.0, True)
-        return Table(limits.names, tuple(limits.signs), tuple(limits.values), "played", (row,), 0, "as always")
+        return safe_alone(self.thresholds, label, hoped, "as always")
 
     def logged(self, actions: Any) -> Floats:
         """Return the logged actions, of which nothing is learned."""
@@ -92,5 +87,4 @@ class AlwaysSafe(Learning):
         return rows
 
     def take(self, state: State, played: Played, values: Floats) -> State:
-        """Learn nothing."""
         return state

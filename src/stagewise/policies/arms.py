@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import PARTS, part_of
 from stagewise.kernels.loop.round import Form
 from stagewise.kernels.signals.arms import RATES, kept_ends, narrow_arm, pulled
 from stagewise.models.arms import RADII, RANGED, ArmRadius, ArmsModel, confidence_of, ends_of, lows_of, union_kind
+from stagewise.models.part import parts_in
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.policy import Played, State
@@ -22,15 +22,13 @@ from stagewise.problem.checks import PerSignal, as_array, one_of, one_per, shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
-PULLED, PART_OF = named(pulled), named(part_of)
-KEPT, NARROW_ARM = named(kept_ends), named(narrow_arm)
+PULLED, KEPT, NARROW_ARM = named(pulled), named(kept_ends), named(narrow_arm)
 NO_FEATURES = np.empty(0)
 
 
 def most_pulls(layout: Ints, memory: Floats) -> float:
     """Return how often the arm was pulled that was pulled most, as far as any signal of it was learned."""
-    parts = [PART_OF(layout, memory, which) for which in range(layout[PARTS])]
-    return max(float(PULLED(part, memory).table[: part.size].max()) for part in parts)
+    return max(float(PULLED(part, memory).table[: part.size].max()) for part in parts_in(layout, memory))
 
 
 def eligible_arms(actions: Any, arms: int) -> Flags:
@@ -119,7 +117,6 @@ class ArmsPolicy(CompiledPolicy):
         return self.noise is None and self.radius != "paper"
 
     def form_for(self, actions: Any) -> Form | None:
-        """Return arms."""
         return self.form if actions.dimension == 0 else None
 
     def played_from(self, offered: Any, features: Floats, fresh: bool, start: State | None = None) -> Floats:
@@ -134,33 +131,27 @@ class ArmsPolicy(CompiledPolicy):
         return listed
 
     def located(self, played: Played) -> tuple[Floats, int]:
-        """Return no features, and the arm."""
         return NO_FEATURES, int(played.action)
 
     def located_rows(self, actions: Any) -> tuple[Floats, Ints]:
-        """Return no features, and the arms (n,)."""
         return np.empty((len(actions), 0)), actions
 
     def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
         """Take in a log as one batch: by "rates" all its rows together narrow what is kept, not each on its way."""
         if self.radius != "rates":
             return super().absorb_log(state, actions, values)
-        parts = range(self.layout[PARTS])
-        kept = [KEPT(PART_OF(self.layout, state.memory, which), state.memory).rows.copy() for which in parts]
+        kept = [KEPT(part, state.memory).rows.copy() for part in parts_in(self.layout, state.memory)]
         state = super().absorb_log(state, actions, values)
-        for which, before in enumerate(kept):
-            part = PART_OF(self.layout, state.memory, which)
+        for part, before in zip(parts_in(self.layout, state.memory), kept, strict=True):
             KEPT(part, state.memory).rows[:] = before
             for arm, signal in product(range(part.size), range(part.signals)):
                 NARROW_ARM(part, arm, signal, self.settings, state.memory)
         return state
 
     def logged(self, actions: Any) -> Ints:
-        """Return logged arms (n,)."""
         return logged_arms(actions, self.arms)
 
     def values(self, reward: Any, cost: Any) -> Floats:
-        """Return the outcome as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.bounded:
             check_unit_range(values, self.thresholds, self._why_bounded)

@@ -31,5 +31,4 @@ class ArmsCAPS(Certified, OPB):
     natural: ClassVar[ArmRadius] = "rates"
 
     def last_numbers(self) -> list[float]:
-        """Return ν, C and the largest mean reward."""
         return self.certificate_numbers(self.safe_action.reward)

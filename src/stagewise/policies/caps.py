@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import EVENTS, PARTS, part_of
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import EVENTS
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.models.linear import LinearModel
+from stagewise.models.part import parts_in
 from stagewise.policies.baseline import baseline_of, check_safe_range
 from stagewise.policies.ceilings import ceilings_of
 from stagewise.policies.certified import Certified
@@ -30,7 +31,6 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-PART_OF = named(part_of)
 RARE_SHARE = COST_SHARE + UPPER_SHARE  # of costs that are rare, and have one family of sets
 
 
@@ -78,12 +78,10 @@ class CAPS(Certified, Sharpened):
         super().__post_init__()
 
     def last_numbers(self, model: LinearModel) -> list[float]:
-        """Return ν, C and the largest mean reward."""
         reward = self.safe_action.reward if model.reward is None else model.reward
         return self.certificate_numbers(reward)
 
     def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
-        """Return what is assumed of the signals, with δ shared between ellipsoids and sets of their own."""
         if self.unit_outcomes:
             check_safe_range(safe, thresholds, "rescale, or leave unit_outcomes out")
         model = super().assumed(safe, thresholds)
@@ -95,7 +93,6 @@ class CAPS(Certified, Sharpened):
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
-        """How much of δ the intervals of each signal take: the reward's, then every cost's."""
         m, delta = self.thresholds.values.size, float(self.delta)
         if not self.rare_costs:
             return super().interval_shares
@@ -105,8 +102,7 @@ class CAPS(Certified, Sharpened):
         """Take in a log as one batch: all its rows together, not each on its way."""
         before = state.memory.copy()
         state = super().absorb_log(state, actions, values)
-        for which in range(self.layout[PARTS]):
-            part = PART_OF(self.layout, state.memory, which)
+        for part in parts_in(self.layout, state.memory):
             if part.kind == EVENTS:
                 absorb_events(part, self.settings, before, state.memory, np.asarray(actions), np.array(values))
         return state
@@ -126,7 +122,6 @@ class CAPS(Certified, Sharpened):
         return self.unit_outcomes or self.rare_costs
 
     def values(self, reward: Any, cost: Any) -> Floats:
-        """Return the outcome as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.unit_outcomes:
             check_unit_range(values, self.thresholds, "unit_outcomes rests on that range, so rescale or leave it out")
@@ -136,7 +131,6 @@ class CAPS(Certified, Sharpened):
         return values
 
     def fitting(self, listed: Listed) -> Listed:
-        """Return the action set if this policy can choose from it."""
         super().fitting(listed)
         if self.blocks > 1:
             check_one_block(listed.features, self.blocks, "action", InvalidActions)
@@ -151,7 +145,6 @@ class CAPS(Certified, Sharpened):
         return None
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Choose a point on one of the rays, or draw from a mixture."""
         listed = listed_of(actions) if self.mixtures else rays_of(actions)
         start = self.entered(listed)
         seen = self.chosen(self.form, state, listed.features, listed.eligible, draw, start)

@@ -5,20 +5,7 @@ from typing import NamedTuple
 
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import (
-    APIECE,
-    ARMS,
-    CELLS,
-    DECLARED,
-    HOME,
-    PARTS,
-    RIDGE,
-    ROVING,
-    SPACE,
-    Part,
-    part_of,
-    roving_action,
-)
+from stagewise.kernels.layout import APIECE, ARMS, CELLS, DECLARED, HOME, RIDGE, ROVING, SPACE, Part, roving_action
 from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, MODEL, NOISE, ceiling_of, has
 from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import shown_at, stated_of_arms
@@ -26,11 +13,11 @@ from stagewise.kernels.signals.cells import tally_of
 from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of, stated
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
+from stagewise.models.part import parts_in
 from stagewise.problem.thresholds import Thresholds
 from stagewise.problem.words import average, several
 
-PART_OF, STATED = named(part_of), named(stated)
-HAS, START = named(has), named(roving_action)
+HAS, START, STATED = named(has), named(roving_action), named(stated)
 SHOWN, STATED_OF_ARMS = named(shown_at), named(stated_of_arms)
 NEGLECTED, FRAME, PIECE, TALLY = named(neglected_in), named(frame_of), named(piece_of), named(tally_of)
 
@@ -94,8 +81,7 @@ def evidence_of(part: Part, layout: Ints, settings: Floats, memory: Floats, sign
 def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats, bounds: Floats) -> str:
     """Return the sentence for a kernel's code, in the units of these thresholds; `bounds` are those of the round."""
     constraint, seen = subject(code)[1], Evidence(0.0, 0.0, 0.0, 0.0, 0.0)  # a model may dispute nothing by itself
-    for which in range(layout[PARTS]):
-        part = PART_OF(layout, memory, which)
+    for part in parts_in(layout, memory):
         signal = 1 + constraint - part.first
         if 0 <= signal < part.signals:
             seen = evidence_of(part, layout, settings, memory, signal)

@@ -40,11 +40,9 @@ class DOSLB(LCLUCB):
     theorem: ClassVar[str] = ""
 
     def form_for(self, actions: Any) -> Form | None:
-        """Return rays, or mixtures of a finite set."""
         return self.form if actions.between else MIXED._replace(roving=self.form.roving)
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Choose a point on one of the rays, or draw from a mixture of a finite set."""
         if isinstance(actions, ActionSet) and not actions.between:
             listed = self.fitting(actions.as_list())
             start, form = self.started(listed), MIXED._replace(roving=self.form.roving)

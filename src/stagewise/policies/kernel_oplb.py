@@ -7,14 +7,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import FOLLOWED, OFFERS_SAFE, PARTS, RETURNS, ROOM, part_of
+from stagewise.kernels.layout import FOLLOWED, OFFERS_SAFE, RETURNS, ROOM
 from stagewise.kernels.loop.memory import fullest, memory_kernels_for
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.signals.space import basis_of
 from stagewise.models.kernel import Kernel, KernelModel, LinearKernel, similarity
+from stagewise.models.part import parts_in
+from stagewise.policies.arrays import MEMORY_SIZE, assembled, fitting_memory
 from stagewise.policies.baseline import featured, refuse_start, vanishing
 from stagewise.policies.ceilings import beyond, ceilings_of, span_of
-from stagewise.policies.compiled import KNOWN_IN, MEMORY_SIZE, STRAYED, assembled, fitting_memory
+from stagewise.policies.compiled import KNOWN_IN, STRAYED
 from stagewise.policies.linear import check_features, check_scale, check_span
 from stagewise.policies.mixtures import decision_from
 from stagewise.policies.policy import State
@@ -31,7 +33,7 @@ from stagewise.records.draw import Draw
 
 SMALLEST_NOVELTY = 1e-12
 FIRST_ROOM = 8  # basis points that a new memory has room for; it grows by half
-PART_OF, BASIS_OF = named(part_of), named(basis_of)
+BASIS_OF = named(basis_of)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,7 +116,7 @@ class KernelOPLB(SafePolicy):
             safe=safe.features,
             names=names,
             reward=safe.reward,
-            costs=None if thresholds.safe is None else thresholds.signs * thresholds.safe,
+            costs=thresholds.signed_safe,
             noise=one_per(self.noise, names, "noise"),
             norm_bound=one_per(self.norm_bound, names, "norm_bound"),
             ridge=positive(self.ridge, "ridge"),
@@ -124,7 +126,6 @@ class KernelOPLB(SafePolicy):
 
     @property
     def first_room(self) -> int:
-        """Basis points that a new memory has room for."""
         return min(FIRST_ROOM, self.capacity)
 
     def form_for(self, actions: Any) -> Form | None:
@@ -147,7 +148,6 @@ class KernelOPLB(SafePolicy):
         return int(memory[ROOM])
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Draw an action from the best safe mixture."""
         if isinstance(actions, Rays):
             raise InvalidActions(
                 "the actions are Rays, whose inner points are no mixtures of their ends for a kernel; list the points "
@@ -160,7 +160,6 @@ class KernelOPLB(SafePolicy):
         return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round))
 
     def started(self, listed: Any) -> None:
-        """Refuse a set that names its own safe action."""
         refuse_start(listed, "KernelOPLB")
 
     def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
@@ -179,19 +178,16 @@ class KernelOPLB(SafePolicy):
         return MANY if room == self.capacity else room - fullest(layout, memory)
 
     def fits(self, memory: Floats) -> bool:
-        """Say whether a memory can be this policy's."""
         if not fitting_memory(memory, self.layout, self.capacity) or memory[ROOM] < 1:
             return False
-        parts = [PART_OF(self.layout, memory, which) for which in range(self.layout[PARTS])]
-        used, neglected = np.array([BASIS_OF(self.layout, part, memory).sums for part in parts]).T
+        sums = [BASIS_OF(self.layout, part, memory).sums for part in parts_in(self.layout, memory)]
+        used, neglected = np.array(sums).T
         return bool(np.all((used % 1.0 == 0.0) & (used >= 0.0) & (used <= memory[ROOM]) & (neglected >= 0.0)))
 
     def logged(self, actions: Any) -> Floats:
-        """Return logged actions (n, d)."""
         return self.fitting(Finite.borrowed(actions)).features
 
     def fitting(self, listed: Listed) -> Listed:
-        """Return the action set if this policy can choose from it."""
         linear = isinstance(self.kernel, LinearKernel)
         check_features(listed, self.dimension, self.ridge if linear else math.inf, math.inf)
         if linear:

@@ -48,7 +48,6 @@ class LCLUCB(Sharpened):
         switch(self.bound_gap, "bound_gap")
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Choose a point on one of the rays, or of a convex set."""
         if isinstance(actions, ActionSet) and not actions.listed:
             self.started(actions)
             if self.apart and self.thresholds.values.size > 1:

@@ -12,9 +12,9 @@ from stagewise.kernels.loop.round import RAYS, Form
 from stagewise.kernels.signals.radius import RADII, Radius
 from stagewise.kernels.signals.sampling import THEORY
 from stagewise.models.linear import LinearModel
+from stagewise.policies.arrays import NOTHING, assembled
 from stagewise.policies.baseline import baseline_of, featured, vanishing
 from stagewise.policies.ceilings import beyond, ceilings_of, longest, span_of
-from stagewise.policies.compiled import NOTHING, assembled
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, rays_of
 from stagewise.policies.roving import RovingPolicy, dimension_of
@@ -120,7 +120,7 @@ class LinearPolicy(RovingPolicy, SafePolicy):
             safe=safe.features,
             names=names,
             reward=safe.reward,
-            costs=None if thresholds.safe is None or roving else thresholds.signs * thresholds.safe,
+            costs=None if roving else thresholds.signed_safe,
             noise=noise,
             norm_bound=bound,
             action_bound=positive(self.action_bound, "action_bound"),
@@ -135,18 +135,15 @@ class LinearPolicy(RovingPolicy, SafePolicy):
         return self.form if actions.between else None
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Choose a point on one of the rays."""
         rays = actions if type(actions) is Rays else rays_of(actions)
         start = None if rays.fits is self.token else self.entered(rays)
         seen = self.chosen(self.form, state, rays.features, rays.eligible, draw, start)
         return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), start)
 
     def logged(self, actions: Any) -> Floats:
-        """Return logged actions (n, d)."""
         return self.fitting(Finite.borrowed(actions)).features
 
     def fitting(self, listed: Listed) -> Listed:
-        """Return the action set if this policy can choose from it."""
         check_features(
             listed, self.dimension or 0, self.model.ridge, self.action_bound if self.radius == "paper" else math.inf
         )

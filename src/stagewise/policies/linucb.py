@@ -12,7 +12,7 @@ from stagewise.kernels.layout import FEATURES, RETURNS
 from stagewise.kernels.loop.round import RAYS, Form
 from stagewise.kernels.signals.radius import RADII, Radius
 from stagewise.models.linear import LinearModel
-from stagewise.policies.compiled import assembled, fitting_memory
+from stagewise.policies.arrays import assembled, fitting_memory
 from stagewise.policies.learning import REWARD
 from stagewise.policies.linear import check_bound_read, check_features, natural
 from stagewise.policies.policy import State
@@ -66,7 +66,6 @@ class LinUCB(WatchedPolicy):
         return {}
 
     def arrays(self, dimension: int) -> tuple[Ints, Floats]:
-        """Return layout and settings for actions of this dimension."""
         if dimension in self.prepared:
             return self.prepared[dimension]
         model = LinearModel(
@@ -107,17 +106,14 @@ class LinUCB(WatchedPolicy):
         return layout, settings, state.memory
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Choose the most hopeful of the actions."""
         listed = self.fitting(listed_of(actions))
         seen = self.chosen(self.form, state, listed.features, listed.eligible, draw)
         return decision_on_rays(seen, NO_THRESHOLDS, draw.round)
 
     def logged(self, actions: Any) -> Floats:
-        """Return logged actions (n, d)."""
         return self.fitting(listed_of(actions)).features
 
     def fitting(self, listed: Listed) -> Listed:
-        """Return the action set if the radius can be used with it."""
         bound = self.action_bound if self.radius == "paper" else math.inf
         d = listed.features.shape[1]
         check_features(listed, d, self.ridge_for(d), bound)

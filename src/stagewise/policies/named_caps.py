@@ -30,19 +30,14 @@ class Ranged(Thresholds):
     lows: Floats  # (m,)
     lengths: Floats  # (m,)
 
+    bound_name: ClassVar[str] = "low and high"
+
     def in_units(self, signed: Floats) -> Floats:
-        """Return signed costs in the user's own direction and units."""
         return self.lows + self.lengths * (self.signs * signed)
 
     def in_unit(self, constraint: int, signed: float) -> float:
-        """Return one signed cost in the user's own direction and units."""
         low, length = float(self.lows[constraint]), float(self.lengths[constraint])
         return low + length * (float(self.signs[constraint]) * signed)
-
-    @property
-    def bound_name(self) -> str:
-        """What the bound on mean costs is called where it is declared."""
-        return "low and high"
 
 
 class NamedCAPS(ContextCAPS):
@@ -69,22 +64,18 @@ class NamedCAPS(ContextCAPS):
 
     @property
     def reward_name(self) -> str:  # type: ignore[override]
-        """What the reward is called."""
         return self.problem.reward.name
 
     @property
     def reward_span(self) -> tuple[float, float]:  # type: ignore[override]
-        """Where the reward's range begins, and its length."""
         low, length = self.problem.spans[:, 0].tolist()
         return low, length
 
     @property
     def blank(self) -> list[float]:
-        """Values (1 + m,) that the signals can have, for those that were not given."""
         return [float(low) for low in self.problem.spans[0]]
 
     def given(self, values: Floats) -> list[float]:
-        """Return values as somebody gave them."""
         lows, lengths = self.problem.spans
         unsigned = np.concatenate([values[:1], self.thresholds.in_units(values[1:])])
         return [float(value) for value in lows + lengths * unsigned]
@@ -95,12 +86,10 @@ class NamedCAPS(ContextCAPS):
 
     @property
     def names(self) -> Sequence[str]:  # type: ignore[override]
-        """What the actions are called."""
         return self.problem.actions
 
     @cached_property
     def presented(self) -> Thresholds:
-        """The thresholds in the user's own units."""
         lows, lengths = self.problem.spans[:, 1:]
         inner = self.thresholds
         told = lows + lengths * inner.told
@@ -115,11 +104,9 @@ class NamedCAPS(ContextCAPS):
         return decision  # type: ignore[no-any-return]
 
     def unwatched(self) -> "NamedCAPS":
-        """Return the same policy without the watch."""
         return replace(self.problem, settings={**self.problem.settings, "watch": False}).policy()
 
     def told(self, signals: Mapping[str, Any]) -> Floats | None:
-        """Return the values (1 + m,) of an outcome that is given by name, where it is whole and plain; else nothing."""
         values = np.empty(len(self._scales))
         for k, (name, low, high, sign) in enumerate(self._scales):
             value: Any = signals.get(name)

@@ -9,11 +9,12 @@ from stagewise.kernels.layout import HOME, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.models.arms import ArmsModel, end_shares
 from stagewise.policies.arms import ArmsPolicy, eligible_arms, most_pulls
+from stagewise.policies.arrays import assembled
 from stagewise.policies.baseline import armed, check_safe_range
 from stagewise.policies.ceilings import bounds_of, ceilings_of
-from stagewise.policies.compiled import assembled
 from stagewise.policies.mixtures import decision_from
 from stagewise.policies.policy import State
+from stagewise.policies.safe_mixture import Offer, staying
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import FALLBACKS, OVER, hope_switch, keep, promise_numbers, settle
 from stagewise.problem.checks import size_of, switch
@@ -64,8 +65,8 @@ class OPB(ArmsPolicy, SafePolicy):
             check_safe_range(safe, thresholds, "rescale, or give `noise`")
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
         signals = 1 + len(thresholds.names) if switch(self.share_delta, "share_delta") else self.undivided
-        costs = None if thresholds.safe is None else thresholds.signs * thresholds.safe
-        model = replace(self.assumed(thresholds, signals, max(1.0, *bounds), safe.reward, costs), apart=self.apart)
+        told = (thresholds, signals, max(1.0, *bounds), safe.reward, thresholds.signed_safe)
+        model = replace(self.assumed(*told), apart=self.apart)
         layout, settings = assembled((self.switches, 0, int(safe.arm or 0)), promise, np.empty(0), tuple(model.parts()))
         settle(self, thresholds=thresholds, model=model, layout=layout)
         settle(self, settings=np.append(settings, self.last_numbers()))
@@ -90,19 +91,10 @@ class OPB(ArmsPolicy, SafePolicy):
         return []
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Draw an arm from the best safe mixture."""
         eligible, home = eligible_arms(actions, self.arms), int(self.layout[HOME])
         if self.horizon is not None and most_pulls(self.layout, state.memory) >= self.horizon:
-            return past_horizon(self, draw)
+            offer = Offer(self.arms, eligible, home, home, None)  # radii hold for so many pulls and no more
+            return staying(offer, self.thresholds, draw.round, FALLBACKS[OVER])
         seen = self.chosen(self.form, state, self.listed, eligible, draw)
         arm = seen.code if seen.code >= 0 else home
         return self.explained(seen, state, decision_from(seen, arm, self.thresholds, draw.round))
-
-
-def past_horizon(policy: OPB, draw: Draw) -> Decision:
-    """Return the safe arm: with a horizon, radii hold for so many pulls and no more."""
-    thresholds, home = policy.thresholds, int(policy.layout[HOME])
-    probabilities = np.zeros(policy.arms + 1)
-    probabilities[home] = 1.0
-    dearest = thresholds.values if thresholds.safe is None else thresholds.safe
-    return Decision(home, home, 1.0, probabilities, 1.0, dearest, thresholds.values, FALLBACKS[OVER], draw.round)

@@ -79,7 +79,6 @@ class OPLB(Sharpened):
         return self.form if self.method == "lp" else None
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Draw an action from the best safe mixture."""
         listed = listed_of(actions)
         start = self.entered(listed)
         seen, blend = self.chosen(self.form, state, listed.features, listed.eligible, draw, start), None

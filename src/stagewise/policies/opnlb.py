@@ -13,9 +13,9 @@ from stagewise.kernels.rules.promise import ALARM, BASELINE, NOISE, disputed
 from stagewise.kernels.signals.watch import farthest, least_noise
 from stagewise.models.functions import FunctionsModel
 from stagewise.policies.arms import eligible_arms, logged_arms
+from stagewise.policies.arrays import assembled
 from stagewise.policies.baseline import baseline_of, refuse_start
 from stagewise.policies.classes import Functions, fitting
-from stagewise.policies.compiled import assembled
 from stagewise.policies.contradictions import Evidence, words_for
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.policy import Played, State
@@ -90,15 +90,12 @@ class OPNLB(SafeLearning):
         settle(self, thresholds=thresholds, functions=functions, model=model, rule=Rule(layout, settings, thresholds))
 
     def assumed(self, sizes: tuple[int, ...], noise: Floats, confidence: float) -> FunctionsModel:
-        """Return what is assumed of the signals."""
         return FunctionsModel(sizes=sizes, noise=noise, confidence=confidence)
 
     def start(self) -> State:
-        """Return the memory of a policy that has seen nothing."""
         return State(self.model.start())
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Draw an action from the best safe mixture."""
         offer, places = self.offered(actions)
         values = np.column_stack([self.functions.at(places), self.functions.safe])
         believed, doubt = self.model.believed(state.memory, values), self.contradiction(state.memory)
@@ -148,7 +145,6 @@ class OPNLB(SafeLearning):
             )
 
     def take(self, state: State, played: Played, values: Floats) -> State:
-        """Take in one outcome, in place."""
         self.add(state.memory, played.action, values)
         self.model.judge(state.memory)
         return state
@@ -170,7 +166,6 @@ class OPNLB(SafeLearning):
             at_safe[1:] += values
 
     def logged(self, actions: Any) -> Floats | Ints:
-        """Return logged arms (n,) or features (n, d)."""
         if self.functions.table is not None:
             return logged_arms(actions, self.functions.table.shape[1])
         features = checked(actions)[0]
@@ -179,7 +174,6 @@ class OPNLB(SafeLearning):
         return features
 
     def values(self, reward: Any, cost: Any) -> Floats:
-        """Return the outcome as it is learned from; in [0, 1] where that was promised."""
         values = super().values(reward, cost)
         if self.noise is None:
             check_unit_range(values, self.thresholds, "outcomes are taken to lie there, so rescale, or give `noise`")

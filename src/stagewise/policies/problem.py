@@ -1,9 +1,8 @@
 """A problem, said once: actions, which one is safe, what is known of a user, what is wanted and what is limited."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
-from operator import itemgetter
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,15 +11,14 @@ import numpy as np
 from stagewise.files.paths import path_of
 from stagewise.files.toml import toml_of
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.ranges import fill_scaled
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.settings import probability
-from stagewise.problem.checks import TRUTHS, is_listing, mapping_of, number, shown
-from stagewise.problem.context import Context
+from stagewise.policies.told_by_name import ToldByName
+from stagewise.problem.checks import mapping_of, shown
 from stagewise.problem.declared import Declared, Limit, Reward, scaled
-from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.problem.naming import listing, names_of, number_of, outside, ranges_of, segment_name
+from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.naming import listing, names_of, ranges_of
 from stagewise.problem.plain_limits import (
     in_words,
     limit_from,
@@ -35,7 +33,6 @@ from stagewise.problem.window import Window
 from stagewise.problem.words import nearest
 
 TAKEN = ("decision", "reward", "cost", "costs", "now", "self", "action", "only", "context")  # names of arguments
-DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
 SETTINGS = ("norm_bound", "ridge", "launched", "expected", "spread", "patience", "watch")  # of the policy
 
 
@@ -48,7 +45,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Problem(Declared):
+class Problem(ToldByName, Declared):
     """What is to be decided, in the user's words: used by agents, simulations, certificates and the service alike.
 
     >>> problem = Problem(
@@ -193,86 +190,6 @@ class Problem(Declared):
         launched = self.settings.get("launched", len(self.actions))
         return replace(self, actions=[*self.actions, name], settings={**self.settings, "launched": launched})
 
-    def offered(self, context: Any, only: Any = None) -> Context:
-        """Return what a policy is given for one user, of a mapping by name."""
-        given = {} if context is None and not self.context and not self.divisions else context
-        if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 1:  # a row of a data frame
-            given = mapping_of(given.to_dict(), "the context", InvalidActions)
-        if not isinstance(given, Mapping):
-            raise InvalidActions(f"the context is {shown(context)}; it must be a mapping of {listing(self.expected)}")
-        if len(given) != len(self.expected) or not all(name in given for name in self.expected):
-            self._refuse_names(given)
-        numbers = np.empty(len(self.context))
-        wrong = fill_scaled(self._values_in(given), self.ends, numbers)
-        if wrong >= 0:
-            self._refuse_value(wrong, given)
-        places = [number_of(segment_name(given[name], name)) for name in self.divisions]
-        return Context.trusted(numbers, places, None if only is None else self.places_of(only))
-
-    def _values_in(self, given: Mapping[str, Any]) -> Floats:
-        """Return the numbers of a context, in order: at once where all are plain, else one by one."""
-        try:
-            values = np.array(self._picked(given))
-        except Exception:  # whatever an object's own code comes to
-            values = NO_NUMBERS
-        if values.dtype is DOUBLE and values.ndim == 1:
-            return values
-        return np.array([number_in(given[name], name) for name in self.context], dtype=np.float64)
-
-    @cached_property
-    def _picked(self) -> Callable[[Mapping[str, Any]], Any]:
-        """How the numbers are picked from a context."""
-        names = tuple(self.context)
-        return itemgetter(*names) if len(names) > 1 else partial(each_in, names)
-
-    def _refuse_value(self, place: int, given: Mapping[str, Any]) -> None:
-        """Say which number lies outside its range."""
-        name, (low, high) = self.ranges[place]
-        value = given[name] if type(given[name]) is float else number_in(given[name], name)
-        raise InvalidActions(outside(name, value, low, high))
-
-    @cached_property
-    def ends(self) -> Floats:
-        """The ranges of the numbers (n, 2)."""
-        return np.array([ends for _, ends in self.ranges]).reshape(-1, 2)
-
-    @cached_property
-    def expected(self) -> tuple[str, ...]:
-        """What a context tells."""
-        return (*self.context, *self.divisions)
-
-    @cached_property
-    def ranges(self) -> tuple[tuple[str, tuple[float, float]], ...]:
-        """The numbers of a context with their ranges."""
-        return tuple(ranges_of(self.context).items())
-
-    def _refuse_names(self, given: Mapping[Any, Any]) -> None:
-        """Say which names are missing from a context, or unknown."""
-        for name in given:
-            if name not in self.expected:
-                other = nearest(name, self.expected)
-                raise InvalidActions(f"the context has {shown(name)}, which the problem does not declare{other}")
-        absent = [name for name in self.expected if name not in given]
-        raise InvalidActions(f"the context lacks {listing(absent)}; every number and segment is needed in every call")
-
-    def places_of(self, only: Any) -> list[int]:
-        """Return the numbers of actions given by name."""
-        if isinstance(only, str) or not (is_listing(only) or isinstance(only, Set)):
-            raise InvalidActions(f"only is {shown(only)}; it must be a list of actions")
-        return [self.place_of(name) for name in only]
-
-    def place_of(self, name: Any) -> int:
-        """Return the number of an action."""
-        place = self._places.get(name) if isinstance(name, str) else None
-        if place is None:
-            other = nearest(name, self.actions) or f"; they are {listing(self.actions)}"
-            raise InvalidActions(f"{shown(name)} is no action of this problem{other}")
-        return place
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.actions)}
-
     @cached_property
     def spans(self) -> Floats:
         """The lows and the lengths (2, 1 + m) of the signals' ranges."""
@@ -335,13 +252,3 @@ class Problem(Declared):
             "reward": plain_signal(self.reward),
             "limits": {name: plain_limit(limit) for name, limit in self.limits.items()},
         }
-
-
-def each_in(names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
-    """Return what a context says of these, where they are fewer than two."""
-    return [given[name] for name in names]
-
-
-def number_in(value: Any, name: str) -> float:
-    """Return a number of a context; True counts as 1 and False as 0."""
-    return 1.0 * value if isinstance(value, TRUTHS) else number(value, repr(name), InvalidActions)

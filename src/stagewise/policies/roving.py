@@ -62,7 +62,6 @@ class RovingPolicy(CompiledPolicy):
         return Start(start.place, start.features.copy(), declared_costs(start.cost, self.thresholds), least)
 
     def at_start(self, start: Start) -> tuple[Ints, Floats]:
-        """Return layout and settings of a round with this safe action."""
         settings = self.settings.copy()
         SET_START(self.layout, settings, start.features, start.reward, start.cost)
         if start.place not in self.homes:
@@ -72,7 +71,6 @@ class RovingPolicy(CompiledPolicy):
         return self.homes[start.place], settings
 
     def safe_in(self, decision: Decision) -> tuple[Any, int, float]:
-        """Return the safe action of a decision's round, its index and its step."""
         start: Start | None = decision._start
         if start is None:
             return super().safe_in(decision)
@@ -104,7 +102,7 @@ def declared_costs(given: Any, thresholds: Thresholds) -> Floats:
                 "nothing bounds the cost of the round's safe action; give the policy SafeAction(cost=...), or the set "
                 "safe_cost="
             )
-        return np.asarray(signs * known)
+        return np.asarray(thresholds.signed_safe)
     costs = signs * thresholds.costs(given, InvalidActions, "safe_cost")
     for name, sign, cost, limit, value in zip(
         thresholds.names, signs, costs, thresholds.limits, thresholds.values, strict=True

@@ -33,7 +33,6 @@ class SafeLTS(LinearPolicy):
 
     @property
     def sampling(self) -> int:
-        """How the sample is inflated."""
         return INFLATIONS[self.inflation]
 
     def __post_init__(self) -> None:

@@ -129,9 +129,8 @@ def staying_put(worth: Floats, solved: bool) -> Vertex:
 
 
 def staying(offer: Offer, thresholds: Thresholds, round_: int, why: str) -> Decision:
-    """Return the safe action: without a plausible function, or with one that was mistold, there are no bounds."""
+    """Return the safe action alone: there are no bounds, or none that hold."""
     probabilities = np.zeros(offer.listed + 1)
     probabilities[offer.home] = 1.0
-    dearest = thresholds.values if thresholds.safe is None else thresholds.safe
-    told = (probabilities, 1.0, dearest, thresholds.values, why, round_)
+    told = (probabilities, 1.0, thresholds.at_safe, thresholds.values, why, round_)
     return Decision(offer.action(-1), offer.home, 1.0, *told)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import NOISY, PARTS, RARE, RIDGE, part_of
+from stagewise.kernels.layout import NOISY, RARE, RIDGE
 from stagewise.kernels.signals.own import edge, narrow, own_of
 from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
+from stagewise.models.part import parts_in
 from stagewise.policies.baseline import baseline_of
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.policy import State
@@ -20,7 +21,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
 
-PART_OF, OWN_OF, NARROW = named(part_of), named(own_of), named(narrow)
+OWN_OF, NARROW = named(own_of), named(narrow)
 
 # Shares of δ: the reward's ellipsoid, the costs' ellipsoids, the upper ends of the costs' own sets, all other own ends.
 REWARD_SHARE, COST_SHARE, UPPER_SHARE, OTHER_SHARE = 0.1, 0.1, 0.65, 0.15
@@ -96,8 +97,7 @@ class Sharpened(LinearPolicy):
             return super().absorb_log(state, actions, values)
         before = state.memory.copy()
         state = super().absorb_log(state, actions, values)
-        for which in range(self.layout[PARTS]):
-            part, old = PART_OF(self.layout, state.memory, which), PART_OF(self.layout, before, which)
+        for part, old in zip(parts_in(self.layout, state.memory), parts_in(self.layout, before), strict=True):
             if part.kind == RIDGE:
                 ends, kept = OWN_OF(part), OWN_OF(old)
                 ends.lows[:], ends.highs[:] = kept.lows, kept.highs

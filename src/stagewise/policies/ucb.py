@@ -9,7 +9,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import RETURNS
 from stagewise.kernels.loop.round import RAYS, Form
 from stagewise.policies.arms import ArmsPolicy, eligible_arms
-from stagewise.policies.compiled import assembled
+from stagewise.policies.arrays import assembled
 from stagewise.policies.learning import REWARD
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays
@@ -50,7 +50,6 @@ class UCB(ArmsPolicy, WatchedPolicy):
         _ = self.watched
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        """Choose the most hopeful arm."""
         seen = self.chosen(self.form, state, self.listed, eligible_arms(actions, self.arms), draw)
         decision = decision_on_rays(seen, NO_THRESHOLDS, draw.round, "arm")
         return decision._replace(action=seen.code, step=1.0)._with(decision._table)

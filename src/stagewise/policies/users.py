@@ -9,7 +9,7 @@ from stagewise.kernels.compile import Flags
 from stagewise.kernels.layout import HOME
 from stagewise.kernels.loop.users import OUTSIDE, users_for
 from stagewise.kernels.rules.promise import DISPUTED, DRAWN
-from stagewise.policies.compiled import sized
+from stagewise.policies.arrays import sized
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem

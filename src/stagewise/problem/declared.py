@@ -37,8 +37,22 @@ class Declared:
         return super().__new__(cls)
 
 
+class Signal(Declared):
+    """What rewards and limits answer alike."""
+
+    low: float
+    window: str | float | None
+    missing: float | Literal["drop"] | None
+
+    @property
+    def waits(self) -> Window | None:
+        """How long an outcome is waited for; None: for ever."""
+        missing = self.low if self.missing is None else self.missing
+        return None if self.window is None else Window(self.window, missing)
+
+
 @dataclass(frozen=True)
-class Reward(Declared):
+class Reward(Signal):
     """What is wanted, and between which numbers every single outcome of it lies.
 
     >>> Reward("click", window="12h").waits
@@ -66,14 +80,9 @@ class Reward(Declared):
         title(self.name, "the reward's name")
         check_signal(self, self.name)
 
-    @property
-    def waits(self) -> Window | None:
-        """How long an outcome is waited for; None: for ever."""
-        return window_of(self)
-
 
 @dataclass(frozen=True)
-class Limit(Declared):
+class Limit(Signal):
     """What every round's expected cost must stay under, and between which numbers every single outcome of it lies.
 
     >>> Limit(0.02, safe=0.001, window="7d").waits
@@ -100,11 +109,6 @@ class Limit(Declared):
     def __post_init__(self) -> None:
         check_signal(self, "a limit")
 
-    @property
-    def waits(self) -> Window | None:
-        """How long an outcome is waited for; None: for ever."""
-        return window_of(self)
-
 
 def check_signal(signal: Reward | Limit, name: str) -> None:
     """Refuse what cannot be meant."""
@@ -119,7 +123,7 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
             )
     if signal.model is not None:
         one_of(signal.model, get_args(Model), f"the model of {name}")
-    if window_of(signal) is None and signal.missing is not None:
+    if signal.waits is None and signal.missing is not None:
         raise InvalidProblem(f"{name} has a value for what is missing and no window; nothing is missing until one ends")
     if signal.by is not None:
         title(signal.by, f"the segment of {name}")
@@ -130,15 +134,6 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
 def drops(missing: Any) -> bool:
     """Say whether what is missing is left out."""
     return isinstance(missing, str) and missing == DROP
-
-
-def window_of(signal: Reward | Limit) -> Window | None:
-    """Return how long an outcome of a signal is waited for; None: for ever."""
-    return (
-        None
-        if signal.window is None
-        else Window(signal.window, signal.low if signal.missing is None else signal.missing)
-    )
 
 
 def scaled(signal: Reward | Limit, name: str, value: Any) -> float:

@@ -82,7 +82,6 @@ class Ellipsoid(Convex):
         return best
 
     def description(self) -> dict[str, Any]:
-        """Return kind, shape and center."""
         return {"kind": "ellipsoid", "shape": self.shape.tolist(), "center": self.middle.tolist()}
 
 
@@ -108,9 +107,7 @@ class Ball(Ellipsoid):
         self._measure(self.radius * np.eye(self.middle.size), self.radius)
 
     def placed(self, dimension: int) -> Convex:
-        """Return the ball in so many dimensions."""
         return Ball(self.radius, np.zeros(dimension)) if self.center is None else super().placed(dimension)
 
     def description(self) -> dict[str, Any]:
-        """Return kind, radius and center."""
         return {"kind": "ball", "radius": self.radius, "center": None if self.center is None else self.center.tolist()}

@@ -80,7 +80,6 @@ class Box(Convex):
         return np.clip(points, self.low, self.high)
 
     def description(self) -> dict[str, Any]:
-        """Return kind, low and high."""
         return {"kind": "box", "low": self.low.tolist(), "high": self.high.tolist()}
 
 
@@ -143,7 +142,6 @@ class Polytope(Convex):
         return super().retracted(self._faces.origin + offset)
 
     def description(self) -> dict[str, Any]:
-        """Return kind and vertices."""
         return {"kind": "polytope", "vertices": self.vertices.tolist()}
 
 

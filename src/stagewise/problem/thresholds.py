@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,11 +54,23 @@ class Thresholds:
     safe: Floats | None  # (m,) the safe action's costs; None: at least one is unknown
     told: Floats  # (m,) the same, NaN where unknown
 
+    bound_name: ClassVar[str] = "cost_bound"  # what the bound on mean costs is called where it is declared
+
     @property
     def limits(self) -> Floats:
         """What the arithmetic aims at: signed so that less is better, and a rounding margin inside."""
         scale = np.abs(self.values) if self.safe is None else np.maximum(np.abs(self.values), np.abs(self.safe))
         return self.signs * self.values - MARGIN * scale
+
+    @property
+    def at_safe(self) -> Floats:
+        """What the safe action costs: as known, or no more than its limits."""
+        return self.values if self.safe is None else self.safe
+
+    @property
+    def signed_safe(self) -> Floats | None:
+        """The safe action's costs, signed so that less is better; None: at least one is unknown."""
+        return None if self.safe is None else self.signs * self.safe
 
     @cached_property
     def _all_at_most(self) -> bool:
@@ -71,11 +83,6 @@ class Thresholds:
     def in_unit(self, constraint: int, signed: float) -> float:
         """Return one signed cost in the user's own direction."""
         return float(self.signs[constraint]) * signed
-
-    @property
-    def bound_name(self) -> str:
-        """What the bound on mean costs is called where it is declared."""
-        return "cost_bound"
 
     def costs(self, value: Any, error: type[StagewiseError] = InvalidOutcome, what: str = "the cost") -> Floats:
         """Return one finite cost per constraint, from a number, a sequence or a mapping by name."""

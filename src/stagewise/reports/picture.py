@@ -6,21 +6,14 @@ from typing import Any
 from stagewise.kernels.compile import Floats
 from stagewise.reports import style
 from stagewise.reports.result import Result
-from stagewise.reports.style import plain, write_picture
-
-__all__ = ["drawn", "drawn_together", "plain", "write_picture"]
+from stagewise.reports.style import plain
 
 MOST = 24  # limits; more could not be read
 SAME = 1e-12
 
 
-def drawn(result: Result) -> Any:
-    """Return the figure; nothing is shown or saved."""
-    return drawn_together({"": result})
-
-
-def drawn_together(results: dict[str, Result]) -> Any:
-    """Return one figure of several results in the same world, a colour each."""
+def drawn(results: dict[str, Result]) -> Any:
+    """Return one figure of results in the same world, a colour each; nothing is shown or saved."""
     costs = min(max(result.cost.shape[2] for result in results.values()), MOST)
     figure, panels = style.panels(2 + costs)
     draw_reward(panels[0], results)
@@ -52,9 +45,10 @@ def draw_cost(axes: Any, results: dict[str, Result], which: int) -> None:
             style.runs_band(axes, result.rounds, result.cost[:, :, which], colour, name, dashes)
     limits = [list(result.manifest["thresholds"].items())[which : which + 1] for result in results.values()]
     named = list(dict.fromkeys(limit for found in limits for limit in found))
-    safe = draw_safe(axes, results, 1 + which)
+    below = {name for result in results.values() for name in result.manifest.get("at_least", [])}
+    draw_safe(axes, results, 1 + which)
     for name, value in named:
-        style.limit(axes, value, name, at_most=safe is None or safe <= value)  # the safe action keeps every limit
+        style.limit(axes, value, name, at_most=name not in below)
     style.plain_axes(axes, f"{plain(named[0][0]) if named else f'cost {which + 1}'} of a round, expected")
     style.count_rounds(axes)
 
@@ -71,13 +65,12 @@ def draw_regret(axes: Any, results: dict[str, Result]) -> None:
     style.count_rounds(axes)
 
 
-def draw_safe(axes: Any, results: dict[str, Result], signal: int) -> float | None:
-    """Draw what the safe action earns or costs, and return it; None: there is none, or it is not known."""
+def draw_safe(axes: Any, results: dict[str, Result], signal: int) -> None:
+    """Draw what the safe action earns or costs, where there is one and it is known."""
     known = [safe_of(result, signal) for result in results.values()]
     found = next((value for value in known if value is not None), None)
     if found is not None:
         style.level(axes, found, "the safe action")
-    return found
 
 
 def safe_of(result: Result, signal: int) -> float | None:

@@ -59,7 +59,7 @@ class Result:
         """Return a matplotlib figure: reward beside the safe action's, every limit, regret; bands over runs."""
         from stagewise.reports.picture import drawn
 
-        return drawn(self)
+        return drawn({"": self})
 
     def save(self, folder: str | Path) -> None:
         """Write curves.parquet, runs.parquet and manifest.json, which vouches for them by their SHA-256."""
@@ -139,6 +139,12 @@ def stacked(prefix: str, columns: dict[str, Any], count: int) -> Any:
 def standard_error(values: Floats) -> float:
     """Return the standard error of a mean over runs; of one run it is not known."""
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
+
+
+def floors(result: Result) -> list[bool]:
+    """Say of each cost whether its limit is from below, so that the least of it is the worst."""
+    names, below = list(result.manifest.get("thresholds", {})), result.manifest.get("at_least", [])
+    return [any(name in below for name in names[j : j + 1]) for j in range(result.cost.shape[2])]
 
 
 def kept(folder: Path) -> Result | None:

@@ -11,7 +11,7 @@ from stagewise.kernels.layout import FOLLOWED, LIMITS, PARTS, ROOM
 from stagewise.kernels.loop.play import CROSSED, DIRECTIONS, LISTED, PLAIN, LoopForm, World, judging_size, play_for
 from stagewise.kernels.loop.round import RAYS, REWARD, STAY, Form, scratch_size
 from stagewise.kernels.trace import Trace
-from stagewise.policies.compiled import aligned, sized
+from stagewise.policies.arrays import aligned, sized
 from stagewise.policies.policy import State
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw

@@ -76,6 +76,7 @@ def job_for(
     bound = bound_values(player, place, recorded(length, points)) if audited and pairs.fixed else None
     settings = Settings(length, points, origin, chosen, audited, arbiter.limits.size, bound, begun and begun.state)
     told, limits = pairs.description(), arbiter.thresholds
+    below = [name for name, sign in zip(limits.names, limits.signs, strict=True) if sign < 0.0]
     plan = {  # what a result is a function of, and what made it
         "policy": described(player),
         "world": told["world"] if told["family"] == "fixed" else told,
@@ -86,6 +87,7 @@ def job_for(
         "backend": chosen,
         "versions": versions(),
         "machine": machine(),
+        **({"at_least": below} if below else {}),  # which of the thresholds are from below
         **({"audit": True} if audited else {}),
         **({"start": begun.told} if begun else {}),
     }

@@ -17,16 +17,16 @@ def recorded(rounds: int, points: int) -> Ints:
     return np.arange(1, count + 1, dtype=np.int64) * rounds // count
 
 
-def empty_trace(ends: Ints, costs: int, audited: bool = False) -> Trace:
-    """Return the record of a run that has not begun."""
-    count = ends.size
+def empty_trace(ends: Ints, costs: int, audited: bool = False, runs: tuple[int, ...] = ()) -> Trace:
+    """Return the record of a run that has not begun; with `runs`, of so many, on a first axis more."""
+    points = (*runs, ends.size)
     return Trace(
         ends,
-        np.zeros(count),
-        np.zeros(count),
-        np.zeros((count, costs)),
-        np.zeros(count),
-        np.full(costs, -np.inf),
-        np.zeros(5 + costs),
-        np.zeros(audit_size(costs) if audited else 0, dtype=np.int64),
+        np.zeros(points),
+        np.zeros(points),
+        np.zeros((*points, costs)),
+        np.zeros(points),
+        np.full((*runs, costs), -np.inf),
+        np.zeros((*runs, 5 + costs)),
+        np.zeros((*runs, audit_size(costs) if audited else 0), dtype=np.int64),
     )

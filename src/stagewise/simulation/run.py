@@ -85,12 +85,9 @@ def play_on_device(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Res
     if not pairs.fixed:
         raise InvalidProblem("backend is 'cuda', which plays runs of one world, and each run has its own; use 'cpu'")
     policy, world = pairs(0)
-    arbiter, numbers, m = judge(policy, world), np.array(runs, dtype=np.int64), world.costs
+    arbiter, numbers = judge(policy, world), np.array(runs, dtype=np.int64)
     how = (settings.rounds, settings.record, signed(settings.seed), numbers, settings.audit)
-    traces = gpu.play(policy, arbiter, *how)
-    traces = traces._replace(cost=traces.cost[:, :, :m], largest=traces.largest[:, :m])
-    rows = Trace(recorded(settings.rounds, settings.record), *traces)
-    return result_of(arbiter, bound_for(policy, world, settings), rows, numbers)
+    return result_of(arbiter, bound_for(policy, world, settings), gpu.play(policy, arbiter, *how), numbers)
 
 
 def bound_for(policy: Any, world: Any, settings: Settings) -> Floats | None:

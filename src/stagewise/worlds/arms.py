@@ -46,7 +46,6 @@ class ArmsWorld(TabledWorld):
             )
 
     def means(self, action: Any) -> Floats:
-        """Return the expected reward and costs (1 + m,) of an arm."""
         last = self.actions.count - 1
         arm = whole(action, "the arm", f"from 0 to {last}", 0, last, InvalidActions)
         return self.table[:, arm].copy()

@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.kernels.context import fill_user_means
-from stagewise.kernels.world import fill_means
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, shown, vector_of, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.worlds.linear import NOISES
-from stagewise.worlds.named import by_signal, check_probabilities, costs_of, noise_of, plain_costs, plain_signals
+from stagewise.worlds.linear import NOISES, linear_means
+from stagewise.worlds.named import by_signal, check_probabilities, means_of, noise_of, plain_signals
 from stagewise.worlds.user_world import UserWorld
 from stagewise.worlds.users import Users
 from stagewise.worlds.world import signals
@@ -47,6 +46,7 @@ class ContextWorld(UserWorld):
     """
 
     actions: Users
+    kinds = NOISES
 
     def __init__(
         self,
@@ -60,31 +60,19 @@ class ContextWorld(UserWorld):
         segments: ArrayLike | None = None,
         offsets: ArrayLike | Mapping[str, ArrayLike] | None = None,
     ) -> None:
-        (costs, names), rewards = costs_of(cost), array(reward, "reward")
-        costs = costs[np.newaxis] if costs.ndim == 2 else costs
-        if rewards.ndim != 2 or rewards.size == 0 or costs.ndim != 3 or costs.shape[1:] != rewards.shape:
-            raise InvalidProblem(
-                f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (K, d) and (m, K, d)"
-            )
-        table = np.concatenate([rewards[np.newaxis], costs])
-        shares, added = segmented(segments, by_signal(offsets, names, "offsets"), table.shape[:2])
-        count, d = rewards.shape
+        table, self.names = means_of(reward, cost, "K, d")
+        shares, added = segmented(segments, by_signal(offsets, self.names, "offsets"), table.shape[:2])
+        (_, count, d), called = table.shape, signals(len(table) - 1, self.names)
         self.parameters = frozen(np.concatenate([table, added], axis=2).reshape(len(table), -1))  # (1 + m, K (d + G))
         last = f"from 0 to {count - 1}, being one of the actions"
         crossed = one_of(features, ("crossed", "plain"), "features") == "crossed"
         self.actions = Users(count, d, np.cumsum(shares), crossed, whole(safe, "safe", last, 0, count - 1))
         self.shares = shares
         self.outcomes = one_of(outcomes, tuple(NOISES), "outcomes")
-        self.names = names
-        self.noise = frozen(noise_of(noise, signals(len(costs), names), names))
+        self.noise = frozen(noise_of(noise, called, self.names))
         if self.outcomes == "bernoulli":
             low, high = -self.actions.most(-self.parameters), self.actions.most(self.parameters)
-            check_probabilities(low, high, signals(len(costs), names), "bernoulli", SLIGHT)
-
-    @property
-    def kind(self) -> int:
-        """The number by which kernels know the outcomes."""
-        return NOISES[self.outcomes]
+            check_probabilities(low, high, called, "bernoulli", SLIGHT)
 
     @property
     def norms(self) -> Floats:
@@ -96,16 +84,9 @@ class ContextWorld(UserWorld):
         """Return the expected reward and costs (1 + m,) of crossed features."""
         if not self.actions.crossed:
             raise InvalidActions("plain features do not say which action they are of; ask means_of(index, features)")
-        place, means = array(action, "the action", InvalidActions), np.empty(len(self.parameters))
-        if place.shape != self.parameters[0].shape:
-            raise InvalidActions(
-                f"the action has shape {place.shape}; it must be one vector of {self.parameters.shape[1]} features"
-            )
-        fill_means(self.parameters, place, means)
-        return means
+        return linear_means(self.parameters, action)
 
     def means_of(self, index: int, features: Any) -> Floats:
-        """Return the expected reward and costs (1 + m,) of a listed action, given its features."""
         users, last = self.actions, self.actions.count - 1
         action = whole(index, "the index", f"from 0 to {last}", 0, last, InvalidActions)
         if users.crossed:
@@ -129,21 +110,10 @@ class ContextWorld(UserWorld):
         users = self.actions
         blocks = self.parameters.reshape(len(self.parameters), users.count, users.width)
         table, added = blocks[:, :, : users.numbers], blocks[:, :, users.numbers :]
-        told: dict[str, Any] = (
-            {}
-            if not users.ends.size
-            else {"segments": self.shares.tolist(), "offsets": plain_signals(added, self.names)}
-        )
-        return {
-            "kind": type(self).__name__,
-            "reward": table[0].tolist(),
-            "cost": plain_costs(table[1:], self.names),
-            "noise": plain_signals(self.noise, self.names),
-            "outcomes": self.outcomes,
-            "safe": users.safe,
-            "features": "crossed" if users.crossed else "plain",
-            **told,
-        }
+        told = {**self.told(table), "safe": users.safe, "features": "crossed" if users.crossed else "plain"}
+        if users.ends.size:
+            told |= {"segments": self.shares.tolist(), "offsets": plain_signals(added, self.names)}
+        return told
 
 
 def number_of(value: float) -> Any:

@@ -41,7 +41,6 @@ class Fresh(ActionSet):
             )
 
     def draw(self, draw: Draw) -> Listed:
-        """Return the set of one round."""
         features = np.empty((self.count, self.dimension))
         fill_directions(features, *checked_draw(draw))
         if self.safe is None:

@@ -10,7 +10,7 @@ from stagewise.kernels.world import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fi
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of
 from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.worlds.named import costs_of, noise_of, plain_costs, plain_signals
+from stagewise.worlds.named import means_of, noise_of
 from stagewise.worlds.world import NoisyWorld, offered, signals
 
 NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER, "bernoulli": BERNOULLI}
@@ -34,6 +34,8 @@ class LinearWorld(NoisyWorld):
     array([1. , 0.5])
     """
 
+    kinds = NOISES
+
     def __init__(
         self,
         *,
@@ -43,46 +45,31 @@ class LinearWorld(NoisyWorld):
         noise: PerSignal | Mapping[str, float],
         outcomes: Literal["gaussian", "uniform", "rademacher", "bernoulli"] = "gaussian",
     ) -> None:
-        given, names = costs_of(cost)
-        rewards, costs = array(reward, "reward"), np.atleast_2d(given)
-        if rewards.ndim != 1 or costs.ndim != 2 or costs.shape[1] != rewards.size:
-            raise InvalidProblem(
-                f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (d,) and (m, d)"
-            )
+        parameters, names = means_of(reward, cost, "d")
+        d = parameters.shape[1]
         if not isinstance(actions, ActionSet) or actions.dimension == 0:
             raise InvalidProblem(
                 f"actions is {type(actions).__name__}; it must be Rays, Finite, RandomRays, RandomFinite, or a convex "
                 "set: Ball, Ellipsoid, Box, Polytope or one of your own"
             )
         if actions.dimension is None:
-            actions = actions.placed(rewards.size)
-        if actions.dimension != rewards.size:
-            raise InvalidProblem(
-                f"the actions have {actions.dimension} features; reward has {rewards.size}, and they must agree"
-            )
-        self.parameters = frozen(np.vstack([rewards, costs]))
+            actions = actions.placed(d)
+        if actions.dimension != d:
+            raise InvalidProblem(f"the actions have {actions.dimension} features; reward has {d}, and they must agree")
+        self.parameters = frozen(parameters)
         self.actions = actions
         self.names = names
-        self.noise = frozen(noise_of(noise, signals(len(costs), names), names))
-        self.outcomes: Any = one_of(outcomes, tuple(NOISES), "outcomes")
+        self.noise = frozen(noise_of(noise, signals(len(parameters) - 1, names), names))
+        self.outcomes = one_of(outcomes, tuple(NOISES), "outcomes")
 
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""
         return {
-            "kind": type(self).__name__,
-            "reward": self.parameters[0].tolist(),
-            "cost": plain_costs(self.parameters[1:], self.names),
-            "noise": plain_signals(self.noise, self.names),
-            "outcomes": self.outcomes,
+            **self.told(self.parameters),
             "actions": type(self.actions).__name__,
             "features": self.actions.description(),
             **offered(self.actions),
         }
-
-    @property
-    def kind(self) -> int:
-        """The number by which kernels know the noise."""
-        return NOISES[self.outcomes]
 
     @property
     def offers_rays(self) -> bool:
@@ -90,11 +77,15 @@ class LinearWorld(NoisyWorld):
         return bool(self.actions.between)
 
     def means(self, action: Any) -> Floats:
-        """Return the expected reward and costs (1 + m,) of an action."""
-        place, means = array(action, "the action", InvalidActions), np.empty(len(self.parameters))
-        if place.shape != self.parameters[0].shape:
-            raise InvalidActions(
-                f"the action has shape {place.shape}; it must be one vector of {self.parameters.shape[1]} features"
-            )
-        fill_means(self.parameters, place, means)
-        return means
+        return linear_means(self.parameters, action)
+
+
+def linear_means(parameters: Floats, action: Any) -> Floats:
+    """Return the means (1 + m,) of an action that are linear in its features."""
+    place, means = array(action, "the action", InvalidActions), np.empty(len(parameters))
+    if place.shape != parameters[0].shape:
+        raise InvalidActions(
+            f"the action has shape {place.shape}; it must be one vector of {parameters.shape[1]} features"
+        )
+    fill_means(parameters, place, means)
+    return means

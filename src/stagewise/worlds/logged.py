@@ -1,5 +1,6 @@
 """A world of users that were seen: each round has one row of a table, and the means of every action for it."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, ClassVar
@@ -9,28 +10,24 @@ from numpy.typing import ArrayLike
 
 from stagewise.kernels.context import fill_listed
 from stagewise.kernels.world import SHRUNK
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import Finite
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_per, shown, vector_of, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.problem.start import Start
 from stagewise.records.draw import Draw
+from stagewise.worlds.named import means_of
 from stagewise.worlds.user_world import UserWorld
-from stagewise.worlds.world import checked_draw, signals
+from stagewise.worlds.users import OfferedUsers
+from stagewise.worlds.world import signals
 
 
-class ListedUsers(ActionSet):
+class ListedUsers(OfferedUsers):
     """K actions for one of n listed users in every round, any of them as likely (see `kernels.context`)."""
 
-    __slots__ = ("context", "count", "divisions", "safe", "segments", "table")
+    __slots__ = ("context", "divisions", "segments", "table")
 
-    count: int  # K
     table: Floats  # (n, 1 + context + divisions): a constant 1, numbers in [−1, 1], the numbers of segments
     context: int
     divisions: int
     segments: int  # how many segments the users of a division belong to, at most
-    safe: int
-    fresh: ClassVar[bool] = True
     crossed: ClassVar[bool] = False
 
     def __init__(self, count: int, table: Floats, divisions: int, safe: int) -> None:
@@ -41,37 +38,19 @@ class ListedUsers(ActionSet):
 
     @property
     def dimension(self) -> int:
-        """The number of features."""
         return 1 + int(self.table.shape[1])
-
-    @property
-    def names_safe(self) -> bool:
-        return True
 
     @property
     def drawn(self) -> Floats:
         """What a loop draws from: the table, row after row."""
         return self.table.reshape(-1)
 
-    def draw(self, draw: Draw) -> Finite:
-        """Return the set of one round."""
-        features = np.empty((self.count, self.dimension))
-        fill_listed(features, self.drawn, *checked_draw(draw))
-        return Finite.borrowed(features, Start(self.safe, features[self.safe]))
+    def fill(self, features: Floats, draw: Draw) -> None:
+        fill_listed(features, self.drawn, *draw)
 
     def each(self, directions: Floats) -> Floats:
         """Return the largest mean (M, K) of each action over all users, for means (M, n K) such as the world's."""
         return np.asarray(directions.reshape(len(directions), -1, self.count).max(axis=1))
-
-    def most(self, directions: Floats) -> Floats:
-        return np.asarray(self.each(directions).max(axis=1))
-
-    def most_at_start(self, directions: Floats) -> Floats:
-        return self.each(directions)[:, self.safe]
-
-    def description(self) -> Any:
-        """Return what the world does not say itself: nothing."""
-        return None
 
     def __repr__(self) -> str:
         return f"ListedUsers({self.count} actions, {len(self.table)} users)"
@@ -97,6 +76,8 @@ class LoggedWorld(UserWorld):
 
     actions: ListedUsers
     assumed = False
+    outcomes = "shrunk"
+    kinds: ClassVar[Mapping[str, int]] = {"shrunk": SHRUNK}
 
     def __init__(
         self,
@@ -108,13 +89,8 @@ class LoggedWorld(UserWorld):
         safe: int = 0,
         divisions: int = 0,
     ) -> None:
-        rewards, costs, told = array(reward, "reward"), array(cost, "cost"), array(users, "users")
-        costs = costs[np.newaxis] if costs.ndim == 2 else costs
-        if rewards.ndim != 2 or rewards.size == 0 or costs.ndim != 3 or costs.shape[1:] != rewards.shape:
-            raise InvalidProblem(
-                f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (n, K) and (m, n, K)"
-            )
-        n, count = rewards.shape
+        means, told = means_of(reward, array(cost, "cost"), "n, K")[0], array(users, "users")
+        _, n, count = means.shape
         if told.ndim != 2 or len(told) != n:
             raise InvalidProblem(f"users has shape {told.shape}; there must be a row for each of {n} users")
         most = f"from 0 to {told.shape[1]}, the columns of users"
@@ -122,22 +98,15 @@ class LoggedWorld(UserWorld):
         numbers, segments = told[:, : told.shape[1] - named], told[:, told.shape[1] - named :]
         if not (np.all(np.abs(numbers) <= 1.0) and np.all((segments >= 0.0) & (segments == np.floor(segments)))):
             raise InvalidProblem("users hold numbers beyond [-1, 1], or segments that are no whole numbers from 0")
-        table = np.concatenate([rewards[np.newaxis], costs]).reshape(1 + len(costs), -1)
-        if not (table.min() >= 0.0 and table.max() <= 1.0):
-            raise InvalidProblem(f"the means lie in [{table.min():g}, {table.max():g}]; they must lie in [0, 1]")
-        self.parameters = frozen(table)  # (1 + m, n K)
+        if not (means.min() >= 0.0 and means.max() <= 1.0):
+            raise InvalidProblem(f"the means lie in [{means.min():g}, {means.max():g}]; they must lie in [0, 1]")
+        self.parameters = frozen(means.reshape(len(means), -1))  # (1 + m, n K)
         last = f"from 0 to {count - 1}, being one of the actions"
         rows = frozen(np.column_stack([np.ones(n), told]))
         self.actions = ListedUsers(count, rows, named, whole(safe, "safe", last, 0, count - 1))
-        self.noise = frozen(one_per(noise, signals(len(costs)), "noise"))
+        self.noise = frozen(one_per(noise, signals(len(means) - 1), "noise"))
         if not self.noise.max() <= 1.0:
             raise InvalidProblem(f"noise is {self.noise.max():g}; at 1 outcomes are 0 or 1, and no further from a mean")
-        self.outcomes = "shrunk"
-
-    @property
-    def kind(self) -> int:
-        """The number by which kernels know the outcomes."""
-        return SHRUNK
 
     @property
     def table(self) -> Floats:
@@ -149,7 +118,6 @@ class LoggedWorld(UserWorld):
         raise InvalidActions("features do not say which action they are of; ask means_of(index, features)")
 
     def means_of(self, index: int, features: Any) -> Floats:
-        """Return the expected reward and costs (1 + m,) of a listed action, given its features."""
         last = self.actions.count - 1
         action = whole(index, "the index", f"from 0 to {last}", 0, last, InvalidActions)
         row = vector_of(features, "the action", InvalidActions)

@@ -35,6 +35,23 @@ def costs_of(value: Any) -> tuple[Floats, Names]:
     return np.stack(rows), names
 
 
+def means_of(reward: Any, cost: Any, over: str) -> tuple[Floats, Names]:
+    """Return the rows (1 + m, …) of the reward and every cost, and the costs' names; `over` names the other axes.
+
+    >>> means_of([0.1, 0.7], [0.0, 0.2], "K")
+    (array([[0.1, 0.7],
+           [0. , 0.2]]), ())
+    """
+    (costs, names), rewards, axes = costs_of(cost), array(reward, "reward"), over.count(",") + 1
+    costs = np.atleast_1d(costs)[np.newaxis] if costs.ndim <= axes else costs
+    if rewards.ndim != axes or rewards.size == 0 or costs.shape[1:] != rewards.shape:
+        shape = over if axes > 1 else f"{over},"
+        raise InvalidProblem(
+            f"reward has shape {rewards.shape} and cost {costs.shape}; they must be ({shape}) and (m, {over})"
+        )
+    return np.concatenate([rewards[np.newaxis], costs]), names
+
+
 def by_signal(value: Any, names: Names, what: str) -> Any:
     """Return what is given for the reward and each cost by name in their order, and anything else as it is."""
     return in_order(value, ("reward", *names), what) if isinstance(value, Mapping) else value

@@ -10,7 +10,7 @@ from stagewise.kernels.world import BERNOULLI, CLIPPED, GAUSSIAN
 from stagewise.problem.actions import Finite
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.worlds.named import check_probabilities, costs_of, noise_of, plain_costs, plain_signals
+from stagewise.worlds.named import check_probabilities, means_of, noise_of
 from stagewise.worlds.world import NoisyWorld, offered, signals
 
 Outcomes = Literal["bernoulli", "gaussian", "clipped-gaussian"]
@@ -21,38 +21,20 @@ class TabledWorld(NoisyWorld):
     """A world of K actions whose means are known one by one."""
 
     truth = "table"
+    kinds = OUTCOMES
 
     def __init__(self, reward: Any, cost: Any, outcomes: str, noise: Any) -> None:
-        given, names = costs_of(cost)
-        rewards, costs = array(reward, "reward"), np.atleast_2d(given)
-        if rewards.ndim != 1 or rewards.size == 0 or costs.ndim != 2 or costs.shape[1] != rewards.size:
-            raise InvalidProblem(
-                f"reward has shape {rewards.shape} and cost {costs.shape}; they must be (K,) and (m, K)"
-            )
-        outcomes = one_of(outcomes, tuple(OUTCOMES), "outcomes")
-        table = np.vstack([rewards, costs])
-        if outcomes != "gaussian":
-            check_probabilities(table.min(axis=1), table.max(axis=1), signals(len(costs), names), outcomes)
+        table, self.names = means_of(reward, cost, "K")
+        called = signals(len(table) - 1, self.names)
+        self.outcomes = one_of(outcomes, tuple(OUTCOMES), "outcomes")
+        if self.outcomes != "gaussian":
+            check_probabilities(table.min(axis=1), table.max(axis=1), called, self.outcomes)
         self.table = frozen(table)  # (1 + m, K)
-        self.outcomes: Any = outcomes
-        self.names = names
-        self.noise = frozen(noise_of(noise, signals(len(costs), names), names))
-
-    @property
-    def kind(self) -> int:
-        """The number by which kernels know the outcomes."""
-        return OUTCOMES[self.outcomes]
+        self.noise = frozen(noise_of(noise, called, self.names))
 
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""
-        return {
-            "kind": type(self).__name__,
-            "reward": self.table[0].tolist(),
-            "cost": plain_costs(self.table[1:], self.names),
-            "outcomes": self.outcomes,
-            "noise": plain_signals(self.noise, self.names),
-            **offered(self.actions),
-        }
+        return {**self.told(self.table), **offered(self.actions)}
 
 
 class TableWorld(TabledWorld):
@@ -94,7 +76,6 @@ class TableWorld(TabledWorld):
                 raise InvalidProblem(f"rows {known} and {row} have the same features and other means; one must go")
 
     def description(self) -> dict[str, Any]:
-        """Return the world as plain values, enough to build it again."""
         return {**super().description(), "features": self.actions.features.tolist()}
 
     def row(self, action: Any) -> int:
@@ -106,5 +87,4 @@ class TableWorld(TabledWorld):
         return self._rows[key]
 
     def means(self, action: Any) -> Floats:
-        """Return the expected reward and costs (1 + m,) of an action."""
         return self.table[:, self.row(action)].copy()

@@ -3,20 +3,16 @@
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-import numpy as np
-
-from stagewise.kernels.world import fill_outcome
 from stagewise.problem.checks import Floats
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
-from stagewise.worlds.world import NoisyWorld, checked_draw
+from stagewise.worlds.world import NoisyWorld
 
 
 class UserWorld(NoisyWorld):
     """A world whose actions are told by their place among those listed, and what is known of the user."""
 
     parameters: Floats  # (1 + m, …) what the means are made of
-    outcomes: Any
     assumed: ClassVar[bool] = True  # the safe action must keep the limits; False: it may break them, which is counted
 
     @abstractmethod
@@ -25,7 +21,4 @@ class UserWorld(NoisyWorld):
 
     def outcome_of(self, index: int, features: Any, draw: Draw) -> Outcome:
         """Return what is seen when a listed action is played in this round."""
-        means = self.means_of(index, features)
-        seen = np.empty(means.size)
-        fill_outcome(self.kind, means, self.noise, *checked_draw(draw), seen)
-        return Outcome(float(seen[0]), seen[1:])
+        return self.seen(self.means_of(index, features), draw)

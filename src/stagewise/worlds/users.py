@@ -13,17 +13,51 @@ from stagewise.records.draw import Draw
 from stagewise.worlds.world import checked_draw
 
 
-class Users(ActionSet):
-    """K actions for a user drawn afresh in every round, one of which is the safe action (see `kernels.context`)."""
+class OfferedUsers(ActionSet):
+    """K actions for another user in every round, one of which is the safe action (see `kernels.context`)."""
 
-    __slots__ = ("count", "crossed", "ends", "numbers", "safe")
+    __slots__ = ("count", "safe")
 
     count: int  # K
+    safe: int
+    fresh: ClassVar[bool] = True
+
+    def fill(self, features: Floats, draw: Draw) -> None:
+        """Write the features (K, d) of the actions for a round's user."""
+        raise NotImplementedError
+
+    def each(self, directions: Floats) -> Floats:
+        """Return the largest mean (M, K) of each action over all users, for parameters such as the world's."""
+        raise NotImplementedError
+
+    @property
+    def names_safe(self) -> bool:
+        return True
+
+    def draw(self, draw: Draw) -> Finite:
+        features = np.empty((self.count, int(self.dimension or 0)))
+        self.fill(features, checked_draw(draw))
+        return Finite.borrowed(features, Start(self.safe, features[self.safe]))
+
+    def most(self, directions: Floats) -> Floats:
+        return np.asarray(self.each(directions).max(axis=1))
+
+    def most_at_start(self, directions: Floats) -> Floats:
+        return self.each(directions)[:, self.safe]
+
+    def description(self) -> Any:
+        """Return what the world does not say itself: nothing."""
+        return None
+
+
+class Users(OfferedUsers):
+    """Users that are drawn: a constant, numbers uniform on (0, 1), and a segment by its share."""
+
+    __slots__ = ("crossed", "ends", "numbers")
+
     numbers: int  # d: a constant, and d − 1 numbers of a user
     ends: Floats  # (G,) the shares of the segments, added up; empty: there are none
     crossed: bool  # row a is e_a ⊗ (u, 1{segment}); else (a, u, segment)
-    safe: int
-    fresh: ClassVar[bool] = True
 
     def __init__(self, count: int, numbers: int, ends: Floats, crossed: bool, safe: int) -> None:
         self.count, self.numbers, self.ends, self.crossed, self.safe = count, numbers, ends, crossed, safe
@@ -55,41 +89,23 @@ class Users(ActionSet):
 
     @property
     def dimension(self) -> int:
-        """The number of features."""
         return self.count * self.width if self.crossed else 1 + self.numbers + int(self.ends.size > 0)
 
-    @property
-    def names_safe(self) -> bool:
-        return True
-
-    def draw(self, draw: Draw) -> Finite:
-        """Return the set of one round."""
-        features = np.empty((self.count, self.dimension))
-        (fill_crossed if self.crossed else fill_plain)(features, self.ends, *checked_draw(draw))
-        return Finite.borrowed(features, Start(self.safe, features[self.safe]))
+    def fill(self, features: Floats, draw: Draw) -> None:
+        (fill_crossed if self.crossed else fill_plain)(features, self.ends, *draw)
 
     def each(self, directions: Floats) -> Floats:
-        """Return the largest mean (M, K) of each action over all users, for parameters (M, K w) such as the world's."""
+        """Return the largest mean (M, K) of each action over all users, for parameters (M, K w)."""
         blocks = directions.reshape(len(directions), self.count, self.width)
         numbers, offsets = blocks[:, :, : self.numbers], blocks[:, :, self.numbers :]
         most = numbers[:, :, 0] + np.maximum(numbers[:, :, 1:], 0.0).sum(axis=2)
         return np.asarray(most + (offsets.max(axis=2) if self.ends.size else 0.0))
-
-    def most(self, directions: Floats) -> Floats:
-        return np.asarray(self.each(directions).max(axis=1))
-
-    def most_at_start(self, directions: Floats) -> Floats:
-        return self.each(directions)[:, self.safe]
 
     def mean_at_start(self, directions: Floats) -> Floats:
         """Return what the safe action comes to for the mean user: (1, ½, …, ½), and every segment by its share."""
         shares = np.diff(self.ends, prepend=0.0)
         user = np.concatenate([[1.0], np.full(self.numbers - 1, 0.5), shares])
         return np.asarray(directions.reshape(len(directions), self.count, self.width)[:, self.safe] @ user)
-
-    def description(self) -> Any:
-        """Return what the world does not say itself: nothing."""
-        return None
 
     def __repr__(self) -> str:
         form = "crossed" if self.crossed else "plain"

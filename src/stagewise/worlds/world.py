@@ -1,7 +1,7 @@
 """What every world is: who knows the truth, and shows a noisy part of it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Protocol, Self
 
@@ -14,7 +14,7 @@ from stagewise.problem.renamed import refuse_old
 from stagewise.problem.thresholds import unnamed
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
-from stagewise.worlds.named import Names, order_of
+from stagewise.worlds.named import Names, order_of, plain_costs, plain_signals
 
 WORD = 2**32 - 1  # runs and rounds are words of the counter that random numbers are made from
 
@@ -48,6 +48,8 @@ class NoisyWorld(ABC):
     actions: Any  # what can be chosen from, in every round or drawn for it
     noise: Floats  # (1 + m,) scale of each signal's noise
     names: Names = ()  # what the costs are called, where that was said
+    outcomes: Any  # how they are drawn, by name
+    kinds: ClassVar[Mapping[str, int]]  # the numbers by which kernels know that
     truth: ClassVar[str] = "parameters"  # where the rows (1 + m, ...) of the signals stand
 
     def __new__(cls, *_: Any, **settings: Any) -> Self:
@@ -55,9 +57,9 @@ class NoisyWorld(ABC):
         return super().__new__(cls)
 
     @property
-    @abstractmethod
     def kind(self) -> int:
-        """The number by which kernels know the noise."""
+        """The number by which kernels know the outcomes."""
+        return self.kinds[self.outcomes]
 
     @abstractmethod
     def means(self, action: Any) -> Floats:
@@ -87,9 +89,22 @@ class NoisyWorld(ABC):
         """Return what can be chosen from in a round."""
         return self.actions.draw(draw)
 
+    def told(self, rows: Any) -> dict[str, Any]:
+        """Return what every description says, of rows (1 + m, …) of the signals."""
+        return {
+            "kind": type(self).__name__,
+            "reward": rows[0].tolist(),
+            "cost": plain_costs(rows[1:], self.names),
+            "noise": plain_signals(self.noise, self.names),
+            "outcomes": self.outcomes,
+        }
+
     def outcome(self, action: Any, draw: Draw) -> Outcome:
         """Return what is seen when the action is played in this round."""
-        means = self.means(action)
+        return self.seen(self.means(action), draw)
+
+    def seen(self, means: Floats, draw: Draw) -> Outcome:
+        """Return what is seen in this round of means (1 + m,)."""
         seen = np.empty(means.size)
         fill_outcome(self.kind, means, self.noise, *checked_draw(draw), seen)
         return Outcome(float(seen[0]), seen[1:])

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import CELLS, PARTS, Part, part_of
+from stagewise.kernels.layout import CELLS, Part
 from stagewise.kernels.signals.cells import fill_segments, least_of, segments_met
+from stagewise.models.part import parts_in
 from stagewise.problem.naming import name_of_segment
 
-PART_OF, FILL, MET, LEAST = named(part_of), named(fill_segments), named(segments_met), named(least_of)
+FILL, MET, LEAST = named(fill_segments), named(segments_met), named(least_of)
 MOST = 12  # segments of a limit that a report tells of: those of which most was learned
 
 
@@ -27,15 +28,19 @@ class SegmentNow(NamedTuple):
     threshold: float
 
 
+def segments_in(part: Part, memory: Floats) -> tuple[Floats, Floats]:
+    """Return the numbers (S,) of the segments that a part has met, and of each and every action (S, K, 3) what."""
+    count = MET(part, memory)
+    numbers, seen = np.zeros(count), np.zeros((count, part.size, 3))
+    FILL(part, memory, numbers, seen)
+    return numbers, seen
+
+
 def divided(policy: Any, memory: Floats) -> Iterator[tuple[Part, Floats, Floats]]:
     """Yield every part that has segments: their numbers (S,), and of each and every action (S, K, 3) what was seen."""
-    for which in range(policy.layout[PARTS]):
-        part = PART_OF(policy.layout, memory, which)
+    for part in parts_in(policy.layout, memory):
         if part.kind == CELLS and part.detail >= 0:
-            count = MET(part, memory)
-            numbers, seen = np.zeros(count), np.zeros((count, part.size, 3))
-            FILL(part, memory, numbers, seen)
-            yield part, numbers, seen
+            yield part, *segments_in(part, memory)
 
 
 def segments_now(policy: Any, memory: Floats) -> tuple[SegmentNow, ...]:

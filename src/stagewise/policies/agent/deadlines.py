@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from stagewise.policies.agent.outcomes import ABSENT, names_of, values_of
+from stagewise.policies.agent.outcomes import ABSENT, values_of
 from stagewise.policies.learning import Learning
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.window import Window, windows_of
@@ -84,7 +84,7 @@ class Deadlines:
 
 def spans_of(policy: Learning, windows: Mapping[str, Window]) -> list[Span]:
     """Return the windows by signal, with what a missing one counts as where the policy can learn that."""
-    names, spans = names_of(policy), []
+    names, spans = policy.signal_names, []
     for name, window in windows.items():
         value = math.nan
         if not window.drops:
@@ -102,5 +102,5 @@ def deadlines_for(policy: Learning | None, windows: Any) -> Deadlines | None:
         return None
     if policy is None:
         raise InvalidProblem("this policy has only start, decide and learn; windows are for policies of stagewise")
-    told = windows_of(windows, names_of(policy))
+    told = windows_of(windows, policy.signal_names)
     return Deadlines(told, spans_of(policy, told)) if told else None

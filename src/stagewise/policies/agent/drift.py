@@ -10,22 +10,23 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import APIECE, ARMS, CELLS, PARTS, RIDGE, Part, part_of
+from stagewise.kernels.layout import APIECE, ARMS, CELLS, RIDGE, Part
 from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import KL, means_of, stated_of_arms
-from stagewise.kernels.signals.cells import fill_segments, fill_tallies, least_of, segments_met, slots_of
+from stagewise.kernels.signals.cells import fill_tallies, least_of, slots_of
 from stagewise.kernels.signals.interval import kl_interval
 from stagewise.kernels.signals.ridge import TAKEN, frame_of, stated
+from stagewise.models.part import parts_in
+from stagewise.policies.agent.by_segment import segments_in
 from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.naming import name_of_segment
 from stagewise.problem.words import several
 
-PART_OF, STATED, FRAME = named(part_of), named(stated), named(frame_of)
+STATED, FRAME = named(stated), named(frame_of)
 MEANS_OF, STATED_OF_ARMS, INTERVAL = named(means_of), named(stated_of_arms), named(kl_interval)
-PIECE, SLOTS, FILL = named(piece_of), named(slots_of), named(fill_tallies)
-MET, SEGMENTS, LEAST = named(segments_met), named(fill_segments), named(least_of)
+PIECE, SLOTS, FILL, LEAST = named(piece_of), named(slots_of), named(fill_tallies), named(least_of)
 MARKS = 4  # that are kept; each time twice as much was seen as at the last
 FEWEST = 32  # outcomes, before the first mark
 LARGEST = 200  # features of a regression that is held against its past
@@ -38,8 +39,7 @@ Sums = dict[str, Any]
 def sums_of(layout: Ints, settings: Floats, memory: Floats) -> Sums | None:
     """Return what a mark holds: of arms pulls and totals, of regressions Σ zzᵀ and Σ yz; None: a model has neither."""
     held: Sums = {}
-    for which in range(layout[PARTS]):
-        part = PART_OF(layout, memory, which)
+    for which, part in enumerate(parts_in(layout, memory)):
         if part.kind == ARMS:
             seen = MEANS_OF(part, memory)
             held[f"pulls {which}"], held[f"totals {which}"] = seen.pulls.copy(), seen.pulls * seen.means
@@ -128,13 +128,12 @@ def moved(policy: Any, memory: Floats, notes: Notes, now: Sums) -> dict[int, str
 
 def moved_in(policy: Any, memory: Floats, track: Track, now: Sums) -> dict[int, str]:
     """Return which signals moved since the marks of one track."""
-    layout, found = policy.layout, dict[int, str]()
+    found: dict[int, str] = {}
     for place, mark in enumerate(track.marks):
         number = track.marked - len(track.marks) + place + 1
         alarm = math.log(2.0 * number * (number + 1) / FALSE_ALARMS)  # of either side
         early, late = between(track.base, mark), between(mark, now)
-        for which in range(layout[PARTS]):
-            part = PART_OF(layout, memory, which)
+        for which, part in enumerate(parts_in(policy.layout, memory)):
             for signal, words in part_moved(policy, part, memory, early, late, which, alarm).items():
                 found.setdefault(part.first + signal, words)
     return found
@@ -161,10 +160,7 @@ def part_moved(
 
 def segment_at(part: Part, memory: Floats, place: int) -> str:
     """Return the name of the segment that was met at a place."""
-    count = MET(part, memory)
-    numbers = np.zeros(count)
-    SEGMENTS(part, memory, numbers, np.zeros((count, part.size, 3)))
-    return name_of_segment(int(numbers[place]))
+    return name_of_segment(int(segments_in(part, memory)[0][place]))
 
 
 def cells_moved(
@@ -180,7 +176,7 @@ def cells_moved(
         one, other = float(early[f"totals {which}"][cell]) / n, float(late[f"totals {which}"][cell]) / m
         if parted(n, one, m, other, confidence):
             before, after = (policy.in_words(part.first, low + mean) for mean in (one, other))
-            where = "" if part.detail < 0 else f" in {segment_at(part, memory, cell // part.size)!r}"
+            where = "" if part.detail < 0 else f" in {segment_at(part, memory, segment - 1)!r}"
             what = f"{before} in the first {several(n)} and {after} in the {m:,.0f} after"
             return {0: f"of {policy.called(cell % part.size)}{where} it averaged {what}"}
     return {}

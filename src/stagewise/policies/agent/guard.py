@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import APIECE, ARMS, EVENTS, HOME, PARTS, RIDGE, ROVING, SPACE, part_of, roving_action
+from stagewise.kernels.compile import Floats, Ints, named
+from stagewise.kernels.layout import APIECE, ARMS, EVENTS, HOME, RIDGE, ROVING, SPACE, Part, roving_action
 from stagewise.kernels.layout import DECLARED as BOUNDED
 from stagewise.kernels.rules.promise import (
     ALARM,
@@ -27,19 +27,20 @@ from stagewise.kernels.signals.arms import KL, dearer
 from stagewise.kernels.signals.declared import mistold_start
 from stagewise.kernels.signals.events import mistold_events
 from stagewise.kernels.signals.watch import farthest, mistold_regression
+from stagewise.models.part import parts_in
 from stagewise.policies.agent.drift import marked, moved, sums_of
 from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.compiled import Chosen, CompiledPolicy
-from stagewise.policies.contradictions import evidence_of, explained, subject
+from stagewise.policies.contradictions import Evidence, evidence_of, explained, subject
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALLBACKS
+from stagewise.policies.tables import safe_alone
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import shown
 from stagewise.records.decision import Decision
-from stagewise.records.explanation import Row, Table
 
-PART_OF, TERMS, DEARER = named(part_of), named(terms_of), named(dearer)
+TERMS, DEARER = named(terms_of), named(dearer)
 HAS, START, PIECE, MISTOLD = named(has), named(roving_action), named(piece_of), named(mistold_regression)
 MISTOLD_EVENTS, MISTOLD_START = named(mistold_events), named(mistold_start)
 KNOWN = frozenset((*FALLBACKS.values(), "this policy plays nothing else"))
@@ -57,22 +58,18 @@ def name_of(code: int, policy: Learning) -> str:
 def disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
     """Return the code of everything that the data contradict; a kernel stops at the first."""
     layout, settings, codes = seen.layout, seen.settings, []
-    for which in range(layout[PARTS]):
-        part = PART_OF(layout, memory, which)
+    for part in parts_in(layout, memory):
         for signal in range(part.signals):
             j = part.first + signal - 1
             if j < 0 or part.kind not in (ARMS, RIDGE, SPACE):
                 continue
-            arms = part.kind == ARMS
             told = evidence_of(part, layout, settings, memory, signal)
-            if told.least > told.noise and not (arms and part.radius >= KL):
+            if told.least > told.noise and not (part.kind == ARMS and part.radius >= KL):
                 codes.append(-disputed(NOISE, j))
-            safe = policy.thresholds.safe
+            safe = policy.thresholds.signed_safe
             if safe is None or part.anchored != 1:
                 continue
-            stray = told.safe_count * abs(told.safe_mean - policy.thresholds.signs[j] * safe[j])
-            strays = stray > farthest(told.safe_count, told.noise, settings[ALARM])
-            if DEARER(int(layout[HOME]), part, settings, memory, signal) if arms else strays:
+            if strays(layout, part, settings, memory, signal, told, float(safe[j])):
                 codes.append(-disputed(BASELINE, j))
     bounds, terms = seen.workspace.bounds, TERMS(layout, settings)
     codes += declared_disputes(policy, seen, memory)
@@ -85,12 +82,21 @@ def disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
     return codes
 
 
+def strays(
+    layout: Ints, part: Part, settings: Floats, memory: Floats, signal: int, told: Evidence, known: float
+) -> bool:
+    """Say whether what was seen at the safe action contradicts what was declared of it there, signed."""
+    if part.kind == ARMS:
+        return bool(DEARER(int(layout[HOME]), part, settings, memory, signal))
+    stray = told.safe_count * abs(told.safe_mean - known)
+    return bool(stray > farthest(told.safe_count, told.noise, settings[ALARM]))
+
+
 def declared_disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
     """Return the codes of bounds declared of this round's safe action, and of models, that the data contradict."""
     layout, settings, codes = seen.layout, seen.settings, []
     home = int(layout[HOME])
-    for which in range(layout[PARTS]):
-        part = PART_OF(layout, memory, which)
+    for part in parts_in(layout, memory):
         j = part.first - 1
         if part.kind == EVENTS and MISTOLD_EVENTS(part, memory):
             codes.append(-int(MISTOLD_EVENTS(part, memory)))
@@ -180,16 +186,13 @@ def stayed(policy: Any, decision: Decision, actions: Any, why: str) -> Decision:
     if probabilities is not None:
         probabilities = np.zeros(probabilities.size)
         probabilities[home] = 1.0
-    costs = limits.values if limits.safe is None else limits.safe
     hoped = low + length * (1.0 if safe.reward is None else safe.reward)
     label = "safe action" if policy.names is None else f"{policy.names[home]} (safe)"
-    row = Row(label, hoped, tuple(costs), 1.0, True)
-    table = Table(limits.names, tuple(limits.signs), tuple(limits.values), "played", (row,), 0, why)
     changed = decision._replace(
-        action=action, index=home, step=step, probabilities=probabilities, hoped=hoped, dearest=costs, fallback=why,
-        gap=0.0,
+        action=action, index=home, step=step, probabilities=probabilities, hoped=hoped, dearest=limits.at_safe,
+        fallback=why, gap=0.0,
     )  # fmt: skip
-    return changed._with(lambda: table, decision._offered, decision._unfollowed)
+    return changed._with(lambda: safe_alone(limits, label, hoped, why), decision._offered, decision._unfollowed)
 
 
 def acknowledged(policy: Learning, memory: Floats, notes: Notes, name: Any, note: Any) -> None:

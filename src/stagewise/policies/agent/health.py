@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, PARTS, RIDGE, SPACE, Part
+from stagewise.kernels.layout import APIECE, ARMS, CELLS, RIDGE, SPACE, Part
 from stagewise.kernels.rules.promise import ALARM
 from stagewise.kernels.signals.arms import KL
-from stagewise.kernels.signals.watch import farthest
+from stagewise.models.part import parts_in
 from stagewise.policies.agent.drift import moved, seen_in, sums_of
-from stagewise.policies.agent.guard import DEARER, PART_OF, TERMS, acknowledged
+from stagewise.policies.agent.guard import TERMS, acknowledged, strays
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.policies.contradictions import Evidence, evidence_of
@@ -89,8 +89,7 @@ def health_of(policy: Any, state: State, notes: Notes) -> Health:
 def declared(policy: CompiledPolicy, settings: Floats, memory: Floats) -> Iterator[Finding]:
     """Yield what is to be said of the declared noise and of the safe action's declared values."""
     layout, names = policy.layout, (policy.reward_name, *policy.thresholds.names)
-    for which in range(layout[PARTS]):
-        part = PART_OF(layout, memory, which)
+    for part in parts_in(layout, memory):
         for signal in range(part.signals):
             if part.kind in (APIECE, CELLS):
                 yield declared_of_today(policy, evidence_of(part, layout, settings, memory, signal), part.first)
@@ -142,9 +141,7 @@ def safe_value(
     known, title = 0.0 if known is None else float(known), f"safe {'cost of ' if j >= 0 else ''}{name}"
     if not told.safe_count:
         return Finding(title, UNKNOWN, f"declared {known:g}, and no outcome was seen at the safe action yet")
-    stray = told.safe_count * abs(told.safe_mean - sign * known)
-    strays = stray > farthest(told.safe_count, told.noise, settings[ALARM])
-    wrongly = DEARER(int(layout[HOME]), part, settings, memory, signal) if part.kind == ARMS else strays
+    wrongly = strays(layout, part, settings, memory, signal, told, sign * known)
     said = "which it does not explain" if wrongly else "which is no contradiction"
     words = f"declared {known:g}, and {average(told.safe_count, f'{sign * told.safe_mean:.3g}', ' seen there')}"
     return Finding(title, wrong if wrongly else FINE, f"{words}, {said}")

@@ -22,11 +22,6 @@ class Absent:
 ABSENT = Absent()
 
 
-def names_of(policy: Learning) -> tuple[str, ...]:
-    """Return the names of all signals, the reward's first."""
-    return policy.signal_names
-
-
 def values_of(
     policy: Learning, names: Sequence[str], reward: Any, cost: Any, signals: Mapping[str, Any]
 ) -> tuple[list[float], list[int]]:

@@ -7,16 +7,17 @@ import numpy as np
 
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, LIMITS, PARTS, part_of
+from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, LIMITS
 from stagewise.kernels.rules.promise import COST_SCALE, terms_of
 from stagewise.kernels.signals.apiece import fill_fits, piece_of
 from stagewise.kernels.signals.arms import KL, confidence_in, interval, means_of, stated_of_arms, unit_radius
 from stagewise.kernels.signals.cells import fill_pulls, fill_rates
 from stagewise.kernels.signals.ridge import TAKEN
+from stagewise.models.part import parts_in
 from stagewise.policies.compiled import Chosen
 from stagewise.records.decision import Decision
 
-PART_OF, TERMS, MEANS_OF, STATED = named(part_of), named(terms_of), named(means_of), named(stated_of_arms)
+TERMS, MEANS_OF, STATED = named(terms_of), named(means_of), named(stated_of_arms)
 FITS, RATES, PULLS, PIECE = named(fill_fits), named(fill_rates), named(fill_pulls), named(piece_of)
 INTERVAL, RADIUS, SURE = named(interval), named(unit_radius), named(confidence_in)
 MOST_PULLS = 1e12
@@ -68,8 +69,7 @@ def fitted(seen: Chosen, memory: Floats, centre: Floats, half: Floats) -> Floats
     What was never seen has none of its own, and keeps the middle.
     """
     fit = centre.copy()
-    for which in range(seen.layout[PARTS]):
-        part = PART_OF(seen.layout, memory, which)
+    for part in parts_in(seen.layout, memory):
         if part.kind in (APIECE, CELLS):
             told = np.full(fit.shape[1] - 1, np.nan)
             (FITS if part.kind == APIECE else RATES)(part, seen.features, seen.settings, memory, told)
@@ -119,7 +119,7 @@ def pulls_needed(seen: Chosen, memory: Floats, arm: int, limits: Floats) -> floa
 
     None: the model does not go arm by arm. An infinite need: an estimate is above its limit.
     """
-    parts = [PART_OF(seen.layout, memory, which) for which in range(seen.layout[PARTS])]
+    parts = list(parts_in(seen.layout, memory))
     if any(part.kind != ARMS for part in parts):
         return None
     pulls, most = 0.0, 0.0
@@ -130,11 +130,8 @@ def pulls_needed(seen: Chosen, memory: Floats, arm: int, limits: Floats) -> floa
             j = part.first + signal - 1
             if j < 0:
                 continue
-            mean, low, noise = (
-                float(held.means[signal, arm]),
-                float(declared.low[signal]),
-                float(declared.noise[signal]),
-            )
+            mean, low = float(held.means[signal, arm]), float(declared.low[signal])
+            noise = float(declared.noise[signal])
             count = max(pulls, 1.0)
             while count < MOST_PULLS:
                 if part.radius >= KL:
@@ -155,8 +152,7 @@ def learned_of(seen: Chosen, memory: Floats, index: int) -> Floats | None:
     None: the model does not tell candidates apart.
     """
     counts = np.zeros(int(seen.layout[LIMITS]))
-    for which in range(seen.layout[PARTS]):
-        part = PART_OF(seen.layout, memory, which)
+    for part in parts_in(seen.layout, memory):
         if part.kind == CELLS and part.first > 0:
             pulls = np.zeros(part.size)
             PULLS(part, seen.features, memory, pulls)

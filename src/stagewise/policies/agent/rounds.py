@@ -15,7 +15,7 @@ from stagewise.policies.agent.identity import Identity
 from stagewise.policies.agent.ledger import ORDERS, Ledger, Order
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.agent.offers import offered_by
-from stagewise.policies.agent.outcomes import ABSENT, check_action, names_of
+from stagewise.policies.agent.outcomes import ABSENT, check_action
 from stagewise.policies.agent.ownership import Ownership
 from stagewise.policies.agent.parts import own_outcome, parts_in_time, told_by, untold
 from stagewise.policies.agent.pending import pending_in
@@ -59,7 +59,7 @@ class Rounds:
         self._state: Any = policy.start()
         self._learned = 0  # how often the memory was changed
         ours = policy if isinstance(policy, Learning) else None
-        names = ("outcome",) if ours is None else names_of(ours)
+        names = ("outcome",) if ours is None else ours.signal_names
         self._ledger = Ledger(names, ours is not None and ours.apart, self.order == "arrival")
         self._deadlines = deadlines_for(ours, windows)
         if self._deadlines is not None and self.order == "arrival":

@@ -10,7 +10,7 @@ from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.agent.adopted import Adopted, Stretches
 from stagewise.policies.agent.deadlines import Deadlines, spans_of
 from stagewise.policies.agent.ledger import DONE, HELD, SEVERAL, Ledger, Row
-from stagewise.policies.agent.outcomes import ABSENT, names_of, values_of
+from stagewise.policies.agent.outcomes import ABSENT, values_of
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played
 from stagewise.problem.checks import number, whole
@@ -57,7 +57,7 @@ def deadlines_content(deadlines: Deadlines, names: tuple[str, ...]) -> dict[str,
 
 def waits_from(policy: Learning, content: dict[str, Any], order: str, end: int) -> Waits:
     """Return what `waits_content` was given, checked; a file of the last version has whole outcomes only."""
-    ledger = Ledger(names_of(policy), policy.apart, order == "arrival")
+    ledger = Ledger(policy.signal_names, policy.apart, order == "arrival")
     ledger.open = {count(int(r), "round", end): played(policy, *entry) for r, entry in content["waiting"].items()}
     ledger.rows = {count(int(r), "round", end): row_from(policy, *entry) for r, entry in content["held"].items()}
     for row in ledger.rows.values():
@@ -77,7 +77,7 @@ def waits_from(policy: Learning, content: dict[str, Any], order: str, end: int) 
 def deadlines_from(policy: Learning, told: dict[str, Any], end: int) -> Deadlines:
     """Return windows and dates, checked."""
     windows = {name: Window(*entry) for name, entry in told["windows"].items()}
-    names = names_of(policy)
+    names = policy.signal_names
     deadlines = Deadlines(windows_of(windows, names), spans_of(policy, windows))
     deadlines.latest = -math.inf if told["latest"] is None else number(told["latest"], "latest")
     deadlines.dates = {count(int(r), "round", end): number(date, "a date") for r, date in told["dates"].items()}
@@ -134,7 +134,7 @@ def row_entry(policy: Learning, row: Row) -> list[Any]:
 
 def row_from(policy: Learning, *entry: Any) -> Row:
     """Return a row, checked; a file of the last version holds whole outcomes, behind what was played."""
-    names = names_of(policy)
+    names = policy.signal_names
     if len(entry) == 5:
         return Row(played(policy, *entry[:-2]), policy.values(*entry[-2:]).tolist(), bytearray([HELD] * len(names)))
     where, reward, costs, standing = entry
@@ -146,5 +146,5 @@ def row_from(policy: Learning, *entry: Any) -> Row:
 
 def seen(policy: Learning, held: dict[str, Any]) -> list[float]:
     """Return the values of what is held."""
-    names = names_of(policy)
+    names = policy.signal_names
     return values_of(policy, names, ABSENT, ABSENT, held)[0] if held else [math.nan] * len(names)

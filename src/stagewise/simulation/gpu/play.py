@@ -1,35 +1,24 @@
 """A hundred thousand runs at once, on a GPU: batches go there, traces come back. The one door to this folder."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
 
 from stagewise.kernels.audit import UNKNOWN, audit_size
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.compile import Ints
 from stagewise.kernels.layout import LIMITS
+from stagewise.kernels.trace import Trace
 from stagewise.problem.errors import InvalidProblem
 from stagewise.simulation.compiled import LoopInputs, inputs_for, plays, prepare
 from stagewise.simulation.gpu.general import INSTEAD, loop_on_device, shared_by, sizes_of
 from stagewise.simulation.gpu.registers import call_for
 from stagewise.simulation.judge import Judge
-from stagewise.simulation.recording import recorded
+from stagewise.simulation.recording import empty_trace, recorded
 
 THREADS = 256  # a block
 KEPT = 2**27  # numbers of all traces of a batch: a gigabyte
-
-
-class Traces(NamedTuple):
-    """What is kept of many runs: the arrays of `Trace` with a first axis more."""
-
-    regret: Floats  # (runs, R)
-    reward: Floats
-    cost: Floats  # (runs, R, m)
-    best: Floats
-    largest: Floats  # (runs, m)
-    running: Floats  # (runs, 5 + m)
-    audit: Ints  # (runs, 4 + m) see kernels/audit.py; written where it was asked for
 
 
 def driver() -> Any:
@@ -43,8 +32,8 @@ def driver() -> Any:
     return cuda
 
 
-def play(policy: Any, judge: Judge, rounds: int, points: int, seed: int, runs: Ints, audited: bool = False) -> Traces:
-    """Play these runs, all of their rounds, in as many batches as their traces need room for."""
+def play(policy: Any, judge: Judge, rounds: int, points: int, seed: int, runs: Ints, audited: bool = False) -> Trace:
+    """Play these runs, all of their rounds, in as many batches as their traces need room for; a run a row."""
     cuda = driver()
     if not plays(policy, judge.world):
         name = f"{type(policy).__name__} in a {type(judge.world).__name__} like this"
@@ -62,28 +51,14 @@ def play(policy: Any, judge: Judge, rounds: int, points: int, seed: int, runs: I
     parts = []
     for first in range(0, runs.size, batch):
         chosen = runs[first : first + batch]
-        traces = empty(chosen.size, ends.size, m)
-        traces.audit[:] = blank
-        device = [cuda.to_device(array) for array in traces]
+        traces = empty_trace(ends, max(m, 1), runs=(chosen.size,))  # a device array cannot be empty
+        traces = traces._replace(audit=np.tile(blank, (chosen.size, 1)))
+        device = [cuda.to_device(array) for array in traces[1:]]
         launch(cuda.to_device(ends), cuda.to_device(chosen), np.int64(seed), np.int64(rounds), *device)
-        parts.append(Traces(*(array.copy_to_host() for array in device)))
-    whole = Traces(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        parts.append([array.copy_to_host() for array in device])
+    whole = Trace(ends, *(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
     whole.audit[:, blank == UNKNOWN] = UNKNOWN
-    return whole
-
-
-def empty(count: int, points: int, m: int) -> Traces:
-    """Return the records of runs that have not begun; a world without costs keeps one column that nothing writes to."""
-    room = max(m, 1)
-    return Traces(
-        np.zeros((count, points)),
-        np.zeros((count, points)),
-        np.zeros((count, points, room)),
-        np.zeros((count, points)),
-        np.full((count, room), -np.inf),
-        np.zeros((count, 5 + m)),
-        np.zeros((count, audit_size(m)), dtype=np.int64),
-    )
+    return whole._replace(cost=whole.cost[:, :, :m], largest=whole.largest[:, :m], running=whole.running[:, : 5 + m])
 
 
 def launcher(policy: Any, judge: Judge, inputs: LoopInputs) -> Callable[..., None]:

@@ -25,7 +25,7 @@ from stagewise.kernels.layout import (
 )
 from stagewise.kernels.loop.log import log_for
 from stagewise.kernels.loop.memory import memory_kernels_for
-from stagewise.kernels.loop.round import MIXTURE, Form, round_for, scratch_size, work_size
+from stagewise.kernels.loop.round import Form, round_for, scratch_size, work_size
 from stagewise.kernels.rules.promise import DISPUTED
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.models.part import Modelled
@@ -130,7 +130,7 @@ def needed(form: Form, limits: int, parts: int, dimension: int, count: int, coor
 
 def sized(form: Form, limits: int, parts: int) -> Form:
     """Return the form of a round under so many limits, with so many models."""
-    return form._replace(several=int(form.rule == MIXTURE and limits > 1), parts=parts)
+    return form._replace(several=int(form.mixes and limits > 1), parts=parts)
 
 
 class CompiledPolicy(Learning):

@@ -101,6 +101,11 @@ class Limit(Declared):
         check_signal(self, "a limit")
 
     @property
+    def at_least(self) -> bool:
+        """Whether the mean must stay above the limit, instead of under it."""
+        return isinstance(self.value, AtLeast)
+
+    @property
     def waits(self) -> Window | None:
         """How long an outcome is waited for; None: for ever."""
         return window_of(self)

@@ -40,7 +40,7 @@ def workspace_size(m: int, count: int) -> int:
 
 @kernel
 def workspace_in(layout: Ints, count: int, scratch: Floats) -> Workspace:
-    """Name the parts of the scratch array for `count` candidates."""
+    """Return the parts of the scratch array for `count` candidates, as views of it."""
     m, row = layout[LIMITS], count + 1
     bounds, rule = 3 * (1 + m) * row, (3 + 2 * m) * row
     per_limit = bounds + rule

@@ -13,6 +13,7 @@ from tests.problem.refusal import refused, refuses
 
 import stagewise as sw
 from stagewise import Agent, InvalidActions, InvalidFile, InvalidOutcome, InvalidProblem, SafeAction
+from stagewise.policies.policy import Played
 
 FIRST = sw.Draw()
 ROVING = SafeAction(cost=0.05)
@@ -170,6 +171,21 @@ def test_a_decision_told_with_a_start_that_no_round_had() -> None:
     long = [-1, [0.0, 0.1, 0.2], [0.05], 0.0]
     refuses(lambda: agent.adopt({**told, "start": long}), InvalidOutcome, "none of this LCLUCB's rounds")
     assert agent.waiting == 0
+
+
+def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() -> None:
+    """Else nobody would notice that the safe action of a round costs more than was declared of it."""
+    policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=ROVING, dimension=2)
+    agent, own, rays = Agent(policy), Agent(policy), sw.Rays(np.eye(2), safe=[0.0, 0.1])
+    replica = sw.Replica(agent.snapshot(), name="there")
+    for _ in range(3):
+        told, mine = replica.decide(rays).plain(), own.decide(rays)
+        stayed = {"action": [0.0, 0.1], "index": -1, "step": 0.0}
+        agent.learn(agent.adopt({**told, **stayed}), reward=0.0, cost=0.9)
+        own._ledger.open[mine.round] = Played(np.array([0.0, 0.1]), -1, 0.0, mine._start)
+        own.learn(mine.round, reward=0.0, cost=0.9)
+    assert np.array_equal(agent.state.memory, own.state.memory)
+    assert "declared" in str(agent.decide(rays).fallback)
 
 
 def test_a_user_is_still_decided_for_after_all_this() -> None:

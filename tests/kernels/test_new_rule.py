@@ -107,7 +107,8 @@ def test_it_is_played_by_hand_and_in_the_loop_alike_and_judged_by_the_points_it_
     told: Any = json.loads(ran(package, "-c", ASK, folder=tmp_path, NUMBA_DISABLE_JIT="1"))
     assert told["plays"]
     assert told["hand"] == told["loop"]
-    assert told["audits"][0] == told["audits"][1]
+    assert told["audits"][0] | {"missed": 0} == told["audits"][1] | {"missed": 0}  # only the loop sees the intervals
+    assert told["audits"][1]["missed"] == [[0, 0]]
     assert 0.0 < told["dearest"][0][0] <= 0.3
     assert told["steps"][0] == told["steps"][1] > 0.0
 

@@ -11,7 +11,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import PARTS, part_of
 from stagewise.kernels.loop.round import Form
-from stagewise.kernels.signals.arms import RATES, kept_ends, narrow_arm, pulled
+from stagewise.kernels.signals.arms import RATES, kept_ends, means_of, narrow_arm
 from stagewise.models.arms import RADII, RANGED, ArmRadius, ArmsModel, confidence_of, ends_of, lows_of, union_kind
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.policies.learning import check_unit_range
@@ -22,7 +22,7 @@ from stagewise.problem.checks import PerSignal, as_array, one_of, one_per, shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
-PULLED, PART_OF = named(pulled), named(part_of)
+MEANS_OF, PART_OF = named(means_of), named(part_of)
 KEPT, NARROW_ARM = named(kept_ends), named(narrow_arm)
 NO_FEATURES = np.empty(0)
 
@@ -30,7 +30,7 @@ NO_FEATURES = np.empty(0)
 def most_pulls(layout: Ints, memory: Floats) -> float:
     """Return how often the arm was pulled that was pulled most, as far as any signal of it was learned."""
     parts = [PART_OF(layout, memory, which) for which in range(layout[PARTS])]
-    return max(float(PULLED(part, memory).table[: part.size].max()) for part in parts)
+    return max(float(MEANS_OF(part, memory).pulls.max()) for part in parts)
 
 
 def eligible_arms(actions: Any, arms: int) -> Flags:

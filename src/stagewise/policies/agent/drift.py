@@ -15,14 +15,14 @@ from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import KL, means_of, stated_of_arms
 from stagewise.kernels.signals.cells import fill_segments, fill_tallies, least_of, segments_met, slots_of
 from stagewise.kernels.signals.interval import kl_interval
-from stagewise.kernels.signals.ridge import TAKEN, frame_of, stated
+from stagewise.kernels.signals.ridge import frame_of, stated, summed
 from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.naming import name_of_segment
 from stagewise.problem.words import several
 
-PART_OF, STATED, FRAME = named(part_of), named(stated), named(frame_of)
+PART_OF, STATED, FRAME, SUMMED = named(part_of), named(stated), named(frame_of), named(summed)
 MEANS_OF, STATED_OF_ARMS, INTERVAL = named(means_of), named(stated_of_arms), named(kl_interval)
 PIECE, SLOTS, FILL = named(piece_of), named(slots_of), named(fill_tallies)
 MET, SEGMENTS, LEAST = named(segments_met), named(fill_segments), named(least_of)
@@ -62,12 +62,13 @@ def sums_of(layout: Ints, settings: Floats, memory: Floats) -> Sums | None:
 
 def regressed(part: Part, settings: Floats, which: str) -> Sums:
     """Return what a mark holds of one regression."""
-    n, root = part.size, np.linalg.inv(np.tril(part.own[: part.size]))
+    seen = SUMMED(part)
+    root = np.linalg.inv(np.tril(seen.root))
     matrix = root @ root.T  # V, as V⁻¹ = TᵀT
     return {
-        f"squares {which}": matrix - FRAME(part, settings).ridge * np.eye(n),
-        f"sums {which}": part.own[n:, :n] @ matrix,
-        f"seen {which}": np.array(part.tally[TAKEN]),
+        f"squares {which}": matrix - FRAME(part, settings).ridge * np.eye(part.size),
+        f"sums {which}": seen.fits @ matrix,
+        f"seen {which}": np.array(seen.taken),
     }
 
 

@@ -16,9 +16,10 @@ __all__ = ["changed", "copied", "insert", "ran"]
 def insert(path: Path, anchor: str, before: str = "", after: str = "") -> None:
     """Write text before and after the one line of a file that begins so."""
     text = path.read_text(encoding="utf-8")
-    found = re.findall(rf"^{re.escape(anchor)}.*\n", text, flags=re.MULTILINE)
+    found = list(re.finditer(rf"^{re.escape(anchor)}.*\n", text, flags=re.MULTILINE))
     assert len(found) == 1, f"{path.name} has {len(found)} lines that begin with {anchor!r}"
-    path.write_text(text.replace(found[0], f"{before}{found[0]}{after}"), encoding="utf-8")
+    start, end = found[0].span()
+    path.write_text(f"{text[:start]}{before}{text[start:end]}{after}{text[end:]}", encoding="utf-8")
 
 
 def changed(package: Path) -> set[str]:
@@ -30,9 +31,10 @@ def changed(package: Path) -> set[str]:
     return {path.as_posix() for path, text in others.items() if named.get(path) != text}
 
 
-def ran(package: Path, *command: str, **environment: str) -> str:
-    """Return what a fresh interpreter prints that finds this copy of the package."""
+def ran(package: Path, *command: str, folder: Path | None = None, **environment: str) -> str:
+    """Return what a fresh interpreter prints that finds this copy of the package; `folder`: where it stands."""
     told = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1", **environment}
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=told, check=False)
+    call = [sys.executable, *command]
+    done = subprocess.run(call, capture_output=True, text=True, env=told, cwd=folder, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -12,7 +12,9 @@ PACKAGE = Path(stagewise.__file__).parent
 ROOM = PACKAGE / "kernels"
 OUTSIDE = sorted(path for path in PACKAGE.rglob("*.py") if ROOM not in path.parents)
 MARKS = {"kernel", "called"}
-FLAT = {"layout", "settings", "memory", "answer", "scratch"}
+FLAT = {"layout", "settings", "memory", "answer", "scratch", "per_limit", "tally"}
+ROWS = {"rule"}  # a table of the kernels, of which rows are read by their names
+PARTS = {"own", "sets"}  # of a part, whose inside only kernels know
 
 
 def names_of_places(tree: ast.AST) -> set[str]:
@@ -31,9 +33,11 @@ def offsets(source: str) -> Iterator[str]:
             continue
         array, place = node.value, node.slice
         name = array.attr if isinstance(array, ast.Attribute) else array.id if isinstance(array, ast.Name) else ""
-        named = isinstance(place, ast.Name) and place.id in known
+        row = place.elts[0] if isinstance(place, ast.Tuple) and name in ROWS else place
+        named = isinstance(row, ast.Name) and (row.id in known or name in ROWS)
         text = isinstance(place, ast.Constant) and isinstance(place.value, str)
-        if name in FLAT and not named and not text:
+        inside = name in PARTS and isinstance(array, ast.Attribute)
+        if (name in FLAT | ROWS or inside) and not named and not text:
             yield f"line {node.lineno}: {ast.unparse(node)}"
 
 
@@ -80,6 +84,11 @@ def test_there_are_files_to_look_at() -> None:
         "memory[OWN]",
         "memory[:]",
         "self.policy.settings[0]",
+        "area.per_limit[:m]",
+        "part.tally[SQUARES + 1]",
+        "part.own[n:]",
+        "rule[COSTS : COSTS + m]",
+        "area.rule[3, places]",
     ],
 )
 def test_the_sieve_catches_offsets(line: str) -> None:
@@ -87,7 +96,10 @@ def test_the_sieve_catches_offsets(line: str) -> None:
     assert list(offsets(f"from stagewise.kernels.layout import FIRST_PART\n\nOWN = 3\n{line} = 1.0"))
 
 
-@pytest.mark.parametrize("line", ["memory[FOLLOWED]", "state.memory[FOLLOWED]", "settings['seeds']", "rows[3]"])
+@pytest.mark.parametrize(
+    "line",
+    ["memory[FOLLOWED]", "state.memory[FOLLOWED]", "settings['seeds']", "rows[3]", "rule[FOLLOWED, :-1]", "own[3]"],
+)
 def test_the_sieve_lets_named_places_pass(line: str) -> None:
     assert list(offsets(f"from stagewise.kernels.layout import FOLLOWED\n\n{line}")) == []
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,8 @@ def with_radius(folder: Path, branch: str) -> Path:
     """Return a copy of the package with another radius in its list, and with this branch for it."""
     package = copied(folder)
     file = package / "kernels/signals/radius.py"
-    insert(file, "RADII = ", after='RADII = (*RADII, "wider")\n')
+    text = file.read_text(encoding="utf-8")
+    file.write_text(re.sub(r"^(Radius = .*)\]$", r'\1, "wider"]', text, flags=re.MULTILINE), encoding="utf-8")
     insert(file, "    if kind == LOGDET:", before=branch)
     return package
 

@@ -1,24 +1,31 @@
 """A new policy is one file and its export: files, commands, loops and certificates know it from then on."""
 
-import sys
-from dataclasses import dataclass, field
+import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
+from tests.grown import changed, copied, insert, ran
 
 import stagewise as sw
 from stagewise.cli.spec import read
-from stagewise.policies.lclucb import LCLUCB
-from stagewise.simulation.compiled import plays
 
-SETTINGS: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(2)), "threshold": 0.3, "noise": 0.1}
-WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
+POLICY = '''"""LC-LUCB whose costs are taken twice as uncertain as they are."""
+
+from dataclasses import dataclass, field
+
+from stagewise.policies.lclucb import LCLUCB
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Timid(LCLUCB):
+    """LC-LUCB whose costs are taken twice as uncertain as they are."""
+
+    cost_scale: float = field(init=False, default=2.0)
+'''
 FILE = """
 [simulation]
-rounds = 5
+rounds = 30
 [world]
 kind = "linear"
 reward = [0.6, 0.8]
@@ -32,54 +39,64 @@ noise = 0.1
 [policy.safe_action]
 features = [0.0, 0.0]
 """
+ASK = """
+import json
+from pathlib import Path
+import numpy as np
+import stagewise as sw
+from stagewise.cli.main import app
+from stagewise.simulation.compiled import plays
+
+told = {"safe_action": sw.SafeAction(features=np.zeros(2)), "threshold": 0.3, "noise": 0.1}
+timid, bold = sw.Timid(**told), sw.LCLUCB(**told)
+world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
+hand, loop = (sw.simulate(timid, world, rounds=30, backend=b, progress=False) for b in ("python", "cpu"))
+agent = sw.Agent(timid)
+agent.learn(agent.decide(np.eye(2)), reward=0.1, cost=0.05)
+agent.save("agent.json")
+other = sw.Agent.load("agent.json")
+app(["simulate", "timid.toml", "--out", "kept", "--quiet"], standalone_mode=False)
+certificate = sw.certify(timid, world, rounds=20, runs=3, out="certificate", progress=False)
+print(json.dumps({
+    "plays": plays(timid, world), "hand": hand.regret[0].tolist(), "loop": loop.regret[0].tolist(),
+    "bold": sw.simulate(bold, world, rounds=30, progress=False).regret[0].tolist(),
+    "loaded": type(other.policy).__name__,
+    "goes on": [each.decide(np.eye(2)).action.tolist() for each in (agent, other)],
+    "command": sw.Result.load("kept").regret[0].tolist(),
+    "certified": certificate.content["policy"]["kind"], "theorem": "Corollary 7" in str(certificate.content),
+    "stands": sw.verify("certificate", seed=0, part=1.0).stands,
+}))
+"""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Timid(LCLUCB):
-    """LC-LUCB whose costs are taken twice as uncertain as they are."""
-
-    cost_scale: float = field(init=False, default=2.0)
-
-
-@pytest.fixture
-def exported(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Put the policy into a file of its own, and into the exports."""
-    module = ModuleType("stagewise.policies.timid")
-    module.__dict__["Timid"] = Timid
-    monkeypatch.setattr(Timid, "__module__", module.__name__)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(sw.__dict__["_HOMES"], "Timid", "policies.timid")
-    monkeypatch.setattr(sw, "Timid", Timid, raising=False)
-    return Timid
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return what a copy of the package with one more policy makes of it."""
+    folder = tmp_path_factory.mktemp("policy")
+    package = copied(folder)
+    (package / "policies/timid.py").write_text(POLICY, encoding="utf-8")
+    export = "from stagewise.policies.timid import Timid as Timid\n"
+    insert(package / "__init__.pyi", "from stagewise.policies.ucb", before=export)
+    assert changed(package) == {"policies/timid.py", "__init__.pyi"}
+    (folder / "timid.toml").write_text(FILE, encoding="utf-8")
+    return json.loads(ran(package, "-c", ASK, folder=folder, NUMBA_DISABLE_JIT="1").splitlines()[-1])
 
 
-def test_an_agent_of_it_is_saved_and_goes_on(exported: Any, tmp_path: Path) -> None:
-    agent = sw.Agent(exported(**SETTINGS))
-    agent.learn(agent.decide(np.eye(2)), reward=0.1, cost=0.05)
-    agent.save(tmp_path / "agent.json")
-    other = sw.Agent.load(tmp_path / "agent.json")
-    assert type(other.policy) is Timid
-    assert np.array_equal(other.decide(np.eye(2)).action, agent.decide(np.eye(2)).action)
+def test_an_agent_of_it_is_saved_and_goes_on(told: Any) -> None:
+    assert told["loaded"] == "Timid"
+    assert told["goes on"][0] == told["goes on"][1]
 
 
-def test_a_file_names_it(exported: Any, tmp_path: Path) -> None:
-    path = tmp_path / "timid.toml"
-    path.write_text(FILE, encoding="utf-8")
-    assert type(read(path).policy) is exported
+def test_the_one_loop_plays_it_and_a_command_with_its_file_does(told: Any) -> None:
+    assert told["plays"]
+    assert told["hand"] == told["loop"] == told["command"]
+    assert told["hand"][-1] > told["bold"][-1]
 
 
-def test_the_one_loop_plays_it_and_it_keeps_its_promises(exported: Any) -> None:
-    policy = exported(**SETTINGS)
-    assert plays(policy, WORLD)
-    hand, compiled = (
-        sw.simulate(policy, WORLD, rounds=30, backend=backend, progress=False) for backend in ("python", "cpu")
-    )
-    assert np.array_equal(hand.regret, compiled.regret)
-    bold = sw.simulate(LCLUCB(**SETTINGS), WORLD, rounds=30, progress=False)
-    assert hand.regret[0, -1] > bold.regret[0, -1]
-    certificate = sw.certify(policy, WORLD, rounds=20, runs=3, backend="python", progress=False)
-    assert certificate.content["policy"]["kind"] == "Timid"
-    assert "Corollary 7" in str(certificate.content)
+def test_a_certificate_names_it_with_its_theorem_and_is_verified(told: Any) -> None:
+    assert told["certified"] == "Timid"
+    assert told["theorem"]
+    assert told["stands"]
 
 
 def test_without_its_export_nobody_knows_it(tmp_path: Path) -> None:
@@ -87,5 +104,9 @@ def test_without_its_export_nobody_knows_it(tmp_path: Path) -> None:
     path.write_text(FILE, encoding="utf-8")
     with pytest.raises(sw.InvalidFile, match="'Timid'; it must be one of 'AlwaysSafe'"):
         read(path)
+
+    class Timid(sw.LCLUCB):
+        pass
+
     with pytest.raises(sw.InvalidProblem, match="Timid cannot be saved"):
-        sw.Agent(Timid(**SETTINGS)).save(tmp_path / "agent.json")
+        sw.Agent(Timid(safe_action=sw.SafeAction(features=[0.0]), threshold=0.3, noise=0.1)).save(tmp_path / "a.json")

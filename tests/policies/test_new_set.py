@@ -1,11 +1,15 @@
-"""A new action set is one class: an l1 ball, written here and nowhere else, in everything that takes convex sets."""
+"""A new action set is one class and its export: an l1 ball, in everything that takes convex sets."""
 
+import inspect
+import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from tests.grown import changed, copied, insert, ran
 from tests.policies.convex_instances import KINDS, dense_rays, instance_of, learned
 from tests.problem.refusal import refused
 
@@ -166,3 +170,64 @@ def test_it_travels_to_another_process_and_back() -> None:
     assert not actions.contains([0.4, 0.5])
     with refused(InvalidActions, "Diamond", 2, 3):
         agent.policy.decide(agent.state, Diamond(1.0, np.zeros(3)))
+
+
+HEAD = """from typing import Any
+
+import numpy as np
+
+from stagewise.problem.checks import Floats, frozen
+from stagewise.problem.convex import Convex, hull_of
+
+
+"""
+FILE = """
+[simulation]
+rounds = 5
+[world]
+kind = "linear"
+reward = [0.6, 0.8]
+cost = [0.8, 0.6]
+noise = 0.1
+actions = { kind = "diamond", radius = 1.0, center = [0.0, 0.0] }
+[policy]
+kind = "ROFUL"
+threshold = 0.3
+noise = 0.1
+[policy.safe_action]
+features = [0.0, 0.0]
+"""
+ASK = """
+import json
+import stagewise as sw
+from stagewise.cli.main import app
+
+policy = sw.ROFUL(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.1)
+diamond = sw.Diamond(1.0, [0.0, 0.0])
+world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=diamond, noise=0.1)
+app(["simulate", "diamond.toml", "--out", "kept", "--quiet"], standalone_mode=False)
+agent = sw.Agent(policy)
+agent.learn(agent.decide(diamond), reward=0.1, cost=0.05)
+agent.save("agent.json")
+sw.certify(policy, world, rounds=3, runs=2, out="certificate", progress=False)
+print(json.dumps({
+    "played": sw.simulate(policy, world, rounds=5, progress=False).regret[0].tolist(),
+    "command": sw.Result.load("kept").regret[0].tolist(),
+    "goes on": [one.decide(diamond).action.tolist() for one in (agent, sw.Agent.load("agent.json"))],
+    "stands": sw.verify("certificate", seed=0, part=1.0).stands,
+}))
+"""
+
+
+def test_in_the_package_it_is_two_files_and_commands_files_and_certificates_know_it(tmp_path: Path) -> None:
+    package = copied(tmp_path)
+    text = f'"""An l1 ball."""\n\n{HEAD}{inspect.getsource(Diamond)}'
+    (package / "problem/diamond.py").write_text(text, encoding="utf-8")
+    export = "from stagewise.problem.diamond import Diamond as Diamond\n"
+    insert(package / "__init__.pyi", "from stagewise.problem.ellipsoid import Ball", before=export)
+    assert changed(package) == {"problem/diamond.py", "__init__.pyi"}
+    (tmp_path / "diamond.toml").write_text(FILE, encoding="utf-8")
+    told = json.loads(ran(package, "-c", ASK, folder=tmp_path, NUMBA_DISABLE_JIT="1").splitlines()[-1])
+    assert told["played"] == told["command"]
+    assert told["goes on"][0] == told["goes on"][1]
+    assert told["stands"]

@@ -30,7 +30,7 @@ def action_in(answer: Floats, d: int) -> Floats:
 
 
 class Written(NamedTuple):
-    """The longer parts of an answer."""
+    """The parts of an answer that are arrays, as views of it."""
 
     shares: Floats  # (m + 2,) of the mixture,
     places: Ints  # (m + 2,) and which candidates they belong to
@@ -39,7 +39,7 @@ class Written(NamedTuple):
 
 @kernel
 def written_in(layout: Ints, answer: Floats) -> Written:
-    """Name them."""
+    """Return the mixture and the action in an answer, as views of it."""
     m = layout[LIMITS]
     shares, places = FIRST_COST + m, FIRST_COST + 2 * m + 2
     return Written(

@@ -26,6 +26,13 @@ class Workspace(NamedTuple):
     work: Floats  # the rest, for the models
 
 
+class PerLimit(NamedTuple):
+    """What a rule works out for each limit, as views of the workspace."""
+
+    factors: Floats  # (m,) what a cost's width adds to the hoped reward, or its price
+    basis: Floats  # the safe costs, and the basis of a linear program
+
+
 @kernel
 def per_limit_size(m: int) -> int:
     """Return how many numbers the rules need besides their rows."""
@@ -40,7 +47,7 @@ def workspace_size(m: int, count: int) -> int:
 
 @kernel
 def workspace_in(layout: Ints, count: int, scratch: Floats) -> Workspace:
-    """Name the parts of the scratch array for `count` candidates."""
+    """Return the parts of the scratch array for `count` candidates, as views of it."""
     m, row = layout[LIMITS], count + 1
     bounds, rule = 3 * (1 + m) * row, (3 + 2 * m) * row
     per_limit = bounds + rule
@@ -50,3 +57,15 @@ def workspace_in(layout: Ints, count: int, scratch: Floats) -> Workspace:
         scratch[per_limit : per_limit + per_limit_size(m)],
         scratch[padded(per_limit + per_limit_size(m)) :],
     )
+
+
+@kernel
+def per_limit_in(layout: Ints, per_limit: Floats) -> PerLimit:
+    """Return the two parts of what a rule works out for each limit."""
+    return PerLimit(per_limit[: layout[LIMITS]], per_limit[layout[LIMITS] :])
+
+
+@kernel
+def dearest_in(layout: Ints, rule: Floats) -> Floats:
+    """Return the dearest costs (m, K + 1) among the rows of a rule that mixes."""
+    return rule[COSTS : COSTS + layout[LIMITS]]

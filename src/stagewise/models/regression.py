@@ -7,10 +7,10 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import FEATURES, Part
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, frame_of, stated
+from stagewise.kernels.signals.ridge import frame_of, stated, summed
 from stagewise.models.part import parts_in
 
-STATED, FRAME = named(stated), named(frame_of)
+STATED, FRAME, SUMMED = named(stated), named(frame_of), named(summed)
 
 
 class Regression(NamedTuple):
@@ -45,11 +45,11 @@ def believed(layout: Ints, settings: Floats, memory: Floats) -> Belief:
 
 def regression(part: Part, settings: Floats, d: int) -> Regression:
     """Return one part; with z = Z x the coordinates that are learned, e = Zᵀθ̂ + the known share, and W = T Z."""
-    declared, frame, n, own, tally = STATED(part, settings), FRAME(part, settings), part.size, part.own, part.tally
-    root, fits = np.tril(own[:n]), own[n:]
-    reach = tally[TAKEN] * frame.action_bound**2
+    declared, frame, n, seen = STATED(part, settings), FRAME(part, settings), part.size, SUMMED(part)
+    root, fits = np.tril(seen.root), seen.fits
+    reach = seen.taken * frame.action_bound**2
     rows = zip(declared.noise, declared.bound, declared.confidence, strict=True)
-    radii = [radius(part.radius, r, s, frame.ridge, c, tally[LOG_DET], n, reach) for r, s, c in rows]
+    radii = [radius(part.radius, r, s, frame.ridge, c, seen.log_det, n, reach) for r, s, c in rows]
     if not part.reflected:
         return Regression(fits.copy(), root, np.array(radii))
     reflection = np.eye(d) - 2.0 * np.outer(frame.reflector, frame.reflector)

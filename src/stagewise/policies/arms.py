@@ -10,7 +10,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.loop.round import Form
-from stagewise.kernels.signals.arms import RATES, kept_ends, narrow_arm, pulled
+from stagewise.kernels.signals.arms import RATES, kept_ends, means_of, narrow_arm
 from stagewise.models.arms import RADII, RANGED, ArmRadius, ArmsModel, confidence_of, ends_of, lows_of, union_kind
 from stagewise.models.part import parts_in
 from stagewise.policies.compiled import CompiledPolicy
@@ -22,13 +22,13 @@ from stagewise.problem.checks import PerSignal, as_array, one_of, one_per, shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 
-PULLED, KEPT, NARROW_ARM = named(pulled), named(kept_ends), named(narrow_arm)
+MEANS_OF, KEPT, NARROW_ARM = named(means_of), named(kept_ends), named(narrow_arm)
 NO_FEATURES = np.empty(0)
 
 
 def most_pulls(layout: Ints, memory: Floats) -> float:
     """Return how often the arm was pulled that was pulled most, as far as any signal of it was learned."""
-    return max(float(PULLED(part, memory).table[: part.size].max()) for part in parts_in(layout, memory))
+    return max(float(MEANS_OF(part, memory).pulls.max()) for part in parts_in(layout, memory))
 
 
 def eligible_arms(actions: Any, arms: int) -> Flags:

@@ -11,7 +11,7 @@ from stagewise.kernels.answer import answer_size
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import FIRST_PLACE, FOLLOWED, NEVER, PARTS, ROOM, is_set_out, memory_size
 from stagewise.kernels.loop.memory import memory_kernels_for
-from stagewise.kernels.loop.round import MIXTURE, Form, round_for, scratch_size, work_size
+from stagewise.kernels.loop.round import Form, round_for, scratch_size, work_size
 from stagewise.models.part import Modelled
 from stagewise.problem.errors import InvalidProblem
 
@@ -82,7 +82,7 @@ def needed(form: Form, limits: int, parts: int, dimension: int, count: int, coor
 
 def sized(form: Form, limits: int, parts: int) -> Form:
     """Return the form of a round under so many limits, with so many models."""
-    return form._replace(several=int(form.rule == MIXTURE and limits > 1), parts=parts)
+    return form._replace(several=int(form.mixes and limits > 1), parts=parts)
 
 
 def fitting_memory(memory: Floats, layout: Ints, most_room: int) -> bool:

@@ -10,14 +10,14 @@ from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, 
 from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import shown_at, stated_of_arms
 from stagewise.kernels.signals.cells import tally_of
-from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, frame_of, stated
+from stagewise.kernels.signals.ridge import frame_of, stated, summed
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.models.part import parts_in
 from stagewise.problem.thresholds import Thresholds
 from stagewise.problem.words import average, several
 
-HAS, START, STATED = named(has), named(roving_action), named(stated)
+HAS, START, STATED, SUMMED = named(has), named(roving_action), named(stated), named(summed)
 SHOWN, STATED_OF_ARMS = named(shown_at), named(stated_of_arms)
 NEGLECTED, FRAME, PIECE, TALLY = named(neglected_in), named(frame_of), named(piece_of), named(tally_of)
 
@@ -39,14 +39,14 @@ def subject(code: int) -> tuple[int, int]:
 
 def regressed(part: Part, settings: Floats, memory: Floats, signal: int) -> Evidence:
     """Return what a regression has seen of one of its signals."""
-    tally, declared = part.tally, STATED(part, settings)
+    seen, declared = SUMMED(part), STATED(part, settings)
     neglected = NEGLECTED(part, memory) if part.kind == SPACE else 0.0
-    squares = surely_noise(tally[SQUARES + signal], declared.bound[signal], FRAME(part, settings).ridge, neglected)
-    safe_count = float(tally[SAFE_TAKEN])
-    stray = float(tally[SQUARES + part.signals + signal]) / max(safe_count, 1.0)
-    least = least_noise(squares, tally[TAKEN], settings[ALARM])
+    squares = surely_noise(seen.squares[signal], declared.bound[signal], FRAME(part, settings).ridge, neglected)
+    safe_count = float(seen.at_safe)
+    stray = float(seen.strays[signal]) / max(safe_count, 1.0)
+    least = least_noise(squares, seen.taken, settings[ALARM])
     told = float(declared.noise[signal]), least, safe_count, float(declared.known[signal]) + stray
-    return Evidence(float(tally[TAKEN]), *told)
+    return Evidence(float(seen.taken), *told)
 
 
 def pulls_of(part: Part, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
@@ -64,7 +64,8 @@ def seen_of_safe(part: Part, layout: Ints, settings: Floats, memory: Floats) -> 
         return Evidence(float(tally.pulls), 0.0, 0.0, float(tally.pulls), float(tally.mean))
     piece = PIECE(part, memory, home)
     seen = regressed(piece, settings, memory, 0)
-    return seen._replace(safe_count=seen.outcomes, safe_mean=float(piece.tally[SQUARES + 1]) / max(seen.outcomes, 1.0))
+    mean = float(SUMMED(piece).strays[0]) / max(seen.outcomes, 1.0)
+    return seen._replace(safe_count=seen.outcomes, safe_mean=mean)
 
 
 def evidence_of(part: Part, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:

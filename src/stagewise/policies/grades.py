@@ -5,16 +5,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE, COSTS, HOPED
+from stagewise.kernels.bounds import CENTRE, HOPED, dearest_in
 from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.layout import LIMITS, known_actions
+from stagewise.kernels.layout import known_actions
 from stagewise.kernels.rules.promise import COST_SCALE, terms_of
 from stagewise.models.regression import Belief, believed
 from stagewise.policies.compiled import Chosen
 from stagewise.policies.mixtures import Blend
 from stagewise.rules.cone import Columns, best_in_cone, dearest
 
-KNOWN, TERMS = named(known_actions), named(terms_of)
+KNOWN, TERMS, DEAREST_IN = named(known_actions), named(terms_of), named(dearest_in)
 
 
 class Listing(NamedTuple):
@@ -58,7 +58,7 @@ def listing_of(seen: Chosen, memory: Floats) -> Listing:
         np.vstack([seen.features, KNOWN(layout, settings, memory).safe])[places],
         area.rule[HOPED, places],
         area.bounds[1:, CENTRE, places],
-        area.rule[COSTS : COSTS + int(layout[LIMITS]), places],
+        DEAREST_IN(layout, area.rule)[:, places],
         believed(layout, settings, memory),
         terms.limits,
         terms.ceilings,

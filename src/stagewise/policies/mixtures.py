@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.answer import HOPE, UNFOLLOWED, costs_in, fill_odds_of, written_in
-from stagewise.kernels.bounds import COSTS, HOPED
+from stagewise.kernels.bounds import HOPED, dearest_in
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import HOME, LIMITS
 from stagewise.kernels.rules.promise import DRAWN, PREFERRED
@@ -23,7 +23,7 @@ DARING = "drawn from the mixture with the largest hoped reward whose optimistic 
 PROPOSED = "drawn from the mixture that a draw proposed, its regret being certified, or else from the most hopeful one"
 
 UNIT = 0.0, 1.0  # the span of a reward that is shown as it is learned
-WRITTEN_IN, COSTS_IN = named(written_in), named(costs_in)
+WRITTEN_IN, COSTS_IN, DEAREST_IN = named(written_in), named(costs_in), named(dearest_in)
 
 
 class Blend(NamedTuple):
@@ -94,9 +94,9 @@ def table(
     span: tuple[float, float] = UNIT,
 ) -> Table:
     """Return the leading actions and the safe one with their bounds."""
-    rule, code, home, m = seen.workspace.rule, seen.code, int(seen.layout[HOME]), thresholds.values.size
+    rule, code, home = seen.workspace.rule, seen.code, int(seen.layout[HOME])
     hoped, signs, count = span[0] + span[1] * rule[HOPED], thresholds.signs, len(seen.features)
-    dearest = np.array([thresholds.in_units(column) for column in rule[COSTS : COSTS + m].T])  # of every action
+    dearest = np.array([thresholds.in_units(column) for column in DEAREST_IN(seen.layout, rule).T])  # of every action
     first = leading(hoped[:-1], seen.eligible, code)
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]
     shown = [*mixed, *(i for i in first if i not in mixed and hoped[i] > -np.inf)][: max(5, len(mixed))]

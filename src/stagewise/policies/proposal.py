@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.answer import HOPE, SAFE_HOPE
-from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.kernels.bounds import CENTRE, HALF, per_limit_in
 from stagewise.kernels.compile import Flags, Floats, named
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.rules.certified_mixture import certify_mixture, settle_mixture
@@ -21,7 +21,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
 
 CERTIFY_RAY, SETTLE_RAY, MIX_BACK, TERMS = named(certify_ray), named(settle_ray), named(mix_back), named(terms_of)
-CERTIFY_MIXTURE, SETTLE_MIXTURE = named(certify_mixture), named(settle_mixture)
+CERTIFY_MIXTURE, SETTLE_MIXTURE, PER_LIMIT_IN = named(certify_mixture), named(settle_mixture), named(per_limit_in)
 
 
 class Intervals(NamedTuple):
@@ -63,8 +63,8 @@ def checked(proposal: Any, known: Intervals) -> int:
 def on_ray(seen: Chosen, proposal: int, safe: Floats) -> Chosen:
     """Return the round with the proposed ray's longest safe step, if certified."""
     area, told = seen.workspace, (seen.layout, seen.settings)
-    limits = area.per_limit[: area.bounds.shape[0] - 1]
-    code = CERTIFY_RAY(*told, area.bounds, seen.eligible, proposal, area.rule, limits, seen.answer)
+    prices = PER_LIMIT_IN(seen.layout, area.per_limit).factors
+    code = CERTIFY_RAY(*told, area.bounds, seen.eligible, proposal, area.rule, prices, seen.answer)
     action = WRITTEN_IN(seen.layout, seen.answer).action
     SETTLE_RAY(*told, area.bounds, area.rule, code, seen.features, safe, seen.answer, action)
     return seen._replace(code=code)
@@ -73,13 +73,14 @@ def on_ray(seen: Chosen, proposal: int, safe: Floats) -> Chosen:
 def in_mixture(seen: Chosen, proposal: int, draw: Draw) -> Chosen:
     """Return the round with as much of the proposed action as is safe beside the safe one, if certified."""
     area, told, m = seen.workspace, (seen.layout, seen.settings), seen.workspace.bounds.shape[0] - 1
-    written, value, prices = WRITTEN_IN(seen.layout, seen.answer), float(seen.answer[HOPE]), area.per_limit[:m]
-    shares, places, basis = written.shares, written.places, area.per_limit[m:] if m > 1 else None
+    written, value = WRITTEN_IN(seen.layout, seen.answer), float(seen.answer[HOPE])
+    shares, places, (prices, rest) = written.shares, written.places, PER_LIMIT_IN(seen.layout, area.per_limit)
     if tie_floor(value) <= float(seen.answer[SAFE_HOPE]):
         return seen  # nothing may be better than the safe action
     shares[:], places[:] = 0.0, -1
     shares[0], places[0] = 1.0, proposal
     MIX_BACK(m, area.rule, TERMS(*told).limits, shares, places)
+    basis = rest if m > 1 else None
     code = CERTIFY_MIXTURE(*told, area.bounds, seen.eligible, value, area.rule, prices, basis, shares, places)
     lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
     return seen._replace(code=SETTLE_MIXTURE(seen.layout, code, area.rule, shares, places, lottery, seen.answer))

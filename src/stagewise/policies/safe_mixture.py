@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.answer import UNFOLLOWED, answer_size
-from stagewise.kernels.bounds import CENTRE, HALF, HOPED, workspace_size
+from stagewise.kernels.bounds import CENTRE, HALF, HOPED, per_limit_in, workspace_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.rules.mixture import choose_mixture
@@ -21,7 +21,7 @@ from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 from stagewise.rules.rows import Vertex, dearest_of
 
-WEIGH, TERMS = named(weigh), named(terms_of)
+WEIGH, TERMS, PER_LIMIT_IN = named(weigh), named(terms_of), named(per_limit_in)
 # The worth of every action, the plausible functions of each signal, and what a unit of each cost's width adds.
 Solve = Callable[[Floats, tuple[Floats, ...], Floats], Vertex]
 
@@ -84,9 +84,9 @@ def bounded(offer: Offer, believed: Believed, rule: Rule, draw: Draw) -> Chosen:
     area.bounds[:, CENTRE] = 0.5 * (believed.highest + believed.lowest)
     area.bounds[:, HALF] = 0.5 * (believed.highest - believed.lowest)
     lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-    told = (rule.layout, rule.settings, area.bounds, offer.eligible, 0, area.rule, area.per_limit[:m])
-    basis = area.per_limit[m:] if m > 1 else None
-    code = choose_mixture(*told, basis, written.shares, written.places, lottery, answer)
+    each = PER_LIMIT_IN(rule.layout, area.per_limit)
+    told = (rule.layout, rule.settings, area.bounds, offer.eligible, 0, area.rule, each.factors)
+    code = choose_mixture(*told, each.basis if m > 1 else None, written.shares, written.places, lottery, answer)
     answer[UNFOLLOWED] = 0.0
     return Chosen(int(code), answer, scratch, rule.layout, rule.settings, features, offer.eligible)
 

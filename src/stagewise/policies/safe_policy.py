@@ -33,7 +33,7 @@ class SafeLearning(Learning):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SafePolicy(SafeLearning, CompiledPolicy):
-    """The same, played by kernels."""
+    """The settings of a policy that keeps limits, and whose rounds are kernels."""
 
     cost_bound: CostBound = UNIT
     """A-priori bound on mean costs, or one for each. Left at "unit" it is 1, and checked; None: there is none."""

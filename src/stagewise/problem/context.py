@@ -17,6 +17,8 @@ LARGEST_SEGMENT = 2**52  # whole numbers up to it are exact, and so is the next
 class Context(ActionSet):
     """The actions of a policy for one user: numbers about the user, and the number of each segment they belong to.
 
+    `features` are the numbers, `segments` the segments, and `only` says which actions are on offer, where not all are.
+
     >>> Context([0.3, 0.1], segments=[2])
     Context(2 features, 1 segment)
     """

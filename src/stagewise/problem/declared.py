@@ -109,6 +109,11 @@ class Limit(Signal):
     def __post_init__(self) -> None:
         check_signal(self, "a limit")
 
+    @property
+    def at_least(self) -> bool:
+        """Whether the mean must stay above the limit, instead of under it."""
+        return isinstance(self.value, AtLeast)
+
 
 def check_signal(signal: Reward | Limit, name: str) -> None:
     """Refuse what cannot be meant."""

@@ -11,7 +11,7 @@ from stagewise.problem.errors import InvalidActions
 
 
 class Ellipsoid(Convex):
-    """The points x with (x − c)ᵀ P⁻¹ (x − c) ≤ 1, for a shape P that is symmetric and positive definite.
+    """The points x with (x − c)ᵀ P⁻¹ (x − c) ≤ 1: a center c, and a shape P, symmetric and positive definite.
 
     Its half-axes are the roots of P's eigenvalues, along its eigenvectors.
 

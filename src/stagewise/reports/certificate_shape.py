@@ -12,6 +12,8 @@ from stagewise.problem.errors import InvalidFile
 from stagewise.reports.evidence import FORMAT, VERSION
 from stagewise.reports.findings import BARS, LEVELS
 
+AGAIN = "read it with the stagewise that wrote it, or certify again"
+
 
 def table(fields: dict[str, Any], optional: Sequence[str] = (), extra: Literal["forbid", "allow"] = "forbid") -> Any:
     """Return a table of the file: these keys, of these types and no others."""
@@ -122,7 +124,7 @@ def parsed(text: str, place: Any) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidFile(f"{place} is no certificate, since it is not whole JSON: {error}") from None
     if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
-        raise InvalidFile(f"{place} is no certificate of this version of stagewise ({FORMAT} {VERSION})")
+        raise InvalidFile(f"{place} is no certificate of this version of stagewise ({FORMAT} {VERSION}); {AGAIN}")
     try:
         FILE.model_validate(content)
     except ValidationError as error:
@@ -130,7 +132,7 @@ def parsed(text: str, place: Any) -> dict[str, Any]:
         where = ".".join(map(str, first["loc"]))[:80]
         given = "" if isinstance(first["input"], dict | list) else f" is {shown(first['input'])}"
         wrong = f"{where}{given}: {first['msg'][0].lower()}{first['msg'][1:160]}"
-        raise InvalidFile(f"{place} is no certificate that can be read: {wrong}") from None
+        raise InvalidFile(f"{place} is no certificate that can be read: {wrong}; {AGAIN}") from None
     return content
 
 

@@ -100,7 +100,8 @@ class Result:
         try:
             return cls.read(curves, totals, manifest)
         except (KeyError, ValueError, ZeroDivisionError) as error:
-            raise InvalidFile(f"{place} is not a whole result: its tables do not fit each other, {error!r}") from None
+            wrong = f"its tables do not fit each other, {error!r}"
+            raise InvalidFile(f"{place} is not a whole result: {wrong}; {AGAIN}") from None
 
     @classmethod
     def read(cls, curves: dict[str, Any], totals: dict[str, Any], manifest: dict[str, Any]) -> "Result":

@@ -4,7 +4,6 @@ from typing import Any
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import StagewiseError
-from stagewise.problem.thresholds import AtLeast
 from stagewise.service.messages import Decided, Kept, Refusal
 from stagewise.service.store.store import StoreDown
 
@@ -20,7 +19,7 @@ def in_words(problem: Problem, body: dict[str, Any]) -> list[str]:
     if body["fallback"] is not None:
         told.append(f"The safe action was served because: {body['fallback']}.")
     for name, kept in body["limits"].items():
-        bound = "at least" if isinstance(problem.limits[name].value, AtLeast) else "at most"
+        bound = "at least" if problem.limits[name].at_least else "at most"
         dearest = "nothing finite" if kept["dearest"] is None else f"{kept['dearest']:.4g}"
         told.append(f"{name}: expected {bound} {dearest} by what was known; the limit is {kept['threshold']:.4g}.")
     return told

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from stagewise.problem.declared import Limit
-from stagewise.problem.thresholds import AtLeast
 from stagewise.service.bands import Seen
 
 MOST = 200
@@ -77,7 +76,7 @@ class Buckets:
                 told[name] = {
                     "seen": seen.mean,
                     "count": seen.count,
-                    "dearest": None if ends is None else ends[0] if isinstance(limit.value, AtLeast) else ends[1],
+                    "dearest": None if ends is None else ends[0] if limit.at_least else ends[1],
                     "so_far": band.mean,
                     "low": band.low,
                     "high": band.high,

@@ -38,8 +38,10 @@ BUSY = (429, 503)  # try again
 class DeskClient:
     """Asks a desk for decisions and tells it what came of them; threads may share one.
 
-    A call takes `timeout` seconds at most, retries included. The id of a decision is made here, so that a retry is
-    answered with the decision that was logged, and never draws again. Where no answer can be read in time, the answer
+    `url` is the desk's, `key` a key to it, `experiment` one of its experiments, and `safe` the action to fall back to.
+    A call takes `timeout` seconds at most, and `tries` tries, the second after a `pause` that doubles with each. The id
+    of a decision is made here, so that a retry is answered with the decision that was logged, and never draws again.
+    Where no answer can be read in time, the answer
     is the safe action; in case the desk did log something, it is then told that it was not shown.
 
     >>> client = DeskClient("http://127.0.0.1:9", key="-", experiment="messages", safe="nothing", timeout=0.1)
@@ -78,7 +80,11 @@ class DeskClient:
         only: Sequence[str] | None = None,
         decision_id: str | None = None,
     ) -> Decision:
-        """Return what to do for a user; DeskRefused where what is asked cannot be answered (4xx)."""
+        """Return what to do for a user; DeskRefused where what is asked cannot be answered (4xx).
+
+        `context` is what is known of the user, by name, and `only` names the actions on offer, where not all are. Asked
+        again with the same `decision_id`, the desk answers what it decided the first time.
+        """
         asked = asked_of(Wanted(context or {}, only, decision_id))
         answer = self._exchange("/decisions", asked)
         if answer.status == 200 and isinstance(answer.content, dict):
@@ -86,16 +92,17 @@ class DeskClient:
         return self._fallen(asked, answer)
 
     def decide_all(self, wanted: Iterable[Mapping[str, Any] | Wanted]) -> list[Decision | Refused]:
-        """Return what to do for many users, each given as a context or as Wanted(context, only, decision_id)."""
+        """Return what to do for many: `wanted` has for each a context, or Wanted(context, only, decision_id)."""
         asked = [asked_of(each if isinstance(each, Wanted) else Wanted(each)) for each in wanted]
         return [decision for batch in batches(asked, size) for decision in self._decide_batch(batch)]
 
     def learn(
         self, decision: "str | Decision", *, shown: bool | None = None, outcome_id: str | None = None, **signals: float
     ) -> Told:
-        """Tell what came of a decision, signal by signal, as it becomes known: `learn(id, click=True)`.
+        """Tell what came of a decision: `signals` by name, as they become known, as in `learn(id, click=True)`.
 
-        Telling the same again changes nothing. Of a decision that was not logged nothing is told. DeskRefused: the
+        `shown=False` says that it was not carried out. Telling the same again changes nothing, and a retry with the
+        same `outcome_id` is answered the same. Of a decision that was not logged nothing is told. DeskRefused: the
         desk says no; DeskAway: it did not answer.
         """
         id_ = decision if isinstance(decision, str) else decision.decision_id

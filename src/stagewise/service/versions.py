@@ -70,7 +70,7 @@ def check_limit(name: str, old: Limit, new: Limit) -> None:
     if changed:
         told = f"{before.get(changed[0])!r} to {after.get(changed[0])!r}"
         raise InvalidProblem(f"the {changed[0]} of {name!r} cannot change from {told}: {AFTER_LOOKING}")
-    if isinstance(old.value, AtLeast) != isinstance(new.value, AtLeast):
+    if old.at_least != new.at_least:
         raise InvalidProblem(f"{name!r} cannot change from {in_words(old)} to {in_words(new)}: {AFTER_LOOKING}")
 
 

@@ -22,7 +22,7 @@ from stagewise.simulation.claim import setting, terms_for
 from stagewise.simulation.closeness import closeness
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.folder import SAME, Folder
-from stagewise.simulation.jobs import Batch, Job, job_for, on_cuda, working
+from stagewise.simulation.jobs import Backend, Batch, Job, job_for, on_cuda, working
 from stagewise.simulation.judge import OURS
 from stagewise.simulation.pairs import Family, Pairs
 from stagewise.simulation.plan import machine, versions
@@ -45,7 +45,7 @@ def certify(
     delta: float | None = None,
     confidence: float = 0.999,
     early: bool = True,
-    backend: str = "auto",
+    backend: Backend = "auto",
     executor: Workers = None,
     progress: bool = True,
     out: str | Path | None = None,
@@ -53,11 +53,12 @@ def certify(
 ) -> Certificate:
     """Test the claim "a run of `rounds` rounds breaks a limit with probability at most δ" on up to `runs` audited runs.
 
-    `policy` and `world` are as for `simulate`, and so are the runs. `delta` is the policy's own unless given. Every
-    statement is made with `confidence`. `early`: stop as soon as the claim and the intervals it rests on are decided,
-    or the claim is refuted, by intervals that hold at all times at once (docs/certify.md). With `out`, certificate.json
-    and certificate.html are written there; batches that were played are kept there until then, so that the same call
-    goes on where it was cut short. `name` is what the page is about, such as the campaign.
+    `policy`, `world`, `seed`, `backend`, `executor` and `progress` are as for `simulate`, and so are the runs. `delta`
+    is the policy's own unless given. Every statement is made with `confidence`. `early`: stop as soon as the claim and
+    the intervals it rests on are decided, or the claim is refuted, by intervals that hold at all times at once
+    (docs/certify.md). With `out`, certificate.json and certificate.html are written there; batches that were
+    played are kept there until then, so that the same call goes on where it was cut short. `name` is what
+    the page is about, such as the campaign.
     """
     place, title = None if out is None else path_of(out, "out"), None if name is None else named(name)
     most, shows, stops = counted(runs, "runs"), switch(progress, "progress"), switch(early, "early")

@@ -9,7 +9,7 @@ from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import FOLLOWED, LIMITS, PARTS, ROOM
 from stagewise.kernels.loop.play import CROSSED, DIRECTIONS, LISTED, PLAIN, LoopForm, World, judging_size, play_for
-from stagewise.kernels.loop.round import RAYS, REWARD, STAY, Form, scratch_size
+from stagewise.kernels.loop.round import REWARD, STAY, Form, scratch_size
 from stagewise.kernels.trace import Trace
 from stagewise.policies.arrays import aligned, sized
 from stagewise.policies.policy import State
@@ -29,7 +29,7 @@ def form_of(policy: Any, world: Any) -> Form | None:
     if not ours or not world.actions.listed or not hasattr(policy, "form_for"):
         return None
     form: Form | None = policy.form_for(world.actions)
-    points = form is not None and form.rule == RAYS and form.arms == 0
+    points = form is not None and form.points
     linear = type(world) is LinearWorld or draws_of(world) == CROSSED  # means are known of any features
     return None if points and not linear else form
 
@@ -78,7 +78,6 @@ def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = N
         memory = policy.with_room_for(memory, world.actions.segments)
     check_outcomes(policy, told)
     m, limits, size = world.costs, int(layout[LIMITS]), max(d, int(memory[ROOM]) if form.space else 0)
-    points = int(form.rule == RAYS and form.arms == 0)
     linear = isinstance(world, LinearWorld | UserWorld)
     parameters = told.parameters * judge.signs[:, None] if linear else np.zeros((1 + m, d))
     truths = np.zeros((1 + m, count + 1))
@@ -87,7 +86,7 @@ def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = N
         truths[:, :count] = judge.truths(told.actions)
     best = 0.0 if fresh else judge.best(told.actions)
     begun = start is not None and start.memory.size > 0 and start.memory[FOLLOWED] > 0.0 and not fresh
-    judged = (audited, judge.mixes, points, judge.limits.size > 1, fresh and told.actions.names_safe, begun)
+    judged = (audited, judge.mixes, form.points, judge.limits.size > 1, fresh and told.actions.names_safe, begun)
     known = (told.noise.copy(), judge.signs.copy(), judge.limits.copy(), told.kind)
     truth = World(parameters, truths, *known, best, *drawn_in(told))
     return LoopInputs(

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from stagewise.policies.policy import check_verbs
 from stagewise.problem.checks import one_of, seed_of, switch
@@ -23,7 +23,8 @@ from stagewise.simulation.run import Settings, play
 from stagewise.simulation.size import check_room, counted
 from stagewise.simulation.start import begun_from
 
-BACKENDS = ("auto", "cpu", "python", "cuda")
+Backend = Literal["auto", "cpu", "python", "cuda"]
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
 Finish = Callable[[Mapping[Any, "Batch"]], dict[Any, Result]]
 
 
@@ -95,7 +96,7 @@ def job_for(
     return Job(pairs, settings, plan, Folder(out, plan, SAME, single and chosen == "cuda", again=pairs.described))
 
 
-def on_cuda(backend: str, executor: Workers) -> tuple[str, Workers]:
+def on_cuda(backend: Backend, executor: Workers) -> tuple[Backend, Workers]:
     """Return backend and executor; the executor "cuda" is the backend of that name, which needs no other."""
     return ("cuda", None) if isinstance(executor, str) and executor == "cuda" else (backend, executor)
 

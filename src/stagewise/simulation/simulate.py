@@ -8,7 +8,7 @@ from stagewise.files.paths import path_of
 from stagewise.problem.checks import switch
 from stagewise.reports.result import Result, merged
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.jobs import Batch, Job, job_for, on_cuda, working
+from stagewise.simulation.jobs import Backend, Batch, Job, job_for, on_cuda, working
 from stagewise.simulation.pairs import Family
 from stagewise.simulation.size import check_length, check_room, run_numbers
 
@@ -36,7 +36,7 @@ def simulate(
     runs: int | Iterable[int] = 1,
     seed: int = 0,
     record: int = 1000,
-    backend: str = "auto",
+    backend: Backend = "auto",
     executor: Workers = None,
     progress: bool = True,
     audit: bool = False,

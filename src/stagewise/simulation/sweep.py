@@ -12,7 +12,7 @@ from stagewise.problem.checks import mapping_of, seed_of, shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.jobs import on_cuda
+from stagewise.simulation.jobs import Backend, on_cuda
 from stagewise.simulation.other_limits import Named, limit_of, lists_of, under_limits, under_threshold
 from stagewise.simulation.pairs import Family
 from stagewise.simulation.simulate import asked, collected
@@ -54,7 +54,7 @@ def sweep(
     rounds: int,
     runs: int | Iterable[int] = 1,
     record: int = 1000,
-    backend: str = "auto",
+    backend: Backend = "auto",
     audit: bool = False,
     executor: Workers = None,
     out: str | Path | None = None,
@@ -64,8 +64,9 @@ def sweep(
 
     `thresholds` are set in the place of all that a policy has. `limits` are set by name, every one of a list, and where
     there are several lists every combination: {"opt_out": [0.01, 0.02]}; other limits stay, and so does a direction.
-    All runs are handed out together (`executor`, as for `simulate`), and each is what `simulate` would have played, to
-    the bit. With `out` every finished run is kept there at once, and the same call continues where it was interrupted.
+    All runs are handed out together, and each is what `simulate` would have played, to the bit; `rounds`, `runs`,
+    `record`, `backend`, `audit`, `executor` and `progress` are as there. With `out` every finished run is kept there at
+    once, and the same call continues where it was interrupted.
 
     >>> import stagewise as sw
     >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)

@@ -21,7 +21,7 @@ from stagewise.simulation.certify import audited, concluded, plan_for
 from stagewise.simulation.claim import terms_for
 from stagewise.simulation.closeness import closeness
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.jobs import BACKENDS, Batch, working
+from stagewise.simulation.jobs import BACKENDS, Backend, Batch, working
 from stagewise.simulation.pairs import Pairs
 from stagewise.simulation.plan import machine, versions
 from stagewise.worlds.family import family_of, rebuilt
@@ -68,16 +68,16 @@ def verify(
     policy: Any = None,
     world: Any = None,
     executor: Workers = None,
-    backend: str | None = None,
+    backend: Backend | None = None,
 ) -> Verification:
-    """Play a random `part` of a certificate's runs again and compare; chosen by chance, or by `seed`.
+    """Play a random `part` of the runs of the certificate at `path` again; chosen by chance, or by `seed`.
 
     Everything that the certificate says is held against its own totals, the policy and the world, and the totals of
     every batch that is played again against its runs: to the bit where backend, versions and machine are those of the
     certificate, else within a tolerance. What it says of all runs together (quantiles, histograms, curves) is compared
     with `part=1.0`; else it must be possible, and `unconfirmed` names it. `policy` and `world` are needed where the
     certificate's were functions, or someone's own; `backend` where another than the certificate's shall play, such as
-    "cpu" on a machine without a GPU.
+    "cpu" on a machine without a GPU; `executor` is as for `simulate`.
     """
     content = Certificate.load(path).content
     batches = chosen_batches(content, number(part, "part"), None if seed is None else seed_of(seed))

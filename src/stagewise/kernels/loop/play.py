@@ -11,7 +11,7 @@ from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.context import fill_crossed, fill_listed, fill_listed_means, fill_plain, fill_user_means
 from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, safe_action
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
-from stagewise.kernels.loop.round import MIXTURE, STAY, Form, parts_for, round_for
+from stagewise.kernels.loop.round import STAY, Form, parts_for, round_for
 from stagewise.kernels.loop.worth import fill_mixed
 from stagewise.kernels.rules.mixture import mean_of, solve
 from stagewise.kernels.rules.promise import WARMING, has
@@ -65,7 +65,7 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
     """Return the loop for one form of round and one kind of world."""
     see, choose, absorb = round_for(form).see, round_for(form).choose, round_for(form).absorb
     parts_of = parts_for(form.parts)
-    mixes, stays = int(form.rule == MIXTURE), int(form.rule == STAY)
+    mixes, stays = int(form.mixes), int(form.rule == STAY)
     sampled, several, arms, roving = form.sampled, form.several, form.arms, form.roving
     fresh, audited, blended, points, limited, moving, begun = loop
     directed, crossed, plain = int(fresh == DIRECTIONS), int(fresh == CROSSED), int(fresh == PLAIN)

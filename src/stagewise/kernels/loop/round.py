@@ -51,6 +51,7 @@ from stagewise.kernels.signals.space_look import look_space, recall_space
 from stagewise.kernels.signals.watch import mistold_regression, note_safe, overrun, same
 
 STAY, RAYS, MIXTURE = 0, 1, 2
+MIXING = (MIXTURE,)  # rules that draw from a mixture; all others play a point
 REWARD, EVERY = 1, 2  # what is sampled
 
 
@@ -75,6 +76,16 @@ class Form(NamedTuple):
     def models(self) -> tuple[int, ...]:
         """Which kinds of models there are, as `memory.memory_kernels_for` takes them."""
         return tuple(self[: self._fields.index("rule")])
+
+    @property
+    def mixes(self) -> bool:
+        """Whether its rule draws what is played from a mixture."""
+        return self.rule in MIXING
+
+    @property
+    def points(self) -> bool:
+        """Whether its rule plays points between the safe action and candidates: whose means only features tell."""
+        return self.rule != STAY and not self.mixes and self.arms == 0
 
 
 class Round(NamedTuple):
@@ -124,7 +135,7 @@ def is_at(action: Floats, safe: Floats, features: Floats, index: int, step: floa
 
 @kernel
 def first_part(layout: Ints, memory: Floats) -> tuple[Part, ...]:
-    """Name the only part."""
+    """Return the only part of a memory, in a tuple."""
     return (part_of(layout, memory, 0),)
 
 
@@ -150,7 +161,7 @@ def round_for(form: Form) -> Round:
     apiece, cells, context, roving = form.apiece, form.cells, int(form.apiece or form.cells), form.roving
     events = form.events
     parts_of, certified = parts_for(form.parts), int(form.sampled == EVERY)
-    mixes, rays, apart = int(form.rule == MIXTURE), int(form.rule == RAYS), form.apart
+    mixes, rays, apart = int(form.mixes), int(form.rule == RAYS), form.apart
     clips = int(form.sharp == 1 and form.sampled != EVERY)  # CAPS cuts at ceilings itself
 
     @kernel

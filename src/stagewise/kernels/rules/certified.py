@@ -26,13 +26,13 @@ def largest_reward(settings: Floats) -> float:
 
 @kernel
 def lowest(bounds: Floats, action: int) -> float:
-    """Return r⁻."""
+    """Return r⁻, the lowest plausible reward of an action."""
     return bounds[0, CENTRE, action] - bounds[0, HALF, action]
 
 
 @kernel
 def highest(settings: Floats, bounds: Floats, action: int) -> float:
-    """Return r⁺; a declared bound that the data contradict does not cut it below r⁻."""
+    """Return r⁺, the highest plausible reward; a declared bound that the data contradict does not cut it below r⁻."""
     return capped(bounds[0, CENTRE, action] + bounds[0, HALF, action], lowest(bounds, action), largest_reward(settings))
 
 

@@ -26,7 +26,7 @@ LIFT = 0.75  # how far a drawn price is raised towards v/Δ; without it little-k
 
 @kernel
 def ignorance(layout: Ints, settings: Floats, bounds: Floats, prices: Floats, action: int) -> float:
-    """Return w."""
+    """Return w, what is unknown of an action: its reward's width and the largest price times a cost's width."""
     most = 0.0
     for j in range(layout[LIMITS]):
         centre, half = bounds[1 + j, CENTRE, action], bounds[1 + j, HALF, action]
@@ -50,7 +50,7 @@ def fill_costs(layout: Ints, settings: Floats, bounds: Floats, row: int, sign: f
 
 @kernel
 def fill_hopes(layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, rule: Floats) -> None:
-    """Write r⁺ and c⁻ of every action."""
+    """Write r⁺ and c⁻, the highest plausible reward and the lowest plausible costs, of every action."""
     hoped = rule[HOPED]
     for action in range(hoped.size):
         hoped[action] = highest(settings, bounds, action)

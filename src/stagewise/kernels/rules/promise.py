@@ -34,7 +34,7 @@ def disputed(what: int, constraint: int) -> int:
 
 @kernel
 def threshold_of(layout: Ints, settings: Floats, constraint: int) -> float:
-    """Return τ."""
+    """Return τ, the threshold of a cost."""
     return settings[FIRST_TERM + constraint]
 
 
@@ -60,7 +60,7 @@ class Terms(NamedTuple):
 
 @kernel
 def terms_of(layout: Ints, settings: Floats) -> Terms:
-    """Name them all."""
+    """Return thresholds, limits and ceilings, as views of the settings."""
     m, at = layout[LIMITS], FIRST_TERM
     return Terms(settings[at : at + m], settings[at + m : at + 2 * m], settings[at + 2 * m : at + 3 * m])
 

@@ -62,7 +62,7 @@ def interval(kind: int, pulls: float, mean: float, squares: float, low: float, c
 
 
 class Pulled(NamedTuple):
-    """What is remembered."""
+    """What a part remembers of its K arms, as views of the memory."""
 
     table: Floats  # (1 + 4k, K) pulls | centres | halves | means | squares, row after row
     spread: Floats  # (1 + k,) the pulls of all arms, and the summed squares of every signal
@@ -81,26 +81,26 @@ class StatedOfArms(NamedTuple):
 
 @kernel
 def pulled(part: Part, memory: Floats) -> Pulled:
-    """Name what is remembered."""
+    """Return what a part remembers of its arms."""
     rows = 1 + 4 * part.signals
     at = part.memory + rows * part.size
     return Pulled(memory[part.memory : at], memory[at : at + 1 + part.signals])
 
 
 class KeptEnds(NamedTuple):
-    """The intervals that are kept."""
+    """The intervals that a part keeps of its arms."""
 
     rows: Floats  # (2k, K) centres | halves
 
 
 @kernel
 def kept_ends(part: Part, memory: Floats) -> KeptEnds:
-    """Name the intervals that are kept."""
+    """Return the intervals that a part keeps, as a view of the memory."""
     return KeptEnds(pulled(part, memory).table[part.size : (1 + 2 * part.signals) * part.size])
 
 
 class Shown(NamedTuple):
-    """What the pulls have shown of one signal."""
+    """What pulls have shown of one signal: of all arms, and of one."""
 
     pulls: float  # of all arms,
     squares: float  # and the summed squares of their deviations
@@ -110,13 +110,13 @@ class Shown(NamedTuple):
 
 @kernel
 def shown_at(part: Part, memory: Floats, arm: int, signal: int) -> Shown:
-    """Return what was seen of a signal, and of one arm's."""
+    """Return what was seen of a signal at all arms, and at one."""
     table, spread = pulled(part, memory).table, pulled(part, memory).spread
     return Shown(spread[0], spread[1 + signal], table[arm], table[(1 + 2 * part.signals + signal) * part.size + arm])
 
 
 class Means(NamedTuple):
-    """What all pulls have shown."""
+    """How often every arm was pulled, and the means of what was seen."""
 
     pulls: Floats  # (K,)
     means: Floats  # (k, K)
@@ -124,14 +124,14 @@ class Means(NamedTuple):
 
 @kernel
 def means_of(part: Part, memory: Floats) -> Means:
-    """Name the pulls and the means of every arm."""
+    """Return the pulls and the means of every arm, as views of the memory."""
     table, k, count = pulled(part, memory).table, part.signals, part.size
     return Means(table[:count], table[(1 + 2 * k) * count : (1 + 3 * k) * count].reshape(k, count))
 
 
 @kernel
 def stated_of_arms(part: Part, settings: Floats) -> StatedOfArms:
-    """Name what was declared."""
+    """Return what was declared of a part's signals, as views of the settings."""
     at, k = part.settings + 2, part.signals
     ends = at + 3 * k
     more = k if part.radius == RATES else 0

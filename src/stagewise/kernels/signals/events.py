@@ -30,7 +30,7 @@ FEW_ROWS = 32.0  # after so many a block is fitted first, if no event was before
 
 
 class Declared(NamedTuple):
-    """What was declared of a cost."""
+    """What was declared of a rare cost."""
 
     bound: float  # S
     confidence: float  # log 1/δ of a block
@@ -41,13 +41,13 @@ class Declared(NamedTuple):
 
 @kernel
 def declared_of(part: Part, settings: Floats) -> Declared:
-    """Name what was declared."""
+    """Return what was declared of a part's cost."""
     at = part.settings
     return Declared(settings[at], settings[at + 1], settings[at + 2], settings[at + 3], settings[at + 4])
 
 
 class Table(NamedTuple):
-    """What is kept beside the blocks."""
+    """What a part keeps beside its blocks, as views of the memory."""
 
     used: Floats  # (1,) events in the table
     matrix: Floats  # (g, g) scratch
@@ -57,7 +57,7 @@ class Table(NamedTuple):
 
 @kernel
 def table_of(part: Part, memory: Floats) -> Table:
-    """Name it."""
+    """Return the events of a part, and scratch for them."""
     g, at = part.size, part.memory
     first = at + 1 + g * g + 2 * g + part.detail * block_size(g)
     return Table(
@@ -69,7 +69,7 @@ def table_of(part: Part, memory: Floats) -> Table:
 
 
 class Block(NamedTuple):
-    """What is kept of one block."""
+    """What a part keeps of one block of features, as views of the memory."""
 
     sums: Floats  # rows, events, Σ y, Σ (p − y log p) | when to refit: events, rows | radius² | folded events' constant
     total: Floats  # (g,) Σ x
@@ -82,7 +82,7 @@ class Block(NamedTuple):
 
 @kernel
 def block_of(part: Part, memory: Floats, which: int) -> Block:
-    """Name it."""
+    """Return what a part keeps of one of its blocks."""
     g = part.size
     at = part.memory + 1 + g * g + 2 * g + which * block_size(g)
     rows = at + EVENT_SUMS
@@ -125,7 +125,7 @@ def product(one: Floats, other: Floats) -> float:
 
 @kernel
 def width_at(root: Floats, action: Floats) -> float:
-    """Return ‖Tx‖."""
+    """Return ‖Tx‖, the width of an action in a block's ellipsoid."""
     square = 0.0
     for i in range(action.size):
         total = 0.0

@@ -30,7 +30,7 @@ SHARED_WITH_SAFE = math.log(2.0)  # where the safe action is learned it has half
 
 
 class Own(NamedTuple):
-    """What is kept of every candidate, row after row."""
+    """What a part keeps of the candidates it follows, row after row."""
 
     weights: Floats  # (F,) n = Σ s²
     sums: Floats  # (k, F) Σ s (y − y₀)
@@ -41,7 +41,7 @@ class Own(NamedTuple):
 
 @kernel
 def own_of(part: Part) -> Own:
-    """Name what is kept."""
+    """Return what a part keeps of its candidates, as views of its sets."""
     sets, sums, block = part.sets, part.width, part.signals * part.width
     lows, highs, end = sums + block, sums + 2 * block, sums + 3 * block
     return Own(sets[:sums], sets[sums:lows], sets[lows:highs], sets[highs:end], sets[end:])
@@ -57,7 +57,7 @@ class Edges(NamedTuple):
 
 @kernel
 def edges_of(part: Part, settings: Floats) -> Edges:
-    """Name them."""
+    """Return how far the ends of a part's sets reach, as views of the settings."""
     at, k = part.settings + 3 + part.reflected * (part.size + 1) + 4 * part.signals, part.signals
     return Edges(settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k])
 

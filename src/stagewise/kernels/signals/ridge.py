@@ -44,9 +44,31 @@ class Frame(NamedTuple):
     reflector: Floats  # (d,), where reflected
 
 
+class Summed(NamedTuple):
+    """What a regression of k signals has learned, as views of the memory."""
+
+    root: Floats  # (n, n) T, lower triangular: V⁻¹ = TᵀT
+    fits: Floats  # (k, n) the estimates
+    log_det: float  # log det V/λⁿ
+    taken: float  # observations
+    at_safe: float  # of them, at the safe action
+    squares: Floats  # (k,) of the residuals
+    strays: Floats  # (k,) summed outcomes at the safe action, less what is known there
+
+
+@kernel
+def summed(part: Part) -> Summed:
+    """Return what a regression has learned."""
+    n, k, tally = part.size, part.signals, part.tally
+    return Summed(
+        part.own[:n], part.own[n:], tally[LOG_DET], tally[TAKEN], tally[SAFE_TAKEN], tally[SQUARES : SQUARES + k],
+        tally[SQUARES + k : SQUARES + 2 * k],
+    )  # fmt: skip
+
+
 @kernel
 def stated(part: Part, settings: Floats) -> Stated:
-    """Name what was declared."""
+    """Return what was declared of a part's signals, as views of the settings."""
     at, k = part.settings + 3 + part.reflected * (part.size + 1), part.signals
     return Stated(
         settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k],
@@ -56,7 +78,7 @@ def stated(part: Part, settings: Floats) -> Stated:
 
 @kernel
 def frame_of(part: Part, settings: Floats) -> Frame:
-    """Name how actions become coordinates."""
+    """Return how a part makes coordinates of actions (see `place`)."""
     at = part.settings
     end = at + 3 + part.reflected * (part.size + 1)
     return Frame(settings[at], settings[at + 1], settings[at + 2], settings[at + 3 : end])

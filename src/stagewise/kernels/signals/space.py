@@ -50,7 +50,7 @@ def basis_at(part: Part) -> int:
 
 @kernel
 def basis_of(layout: Ints, part: Part, memory: Floats) -> Basis:
-    """Name the basis."""
+    """Return the basis of a part, as views of the memory."""
     n, d, places = part.size, layout[FEATURES], basis_at(part)
     residuals = places + n * part.width
     sums = residuals + part.width
@@ -65,7 +65,7 @@ def basis_of(layout: Ints, part: Part, memory: Floats) -> Basis:
 
 @kernel
 def used_in(part: Part, memory: Floats) -> int:
-    """Return u."""
+    """Return u, how many points of the basis are used."""
     return int(memory[basis_at(part) + (part.size + 1) * part.width + USED])
 
 

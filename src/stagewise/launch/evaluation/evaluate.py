@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from stagewise.policies.settings import probability
 from stagewise.problem.checks import entries_of, one_of, whole
 from stagewise.problem.errors import InvalidOutcome
 
-ESTIMATORS = ("ips", "snips", "dr")
+Estimator = Literal["ips", "snips", "dr"]
+ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 FREQUENCIES_NOTE = (
     "the probabilities were reckoned from the log itself: intervals take them for true, which leaves out their own "
     "error, and a design that differed from user to user would make all of this wrong; so they judge no limit"
@@ -35,8 +36,8 @@ def evaluate(
     *,
     names: Mapping[str, str] | None = None,
     propensity: Any = None,
-    estimators: Sequence[str] = ESTIMATORS,
-    decisive: str = "dr",
+    estimators: Sequence[Estimator] = ESTIMATORS,
+    decisive: Literal["dr", "ips"] = "dr",
     delta: float | None = None,
     weight_bound: float | None = None,
     folds: int | None = None,

@@ -15,7 +15,7 @@ class Support(NamedTuple):
 
     @classmethod
     def of(cls, weights: Weights, actions: Any) -> "Support":
-        """Return what a candidate's weights say."""
+        """Return how much of a candidate the log speaks for, from its weights."""
         shares = zip(actions, weights.unsupported.tolist(), strict=True)
         return cls({name: share for name, share in shares if share > ROUNDING}, weights.clipped)
 

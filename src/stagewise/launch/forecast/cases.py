@@ -43,7 +43,7 @@ def changed(limit: Limit, value: float) -> Limit:
 
 def wideness(limits: Mapping[str, Limit], values: Mapping[str, float]) -> tuple[float, ...]:
     """Return how much limits allow, so that more is more; first what all allow together."""
-    each = [-values[name] if isinstance(limit.value, AtLeast) else values[name] for name, limit in limits.items()]
+    each = [-values[name] if limit.at_least else values[name] for name, limit in limits.items()]
     return (sum(each), *each)
 
 

@@ -112,6 +112,7 @@ def forecast(
     other (`stagewise doctor`); "nothing"; or rows of their own. `users` is as in the log where nothing is said.
     `limits` are values to be held against each other, such as {"opt_out": [0.01, 0.02]}. `now` is when the log was
     read, in seconds since 1970 or a datetime: rows whose windows were open then are left out; None: at its last row.
+    `seed`, `executor` and `progress` are as for `simulate`.
 
     >>> import stagewise as sw
     >>> problem = sw.Problem(

@@ -7,7 +7,7 @@ import numpy as np
 
 from stagewise.launch.forecast.cases import value_of
 from stagewise.launch.forecast.words import in_limits
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+from stagewise.problem.thresholds import RelativeToSafe
 from stagewise.reports.style import GUARDED, SAFE, STYLES, band, halo, level, limit, panels, plain, plain_axes
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def cost(axes: Any, told: "Forecast", name: str) -> None:
     plain_axes(axes, in_lines(f"expected {name} of a user"), "day")
     legend_under(axes, 1)
     if not isinstance(declared.value, RelativeToSafe):
-        limit(axes, value_of(declared), shorten(name), not isinstance(declared.value, AtLeast))
+        limit(axes, value_of(declared), shorten(name), not declared.at_least)
 
 
 def shares(axes: Any, told: "Forecast") -> None:

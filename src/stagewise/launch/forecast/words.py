@@ -90,7 +90,7 @@ def costs(told: "Forecast") -> list[str]:
     """Say of every limited cost what is expected, which the limit is on, and what a day may count by chance."""
     lines = []
     for name, value in told.declared.case.values.items():
-        least = isinstance(told.problem.limits[name].value, AtLeast)
+        least = told.problem.limits[name].at_least
         expected, counted = (
             float(one[name].low.min() if least else one[name].high.max())
             for one in (told.declared.expected, told.declared.costs)

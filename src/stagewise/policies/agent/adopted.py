@@ -31,7 +31,7 @@ class Stretches:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Every stretch, its end not included."""
+        """The stretches as pairs of start and end, the end not included."""
         return list(zip(self.starts, self.ends, strict=True))
 
     def __contains__(self, number: int) -> bool:
@@ -39,7 +39,7 @@ class Stretches:
         return at >= 0 and number < self.ends[at]
 
     def add(self, number: int) -> None:
-        """Add a number that is not there."""
+        """Add a number that is in none of the stretches."""
         at = bisect_right(self.starts, number)
         follows, leads = at > 0 and self.ends[at - 1] == number, at < len(self.starts) and self.starts[at] == number + 1
         if follows and leads:
@@ -63,7 +63,7 @@ class Adopted:
         self.taken = Stretches()  # the places of all of them
 
     def copied(self) -> "Adopted":
-        """Return what changes by itself."""
+        """Return a copy, which changes by itself."""
         other = Adopted()
         other.places = dict(self.places)
         other.met = {mark: Stretches(met.pairs) for mark, met in self.met.items()}

@@ -55,7 +55,9 @@ class Agent(Rounds):
     """
 
     def learn_log(self, features: Any, rewards: Any, costs: Any = None, *, again: bool = False) -> None:
-        """Take in logged data of any earlier policy: actions (n, d) or arms (n,), rewards (n,), costs (n,) or (n, m).
+        """Take in logged data of any earlier policy: rewards (n,) and costs (n,) or (n, m) of what was done.
+
+        `features` are those of the actions (n, d), or arms (n,).
 
         Costs may also be a mapping of columns by name, or a data frame whose columns have the limits' names. True and
         False count as 1 and 0.
@@ -85,7 +87,8 @@ class Agent(Rounds):
         with `names` in their order, by name; for actions with features `context` lists the columns of the features of
         what was played. `costs` maps each limit to its column; left out, the columns have the limits' names. True and
         False count as 1 and 0. For a problem all columns have its names, and the action's is "action", where nothing
-        else is said; `costs` and `context` map its names to others. What `learn_log` says of a log holds here.
+        else is said; `costs` and `context` map its names to others. What `learn_log` says of a log, and of `again`,
+        holds here.
 
         >>> import stagewise as sw
         >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold={"opt_out": 0.02})
@@ -117,7 +120,7 @@ class Agent(Rounds):
             remember(self._notes, mark, len(actions))
 
     def add_action(self, name: str) -> None:
-        """Add an action to the problem; what was learned of the others, and what waits, stays as it is.
+        """Add an action, by its `name`, to the problem; what was learned of the others, and what waits, stays.
 
         >>> import stagewise as sw
         >>> told = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0)}}
@@ -184,12 +187,13 @@ class Agent(Rounds):
         """Take in a decision of a `Replica`, itself or as its `plain` wrote it; return its round in this agent's order.
 
         Outcomes then come by its id. Adopt a decision before its outcome exists, as by logging it before it is acted
-        on: decisions count in the order in which they are adopted (docs/theory/order.md).
+        on: decisions count in the order in which they are adopted (docs/theory/order.md). `now` is the time, where the
+        clock is not to be asked.
         """
         made, policy = sent(decision), self._learner("replicas are")
         with self._alone:
             check_new(made, self._who, self._adopted)
-            played = policy.made(Played(made.action, made.index, made.step))
+            played = policy.made(Played(made.action, made.index, made.step, made._start))
             if made._unfollowed:
                 policy.follow(self._state, made)  # a rehearsal: what is refused changes nothing
             told = self._pass(now) if self._deadlines is not None or now is not None else 0.0
@@ -245,12 +249,12 @@ class Agent(Rounds):
         name: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> "Agent":
-        """Return the saved agent; it goes on as if it had never stopped, to the bit.
+        """Return the agent saved at `path`; it goes on as if it had never stopped, to the bit.
 
-        It has the policy of the file. With `policy` a file of another policy, or of other settings, is refused.
-        Of several that load one file the first to save keeps it, and the others are refused. After a crash decisions
-        may have been made that the file does not know: under a new `name` none of their ids and random numbers come
-        again, and what waits keeps its ids.
+        It has the policy of the file, and `clock` tells it the time. With `policy` a file of another policy, or of
+        other settings, is refused. Of several that load one file the first to save keeps it, and the others are
+        refused. After a crash decisions may have been made that the file does not know: under a new `name` none of
+        their ids and random numbers come again, and what waits keeps its ids.
         """
         place = path_of(path)
         content = content_of(place)

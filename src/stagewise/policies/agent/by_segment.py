@@ -43,12 +43,12 @@ def divided(policy: Any, memory: Floats) -> Iterator[tuple[Part, Floats, Floats]
             yield part, *segments_in(part, memory)
 
 
-def segments_now(policy: Any, memory: Floats) -> tuple[SegmentNow, ...]:
+def segments_now(policy: Any, state: Any) -> tuple[SegmentNow, ...]:
     """Return what was learned in the segments of a problem's limits, those of which most was learned first."""
     if not hasattr(policy, "problem"):
         return ()
     found, shown, limits = [], policy.presented, list(policy.problem.limits.items())
-    for part, numbers, seen in divided(policy, memory):
+    for part, numbers, seen in divided(policy, state.memory):
         if part.first == 0:
             continue
         j, low = part.first - 1, float(LEAST(part, policy.settings))

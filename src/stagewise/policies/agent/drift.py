@@ -15,7 +15,7 @@ from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import KL, means_of, stated_of_arms
 from stagewise.kernels.signals.cells import fill_tallies, least_of, slots_of
 from stagewise.kernels.signals.interval import kl_interval
-from stagewise.kernels.signals.ridge import TAKEN, frame_of, stated
+from stagewise.kernels.signals.ridge import frame_of, stated, summed
 from stagewise.models.part import parts_in
 from stagewise.policies.agent.by_segment import segments_in
 from stagewise.policies.agent.notes import Notes, Track
@@ -24,7 +24,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.naming import name_of_segment
 from stagewise.problem.words import several
 
-STATED, FRAME = named(stated), named(frame_of)
+STATED, FRAME, SUMMED = named(stated), named(frame_of), named(summed)
 MEANS_OF, STATED_OF_ARMS, INTERVAL = named(means_of), named(stated_of_arms), named(kl_interval)
 PIECE, SLOTS, FILL, LEAST = named(piece_of), named(slots_of), named(fill_tallies), named(least_of)
 MARKS = 4  # that are kept; each time twice as much was seen as at the last
@@ -62,12 +62,13 @@ def sums_of(layout: Ints, settings: Floats, memory: Floats) -> Sums | None:
 
 def regressed(part: Part, settings: Floats, which: str) -> Sums:
     """Return what a mark holds of one regression."""
-    n, root = part.size, np.linalg.inv(np.tril(part.own[: part.size]))
+    seen = SUMMED(part)
+    root = np.linalg.inv(np.tril(seen.root))
     matrix = root @ root.T  # V, as V⁻¹ = TᵀT
     return {
-        f"squares {which}": matrix - FRAME(part, settings).ridge * np.eye(n),
-        f"sums {which}": part.own[n:, :n] @ matrix,
-        f"seen {which}": np.array(part.tally[TAKEN]),
+        f"squares {which}": matrix - FRAME(part, settings).ridge * np.eye(part.size),
+        f"sums {which}": seen.fits @ matrix,
+        f"seen {which}": np.array(seen.taken),
     }
 
 

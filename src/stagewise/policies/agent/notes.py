@@ -24,20 +24,20 @@ class Track:
         self.marked = marked
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the track as JSON holds it."""
         base = None if self.base is None else listed(self.base)
         return {"marks": [listed(mark) for mark in self.marks], "base": base, "marked": self.marked}
 
     @classmethod
     def of(cls, plain: Any) -> "Track":
-        """Return what a file holds of it."""
+        """Return the track that `plain` wrote down."""
         track = cls(None if plain["base"] is None else arrays(plain["base"]), counted(plain["marked"]))
         track.marks = [arrays(mark) for mark in plain["marks"]]
         return track
 
 
 class Notes:
-    """The notes of one agent."""
+    """What an agent notes beside what its policy learns: plays, doubts, earlier means, logs."""
 
     def __init__(self) -> None:
         self.plays: dict[int, int] = {}  # by the decision's index; −1: the safe action beside a list
@@ -64,7 +64,7 @@ class Notes:
 
     @property
     def tracks(self) -> list[Track]:
-        """All of them."""
+        """The tracks of all signals: the common one, then those that began later."""
         return [self.track, *self.apart.values()]
 
     def track_of(self, name: str) -> Track:
@@ -94,7 +94,7 @@ class Notes:
         return Notes.of(self.plain())
 
     def plain(self) -> dict[str, Any]:
-        """Return them as JSON holds them."""
+        """Return the notes as JSON holds them."""
         return {
             "plays": {str(index): count for index, count in self.plays.items()},
             "stays": self.stays,

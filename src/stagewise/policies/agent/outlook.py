@@ -12,14 +12,14 @@ from stagewise.kernels.rules.promise import COST_SCALE, terms_of
 from stagewise.kernels.signals.apiece import fill_fits, piece_of
 from stagewise.kernels.signals.arms import KL, confidence_in, interval, means_of, stated_of_arms, unit_radius
 from stagewise.kernels.signals.cells import fill_pulls, fill_rates
-from stagewise.kernels.signals.ridge import TAKEN
+from stagewise.kernels.signals.ridge import summed
 from stagewise.models.part import parts_in
 from stagewise.policies.compiled import Chosen
 from stagewise.records.decision import Decision
 
 TERMS, MEANS_OF, STATED = named(terms_of), named(means_of), named(stated_of_arms)
 FITS, RATES, PULLS, PIECE = named(fill_fits), named(fill_rates), named(fill_pulls), named(piece_of)
-INTERVAL, RADIUS, SURE = named(interval), named(unit_radius), named(confidence_in)
+INTERVAL, RADIUS, SURE, SUMMED = named(interval), named(unit_radius), named(confidence_in), named(summed)
 MOST_PULLS = 1e12
 
 
@@ -158,7 +158,7 @@ def learned_of(seen: Chosen, memory: Floats, index: int) -> Floats | None:
             PULLS(part, seen.features, memory, pulls)
             counts[part.first - 1] = pulls[index]
         elif part.kind == APIECE and part.first > 0:
-            counts[part.first - 1] = PIECE(part, memory, index).tally[TAKEN]
+            counts[part.first - 1] = SUMMED(PIECE(part, memory, index)).taken
         elif part.kind not in (CELLS, APIECE):
             return None
     return counts

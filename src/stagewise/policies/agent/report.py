@@ -39,7 +39,7 @@ class LimitNow(NamedTuple):
 
 
 class ActionNow(NamedTuple):
-    """One action."""
+    """One action: its share of the traffic, what it earns, and what it needs to be certified."""
 
     name: str
     share: float  # of all rounds this agent decided and that were carried out
@@ -111,7 +111,7 @@ def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Rep
         actions_now(state, notes, views, recent, names, units),
         getattr(policy, "reward_name", "reward"),
         notes.withdrawn,
-        segments_now(policy, state.memory),
+        segments_now(policy, state),
     )
 
 

@@ -190,7 +190,8 @@ class Rounds:
     ) -> None:
         """Take in an outcome of a decision, given as itself, by its id or by its round; a bad one is refused at once.
 
-        The outcome is `reward` and `cost`, or any of the signals by name, the others later; each counts once.
+        The outcome is `reward` and `cost`, or any of the signals by name, the others later; each counts once. `now` is
+        when it came, where there are windows and the clock is not to be asked.
         """
         with self._alone:
             ledger, made = self._ledger, isinstance(decision, Decision)

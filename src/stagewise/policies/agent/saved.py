@@ -29,7 +29,7 @@ FORMAT, VERSION, LAST = "stagewise-agent", 4, 3
 
 
 class Saved(NamedTuple):
-    """What a file holds."""
+    """What the file of a saved agent holds."""
 
     policy: Learning
     memory: Floats

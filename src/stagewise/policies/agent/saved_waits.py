@@ -20,7 +20,7 @@ from stagewise.problem.window import Window, windows_of
 
 
 class Waits(NamedTuple):
-    """All that waits."""
+    """What an agent waits for: open rounds and held outcomes, windows, adopted decisions."""
 
     ledger: Ledger
     deadlines: Deadlines | None
@@ -28,7 +28,7 @@ class Waits(NamedTuple):
 
 
 def waits_content(policy: Learning, waits: Waits) -> dict[str, Any]:
-    """Return it as plain values."""
+    """Return what an agent waits for as plain values."""
     ledger, adopted = waits.ledger, waits.adopted
     return {
         "waiting": {str(r): entry_of(played) for r, played in ledger.open.items()},

@@ -55,7 +55,7 @@ def was_shown(said: Mapping[str, Any], answers: Mapping[str, float]) -> bool:
 
 
 class ControlsByRow:
-    """What holds after a row of controls or problems."""
+    """The controls that hold after each row of a log that changes them, or the problem."""
 
     def __init__(self, store: Store, experiment: str) -> None:
         told = sorted([*kind_of(store, experiment, CONTROL), *kind_of(store, experiment, PROBLEM)])
@@ -65,5 +65,5 @@ class ControlsByRow:
             self._by_row[event.seq] = now
 
     def at(self, row: int) -> Controls | None:
-        """Return it; None: that row is no control."""
+        """Return the controls after a row; None: that row changes neither controls nor the problem."""
         return self._by_row.get(row)

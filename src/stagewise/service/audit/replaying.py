@@ -30,14 +30,14 @@ class Made(NamedTuple):
 
 
 class Basis(msgspec.Struct):
-    """What of a decision's row tells by what it was made."""
+    """What a decision's row says of how it was made: the problem's version, and the row learned up to."""
 
     problem: int
     state: int
 
 
 class Replayed(NamedTuple):
-    """What came of it."""
+    """What came of making decisions again."""
 
     decisions: int
     agree: int

@@ -61,10 +61,10 @@ class Store(Protocol):
         """Return all access keys."""
 
     def add_key(self, key: KeyRow) -> None:
-        """Add one."""
+        """Add an access key."""
 
     def revoke_key(self, name: str, at: int) -> bool:
-        """Revoke one; say whether there was one to revoke."""
+        """Revoke the key of this name; say whether there was one to revoke."""
 
     def secret(self, name: str, fresh: bytes) -> bytes:
         """Return the secret of this name (an experiment's key, the sessions'), or keep this fresh one and return it."""

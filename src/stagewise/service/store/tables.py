@@ -128,11 +128,11 @@ class Tables(ABC):
         return list(map(KeyRow._make, self._rows(KEYS)))
 
     def add_key(self, key: KeyRow) -> None:
-        """Add one."""
+        """Add an access key."""
         self._change((ADD_KEY, key))
 
     def revoke_key(self, name: str, at: int) -> bool:
-        """Revoke one; say whether there was one to revoke."""
+        """Revoke the key of this name; say whether there was one to revoke."""
         return self._change((REVOKE_KEY, (at, name))) == 1
 
     def secret(self, name: str, fresh: bytes) -> bytes:

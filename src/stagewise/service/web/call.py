@@ -55,7 +55,7 @@ class Asking(Protocol):
 
     @property
     def ask(self) -> Ask:
-        """The row."""
+        """The row of the log that is asked for."""
 
 
 class Quick(Protocol):

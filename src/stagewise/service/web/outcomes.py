@@ -41,17 +41,17 @@ class Heard(NamedTuple):
 
 
 class QuickOutcomes:
-    """The short way of single outcomes."""
+    """How a single outcome is taken when it comes alone (see `call.Quick`)."""
 
     def read(self, call: Call) -> Heard | None:
-        """Return what is told."""
+        """Return the outcome that a body tells; None: it tells several."""
         if is_list(call.body):
             return None
         ours, outcome = call.desk.experiment(call.words[0]), outcome_of(_one.decode(call.body))
         return Heard(call.desk, ours, outcome, call.desk.telling(ours, outcome))
 
     def make(self, read: Sequence[Heard]) -> Sequence[Heard]:
-        """Return them as they are."""
+        """Return the outcomes as they are: nothing has to be decided."""
         return read
 
     def say(self, made: Heard, settled: Settled | StoreDown) -> Answer | None:

@@ -11,7 +11,7 @@ import numpy as np
 from stagewise.kernels.audit import audit_size
 from stagewise.kernels.loop.memory import copy
 from stagewise.kernels.loop.play import LoopForm, World, play_for
-from stagewise.kernels.loop.round import MIXTURE, Form
+from stagewise.kernels.loop.round import Form
 from stagewise.kernels.trace import Trace
 from stagewise.problem.errors import InvalidProblem
 from stagewise.simulation.compiled import LoopInputs
@@ -66,7 +66,7 @@ def shared_by(inputs: LoopInputs) -> tuple[Any, ...]:
 
 def most_registers(form: Form) -> int:
     """Return how many registers a thread may have."""
-    return MIXED if form.arms or form.rule == MIXTURE else ON_RAYS
+    return MIXED if form.arms or form.mixes else ON_RAYS
 
 
 @cache

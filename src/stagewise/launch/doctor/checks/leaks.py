@@ -65,7 +65,7 @@ class Points(NamedTuple):
 
     @classmethod
     def of(cls, column: Floats, actions: Ints) -> "Points":
-        """Return the values of a column."""
+        """Return the values of a column, sorted within each action."""
         pieces = []
         for action in np.unique(actions[actions >= 0]).tolist():
             rows = np.flatnonzero((actions == action) & np.isfinite(column))

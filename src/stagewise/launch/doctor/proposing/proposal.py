@@ -65,7 +65,7 @@ class Proposal:
         return [name for name, signal in self.problem.signals.items() if (signal.low, signal.high) != (0.0, 1.0)]
 
     def averages(self) -> list[Finding]:
-        """Return what limits hold on average over only."""
+        """Return a finding for every limit that holds on average over segments, and not in each."""
         return [
             Finding(
                 "segments",

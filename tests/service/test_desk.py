@@ -411,6 +411,27 @@ async def test_what_is_known_of_a_silent_log_does_not_grow_old(tmp_path: Path) -
 
 
 @played
+async def test_a_version_that_is_said_in_another_order_is_written_in_the_first_ones(tmp_path: Path) -> None:
+    """Limits of earlier rows are found by their place."""
+    async with desk_on(tmp_path) as desk:
+        plain = problem().plain()
+        turned = {
+            **plain,
+            "limits": dict(reversed(plain["limits"].items())),
+            "context": {"tenure": [-1, 1], "age": [0, 100]},
+        }
+        turned["limits"]["complaint"]["at_most"] = 0.03
+        assert await desk.new_version(NAME, turned, "ada", "less") == 2
+        row = msgspec.json.decode(desk.store.of_kind(NAME, "problem")[-1].body)["problem"]
+        assert list(row["limits"]) == list(plain["limits"])
+        assert list(row["context"]) == list(plain["context"])
+        await learned(desk)
+        fold = desk.experiment(NAME).fold
+        assert fold is not None
+        assert [limits for _, limits in fold.moved] == [[0.05, 0.04], [0.05, 0.03]]
+
+
+@played
 async def test_a_file_that_did_not_change_does_not_undo_a_newer_version(tmp_path: Path) -> None:
     async with desk_on(tmp_path) as desk:
         await desk.new_version(NAME, problem(actions=["nothing", "offer"]).plain(), "ada", "no digests")

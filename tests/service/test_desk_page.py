@@ -94,4 +94,7 @@ def test_the_compose_file_types_what_there_is() -> None:
         code, said = called("serve", *typed, "--help")
         assert code == 0
         assert all(word.partition("=")[0] in said for word in typed if word.startswith("--"))
+        assert services[name]["stop_grace_period"] == "40s"  # GRACE for requests, and the learner's last snapshot
+        assert all(port.startswith("127.0.0.1:") for port in services[name]["ports"])  # keys travel unsealed
+    assert "trust" not in COMPOSE
     assert (ROOT / "examples" / "templates.toml").exists()

@@ -9,7 +9,7 @@ from tests.service.logs import month, problem
 import stagewise as sw
 from stagewise.problem.errors import InvalidProblem
 from stagewise.service.fold import Fold
-from stagewise.service.versions import changes, first, following
+from stagewise.service.versions import changes, first, following, said
 
 
 def limits(**opt_out: Any) -> dict[str, sw.Limit]:
@@ -42,6 +42,21 @@ def test_actions_may_come_and_go_and_come_back() -> None:
     fold = Fold(three.problem, 3)
     fold.take(month(50).events)
     assert fold.learned >= 100
+
+
+def test_what_is_told_of_a_version_can_be_said_again_in_any_order() -> None:
+    """Whoever asks for a problem and sends it back with a change has its names in another order."""
+    two = following(first(problem()), problem(actions=["nothing", "offer", "sale"]))
+    plain = said(two)
+    assert plain["actions"] == ["nothing", "offer", "sale"]
+    assert plain["settings"] == {}
+    turned = {key: dict(reversed(value.items())) if isinstance(value, dict) else value for key, value in plain.items()}
+    turned["limits"]["opt_out"] = {**turned["limits"]["opt_out"], "at_most": 0.03}
+    three = following(two, sw.Problem.from_plain(turned))
+    assert changes(two, three) == "opt_out at most 0.03 instead of at most 0.05"
+    assert three.retired == {"digest"}
+    assert list(three.problem.limits) == list(two.problem.limits)
+    assert three.problem.ranges == two.problem.ranges
 
 
 @pytest.mark.parametrize(

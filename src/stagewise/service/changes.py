@@ -16,7 +16,7 @@ from stagewise.service.errors import Conflict
 from stagewise.service.messages import OUTCOME_WORDS, RESERVED, Changed
 from stagewise.service.reading import Reading
 from stagewise.service.records import CONFLICT, CONTROL, EVERYWHERE, PROBLEM, Ask, canonical
-from stagewise.service.versions import following
+from stagewise.service.versions import following, in_order_of
 
 log = logging.getLogger("stagewise.desk")
 
@@ -53,7 +53,7 @@ class Changes(Reading):
     async def new_version(self, name: str, problem: dict[str, Any], actor: str, reason: str) -> int:
         """Play a changed problem from now on, or say why that would void the guarantee."""
         ours = self.experiment(name)
-        wanted = Problem.from_plain(problem)
+        wanted = in_order_of(ours.problem, Problem.from_plain(problem))
         following(ours.current, wanted)
         number = ours.version + 1
         body = {"version": number, "problem": wanted.plain(), "actor": actor, "reason": reason}

@@ -21,6 +21,9 @@ AFTER_LOOKING = (
 )
 
 
+OURS = ("launched", "expected")  # settings that a version has from the ones before it
+
+
 class Version(NamedTuple):
     """A problem as a desk plays it: with the actions of all versions so far, some of them retired."""
 
@@ -36,7 +39,7 @@ def first(problem: Problem) -> Version:
 
 def following(before: Version, wanted: Problem) -> Version:
     """Return the next version, or say what of it cannot be changed."""
-    ours = before.problem
+    ours, wanted = before.problem, in_order_of(before.problem, wanted)
     compared: tuple[tuple[str, Any, Any], ...] = (
         ("safe", ours.safe, wanted.safe),
         ("delta", ours.delta, wanted.delta),
@@ -49,8 +52,8 @@ def following(before: Version, wanted: Problem) -> Version:
             raise InvalidProblem(f"{what} cannot change from {old!r} to {new!r}: {AFTER_LOOKING}"[:390])
     for name, limit in ours.limits.items():
         check_limit(name, limit, wanted.limits[name])
-    kept_settings = {name: value for name, value in ours.settings.items() if name not in ("launched", "expected")}
-    told = {name: value for name, value in wanted.settings.items() if name not in ("launched", "expected")}
+    kept_settings = {name: value for name, value in ours.settings.items() if name not in OURS}
+    told = {name: value for name, value in wanted.settings.items() if name not in OURS}
     if told != kept_settings:
         raise InvalidProblem(f"settings cannot change from {kept_settings!r} to {told!r}: {AFTER_LOOKING}"[:390])
     more = [name for name in wanted.actions if name not in ours.actions]
@@ -61,6 +64,25 @@ def following(before: Version, wanted: Problem) -> Version:
     }
     problem = replace(ours, actions=[*ours.actions, *more], limits=dict(wanted.limits), settings=settings)
     return Version(before.number + 1, problem, frozenset(ours.actions) - frozenset(wanted.actions))
+
+
+def in_order_of(ours: Problem, wanted: Problem) -> Problem:
+    """Return a problem with its names in the order of an earlier one: what comes as JSON has them in any."""
+    ranges, limits = dict(wanted.ranges), dict(wanted.limits)
+    same = {"context": (ours.context, ranges), "limits": (ours.limits, limits)}
+    told: dict[str, Any] = {
+        field: {name: given[name] for name in names}
+        for field, (names, given) in same.items()
+        if given.keys() == set(names)
+    }
+    return replace(wanted, **told)
+
+
+def said(version: Version) -> dict[str, Any]:
+    """Return a version's problem as somebody would say it, and can say it again with a change."""
+    plain = version.problem.plain()
+    actions = [name for name in plain["actions"] if name not in version.retired]
+    return {**plain, "actions": actions, "settings": {k: v for k, v in plain["settings"].items() if k not in OURS}}
 
 
 def check_limit(name: str, old: Limit, new: Limit) -> None:

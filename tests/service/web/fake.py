@@ -11,6 +11,7 @@ from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperimen
 from stagewise.service.messages import Asked, Changed, Decided, Kept, Outcome, Refusal, Told
 from stagewise.service.records import SHOWN, Event, KeyRow, canonical
 from stagewise.service.store.store import StoreDown
+from stagewise.service.versions import first
 
 
 @cache
@@ -81,7 +82,7 @@ class FakeDesk:
         self._experiments = {
             name: SimpleNamespace(
                 name=name, problem=problem(), version=1, mode="live", share=1.0, killed=None, state=0,
-                snapshot_at=time.monotonic(), doubts={},
+                snapshot_at=time.monotonic(), doubts={}, current=first(problem()),
             )
             for name in names
         }  # fmt: skip

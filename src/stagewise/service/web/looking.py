@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 
 import stagewise
 from stagewise.service.records import Event
+from stagewise.service.versions import said
 from stagewise.service.web.bodies import About, Alive, Page, Ready, Row, Summary, Whole
 from stagewise.service.web.call import Answer, Call, Refused, answer
 
@@ -26,7 +27,7 @@ async def experiments(call: Call) -> Answer:
 async def experiment(call: Call) -> Answer:
     """Tell an experiment."""
     found = call.desk.experiment(call.words[0])
-    return answer(Whole(**fields_of(call.desk, found), problem=found.problem.plain()))
+    return answer(Whole(**fields_of(call.desk, found), problem=said(found.current)))
 
 
 async def explain(call: Call) -> Answer:

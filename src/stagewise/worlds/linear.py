@@ -72,6 +72,11 @@ class LinearWorld(NoisyWorld):
         }
 
     @property
+    def norms(self) -> Floats:
+        """How long the parameters (1 + m,) of every signal are."""
+        return np.asarray(np.linalg.norm(self.parameters, axis=1))
+
+    @property
     def offers_rays(self) -> bool:
         """Whether points between the safe action and the listed ones can be played."""
         return bool(self.actions.between)

@@ -32,6 +32,10 @@ class TabledWorld(NoisyWorld):
         self.table = frozen(table)  # (1 + m, K)
         self.noise = frozen(noise_of(noise, called, self.names))
 
+    @property
+    def most(self) -> Floats:
+        return np.asarray(self.table.max(axis=1))
+
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""
         return {**self.told(self.table), **offered(self.actions)}

@@ -1,6 +1,7 @@
 """A certificate's file at the door: other words, other numbers and anything besides are refused in a sentence."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,12 @@ def test_what_is_no_certificate_is_refused(content: str, tmp_path: Path) -> None
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "certificate.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(sw.InvalidFile, match="no text"):
+        sw.Certificate.load(tmp_path)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "certificate.json")
+    with pytest.raises(sw.InvalidFile, match=r"no certificate can be read.*a pipe"):
         sw.Certificate.load(tmp_path)
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from stagewise.problem.checks import LARGEST, Floats, is_listing, unmasked
 from stagewise.problem.errors import InvalidOutcome, StagewiseError
 from stagewise.problem.tables import labels
-from stagewise.problem.words import shown
+from stagewise.problem.words import nearest, shown
 
 FORMS = "a data frame of pandas or polars, an Arrow table, or a mapping from names to columns"
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -56,8 +55,8 @@ def near(name: Any, names: Any) -> str:
     >>> near("rewrad", ["reward", "cost"]), near("x", ["reward"])
     (" (did you mean 'reward'?)", '')
     """
-    close = get_close_matches(shown(name).strip("'"), [other for other in names if isinstance(other, str)], n=1)
-    return f" (did you mean {shown(close[0])}?)" if close else ""
+    meant = nearest(name, [other for other in names if isinstance(other, str)]).removeprefix("; ")
+    return f" ({meant})" if meant else ""
 
 
 def distinct(value: Any) -> list[Any]:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
 from stagewise.policies.ceilings import bounds_of
 from stagewise.policies.learning import NOTHING
 from stagewise.problem.checks import one_per
@@ -63,10 +62,9 @@ def noise_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str
 
 def size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return what is said of the size of parameters and of means."""
-    rows, largest = [], largest_means(world)[: len(names)]
-    linear = isinstance(world, LinearWorld | ContextWorld)
-    if linear and hasattr(policy, "norm_bound") and not hasattr(policy, "kernel"):
-        told, lengths = one_per(policy.norm_bound, names, "norm_bound"), lengths_of(world)[: len(names)]
+    rows, largest = [], world.most[: len(names)]
+    if hasattr(world, "norms") and hasattr(policy, "norm_bound") and not hasattr(policy, "kernel"):
+        told, lengths = one_per(policy.norm_bound, names, "norm_bound"), world.norms[: len(names)]
         rows.append(at_most("the unknown parameter vectors are at most this long", told, lengths))
     most = float(getattr(policy, "reward_bound", 1.0))
     rows.append(at_most(f"mean rewards are at most {most:g}", most, largest[0]))
@@ -75,21 +73,6 @@ def size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str,
         bounded = np.isfinite(bounds)
         rows.append(at_most("mean costs are at most this", bounds[bounded], largest[1:][bounded]))
     return rows
-
-
-def lengths_of(world: Any) -> Floats:
-    """Return how long the parameters of every signal are."""
-    lengths: Floats = world.norms if isinstance(world, ContextWorld) else np.linalg.norm(world.parameters, axis=1)
-    return lengths
-
-
-def largest_means(world: Any) -> Floats:
-    """Return the largest mean of every signal that can be offered."""
-    if not isinstance(world, LinearWorld | ContextWorld):
-        table: Floats = world.table.max(axis=1)
-        return table
-    most: Floats = world.actions.most(world.parameters)
-    return most
 
 
 def safe_rows(policy: Any, world: Any) -> list[dict[str, Any]]:

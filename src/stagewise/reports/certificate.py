@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.paths import check_fits, path_of
+from stagewise.files.paths import content_of, path_of
 from stagewise.problem.errors import InvalidFile
 from stagewise.reports.certificate_words import ends_of
 from stagewise.reports.evidence import REFUTED, SUPPORTED
@@ -50,10 +50,9 @@ class Certificate:
         place = path_of(path)
         try:
             place = place / "certificate.json" if place.is_dir() else place
-            check_fits(place)
-            text = place.read_text(encoding="utf-8")
-        except OSError as error:
-            raise InvalidFile(f"{place} is no certificate that can be read: {error.strerror}") from None
-        except ValueError as error:
+            text = content_of(place).decode()
+        except (InvalidFile, OSError) as error:
+            raise InvalidFile(f"no certificate can be read: {error}") from None
+        except UnicodeDecodeError as error:
             raise InvalidFile(f"{place} is no certificate, since it is no text: {error}") from None
         return cls(parsed(text, place))

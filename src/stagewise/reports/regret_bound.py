@@ -8,7 +8,6 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.opb import OPB
-from stagewise.reports.assumptions import largest_means
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.linear import LinearWorld
 
@@ -41,12 +40,12 @@ def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
     if lift is None:
         return "reward_scale is smaller than the theorem asks for"
     if theorem == "arms":
-        if type(world) is not ArmsWorld or largest_means(world)[0] > 1.0:
+        if type(world) is not ArmsWorld or world.most[0] > 1.0:
             return "the theorem is for mean rewards of at most 1"
         if int(rounds[-1]) // policy.arms > MOST:
             return f"the theorem's sum is not reckoned for more than {MOST:,} pulls of an arm"
         return arms_bound(policy, lift, rounds)
-    if type(world) is not LinearWorld or largest_means(world)[0] > 1.0 + 1e-9:
+    if type(world) is not LinearWorld or world.most[0] > 1.0 + 1e-9:
         return "the theorem is for linear worlds with mean rewards of at most 1"
     return linear_bound(policy, world, lift, rounds, theorem == "mixtures")
 

@@ -10,7 +10,7 @@ from stagewise.kernels.context import fill_user_means
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, shown, vector_of, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.worlds.linear import NOISES, linear_means
-from stagewise.worlds.named import by_signal, check_probabilities, means_of, noise_of, plain_signals
+from stagewise.worlds.named import by_signal, check_probabilities, noise_of, plain_signals, truth_of
 from stagewise.worlds.user_world import UserWorld
 from stagewise.worlds.users import Users
 from stagewise.worlds.world import signals
@@ -60,7 +60,7 @@ class ContextWorld(UserWorld):
         segments: ArrayLike | None = None,
         offsets: ArrayLike | Mapping[str, ArrayLike] | None = None,
     ) -> None:
-        table, self.names = means_of(reward, cost, "K, d")
+        table, self.names = truth_of(reward, cost, "K, d")
         shares, added = segmented(segments, by_signal(offsets, self.names, "offsets"), table.shape[:2])
         (_, count, d), called = table.shape, signals(len(table) - 1, self.names)
         self.parameters = frozen(np.concatenate([table, added], axis=2).reshape(len(table), -1))  # (1 + m, K (d + G))

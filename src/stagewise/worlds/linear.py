@@ -10,7 +10,7 @@ from stagewise.kernels.world import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fi
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of
 from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.worlds.named import means_of, noise_of
+from stagewise.worlds.named import noise_of, truth_of
 from stagewise.worlds.world import NoisyWorld, offered, signals
 
 NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER, "bernoulli": BERNOULLI}
@@ -45,7 +45,7 @@ class LinearWorld(NoisyWorld):
         noise: PerSignal | Mapping[str, float],
         outcomes: Literal["gaussian", "uniform", "rademacher", "bernoulli"] = "gaussian",
     ) -> None:
-        parameters, names = means_of(reward, cost, "d")
+        parameters, names = truth_of(reward, cost, "d")
         d = parameters.shape[1]
         if not isinstance(actions, ActionSet) or actions.dimension == 0:
             raise InvalidProblem(
@@ -70,6 +70,11 @@ class LinearWorld(NoisyWorld):
             "features": self.actions.description(),
             **offered(self.actions),
         }
+
+    @property
+    def norms(self) -> Floats:
+        """How long the parameters (1 + m,) of every signal are."""
+        return np.asarray(np.linalg.norm(self.parameters, axis=1))
 
     @property
     def offers_rays(self) -> bool:

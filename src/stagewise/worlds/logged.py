@@ -13,7 +13,7 @@ from stagewise.kernels.world import SHRUNK
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_per, shown, vector_of, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.records.draw import Draw
-from stagewise.worlds.named import means_of
+from stagewise.worlds.named import truth_of
 from stagewise.worlds.user_world import UserWorld
 from stagewise.worlds.users import OfferedUsers
 from stagewise.worlds.world import signals
@@ -89,7 +89,7 @@ class LoggedWorld(UserWorld):
         safe: int = 0,
         divisions: int = 0,
     ) -> None:
-        means, told = means_of(reward, array(cost, "cost"), "n, K")[0], array(users, "users")
+        means, told = truth_of(reward, array(cost, "cost"), "n, K")[0], array(users, "users")
         _, n, count = means.shape
         if told.ndim != 2 or len(told) != n:
             raise InvalidProblem(f"users has shape {told.shape}; there must be a row for each of {n} users")

@@ -35,10 +35,10 @@ def costs_of(value: Any) -> tuple[Floats, Names]:
     return np.stack(rows), names
 
 
-def means_of(reward: Any, cost: Any, over: str) -> tuple[Floats, Names]:
+def truth_of(reward: Any, cost: Any, over: str) -> tuple[Floats, Names]:
     """Return the rows (1 + m, …) of the reward and every cost, and the costs' names; `over` names the other axes.
 
-    >>> means_of([0.1, 0.7], [0.0, 0.2], "K")
+    >>> truth_of([0.1, 0.7], [0.0, 0.2], "K")
     (array([[0.1, 0.7],
            [0. , 0.2]]), ())
     """

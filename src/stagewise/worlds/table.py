@@ -10,7 +10,7 @@ from stagewise.kernels.world import BERNOULLI, CLIPPED, GAUSSIAN
 from stagewise.problem.actions import Finite
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.worlds.named import check_probabilities, means_of, noise_of
+from stagewise.worlds.named import check_probabilities, noise_of, truth_of
 from stagewise.worlds.world import NoisyWorld, offered, signals
 
 Outcomes = Literal["bernoulli", "gaussian", "clipped-gaussian"]
@@ -24,13 +24,17 @@ class TabledWorld(NoisyWorld):
     kinds = OUTCOMES
 
     def __init__(self, reward: Any, cost: Any, outcomes: str, noise: Any) -> None:
-        table, self.names = means_of(reward, cost, "K")
+        table, self.names = truth_of(reward, cost, "K")
         called = signals(len(table) - 1, self.names)
         self.outcomes = one_of(outcomes, tuple(OUTCOMES), "outcomes")
         if self.outcomes != "gaussian":
             check_probabilities(table.min(axis=1), table.max(axis=1), called, self.outcomes)
         self.table = frozen(table)  # (1 + m, K)
         self.noise = frozen(noise_of(noise, called, self.names))
+
+    @property
+    def most(self) -> Floats:
+        return np.asarray(self.table.max(axis=1))
 
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""

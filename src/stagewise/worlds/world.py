@@ -89,6 +89,11 @@ class NoisyWorld(ABC):
         """Return what can be chosen from in a round."""
         return self.actions.draw(draw)
 
+    @property
+    def most(self) -> Floats:
+        """The largest mean (1 + m,) of every signal that can be offered."""
+        return np.asarray(self.actions.most(getattr(self, self.truth)))
+
     def told(self, rows: Any) -> dict[str, Any]:
         """Return what every description says, of rows (1 + m, …) of the signals."""
         return {

@@ -13,10 +13,10 @@ from stagewise.policies.agent.guard import looked
 from stagewise.policies.agent.health import Health, acknowledge, health_of
 from stagewise.policies.agent.identity import Identity
 from stagewise.policies.agent.logs import log_of
+from stagewise.policies.agent.overdue import Overdue
 from stagewise.policies.agent.ownership import Ownership
 from stagewise.policies.agent.repeats import check_first, mark_of, remember
 from stagewise.policies.agent.report import Report, report_of
-from stagewise.policies.agent.rounds import Rounds
 from stagewise.policies.agent.saved import Saved, check_same, read, written
 from stagewise.policies.agent.saved_waits import Waits
 from stagewise.policies.agent.snapshot import Snapshot
@@ -29,7 +29,7 @@ from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.records.decision import Decision
 
 
-class Agent(Rounds):
+class Agent(Overdue):
     """Decide, learn, save, load.
 
     Outcomes may come late, in any order or never, where that does not depend on what they are: the confidence sets hold

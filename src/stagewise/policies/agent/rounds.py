@@ -18,16 +18,14 @@ from stagewise.policies.agent.offers import offered_by
 from stagewise.policies.agent.outcomes import ABSENT, check_action
 from stagewise.policies.agent.ownership import Ownership
 from stagewise.policies.agent.parts import own_outcome, parts_in_time, told_by, untold
-from stagewise.policies.agent.pending import pending_in
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, Policy, check_verbs
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import one_of, seed_of, shown
+from stagewise.problem.checks import one_of, seed_of
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
 from stagewise.problem.window import Window, clock_of, moment
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
-from stagewise.records.pending import Pending
 
 NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
 PREPARED = ("_ours", "_choose", "_take", "_values", "_told", "_costly", "_alone", "_saving")
@@ -126,11 +124,6 @@ class Rounds:
     def held(self) -> int:
         """How many decisions have outcomes that are known and not learned yet; `pending` tells why."""
         return self._ledger.holding
-
-    def pending(self) -> Pending:
-        """Say for each signal how many outcomes are missing and held back, since which decision, and why."""
-        with self._alone:
-            return pending_in(self._ledger, self._deadlines, lambda r: self._who.id_at(r, self._adopted))
 
     def decide(self, actions: Any = None, *, only: Any = None, now: Any = None) -> Decision:
         """Choose among the actions: an action set, a table of features, or for a problem the context of a user.
@@ -270,54 +263,6 @@ class Rounds:
                 self._ledger.close(round_, span.signal, span.value)
             self._learn_due()
         return told
-
-    def expire(self, now: Any = None) -> int:
-        """Close the windows that have ended by now, and return how many decisions are answered by that.
-
-        Every call that tells the time does so; this one is for times when there is none.
-        """
-        with self._alone:
-            before = self.waiting
-            self._pass(now)
-            return before - self.waiting
-
-    def forget(self, before: int) -> int:
-        """Give up waiting for the outcomes of all rounds below `before`, and return how many there were.
-
-        What was held behind them is learned. That leaves the bounds valid only where neither the outcome nor later ones
-        decide whether it is given up: go by age.
-        """
-        if isinstance(before, bool) or not isinstance(before, int | np.integer) or not 0 <= before <= self.round:
-            raise InvalidOutcome(
-                f"before is {shown(before)}; it must be a round from 0 to {self.round}, which is the next"
-            )
-        if self._deadlines is not None:
-            raise InvalidOutcome(
-                "this agent has windows, and forgetting would drop what was not reported and keep what was; windows "
-                "close what is missing by age (expire)"
-            )
-        with self._alone:
-            given_up = self._ledger.give_up(int(before))
-            self._learn_due()
-        return given_up
-
-    def withdraw(self, decision: Decision | int | str) -> None:
-        """Take back a decision that was not carried out: nothing is learned of it, and reports do not count it.
-
-        A message that could not be sent has no outcome; waited for, it would count as one that nobody answered. Valid
-        where what keeps a decision from being carried out does not depend on what would have come of it.
-        """
-        with self._alone:
-            round_ = self._who.place_of(decision, self._adopted, self.round)
-            played = self._ledger.withdraw(round_)
-            if played is None:
-                raise InvalidOutcome(
-                    f"the decision of round {round_} cannot be withdrawn; an outcome of it is known, or it was given up"
-                )
-            if round_ not in self._adopted.taken:
-                told = played if self._ours is None else decision if isinstance(decision, Decision) else None
-                self._notes.take_back(round_, played.ray if told is None else told.index)
-            self._learn_due()
 
     def _learner(self, what: str) -> Learning:
         """Return the policy, of which more than three verbs is needed here."""

@@ -9,7 +9,7 @@ from tests.service.logs import month, problem
 import stagewise as sw
 from stagewise.problem.errors import InvalidProblem
 from stagewise.service.fold import Fold
-from stagewise.service.versions import changes, first, following
+from stagewise.service.versions import first, following
 
 
 def limits(**opt_out: Any) -> dict[str, sw.Limit]:
@@ -20,7 +20,6 @@ def limits(**opt_out: Any) -> dict[str, sw.Limit]:
 def test_a_limit_may_move_and_every_set_stays_what_it_was() -> None:
     before = first(problem())
     after = following(before, problem(limits=limits(value=0.1)))
-    assert changes(before, after) == "opt_out at most 0.1 instead of at most 0.05"
     log, folds = month(300), [Fold(one.problem, one.number) for one in (before, after)]
     for fold in folds:
         fold.take(log.events)
@@ -37,7 +36,6 @@ def test_actions_may_come_and_go_and_come_back() -> None:
     assert (list(two.problem.actions), two.retired) == (["nothing", "digest", "offer", "sale"], {"digest"})
     three = following(two, problem(actions=["nothing", "digest", "offer", "sale"]))
     assert three.retired == frozenset()
-    assert changes(two, three) == "offered again: 'digest'"
     assert three.problem.policy().launched == 3
     fold = Fold(three.problem, 3)
     fold.take(month(50).events)

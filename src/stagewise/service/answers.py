@@ -17,7 +17,7 @@ def in_words(problem: Problem, event: Event, said: dict[str, Any], learned: str 
     row = said["state"]
     known = f"and what was learned up to row {row}{learned}" if row else "and nothing was learned yet"
     basis = f"By version {said['problem']} of the problem, {known}."
-    return [*served(event, said), *asked(said), basis, *limits(problem, said)]
+    return [*served(event, said), basis, *limits(problem, said)]
 
 
 def when(at: int) -> str:
@@ -50,21 +50,13 @@ def told_chances(probabilities: dict[str, float]) -> str:
     return ", ".join(f"{name!r} {chance:.4g}" for name, chance in probabilities.items() if chance > 0.0)
 
 
-def asked(said: Any) -> Iterator[str]:
-    """Say what was asked."""
-    context = ", ".join(f"{name} = {value!r}" for name, value in said["asked"]["context"].items())
-    only = said["asked"].get("only")
-    offer = "all actions on offer" if only is None else f"on offer: {', '.join(map(repr, only))} and the safe action"
-    yield f"Asked for {context or 'a user of whom nothing is told'}; {offer}."
-
-
 def limits(problem: Problem, said: Any) -> Iterator[str]:
     """Say what each limit was feared to be, and what it may be."""
     for name, kept in said["limits"].items():
         limit = limit_in_words(problem.limits[name])
         word = "at least" if limit.startswith("at least") else "at most"
         dearest = "nothing finite" if kept["dearest"] is None else f"{kept['dearest']:.6g}"
-        yield f"  {name}: {word} {dearest} in expectation by what was known; it must be {limit}."
+        yield f"{name}: {word} {dearest} in expectation by what was known; it must be {limit}."
 
 
 def answer(id_: str, body: dict[str, Any], logged: bool = True) -> Decided:

@@ -25,12 +25,20 @@ def explained(store: Store, experiment: str, id_: str) -> str:
     made = Made(said["problem"], said["state"], event.seq)
     known = next(known for known, _ in replay.known_at([made]))
     problem = replay.versions[made.version].problem
-    lines = in_words(problem, event, said, learned(store, experiment, made.state))
+    lines = [*in_words(problem, event, said, learned(store, experiment, made.state)), *asked(said)]
     if known is not None:
         lines += bounds(known, replay.key, id_, said)
     different = replay.difference(known, event)
     lines.append("Made again from the log: the same to the bit." if different is None else f"Made again: {different}.")
     return "\n".join([*lines, *came(store, experiment, event, problem)])
+
+
+def asked(said: Any) -> Iterator[str]:
+    """Say what was asked."""
+    context = ", ".join(f"{name} = {value!r}" for name, value in said["asked"]["context"].items())
+    only = said["asked"].get("only")
+    offer = "all actions on offer" if only is None else f"on offer: {', '.join(map(repr, only))} and the safe action"
+    yield f"Asked for {context or 'a user of whom nothing is told'}; {offer}."
 
 
 def learned(store: Store, experiment: str, row: int) -> str:

@@ -116,11 +116,11 @@ class Store(ABC):
         return list(map(KeyRow._make, self._rows(sql.KEYS)))
 
     def add_key(self, key: KeyRow) -> None:
-        """Add one."""
+        """Add an access key."""
         self._change((sql.ADD_KEY, key))
 
     def revoke_key(self, name: str, at: int) -> bool:
-        """Revoke one; say whether there was one to revoke."""
+        """Revoke the key of this name; say whether there was one to revoke."""
         return self._change((sql.REVOKE_KEY, (at, name))) == 1
 
     def secret(self, name: str, fresh: bytes) -> bytes:

@@ -40,7 +40,7 @@ from stagewise.service.fold import Fold, beginning, encoded_known
 from stagewise.service.learner import AT_ONCE
 from stagewise.service.messages import Asked
 from stagewise.service.records import CONTROL, DECISION, OUTCOME, PROBLEM, Ask, Kept, canonical
-from stagewise.service.store.migrating import FOLDER
+from stagewise.service.store.migrating import FOLDER, for_postgres
 from stagewise.service.store.opened import open_store
 from stagewise.service.store.sqlite import SqliteStore
 from stagewise.service.store.store import Store
@@ -129,7 +129,7 @@ def sqlite(folder: Path) -> Iterator[tuple[Store, Insert]]:
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
-    connection.executescript((FOLDER / "sqlite" / "0001_log.sql").read_text(encoding="utf-8"))
+    connection.executescript((FOLDER / "0001_log.sql").read_text(encoding="utf-8"))
 
     def insert(rows: list[tuple[object, ...]]) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -150,7 +150,7 @@ def postgres(address: str) -> Iterator[tuple[Store, Insert]]:
     store = open_store(address)
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA bare; SET search_path = bare")
-        connection.execute((FOLDER / "postgres" / "0001_log.sql").read_bytes())
+        connection.execute(for_postgres((FOLDER / "0001_log.sql").read_text(encoding="utf-8")).encode())
 
         def insert(rows: list[tuple[object, ...]]) -> None:
             with connection.transaction(), connection.cursor() as cursor:

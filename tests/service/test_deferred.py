@@ -105,4 +105,4 @@ def test_the_page_counts_what_the_learner_learns() -> None:
     long = month(300)
     fold, tally = folded(long), tallied(long)
     assert sum(seen.count for seen in tally.seen.values()) == fold.learned > 500
-    assert tally.of_signal("opt_out").total == fold.trips["opt_out"].total
+    assert tally.of_signal("opt_out").total == fold.trips.limits["opt_out"].total

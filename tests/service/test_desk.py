@@ -348,7 +348,7 @@ async def test_a_decision_explains_itself(tmp_path: Path) -> None:
         told = desk.explain(NAME, "u-1")
         assert told["outcome"] == {"click": 1.0}
         assert f"'{made.action}' was served" in told["words"][0]
-        assert any("the limit is 0.05" in line for line in told["words"])
+        assert any("it must be at most 0.05" in line for line in told["words"])
         with pytest.raises(UnknownDecision):
             desk.explain(NAME, "u-2")
 
@@ -394,8 +394,8 @@ async def test_an_explanation_says_on_which_side_of_a_limit_the_bound_is(tmp_pat
         asked = msgspec.structs.replace(user("a"), context={"age": 40.0, "tenure": 0.25})
         await desk.decide(NAME, asked)
         words = " ".join(desk.explain(NAME, "a")["words"])
-        assert "opt_out: expected at most 0.001" in words
-        assert "stays: expected at least 0.9" in words
+        assert "opt_out: at most 0.001 in expectation" in words
+        assert "stays: at least 0.9 in expectation" in words
 
 
 @played

@@ -15,7 +15,6 @@ from stagewise.problem.errors import InvalidFile
 from stagewise.service.audit.dsjson import line_of
 from stagewise.service.audit.explaining import explained
 from stagewise.service.audit.exporting import columns_of, export
-from stagewise.service.audit.reading import rows_of
 from stagewise.service.errors import UnknownDecision, UnknownExperiment
 from stagewise.service.records import Event
 from stagewise.service.store.opened import open_store
@@ -48,7 +47,7 @@ def lines(store: Store, tmp_path_factory: pytest.TempPathFactory) -> list[dict[s
 
 
 def test_a_row_holds_all_that_the_log_says_of_its_decision(store: Store, table: dict[str, list[Any]]) -> None:
-    decisions = [(e, json.loads(e.body)) for e in rows_of(store, NAME) if e.kind == "decision"]
+    decisions = [(e, json.loads(e.body)) for e in store.all_events(NAME) if e.kind == "decision"]
     answers = [store.answers(NAME, event.place) for event, _ in decisions]
     assert table["decision_id"] == [event.key for event, _ in decisions]
     assert [round(at.timestamp() * 1e6) for at in table["at"]] == [event.at for event, _ in decisions]
@@ -157,7 +156,7 @@ def test_what_cannot_be_written_is_said(store: Store, tmp_path: Path) -> None:
     ("id_", "parts"),
     [
         ("live-9", ["mode live", "learned up to row", "it was not shown", "nothing is learned from it"]),
-        ("killed-1", ["for certain, mode killed", "because: killed by ada: complaints doubled", "click = "]),
+        ("killed-1", ["for certain, in mode killed", "because: killed by ada: complaints doubled", "click = "]),
         ("shadow-4", ["mode shadow", "The policy itself would have drawn", "No opt_out has come yet; its window"]),
         ("canary-3", ["mode canary", "complaint = 0, opt_out = 0"]),
         ("sale-2", ["By version 2 of the problem", "sale  "]),

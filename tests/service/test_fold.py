@@ -99,7 +99,7 @@ def test_costs_far_above_a_limit_trip_the_desk() -> None:
     for user in range(200):
         log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
     fold = folded(log, (50,))
-    assert "'opt_out' averages 0.5" in str(fold.tripped())
+    assert "'opt_out' averages 0.5" in str(fold.trips.tripped())
 
 
 def test_a_contradicted_declaration_stays_in_doubt_until_a_person_acknowledges_it() -> None:
@@ -107,12 +107,12 @@ def test_a_contradicted_declaration_stays_in_doubt_until_a_person_acknowledges_i
     for user in range(600):  # the safe action is declared to cost .001, and costs .04
         log.tell(log.decide("nothing", user), user, click=0.0, opt_out=float(user % 25 == 0), complaint=0.0)
     fold = folded(log, (50,))
-    assert list(fold.doubts) == ["safe cost of opt_out"]
+    assert list(fold.notes.open_doubts) == ["safe cost of opt_out"]
     known = decoded_known(problem(), 1, frozenset(), encoded_known(fold.known()))
-    assert known.notes.open_doubts == fold.doubts
+    assert known.notes.open_doubts == fold.notes.open_doubts
     log.add("control", {"what": "acknowledge", "name": "safe cost of opt_out", "actor": "ada", "reason": "known"}, 700)
     fold.take(log.events[-1:])
-    assert fold.doubts == {}
+    assert fold.notes.open_doubts == {}
 
 
 def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
@@ -131,15 +131,15 @@ def test_a_revived_desk_is_watched_anew() -> None:
     for user in range(100):
         log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
     fold = folded(log, (50,))
-    assert fold.tripped() is not None
-    log.add("control", {"what": "trip", "actor": "the desk", "reason": fold.tripped()}, 100)
+    assert fold.trips.tripped() is not None
+    log.add("control", {"what": "trip", "actor": "the desk", "reason": fold.trips.tripped()}, 100)
     log.add("control", {"what": "revive", "actor": "ada", "reason": "the feed was wrong"}, 101)
     for user in range(100):
         log.tell(log.decide("offer", 200 + user), 200 + user, click=0.0, opt_out=0.0, complaint=0.0)
     fold.take(log.events[fold.seq :])
-    assert fold.tripped() is None
+    assert fold.trips.tripped() is None
     for user in range(100):
         log.tell(log.decide("offer", 400 + user), 400 + user, click=0.0, opt_out=1.0, complaint=0.0)
     fold.take(log.events[fold.seq :])
-    assert fold.tripped() is not None
-    assert not fold.was_tripped(str(fold.tripped()))
+    assert fold.trips.tripped() is not None
+    assert not fold.trips.was_tripped(str(fold.trips.tripped()))

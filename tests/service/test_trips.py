@@ -67,9 +67,9 @@ def campaign(*limits: float, then: float) -> Fold:
 
 
 def test_decisions_are_held_against_the_limit_they_were_made_under() -> None:
-    assert campaign(0.2, then=0.05).tripped() is None  # nobody had promised 5 % of these
-    assert campaign(0.05, then=0.2).tripped() is not None
-    assert campaign(0.2, 0.05, then=0.3).tripped() is not None
+    assert campaign(0.2, then=0.05).trips.tripped() is None  # nobody had promised 5 % of these
+    assert campaign(0.05, then=0.2).trips.tripped() is not None
+    assert campaign(0.2, 0.05, then=0.3).trips.tripped() is not None
 
 
 def test_feedback_dries_up_only_after_it_was_silent_for_so_long() -> None:

@@ -9,7 +9,7 @@ from tests.service.logs import month, problem
 import stagewise as sw
 from stagewise.problem.errors import InvalidProblem
 from stagewise.service.fold import Fold
-from stagewise.service.versions import changes, first, following, said
+from stagewise.service.versions import first, following, said
 
 
 def limits(**opt_out: Any) -> dict[str, sw.Limit]:
@@ -20,7 +20,6 @@ def limits(**opt_out: Any) -> dict[str, sw.Limit]:
 def test_a_limit_may_move_and_every_set_stays_what_it_was() -> None:
     before = first(problem())
     after = following(before, problem(limits=limits(value=0.1)))
-    assert changes(before, after) == "opt_out at most 0.1 instead of at most 0.05"
     log, folds = month(300), [Fold(one.problem, one.number) for one in (before, after)]
     for fold in folds:
         fold.take(log.events)
@@ -37,7 +36,6 @@ def test_actions_may_come_and_go_and_come_back() -> None:
     assert (list(two.problem.actions), two.retired) == (["nothing", "digest", "offer", "sale"], {"digest"})
     three = following(two, problem(actions=["nothing", "digest", "offer", "sale"]))
     assert three.retired == frozenset()
-    assert changes(two, three) == "offered again: 'digest'"
     assert three.problem.policy().launched == 3
     fold = Fold(three.problem, 3)
     fold.take(month(50).events)
@@ -53,7 +51,9 @@ def test_what_is_told_of_a_version_can_be_said_again_in_any_order() -> None:
     turned = {key: dict(reversed(value.items())) if isinstance(value, dict) else value for key, value in plain.items()}
     turned["limits"]["opt_out"] = {**turned["limits"]["opt_out"], "at_most": 0.03}
     three = following(two, sw.Problem.from_plain(turned))
-    assert changes(two, three) == "opt_out at most 0.03 instead of at most 0.05"
+    assert [name for name, limit in three.problem.limits.items() if limit.value == 0.03] == ["opt_out"]
+        "opt_out": 0.03
+    }
     assert three.retired == {"digest"}
     assert list(three.problem.limits) == list(two.problem.limits)
     assert three.problem.ranges == two.problem.ranges

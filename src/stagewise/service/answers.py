@@ -1,28 +1,62 @@
 """From rows of the log to what clients are answered, and to sentences."""
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import StagewiseError
+from stagewise.problem.plain_limits import in_words as limit_in_words
 from stagewise.service.messages import Decided, Kept, Refusal
+from stagewise.service.records import Event
 from stagewise.service.store.store import StoreDown
 
 
-def in_words(problem: Problem, body: dict[str, Any]) -> list[str]:
-    """Return a decision as sentences."""
-    sure = max(body["probabilities"].values())
-    drawn = "for certain" if sure == 1.0 else f"with probability {body['probabilities'][body['action']]:.4g}"
-    told = [
-        f"{body['action']!r} was served {drawn}, in mode {body['mode']}, by version {body['problem']} of the problem "
-        f"and what was learned up to row {body['state']}."
-    ]
-    if body["fallback"] is not None:
-        told.append(f"The safe action was served because: {body['fallback']}.")
-    for name, kept in body["limits"].items():
-        bound = "at least" if problem.limits[name].at_least else "at most"
-        dearest = "nothing finite" if kept["dearest"] is None else f"{kept['dearest']:.4g}"
-        told.append(f"{name}: expected {bound} {dearest} by what was known; the limit is {kept['threshold']:.4g}.")
-    return told
+def in_words(problem: Problem, event: Event, said: dict[str, Any], learned: str = "") -> list[str]:
+    """Return a decision as sentences; `learned` is when the last row came that its state had learned."""
+    row = said["state"]
+    known = f"and what was learned up to row {row}{learned}" if row else "and nothing was learned yet"
+    basis = f"By version {said['problem']} of the problem, {known}."
+    return [*served(event, said), basis, *limits(problem, said)]
+
+
+def when(at: int) -> str:
+    """Return a time as people write it.
+
+    >>> when(1_700_000_000_250_000)
+    '2023-11-14 22:13:20.250 UTC'
+    """
+    moment = datetime.fromtimestamp(at / 1e6, UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
+
+
+def served(event: Event, said: Any) -> Iterator[str]:
+    """Say what was served, and why."""
+    chance = said["probabilities"][said["action"]]
+    drawn = "for certain" if chance == 1.0 else f"drawn with probability {chance:.4g}"
+    told = f"{said['action']!r} was served, {drawn}, in mode {said['mode']}"
+    yield f"Decision {event.key} (row {event.seq}, {when(event.at)}): {told}."
+    if said["fallback"] is not None:
+        yield f"The safe action was served because: {said['fallback']}."
+    if "choice" in said:
+        told = told_chances(said["choice"]["probabilities"])
+        yield f"The policy itself would have drawn {said['choice']['action']!r}, of {told}."
+    elif chance < 1.0:
+        yield f"It was drawn among {told_chances(said['probabilities'])}: the best mixture under every limit."
+
+
+def told_chances(probabilities: dict[str, float]) -> str:
+    """Return chances as a sentence holds them, those of nothing left out."""
+    return ", ".join(f"{name!r} {chance:.4g}" for name, chance in probabilities.items() if chance > 0.0)
+
+
+def limits(problem: Problem, said: Any) -> Iterator[str]:
+    """Say what each limit was feared to be, and what it may be."""
+    for name, kept in said["limits"].items():
+        limit = limit_in_words(problem.limits[name])
+        word = "at least" if limit.startswith("at least") else "at most"
+        dearest = "nothing finite" if kept["dearest"] is None else f"{kept['dearest']:.6g}"
+        yield f"{name}: {word} {dearest} in expectation by what was known; it must be {limit}."
 
 
 def answer(id_: str, body: dict[str, Any], logged: bool = True) -> Decided:

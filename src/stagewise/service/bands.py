@@ -80,6 +80,11 @@ def expected_of(limit: Limit) -> float:
     return float(getattr(scaled, "value", scaled))
 
 
+def own_value(limit: Limit) -> float:
+    """Return the number of a limit in its own units."""
+    return limit.low + (limit.high - limit.low) * expected_of(limit)
+
+
 class Lately:
     """The outcomes since their number was last doubled, and those of the doubling before.
 

@@ -2,15 +2,15 @@
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
 from stagewise.problem.checks import number, one_of, shown
 from stagewise.problem.errors import InvalidProblem
-from stagewise.service.records import Event
+from stagewise.service.messages import Mode
+from stagewise.service.records import CONTROL, Event
 
-Mode = Literal["off", "shadow", "canary", "live"]
 MODES = get_args(Mode)
 MODE, KILL, REVIVE, ACKNOWLEDGE, TRIP = "mode", "kill", "revive", "acknowledge", "trip"
 
@@ -27,14 +27,17 @@ class Controls(NamedTuple):
     """Why the kill switch is pulled, with who did it; None: it is not."""
 
     def after(self, event: Event) -> "Controls":
-        """Return what holds after one more row.
+        """Return what holds after one more row; a problem's changes nothing but its number.
 
         >>> told = b'{"what":"kill","actor":"ada","reason":"complaints doubled"}'
         >>> Controls().after(Event(3, 0, "control", "3", -1, told, b"")).killed
         'killed by ada: complaints doubled'
         """
+        now = self._replace(row=event.seq)
+        if event.kind != CONTROL:
+            return now
         told = msgspec.json.decode(event.body)
-        what, now = told.get("what"), self._replace(row=event.seq)
+        what = told.get("what")
         if what == MODE:
             return now._replace(mode=told["mode"], share=float(told["share"]))
         if what in (KILL, TRIP):
@@ -48,7 +51,7 @@ def folded(events: Iterable[Event], controls: Controls | None = None) -> Control
     """Return what holds after these rows."""
     controls = Controls() if controls is None else controls
     for event in events:
-        controls = controls.after(event) if event.kind == "control" else controls._replace(row=event.seq)
+        controls = controls.after(event)
     return controls
 
 

@@ -58,5 +58,5 @@ class Desk(Deciders, Outcomes, Changes):
             "chain": event.chain.hex(),
             **body,
             "outcome": self.store.answers(name, event.place),
-            "words": in_words(ours.problem, body),
+            "words": in_words(ours.problem, event, body),
         }

@@ -6,9 +6,7 @@ from typing import Any
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.declared import Limit
-from stagewise.problem.plain_limits import scaled_limit
-from stagewise.problem.thresholds import AtLeast
-from stagewise.service.bands import Seen
+from stagewise.service.bands import Seen, own_value
 from stagewise.service.tally import Tally
 
 
@@ -69,14 +67,12 @@ def rewards(tally: Tally, problem: Problem) -> dict[str, Any]:
 
 def limit_now(tally: Tally, name: str, limit: Limit) -> dict[str, Any]:
     """Return a limit: what it may be, what recent decisions are feared to cost, what was seen and its band."""
-    at_most = not isinstance(limit.value, AtLeast)
+    at_most = not limit.at_least
     feared = [row.limits[name] for row in tally.recent if name in row.limits]
     dearest = [kept["dearest"] for kept in feared if kept["dearest"] is not None]
-    scaled: Any = scaled_limit(name, limit)
-    own = limit.low + (limit.high - limit.low) * float(scaled if at_most else scaled.value)
     band = tally.of_signal(name).band(limit, 0.05 if tally.problem is None else tally.problem.delta)
     return {
-        "threshold": feared[-1]["threshold"] if feared else own,
+        "threshold": feared[-1]["threshold"] if feared else own_value(limit),
         "at_most": at_most,
         "dearest": None if not dearest else max(dearest) if at_most else min(dearest),
         "seen": band.mean,

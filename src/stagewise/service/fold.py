@@ -10,7 +10,6 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.policies.agent.guard import KNOWN, acknowledged, looked, note_contradictions
-from stagewise.policies.agent.health import Health, health_of
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
@@ -23,10 +22,9 @@ from stagewise.service.controls import ACKNOWLEDGE, REVIVE, TRIP
 from stagewise.service.deciding import DOUBT, Known
 from stagewise.service.records import CONTROL, DECISION, OUTCOME, PROBLEM, Event
 from stagewise.service.silences import Silences, nothing_of
-from stagewise.service.trips import Trip
+from stagewise.service.trips import Trips, subject
 from stagewise.service.waits import Waits
 
-DRY = "feedback"
 EVERY = 256  # decisions, after which what was declared is held against the data even if no decision met a contradiction
 
 
@@ -70,12 +68,10 @@ class Fold:
         self._noted: Notes | None = None  # a copy, until there is something else to note
         self.signs = dict(zip(problem.limits, self.policy.thresholds.signs.tolist(), strict=True))
         self.waits = Waits(self.policy.width, problem.signals, self.scaled)
-        self.trips = {name: Trip(*told) for name, told in levels_of(problem).items()}
-        self.moved: list[tuple[int, list[float]]] = []  # from which decision on which limits were promised
+        self.trips = Trips(problem)
         self.nothing = {name: nothing_of(signal) for name, signal in problem.signals.items()}
         self.silences = self.fresh_silences()
         self.quiet_at = self.since_outcome = 0  # when decisions began that no outcome followed, and how many there are
-        self.reasons: set[str] = set()  # kinds of trips that stand in the log
         self._due: list[tuple[int, int]] = []
 
     def take(self, events: Sequence[Event]) -> None:
@@ -96,8 +92,7 @@ class Fold:
             elif event.kind == CONTROL:
                 self.controlled(msgspec.json.decode(event.body))
             elif event.kind == PROBLEM:
-                told_of = Problem.from_plain(msgspec.json.decode(event.body)["problem"])
-                self.moved.append((self.waits.end, [limit for limit, _ in levels_of(told_of).values()]))
+                self.trips.promise(self.waits.end, Problem.from_plain(msgspec.json.decode(event.body)["problem"]))
         self.learn()
 
     def rows_of(self, decisions: Sequence[Decided]) -> Floats:
@@ -157,12 +152,11 @@ class Fold:
     def controlled(self, told: Mapping[str, Any]) -> None:
         """Take in a control: a person's word on a contradiction is part of what is known."""
         if told["what"] == TRIP:
-            self.reasons.add(subject(told["reason"]))
+            self.trips.reasons.add(subject(told["reason"]))
         if told["what"] == REVIVE:
             self.learn()
-            fresh = {name: Trip(*told) for name, told in levels_of(self.problem).items()}
-            self.trips = {name: fresh[name] if trip.tripped else trip for name, trip in self.trips.items()}
-            self.reasons, self.since_outcome = set(), 0
+            self.trips.revive()
+            self.since_outcome = 0
             self.silences = self.fresh_silences()
         if told["what"] != ACKNOWLEDGE:
             return
@@ -183,34 +177,9 @@ class Fold:
         rows = self.waits.rows[at]
         self.state = self.policy.take_rows(self.state, rows, values)
         self.learned += len(due)
-        for j, trip in enumerate(self.trips.values()):
+        for j, sign in enumerate(self.signs.values()):
             seen = values[signals == 1 + j, 1 + j]
-            costs = seen if self.policy.thresholds.signs[j] > 0 else 1.0 + seen
-            trip.take(costs, self.promised(j, places[signals == 1 + j]))
-
-    def promised(self, j: int, places: Any) -> Floats | None:
-        """Return the limit that held when each of these decisions was made; None: no version of it is in the log."""
-        if not self.moved:
-            return None
-        versions = np.searchsorted([first for first, _ in self.moved], places, side="right") - 1
-        limits: Floats = np.array([limits[j] for _, limits in self.moved])[versions]
-        return limits
-
-    @property
-    def doubts(self) -> dict[str, str]:
-        """What contradicts safety and nobody has acknowledged, in words."""
-        return self.notes.open_doubts
-
-    def tripped(self) -> str | None:
-        """Return why the desk should stop by itself, if it should."""
-        for name, trip in self.trips.items():
-            if trip.tripped:
-                seen = trip.total / trip.count
-                return (
-                    f"{name!r} averages {seen:.4g} of its range over {trip.count:,} decisions, above its limit beyond "
-                    f"chance (level {trip.level:.2g})"
-                )
-        return None
+            self.trips.take(j, seen if sign > 0 else 1.0 + seen, places[signals == 1 + j])
 
     def fresh_silences(self) -> Silences:
         """Return what is known of silences before anything is heard."""
@@ -227,14 +196,6 @@ class Fold:
             f"were made; before, one came in {found.every:.3g}"
         )
 
-    def was_tripped(self, why: str) -> bool:
-        """Say whether the log holds a trip of this kind: a person who revives the desk after it is not overruled."""
-        return subject(why) in self.reasons
-
-    def health(self) -> Health:
-        """Return what was declared, held against the data."""
-        return health_of(self.policy, self.state, self.notes)
-
     def known(self) -> Known:
         """Return what a decider needs, as a value that does not change."""
         state = State(self.state.memory.copy())
@@ -247,10 +208,8 @@ class Fold:
         return msgspec.msgpack.encode(
             {
                 "seq": self.seq, "at": self.at, "learned": self.learned, "memory": self.state.memory.tobytes(),
-                "notes": self.notes.plain(), "waits": self.waits.plain(), "reasons": sorted(self.reasons),
-                "quiet_at": self.quiet_at, "since_outcome": self.since_outcome, "moved": self.moved,
-                "silences": self.silences.plain(),
-                "trips": {name: trip.plain() for name, trip in self.trips.items()},
+                "notes": self.notes.plain(), "waits": self.waits.plain(), "quiet_at": self.quiet_at,
+                "since_outcome": self.since_outcome, "silences": self.silences.plain(), **self.trips.plain(),
             }
         )  # fmt: skip
 
@@ -260,18 +219,11 @@ class Fold:
         self.state = self.policy.own(State(np.frombuffer(told["memory"]).copy()))
         self.seq, self.at, self.learned = told["seq"], told["at"], told["learned"]
         self._noted = None
-        self.notes, self.reasons = Notes.of(told["notes"]), set(told["reasons"])
+        self.notes = Notes.of(told["notes"])
         self.quiet_at, self.since_outcome = told["quiet_at"], told["since_outcome"]
-        self.moved = [(first, limits) for first, limits in told["moved"]]
         self.waits.restore(told["waits"])
         self.silences.restore(told["silences"])
-        for name, trip in self.trips.items():
-            trip.restore(told["trips"][name])
-
-
-def subject(why: str) -> str:
-    """Return what a trip is about: a limit by name, or feedback."""
-    return why.split(" averages ")[0] if " averages " in why else DRY
+        self.trips.restore(told)
 
 
 def encoded_known(known: Known) -> bytes:
@@ -292,13 +244,3 @@ def beginning(problem: Problem, version: int, retired: frozenset[str]) -> Known:
     """Return what is known before anything is learned."""
     policy = problem.policy()
     return Known(problem, policy, version, retired, 0, policy.start(), Notes())
-
-
-def levels_of(problem: Problem) -> dict[str, tuple[float, float]]:
-    """Return each limit in [0, 1] with its level: all of them together trip by chance with probability δ at most."""
-    policy = problem.policy()
-    told = {}
-    for j, name in enumerate(problem.limits):
-        value = float(policy.thresholds.values[j])
-        told[name] = (value if policy.thresholds.signs[j] > 0 else 1.0 - value), problem.delta / len(problem.limits)
-    return told

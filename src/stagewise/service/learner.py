@@ -154,8 +154,8 @@ class Learner:
         closes, now = fold.waits.closes(), self.store.now()
         if closes is not None and closes <= now and now - fold.at >= TICK_EVERY:
             self.append([Ask(name, TICK, "", canonical({}))])
-        why = fold.tripped() or self.dried(fold, now)
-        if why is not None and not fold.was_tripped(why):
+        why = fold.trips.tripped() or self.dried(fold, now)
+        if why is not None and not fold.trips.was_tripped(why):
             self.append([Ask(name, CONTROL, "", canonical({"what": TRIP, "actor": DESK, "reason": why}))])
 
     def dried(self, fold: Fold, now: int) -> str | None:

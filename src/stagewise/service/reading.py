@@ -5,10 +5,8 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
+from itertools import takewhile
 
-import msgspec
-
-from stagewise.policies.problem import Problem
 from stagewise.problem.checks import shown
 from stagewise.problem.words import nearest
 from stagewise.service.controls import Controls, folded
@@ -20,7 +18,7 @@ from stagewise.service.learner import Learner
 from stagewise.service.records import CONTROL, EVERYWHERE, PROBLEM, Event, Kind
 from stagewise.service.store.store import Store, StoreDown
 from stagewise.service.tally import Tally
-from stagewise.service.versions import Version, first, following
+from stagewise.service.versions import Version, begun
 from stagewise.service.writer import Writer
 
 REFRESH = 0.2  # seconds between two looks at what other processes changed
@@ -87,10 +85,8 @@ class Reading:
                 self._read(name)
 
     def _rows(self, name: str, kind: Kind, after: int, last: int) -> Iterator[Event]:
-        """Give the rows of one kind between two, however many: what is written meanwhile is for the next look."""
-        while portion := self.store.of_kind(name, kind, after):
-            yield from (event for event in portion if event.seq <= last)
-            after = portion[-1].seq
+        """Give the rows of one kind between two: what is written meanwhile is for the next look."""
+        return takewhile(lambda event: event.seq <= last, self.store.all_of_kind(name, kind, after))
 
     def _read(self, name: str) -> None:
         """Read what was written of one experiment's versions and controls, up to where its log ended just now."""
@@ -102,8 +98,7 @@ class Reading:
         problems = list(self._rows(name, PROBLEM, after, last))
         version = None if ours is None else ours.current
         for event in problems:
-            wanted = Problem.from_plain(msgspec.json.decode(event.body)["problem"])
-            version = first(wanted) if version is None else following(version, wanted)
+            version = begun(version, event)
         if version is None:
             return
         if ours is None:

@@ -9,6 +9,7 @@ import msgspec
 from stagewise.policies.problem import Problem
 from stagewise.service.bands import Lately, Seen
 from stagewise.service.buckets import Buckets
+from stagewise.service.fold import DECODE_OUTCOME
 from stagewise.service.records import CONTROL, DECISION, EVERYWHERE, OUTCOME, PROBLEM, Event
 from stagewise.service.store.store import Store
 from stagewise.service.waits import Waits
@@ -43,13 +44,7 @@ class Row(msgspec.Struct):
     asked: Wanted = msgspec.field(default_factory=Wanted)
 
 
-class Answer(msgspec.Struct):
-    """What is read of an outcome's row."""
-
-    values: dict[str, float] = {}
-
-
-rows, answers = msgspec.json.Decoder(Row), msgspec.json.Decoder(Answer)
+rows = msgspec.json.Decoder(Row)
 
 
 class Tally:
@@ -89,7 +84,7 @@ class Tally:
         if event.kind == DECISION:
             self.decide(event, rows.decode(event.body))
         elif event.kind == OUTCOME:
-            for name in self.waits.told(event.place, answers.decode(event.body).values, due):
+            for name in self.waits.told(event.place, DECODE_OUTCOME(event.body).values, due):
                 lag = (event.at - self.waits.date(event.place)) / 1e6
                 self.lags.setdefault(name, deque(maxlen=LAGS)).append(lag)
             self.settle(due)

@@ -10,11 +10,15 @@ versions of the problem move a limit, τ is the one a decision was made under: n
 """
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.policies.problem import Problem
 
+DRY = "feedback"
 BETS = np.array([0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625])
 
 
@@ -59,3 +63,72 @@ class Trip:
         """Go on from what `plain` wrote down."""
         *wealth, count, total, tripped = plain
         self.wealth, self.count, self.total, self.tripped = np.array(wealth), int(count), total, bool(tripped)
+
+
+class Trips:
+    """The wealth of every limit of a problem, and which trips stand in the log."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.limits = {name: Trip(*told) for name, told in levels_of(problem).items()}
+        self.moved: list[tuple[int, list[float]]] = []  # from which decision on which limits were promised
+        self.reasons: set[str] = set()  # kinds of trips that stand in the log
+
+    def promise(self, place: int, problem: Problem) -> None:
+        """Hold decisions from this one on against the limits of another version."""
+        self.moved.append((place, [limit for limit, _ in levels_of(problem).values()]))
+
+    def take(self, j: int, costs: Floats, places: Ints) -> None:
+        """Take in costs of the j-th limit in [0, 1], of the decisions at these places."""
+        promised = None
+        if self.moved:  # the limit that held when each of these decisions was made
+            versions = np.searchsorted([first for first, _ in self.moved], places, side="right") - 1
+            promised = np.array([limits[j] for _, limits in self.moved])[versions]
+        list(self.limits.values())[j].take(costs, promised)
+
+    def revive(self) -> None:
+        """Begin anew with what tripped: a person let go of the kill switch."""
+        fresh = Trips(self.problem).limits
+        self.limits = {name: fresh[name] if trip.tripped else trip for name, trip in self.limits.items()}
+        self.reasons = set()
+
+    def tripped(self) -> str | None:
+        """Return why the desk should stop by itself, if it should."""
+        for name, trip in self.limits.items():
+            if trip.tripped:
+                seen = trip.total / trip.count
+                return (
+                    f"{name!r} averages {seen:.4g} of its range over {trip.count:,} decisions, above its limit beyond "
+                    f"chance (level {trip.level:.2g})"
+                )
+        return None
+
+    def was_tripped(self, why: str) -> bool:
+        """Say whether the log holds a trip of this kind: a person who revives the desk after it is not overruled."""
+        return subject(why) in self.reasons
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for a snapshot."""
+        told = {name: trip.plain() for name, trip in self.limits.items()}
+        return {"trips": told, "moved": self.moved, "reasons": sorted(self.reasons)}
+
+    def restore(self, plain: Mapping[str, Any]) -> None:
+        """Go on from what `plain` wrote down."""
+        self.moved, self.reasons = [(first, limits) for first, limits in plain["moved"]], set(plain["reasons"])
+        for name, trip in self.limits.items():
+            trip.restore(plain["trips"][name])
+
+
+def subject(why: str) -> str:
+    """Return what a trip is about: a limit by name, or feedback."""
+    return why.split(" averages ")[0] if " averages " in why else DRY
+
+
+def levels_of(problem: Problem) -> dict[str, tuple[float, float]]:
+    """Return each limit in [0, 1] with its level: all of them together trip by chance with probability δ at most."""
+    policy = problem.policy()
+    told = {}
+    for j, name in enumerate(problem.limits):
+        value = float(policy.thresholds.values[j])
+        told[name] = (value if policy.thresholds.signs[j] > 0 else 1.0 - value), problem.delta / len(problem.limits)
+    return told

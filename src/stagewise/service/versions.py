@@ -8,12 +8,14 @@ themselves are made of (δ, ranges, models, windows, what is declared of the saf
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
+import msgspec
+
 from stagewise.policies.problem import Problem
 from stagewise.problem.declared import Limit
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.naming import listing
-from stagewise.problem.plain_limits import in_words, plain_limit, plain_signal, scaled_limit
-from stagewise.problem.thresholds import AtLeast
+from stagewise.problem.plain_limits import in_words, plain_limit, plain_signal
+from stagewise.service.bands import own_value
+from stagewise.service.records import Event
 
 AFTER_LOOKING = (
     "the log was learned by the first one, and what is chosen after seeing outcomes voids the guarantee; open a new "
@@ -35,6 +37,12 @@ class Version(NamedTuple):
 def first(problem: Problem) -> Version:
     """Return the first version."""
     return Version(1, problem, frozenset())
+
+
+def begun(before: Version | None, event: Event) -> Version:
+    """Return the version that a problem's row begins; None: it is the first one."""
+    wanted = Problem.from_plain(msgspec.json.decode(event.body)["problem"])
+    return first(wanted) if before is None else following(before, wanted)
 
 
 def following(before: Version, wanted: Problem) -> Version:
@@ -60,7 +68,7 @@ def following(before: Version, wanted: Problem) -> Version:
     settings = {
         **ours.settings,
         "launched": ours.settings.get("launched", len(ours.actions)),
-        "expected": ours.settings.get("expected") or sharpest(ours),
+        "expected": ours.settings.get("expected") or {name: own_value(limit) for name, limit in ours.limits.items()},
     }
     problem = replace(ours, actions=[*ours.actions, *more], limits=dict(wanted.limits), settings=settings)
     return Version(before.number + 1, problem, frozenset(ours.actions) - frozenset(wanted.actions))
@@ -69,7 +77,10 @@ def following(before: Version, wanted: Problem) -> Version:
 def in_order_of(ours: Problem, wanted: Problem) -> Problem:
     """Return a problem with its names in the order of an earlier one: what comes as JSON has them in any."""
     ranges, limits = dict(wanted.ranges), dict(wanted.limits)
-    same = {"context": (ours.context, ranges), "limits": (ours.limits, limits)}
+    same: dict[str, tuple[Any, dict[str, Any]]] = {
+        "context": (ours.context, ranges),
+        "limits": (ours.limits, limits),
+    }
     told: dict[str, Any] = {
         field: {name: given[name] for name in names}
         for field, (names, given) in same.items()
@@ -94,28 +105,3 @@ def check_limit(name: str, old: Limit, new: Limit) -> None:
         raise InvalidProblem(f"the {changed[0]} of {name!r} cannot change from {told}: {AFTER_LOOKING}")
     if old.at_least != new.at_least:
         raise InvalidProblem(f"{name!r} cannot change from {in_words(old)} to {in_words(new)}: {AFTER_LOOKING}")
-
-
-def sharpest(problem: Problem) -> dict[str, float]:
-    """Return around which rates the sets of a first version are sharpest: its limits, in the user's units."""
-    told = {}
-    for name, limit in problem.limits.items():
-        ends = scaled_limit(name, limit)
-        share: Any = ends.value if isinstance(ends, AtLeast) else ends
-        told[name] = limit.low + float(share) * (limit.high - limit.low)
-    return told
-
-
-def changes(before: Version, after: Version) -> str:
-    """Return what is different, in words."""
-    limits = [
-        f"{name} {in_words(limit)} instead of {in_words(before.problem.limits[name])}"
-        for name, limit in after.problem.limits.items()
-        if in_words(limit) != in_words(before.problem.limits[name])
-    ]
-    new = [name for name in after.problem.actions if name not in before.problem.actions]
-    gone, back = after.retired - before.retired, before.retired - after.retired
-    told = [*limits]
-    told += [f"new: {listing(new)}"] * bool(new) + [f"retired: {listing(sorted(gone))}"] * bool(gone)
-    told += [f"offered again: {listing(sorted(back))}"] * bool(back)
-    return "; ".join(told) or "nothing"

@@ -147,10 +147,10 @@ def test_simulated_users_ask_a_running_desk_by_http_until_they_are_stopped(tmp_p
         stop = begin(["notifications"], address, desk, keys, rate=40.0)
         try:
             for _ in range(3000):
-                if desk.store.last("notifications", "outcome", 3):
+                if desk.store.of_kind("notifications", "outcome"):
                     break
                 time.sleep(0.01)
-            assert desk.store.last("notifications", "outcome", 3)
+            assert desk.store.of_kind("notifications", "outcome")
         finally:
             stop()
         told = desk.figures("notifications")

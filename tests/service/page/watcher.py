@@ -19,7 +19,7 @@ async def watch(place: str, name: str, changes: int) -> None:
         killed = desk.experiment(name).killed
         if killed != before:
             before, changes = killed, changes - 1
-            row = store.last(name, "control", 1)[0]
+            row = store.of_kind(name, "control")[-1]
             print(f"{(store.now() - row.at) / 1e3:.0f} {killed}", flush=True)
     await desk.stop()
 

@@ -53,7 +53,7 @@ async def test_changes_say_who_and_why_and_hold_at_once(tmp_path: Path) -> None:
         reason = {"reason": "<b>try</b> & see"}
         changed = await desk.admin.post("/v1/demo/mode", {"mode": "canary", "share": 0.25, **reason})
         assert changed.plain == {"mode": "canary", "share": 0.25, "killed": False, "control": 3}
-        body = json.loads(desk.store.last("demo", "control", 1)[0].body)
+        body = json.loads(desk.store.of_kind("demo", "control")[-1].body)
         assert (body["actor"], body["reason"]) == ("admin", "<b>try</b> & see")
         assert (await desk.admin.post("/v1/kill", reason)).plain["killed"] is True
         made = (await desk.writer.post(PATH, USER)).plain

@@ -11,6 +11,7 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.signals.interval import Interval, kl_interval
 from stagewise.launch.doctor.exchange import Flags, ranks
 from stagewise.launch.log import Log, Texts, texts_of
+from stagewise.launch.mixing import hashed
 from stagewise.problem.declared import Limit
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
@@ -133,18 +134,6 @@ def numbered(texts: Texts) -> tuple[Ints, list[str]]:
     places = {name: place for place, name in enumerate(dict.fromkeys(entries))}
     groups = [MISSING if name is None else name for name in places]
     return np.array([places[name] for name in entries], dtype=np.int64), groups
-
-
-def hashed(rows: int) -> Floats:
-    """Return a number in [0, 1) for every row (n,), the same in every process (SplitMix64's finish of its number).
-
-    >>> hashed(3).round(3).tolist()
-    [0.883, 0.432, 0.026]
-    """
-    z = (np.arange(1, rows + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(((z ^ (z >> np.uint64(31))) >> np.uint64(11)) / float(2**53))
 
 
 def threshold_of(limit: Limit) -> tuple[float, bool]:

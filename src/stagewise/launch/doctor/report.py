@@ -14,11 +14,6 @@ from stagewise.launch.log import Log, text_of
 from stagewise.policies.problem import Problem
 
 
-def is_missing(entry: Any) -> bool:
-    """Say whether a value is none."""
-    return text_of(entry) is None
-
-
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
     """The findings on one log, and the problem that they are about."""
@@ -64,7 +59,7 @@ class Diagnosis:
         text, arrays = io.StringIO(), self.rest.arrays
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(arrays)
-        columns = [["" if is_missing(entry) else entry for entry in array.tolist()] for array in arrays.values()]
+        columns = [["" if text_of(entry) is None else entry for entry in array.tolist()] for array in arrays.values()]
         writer.writerows(zip(*columns, strict=True))
         return text.getvalue()
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.launch.doctor.chart import hashed
 from stagewise.launch.doctor.exchange import Flags
+from stagewise.launch.mixing import hashed
 from stagewise.problem.checks import number
 from stagewise.problem.errors import InvalidOutcome
 
@@ -60,7 +60,7 @@ def split(rows: int, at: Floats | None, share: float) -> Split:
     if share == 1.0:
         return Split(np.ones(rows, dtype=bool), "all rows: nothing is left that the choice has not seen", 1.0)
     if at is None:
-        words = f"rows whose number, counted from 0, has a hash below {share:g} (SplitMix64, launch/doctor/chart.py)"
+        words = f"rows whose number, counted from 0, has a hash below {share:g} (SplitMix64, launch/mixing.py)"
         return Split(np.asarray(hashed(rows) < share), words, share)
     first = np.zeros(rows, dtype=bool)
     first[np.argsort(at, kind="stable")[: max(round(share * rows), 1)]] = True

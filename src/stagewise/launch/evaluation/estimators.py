@@ -10,22 +10,17 @@ from stagewise.kernels.compile import Floats
 
 
 def ips_terms(weights: Floats, outcomes: Floats) -> Floats:
-    """Return wₜ yₜ, each with the candidate's value as its mean (Horvitz and Thompson 1952)."""
+    """Return wₜ yₜ, each with the candidate's value as its mean (Horvitz and Thompson 1952).
+
+    >>> ips_terms(np.array([2.0, 0.0]), np.array([0.5, 1.0])).tolist()
+    [1.0, 0.0]
+    """
     return weights * outcomes
 
 
 def dr_terms(weights: Floats, outcomes: Floats, done: Floats, expected: Floats) -> Floats:
     """Return Σₐ π(a|xₜ) q(xₜ, a) + wₜ (yₜ − q(xₜ, aₜ)): the same mean, whatever q (Dudík, Langford and Li 2011)."""
     return expected + weights * (outcomes - done)
-
-
-def ips(weights: Floats, outcomes: Floats) -> float:
-    """Return the inverse propensity estimate.
-
-    >>> ips(np.array([2.0, 0.0]), np.array([0.5, 1.0]))
-    0.5
-    """
-    return float(ips_terms(weights, outcomes).mean())
 
 
 def snips(weights: Floats, outcomes: Floats) -> float:
@@ -43,15 +38,6 @@ def snips_deviation(weights: Floats, outcomes: Floats) -> float:
     left = weights * (outcomes - snips(weights, outcomes))
     total = float(weights.sum())
     return float(np.sqrt((left**2).sum())) / total if total > 0.0 else float("nan")
-
-
-def dr(weights: Floats, outcomes: Floats, done: Floats, expected: Floats) -> float:
-    """Return the doubly robust estimate.
-
-    >>> dr(np.array([2.0, 0.0]), np.array([0.5, 1.0]), np.array([0.5, 0.5]), np.array([0.5, 0.25]))
-    0.375
-    """
-    return float(dr_terms(weights, outcomes, done, expected).mean())
 
 
 def deviation(terms: Floats) -> float:

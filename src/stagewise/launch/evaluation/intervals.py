@@ -10,15 +10,7 @@ from scipy.special import ndtri  # type: ignore[import-untyped]
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.launch.evaluation.balance import Balance
 from stagewise.launch.evaluation.estimate import ANYTIME, ASYMPTOTIC, NONE, SHARES, Estimate
-from stagewise.launch.evaluation.estimators import (
-    deviation,
-    dr,
-    dr_terms,
-    ips,
-    ips_terms,
-    snips,
-    snips_deviation,
-)
+from stagewise.launch.evaluation.estimators import deviation, dr_terms, ips_terms, snips, snips_deviation
 from stagewise.launch.evaluation.sequence import Sequence as Running
 from stagewise.launch.evaluation.sequence import moments, sequence
 from stagewise.launch.evaluation.weights import SLIGHT, Weights
@@ -63,8 +55,8 @@ def estimates_of(
     return {name: in_units(one if enough else one._replace(value=None), ends) for name, one in made.items()}
 
 
-def anytime(value: float, terms: Floats, rows: Rows, regression: bool, alpha: float) -> Estimate:
-    """Return an estimate with the interval that holds at all times.
+def anytime(terms: Floats, rows: Rows, regression: bool, alpha: float) -> Estimate:
+    """Return the mean of terms with the interval that holds at all times.
 
     Where it is not known what else the log could have done, its ends are those of wₜ yₜ and 1 − wₜ (1 − yₜ), also for a
     regression: both terms are at least 0, whatever could have been drawn (docs/theory/evaluation.md, Lemma 3).
@@ -74,19 +66,18 @@ def anytime(value: float, terms: Floats, rows: Rows, regression: bool, alpha: fl
     if not weights.complete:
         ends = ips_terms(weights.values, rows.outcomes), 1.0 - ips_terms(weights.values, 1.0 - rows.outcomes)
     running = sequence(*ends, rooms, alpha, moments(terms.size))
-    return Estimate(value, float(running.low[-1]), float(running.high[-1]), ANYTIME, terms.size, running)
+    value, low, high = float(terms.mean()), float(running.low[-1]), float(running.high[-1])
+    return Estimate(value, low, high, ANYTIME, terms.size, running)
 
 
 def of_ips(rows: Rows, alpha: float) -> Estimate:
     """Return the inverse propensity estimate."""
-    weights, outcomes = rows.weights.values, rows.outcomes
-    return anytime(ips(weights, outcomes), ips_terms(weights, outcomes), rows, False, alpha)
+    return anytime(ips_terms(rows.weights.values, rows.outcomes), rows, False, alpha)
 
 
 def of_dr(rows: Rows, alpha: float) -> Estimate:
     """Return the doubly robust estimate, each row by a regression on rows before it."""
-    told = (rows.weights.values, rows.outcomes, *rows.baselines())
-    return anytime(dr(*told), dr_terms(*told), rows, True, alpha)
+    return anytime(dr_terms(rows.weights.values, rows.outcomes, *rows.baselines()), rows, True, alpha)
 
 
 def of_folds(rows: Rows, alpha: float) -> Estimate:

@@ -10,12 +10,12 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.launch.log import Log
+from stagewise.launch.mixing import mixed
 
 RIDGE = 1.0
 FIRST = 64  # rows before the first regression; it is made again whenever there are half as many more
 GROWTH = 1.5
 MOST = 50  # segments of a division that have a column of their own
-MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # of splitmix64
 
 
 def features_of(log: Log) -> Floats:
@@ -123,7 +123,4 @@ def stretches(rows: int) -> Ints:
 
 def folds_of(rows: int, folds: int) -> Ints:
     """Return in which fold each row (n,) is, by its number alone: the same for everybody, at every time."""
-    mixed = np.arange(1, rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in zip((30, 27), MIX, strict=True):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray((mixed ^ (mixed >> np.uint64(31))) % np.uint64(folds), dtype=np.int64)
+    return np.asarray(mixed(rows) % np.uint64(folds), dtype=np.int64)

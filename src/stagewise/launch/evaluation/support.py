@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from stagewise.launch.evaluation.weights import ROUNDING, SLIGHT, Weights
+from stagewise.launch.evaluation.weights import ROUNDING, Weights
 
 
 class Support(NamedTuple):
@@ -18,16 +18,6 @@ class Support(NamedTuple):
         """Return how much of a candidate the log speaks for, from its weights."""
         shares = zip(actions, weights.unsupported.tolist(), strict=True)
         return cls({name: share for name, share in shares if share > ROUNDING}, weights.clipped)
-
-    @property
-    def lost(self) -> float:
-        """The share of the candidate that nothing is known of."""
-        return sum(self.by_action.values()) + self.clipped
-
-    @property
-    def enough(self) -> bool:
-        """Whether an estimate may be named: what is lost is slight."""
-        return self.lost <= SLIGHT
 
     @property
     def words(self) -> str:

@@ -1,13 +1,10 @@
 """A store copied to another address, and the copy verified."""
 
-from typing import Any, cast
-
 from stagewise.problem.errors import InvalidFile
 from stagewise.service.audit.verifying import Verified, verify
 from stagewise.service.store.copying import copy
 from stagewise.service.store.opened import open_store
 from stagewise.service.store.store import StoreDown
-from stagewise.service.store.tables import Tables
 
 
 def copied(address: str, to: str) -> list[Verified]:
@@ -15,11 +12,11 @@ def copied(address: str, to: str) -> list[Verified]:
     if address == to:
         raise InvalidFile(f"{address} cannot be copied to itself")
     open_store(address, read_only=True).close()  # there must be one: to be written, it would be made
-    source: Any = open_store(address)
+    source = open_store(address)
     try:
-        target: Any = open_store(to)
+        target = open_store(to)
         try:
-            copy(cast(Tables, source), cast(Tables, target))
+            copy(source, target)
             found = list(verify(target))
             for one in found:
                 if one.fault is not None:

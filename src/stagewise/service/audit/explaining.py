@@ -1,15 +1,13 @@
 """One decision in words: what was asked and known, what each action could cost, what was drawn, what came of it."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from stagewise.policies.problem import Problem
-from stagewise.problem.plain_limits import in_words
 from stagewise.problem.words import shown
-from stagewise.service.audit.reading import kind_of
+from stagewise.service.answers import in_words, when
 from stagewise.service.audit.replaying import Made, Replay
 from stagewise.service.deciding import Known, draw_of, offered_of
 from stagewise.service.errors import UnknownDecision
@@ -26,41 +24,13 @@ def explained(store: Store, experiment: str, id_: str) -> str:
     said = msgspec.json.decode(event.body)
     made = Made(said["problem"], said["state"], event.seq)
     known = next(known for known, _ in replay.known_at([made]))
-    lines = [*served(event, said), *asked(said), *learned(store, experiment, said)]
+    problem = replay.versions[made.version].problem
+    lines = [*in_words(problem, event, said, learned(store, experiment, made.state)), *asked(said)]
     if known is not None:
-        lines += [*limits(known.problem, said), *bounds(known, replay.key, id_, said)]
+        lines += bounds(known, replay.key, id_, said)
     different = replay.difference(known, event)
     lines.append("Made again from the log: the same to the bit." if different is None else f"Made again: {different}.")
-    return "\n".join([*lines, *came(store, experiment, event, replay.versions[said["problem"]].problem)])
-
-
-def when(at: int) -> str:
-    """Return a time as people write it.
-
-    >>> when(1_700_000_000_250_000)
-    '2023-11-14 22:13:20.250 UTC'
-    """
-    moment = datetime.fromtimestamp(at / 1e6, UTC)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
-
-
-def served(event: Event, said: Any) -> Iterator[str]:
-    """Say what was served, and why."""
-    chance = said["probabilities"][said["action"]]
-    drawn = "for certain" if chance == 1.0 else f"drawn with probability {chance:.4g}"
-    yield f"Decision {event.key} (row {event.seq}, {when(event.at)}): {said['action']!r}, {drawn}, mode {said['mode']}."
-    if said["fallback"] is not None:
-        yield f"The safe action was served because: {said['fallback']}."
-    if "choice" in said:
-        told = told_chances(said["choice"]["probabilities"])
-        yield f"The policy itself would have drawn {said['choice']['action']!r}, of {told}."
-    elif chance < 1.0:
-        yield f"It was drawn among {told_chances(said['probabilities'])}: the best mixture under every limit."
-
-
-def told_chances(probabilities: dict[str, float]) -> str:
-    """Return chances as a sentence holds them, those of nothing left out."""
-    return ", ".join(f"{name!r} {chance:.4g}" for name, chance in probabilities.items() if chance > 0.0)
+    return "\n".join([*lines, *came(store, experiment, event, problem)])
 
 
 def asked(said: Any) -> Iterator[str]:
@@ -71,23 +41,10 @@ def asked(said: Any) -> Iterator[str]:
     yield f"Asked for {context or 'a user of whom nothing is told'}; {offer}."
 
 
-def learned(store: Store, experiment: str, said: Any) -> Iterator[str]:
-    """Say what was known."""
-    row = said["state"]
-    if row == 0:
-        yield f"By version {said['problem']} of the problem; nothing was learned yet."
-        return
-    last = store.events(experiment, row - 1, 1)
-    at = f" ({when(last[0].at)})" if last else ""
-    yield f"By version {said['problem']} of the problem, and what was learned up to row {row}{at}."
-
-
-def limits(problem: Problem, said: Any) -> Iterator[str]:
-    """Say what each limit was feared to be, and what it may be."""
-    for name, kept in said["limits"].items():
-        limit = in_words(problem.limits[name])
-        word = "at least" if limit.startswith("at least") else "at most"
-        yield f"  {name}: {word} {kept['dearest']:.6g} in expectation by what was known; it must be {limit}."
+def learned(store: Store, experiment: str, row: int) -> str:
+    """Return when a row came, in words."""
+    last = store.events(experiment, row - 1, 1) if row else []
+    return f" ({when(last[0].at)})" if last else ""
 
 
 def bounds(known: Known, key: bytes, id_: str, said: Any) -> Iterator[str]:
@@ -102,7 +59,7 @@ def bounds(known: Known, key: bytes, id_: str, said: Any) -> Iterator[str]:
 def came(store: Store, experiment: str, event: Event, problem: Problem) -> Iterator[str]:
     """Say which outcomes came when, and which did not."""
     told: set[str] = set()
-    for row in kind_of(store, experiment, OUTCOME, event.seq):
+    for row in store.all_of_kind(experiment, OUTCOME, event.seq):
         if row.place == event.place:
             values = msgspec.json.decode(row.body)["values"]
             told |= set(values)

@@ -14,7 +14,7 @@ from stagewise.problem.errors import InvalidFile
 from stagewise.problem.naming import segment_name
 from stagewise.problem.words import shown
 from stagewise.service.audit.dsjson import line_of
-from stagewise.service.audit.reading import kind_of, known_experiment, versions_of, was_shown
+from stagewise.service.audit.reading import known_experiment, versions_of, was_shown
 from stagewise.service.records import DECISION, SHOWN, Event
 from stagewise.service.store.store import Store
 from stagewise.service.versions import Version
@@ -49,7 +49,7 @@ def export(store: Store, experiment: str, path: Path) -> int:
 def decisions_of(store: Store, experiment: str) -> Iterator[Exported]:
     """Give all decisions with what is known of them."""
     versions, now = versions_of(store, experiment), store.head(experiment).at
-    for event in kind_of(store, experiment, DECISION):
+    for event in store.all_of_kind(experiment, DECISION):
         said = msgspec.json.decode(event.body)
         yield Exported(event, said, store.answers(experiment, event.place), versions[said["problem"]], now)
 

@@ -1,33 +1,15 @@
-"""A log, read from its beginning to its end in portions."""
+"""What an audit reads of a log before it looks at rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
-import msgspec
-
-from stagewise.policies.problem import Problem
 from stagewise.problem.words import nearest, shown
 from stagewise.service.controls import Controls
 from stagewise.service.errors import UnknownExperiment
-from stagewise.service.records import CONTROL, PROBLEM, SHOWN, Event
+from stagewise.service.records import CONTROL, PROBLEM, SHOWN
 from stagewise.service.store.store import Store
-from stagewise.service.versions import Version, first, following
-
-PORTION = 10_000
-
-
-def rows_of(store: Store, experiment: str, after: int = 0) -> Iterator[Event]:
-    """Give the rows of a log in order."""
-    while portion := store.events(experiment, after, PORTION):
-        yield from portion
-        after = portion[-1].seq
-
-
-def kind_of(store: Store, experiment: str, kind: str, after: int = 0) -> Iterator[Event]:
-    """Give the rows of one kind in order."""
-    while portion := store.of_kind(experiment, kind, after, PORTION):
-        yield from portion
-        after = portion[-1].seq
+from stagewise.service.versions import Version, begun
 
 
 def known_experiment(store: Store, name: str) -> str:
@@ -42,9 +24,8 @@ def known_experiment(store: Store, name: str) -> str:
 def versions_of(store: Store, experiment: str) -> dict[int, Version]:
     """Return all versions of an experiment's problem, as a desk plays them."""
     versions: dict[int, Version] = {}
-    for event in kind_of(store, experiment, PROBLEM):
-        wanted = Problem.from_plain(msgspec.json.decode(event.body)["problem"])
-        made = following(versions[len(versions)], wanted) if versions else first(wanted)
+    for event in store.all_of_kind(experiment, PROBLEM):
+        made = begun(versions.get(len(versions)), event)
         versions[made.number] = made
     return versions
 
@@ -54,16 +35,7 @@ def was_shown(said: Mapping[str, Any], answers: Mapping[str, float]) -> bool:
     return answers.get(SHOWN, 0.0 if said["asked"].get("deferred") else 1.0) != 0.0
 
 
-class ControlsByRow:
-    """The controls that hold after each row of a log that changes them, or the problem."""
-
-    def __init__(self, store: Store, experiment: str) -> None:
-        told = sorted([*kind_of(store, experiment, CONTROL), *kind_of(store, experiment, PROBLEM)])
-        now, self._by_row = Controls(), {0: Controls()}
-        for event in told:
-            now = now.after(event) if event.kind == CONTROL else now._replace(row=event.seq)
-            self._by_row[event.seq] = now
-
-    def at(self, row: int) -> Controls | None:
-        """Return the controls after a row; None: that row changes neither controls nor the problem."""
-        return self._by_row.get(row)
+def controls_of(store: Store, experiment: str) -> dict[int, Controls]:
+    """Return what holds after each row of controls or problems."""
+    told = sorted([*store.all_of_kind(experiment, CONTROL), *store.all_of_kind(experiment, PROBLEM)])
+    return {controls.row: controls for controls in accumulate(told, Controls.after, initial=Controls())}

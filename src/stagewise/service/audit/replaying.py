@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stagewise.problem.words import shown
-from stagewise.service.audit.reading import PORTION, ControlsByRow, kind_of, known_experiment, versions_of
+from stagewise.service.audit.reading import controls_of, known_experiment, versions_of
 from stagewise.service.controls import Controls
 from stagewise.service.deciding import FAILED, UNREAD, Known, decided, safely
 from stagewise.service.fold import Fold, beginning
@@ -49,6 +49,7 @@ class Replayed(NamedTuple):
     """The first difference, in words."""
 
 
+AT_ONCE = 10_000  # rows that are folded together
 BASIS = msgspec.json.Decoder(Basis).decode
 
 
@@ -58,7 +59,7 @@ class Replay:
     def __init__(self, store: Store, experiment: str) -> None:
         self.store, self.name = store, known_experiment(store, experiment)
         self.versions = versions_of(store, experiment)
-        self.controls, self.everywhere = ControlsByRow(store, experiment), ControlsByRow(store, EVERYWHERE)
+        self.controls, self.everywhere = controls_of(store, experiment), controls_of(store, EVERYWHERE)
         self.key = store.secret(f"draws of {experiment}", b"")
 
     def run(self, first: int = 0, last: int | None = None) -> Replayed:
@@ -82,7 +83,7 @@ class Replay:
 
     def made(self, first: int, last: int | None) -> Iterator[Made]:
         """Give by what the decisions were made."""
-        for event in kind_of(self.store, self.name, DECISION, first):
+        for event in self.store.all_of_kind(self.name, DECISION, first):
             if last is not None and event.seq > last:
                 return
             basis = BASIS(event.body)
@@ -103,7 +104,7 @@ class Replay:
         if state == 0:
             return beginning(version.problem, version.number, version.retired)
         while fold.seq < state:
-            portion = self.store.events(self.name, fold.seq, min(PORTION, state - fold.seq))
+            portion = self.store.events(self.name, fold.seq, min(AT_ONCE, state - fold.seq))
             if not portion:
                 raise StoreDown(f"row {fold.seq + 1} of {shown(self.name)} is missing; run `stagewise audit verify`")
             fold.take(portion)
@@ -115,7 +116,8 @@ class Replay:
         where = f"row {event.seq}, decision {shown(event.key)}"
         if known is None:
             return f"{where}: version {said['problem']} and state {said['state']} were not there when it was made"
-        own, everywhere = (self.at(side, row) for side, row in zip(("own", "all"), said["control"], strict=True))
+        first, second = said["control"]
+        own, everywhere = self.controls.get(first), self.everywhere.get(second)
         if own is None or everywhere is None:
             return f"{where}: it names controls {said['control']}, and those rows are none"
         again = self.again(known, own, everywhere, event.key, said)
@@ -124,10 +126,6 @@ class Replay:
         names = [name for name in sorted({*again, *said}) if canonical(again.get(name)) != canonical(said.get(name))]
         name = (names or ["body"])[0]
         return f"{where}: {name} is {shown(said.get(name))} in the log and {shown(again.get(name))} by replay"
-
-    def at(self, side: str, row: int) -> Controls | None:
-        """Return the controls after a row."""
-        return (self.controls if side == "own" else self.everywhere).at(row)
 
     def again(self, known: Known, own: Controls, everywhere: Controls, id_: str, said: Any) -> dict[str, Any]:
         """Return the body that a decision has by replay."""

@@ -11,7 +11,6 @@ import msgspec
 
 from stagewise.problem.errors import InvalidFile
 from stagewise.problem.words import shown
-from stagewise.service.audit.reading import rows_of
 from stagewise.service.records import (
     CONTROL,
     DECISION,
@@ -89,7 +88,7 @@ def verified(store: Store, name: str, expected: Mapping[int, str]) -> Verified:
     end, walk = store.head(name), Walk(name, expected)
     fault: str | None = None
     try:
-        for event in rows_of(store, name):
+        for event in store.all_events(name):
             if event.seq > end.seq and end.seq:
                 break
             walk.take(event)

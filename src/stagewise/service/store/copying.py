@@ -8,8 +8,8 @@ from typing import Any
 
 from stagewise.problem.errors import InvalidFile
 from stagewise.service.records import EVERYWHERE
-from stagewise.service.store.store import StoreDown
-from stagewise.service.store.tables import FRESH_SECRET, KEYS, Tables
+from stagewise.service.store.store import Store, StoreDown
+from stagewise.service.store.tables import FRESH_SECRET, KEYS
 
 PORTION = 2_000  # rows of a transaction
 
@@ -34,7 +34,7 @@ INSERT INTO access_keys (name, digest, role, note, made, revoked) VALUES (?, ?, 
 """
 
 
-def copy(source: Tables, target: Tables) -> dict[str, int]:
+def copy(source: Store, target: Store) -> dict[str, int]:
     """Copy every row, key and secret into a store that has none; return the rows of each experiment.
 
     Snapshots are left behind: they can be made again.
@@ -62,7 +62,7 @@ def copy(source: Tables, target: Tables) -> dict[str, int]:
     return {experiment: seq for experiment, seq, *_ in heads}
 
 
-def check_other(target: Tables, sql: str, ours: list[Any], what: str) -> None:
+def check_other(target: Store, sql: str, ours: list[Any], what: str) -> None:
     """Refuse a store with keys or secrets of its own: where names are the same, those that move would be lost."""
     known = {row[0]: row for row in ours}
     other = next((row[0] for row in target._all(sql) if known.get(row[0]) != row), None)
@@ -73,7 +73,7 @@ def check_other(target: Tables, sql: str, ours: list[Any], what: str) -> None:
         )
 
 
-def events_of(source: Tables, experiment: str) -> Iterator[list[Any]]:
+def events_of(source: Store, experiment: str) -> Iterator[list[Any]]:
     """Give the rows of a log in portions."""
     after = 0
     while rows := source._all(SOME_EVENTS, experiment, after, PORTION):

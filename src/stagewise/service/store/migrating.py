@@ -1,5 +1,7 @@
 """How a store gets its tables: numbered files of SQL that are applied in order, each once, and never backwards.
 
+They are written for SQLite; what PostgreSQL calls otherwise is in `TYPES`.
+
 A store of an earlier version is taken forward when a desk opens it. One of a later version is refused: who wrote it
 knew more.
 """
@@ -11,6 +13,7 @@ from typing import NamedTuple
 from stagewise.service.store.store import StoreDown
 
 FOLDER = Path(__file__).parent / "migrations"
+TYPES = {"TEXT": 'text COLLATE "C"', "INTEGER": "bigint", "BLOB": "bytea", "REAL": "double precision"}
 NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 
 
@@ -25,7 +28,7 @@ class Step(NamedTuple):
 def steps_in(folder: Path) -> list[Step]:
     """Return the steps of a folder in order: 1, 2, 3, … without a gap.
 
-    >>> [step.name for step in steps_in(FOLDER / "sqlite")][:1]
+    >>> [step.name for step in steps_in(FOLDER)][:1]
     ['0001_log.sql']
     """
     files = sorted(folder.glob("*.sql"))
@@ -37,6 +40,16 @@ def steps_in(folder: Path) -> list[Step]:
     return [
         Step(number, file.name, file.read_text(encoding="utf-8")) for number, file in zip(numbers, files, strict=True)
     ]
+
+
+def for_postgres(sql: str) -> str:
+    """Return what PostgreSQL takes, where types are the columns' own without a word more.
+
+    >>> for_postgres("CREATE TABLE keys (name TEXT NOT NULL PRIMARY KEY, made INTEGER) STRICT, WITHOUT ROWID;")
+    'CREATE TABLE keys (name text COLLATE "C" NOT NULL PRIMARY KEY, made bigint);'
+    """
+    typed = re.sub(rf"\b({'|'.join(TYPES)})\b", lambda found: TYPES[found[0]], sql)
+    return re.sub(r"\) STRICT(, WITHOUT ROWID)?", ")", typed)
 
 
 def ahead(steps: list[Step], version: int, where: str, *, read_only: bool) -> list[Step]:

@@ -12,10 +12,11 @@ import psycopg
 from psycopg.errors import UniqueViolation
 
 from stagewise.service.records import EVERYWHERE, OUTCOME, Ask, Event, Head, Settled
-from stagewise.service.store.migrating import FOLDER, ahead, steps_in
+from stagewise.service.store.migrating import FOLDER, ahead, for_postgres, steps_in
 from stagewise.service.store.sessions import Connection, Sessions, forget
 from stagewise.service.store.settling import Batch, Held, Row, settle, touched, wants
-from stagewise.service.store.tables import Statement, Tables, wall_clock
+from stagewise.service.store.store import Store
+from stagewise.service.store.tables import Statement, wall_clock
 
 # Advisory locks: a number for what they are about, and the schema, so that two stores in one database do not meet.
 _LOCK = "({number}, hashtext(current_schema()))"
@@ -61,14 +62,12 @@ MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, 
 MIGRATED = "INSERT INTO migrations VALUES (%s, %s)"
 VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
 
-FEW = (
-    256  # rows that go faster in one statement, in the exchange that commits, than by COPY, which takes two of its own
-)
+FEW = 256  # rows that go faster in one statement, in the exchange that commits, than by COPY, which takes two
 PACE = 1000  # clocks that are disciplined differ by less than one in so many
 TRIES = 5  # of two who write the first row of an experiment at once, one has to look again
 
 
-class PostgresStore(Tables):
+class PostgresStore(Store):
     """A store on a server.
 
     Attributes:
@@ -81,7 +80,7 @@ class PostgresStore(Tables):
         *,
         read_only: bool = False,
         clock: Callable[[], int] | None = None,
-        migrations: Path = FOLDER / "postgres",
+        migrations: Path = FOLDER,
     ) -> None:
         self.clock = clock
         self._sessions = Sessions(address, read_only=read_only)
@@ -192,7 +191,7 @@ class PostgresStore(Tables):
                     connection.execute(MIGRATIONS)
                     (version,) = connection.execute(VERSION).fetchone() or (0,)
                     for step in ahead(steps, version, where, read_only=False):
-                        connection.execute(step.sql.encode())
+                        connection.execute(for_postgres(step.sql).encode())
                         connection.execute(MIGRATED, (step.number, step.name))
             (time,) = connection.execute(NOW).fetchone() or (0,)
             self._followed = wall_clock()

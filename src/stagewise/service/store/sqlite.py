@@ -19,8 +19,8 @@ from stagewise.service.store.migrating import FOLDER, Step, ahead, steps_in
 from stagewise.service.store.owner import Owner
 from stagewise.service.store.recent import Recent
 from stagewise.service.store.settling import Batch, Held, Row, settle, touched, wants
-from stagewise.service.store.store import StoreDown
-from stagewise.service.store.tables import HEAD, Statement, Tables, wall_clock
+from stagewise.service.store.store import Store, StoreDown
+from stagewise.service.store.tables import HEAD, Statement, wall_clock
 
 SETTINGS = """
 PRAGMA synchronous = FULL;
@@ -50,7 +50,7 @@ OLDEST = (3, 37, 0)  # strict tables
 MOST = 256  # rows of one statement
 
 
-class SqliteStore(Tables):
+class SqliteStore(Store):
     """A store in a file.
 
     Attributes:
@@ -67,7 +67,7 @@ class SqliteStore(Tables):
         *,
         read_only: bool = False,
         clock: Callable[[], int] = wall_clock,
-        migrations: Path = FOLDER / "sqlite",
+        migrations: Path = FOLDER,
     ) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
             raise StoreDown(f"SQLite is {sqlite3.sqlite_version}; a store needs 3.37 or newer, for strict tables")

@@ -1,10 +1,13 @@
-"""What every store can do. Its SQL is visible beside it; what is the same for all of them is in `settling`."""
+"""What every store can do. What it reads and keeps by one statement is here; what a batch comes to, in `settling`."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from stagewise.problem.errors import StagewiseError
-from stagewise.service.records import Ask, Event, Head, Kept, KeyRow, Settled
+from stagewise.service.records import DECISION, EVERYWHERE, Ask, Event, Head, Kept, KeyRow, Settled
+from stagewise.service.store import tables as sql
+from stagewise.service.store.settling import sayable
 
 
 class StoreDown(StagewiseError):
@@ -15,68 +18,116 @@ class StoreDown(StagewiseError):
     """
 
 
-class Store(Protocol):
-    """An append-only log for each experiment, and beside it what can be made again."""
+class Store(ABC):
+    """An append-only log for each experiment, and beside it what can be made again.
 
+    A store says how its log is appended to, and offers two verbs besides: read rows, and change some durably.
+    """
+
+    @abstractmethod
     def append(self, asks: Sequence[Ask]) -> list[Settled]:
         """Write all that can be written in one durable transaction; one answer for each ask. Raises StoreDown."""
 
-    def head(self, experiment: str) -> Head:
-        """Return where a log ends; all zero: there is none."""
-
-    def events(self, experiment: str, after: int = 0, limit: int = 10_000) -> list[Event]:
-        """Return rows in order, from the one that follows `after` on."""
-
-    def find(self, experiment: str, kind: str, key: str) -> Event | None:
-        """Return the row of a kind with this key."""
-
-    def of_kind(self, experiment: str, kind: str, after: int = 0, limit: int = 10_000) -> list[Event]:
-        """Return the rows of one kind in order."""
-
-    def last(self, experiment: str, kind: str, count: int) -> list[Event]:
-        """Return the last rows of one kind, the newest first."""
-
-    def answers(self, experiment: str, place: int) -> dict[str, float]:
-        """Return the signals that are known of a decision."""
-
-    def experiments(self) -> list[str]:
-        """Return the names of all experiments, sorted, without EVERYWHERE."""
-
-    def logs(self) -> list[str]:
-        """Return the names of all logs that have a row, wherever they are said to end: for an audit."""
-
-    def keep(self, snapshot: Kept) -> None:
-        """Keep a snapshot; older ones of the same experiment may go (the last few stay)."""
-
-    def latest(self, experiment: str, problem: int, after: int = -1, *, whole: bool = False) -> Kept | None:
-        """Return the newest snapshot of a problem's version that is newer than row `after`.
-
-        `whole`: the newest that has one; without, that part is not read, and empty.
-        """
-
-    def drop_snapshots(self) -> None:
-        """Delete every snapshot: the log alone must be enough."""
-
-    def keys(self) -> list[KeyRow]:
-        """Return all access keys."""
-
-    def add_key(self, key: KeyRow) -> None:
-        """Add an access key."""
-
-    def revoke_key(self, name: str, at: int) -> bool:
-        """Revoke the key of this name; say whether there was one to revoke."""
-
-    def secret(self, name: str, fresh: bytes) -> bytes:
-        """Return the secret of this name (an experiment's key, the sessions'), or keep this fresh one and return it."""
-
+    @abstractmethod
     def lead(self) -> bool:
         """Be the one learner, or stay it: True while no other process is. SQLite: whoever holds the file is.
 
         It raises nothing: who cannot ask does not lead.
         """
 
+    @abstractmethod
     def now(self) -> int:
         """Return the store's clock, in microseconds."""
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of everything."""
+
+    @abstractmethod
+    def _all(self, query: str, *values: Any) -> list[Any]:
+        """Return all rows of a query. Raises StoreDown."""
+
+    @abstractmethod
+    def _change(self, *statements: sql.Statement) -> int:
+        """Run statements in one durable transaction; return how many rows the last one changed. Raises StoreDown."""
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        """Return all rows of a query; none where a name is one that no row can have."""
+        if not all(sayable(value) for value in values if isinstance(value, str)):
+            return []
+        return self._all(query, *values)
+
+    def head(self, experiment: str) -> Head:
+        """Return where a log ends; all zero: there is none."""
+        return next((Head(*row) for row in self._rows(sql.HEAD, experiment)), Head())
+
+    def events(self, experiment: str, after: int = 0, limit: int = 10_000) -> list[Event]:
+        """Return rows in order, from the one that follows `after` on."""
+        return list(map(Event._make, self._rows(sql.EVENTS, experiment, after, limit)))
+
+    def find(self, experiment: str, kind: str, key: str) -> Event | None:
+        """Return the row of a kind with this key."""
+        return next(map(Event._make, self._rows(sql.FIND, experiment, kind, key)), None)
+
+    def of_kind(self, experiment: str, kind: str, after: int = 0, limit: int = 10_000) -> list[Event]:
+        """Return the rows of one kind in order."""
+        return list(map(Event._make, self._rows(sql.OF_KIND[kind == DECISION], experiment, kind, after, limit)))
+
+    def all_events(self, experiment: str, after: int = 0) -> Iterator[Event]:
+        """Give all rows in order, however many."""
+        while portion := self.events(experiment, after):
+            yield from portion
+            after = portion[-1].seq
+
+    def all_of_kind(self, experiment: str, kind: str, after: int = 0) -> Iterator[Event]:
+        """Give all rows of one kind in order, however many."""
+        while portion := self.of_kind(experiment, kind, after):
+            yield from portion
+            after = portion[-1].seq
+
+    def answers(self, experiment: str, place: int) -> dict[str, float]:
+        """Return the signals that are known of a decision."""
+        return dict(self._rows(sql.ANSWERS, experiment, place))
+
+    def experiments(self) -> list[str]:
+        """Return the names of all experiments, sorted, without EVERYWHERE."""
+        return sorted(name for (name,) in self._rows(sql.EXPERIMENTS) if name != EVERYWHERE)
+
+    def logs(self) -> list[str]:
+        """Return the names of all logs that have a row, wherever they are said to end: for an audit."""
+        return sorted(name for (name,) in self._rows(sql.LOGS))
+
+    def keep(self, snapshot: Kept) -> None:
+        """Keep a snapshot; of its problem's version the last few stay, and the last few that are whole."""
+        which = snapshot.experiment, snapshot.problem
+        self._change((sql.KEEP, snapshot), (sql.FORGET, (*which, *which, sql.FEW, *which, sql.FEW_WHOLE)))
+
+    def latest(self, experiment: str, problem: int, after: int = -1, *, whole: bool = False) -> Kept | None:
+        """Return the newest snapshot that is newer than row `after`; `whole`: that has one, which is read only then."""
+        rows = self._rows(sql.LATEST_WHOLE if whole else sql.LATEST, experiment, problem, after)
+        return next((Kept(experiment, problem, *row) for row in rows), None)
+
+    def drop_snapshots(self) -> None:
+        """Delete every snapshot: the log alone must be enough."""
+        self._change((sql.DROP_SNAPSHOTS, ()))
+
+    def keys(self) -> list[KeyRow]:
+        """Return all access keys."""
+        return list(map(KeyRow._make, self._rows(sql.KEYS)))
+
+    def add_key(self, key: KeyRow) -> None:
+        """Add an access key."""
+        self._change((sql.ADD_KEY, key))
+
+    def revoke_key(self, name: str, at: int) -> bool:
+        """Revoke the key of this name; say whether there was one to revoke."""
+        return self._change((sql.REVOKE_KEY, (at, name))) == 1
+
+    def secret(self, name: str, fresh: bytes) -> bytes:
+        """Return the secret of this name (an experiment's key, the sessions'), or keep this fresh one and return it.
+
+        Of two who come at once both get the first one's.
+        """
+        if not self._rows(sql.SECRET, name):
+            self._change((sql.FRESH_SECRET, (name, fresh)))
+        return bytes(self._rows(sql.SECRET, name)[0][0])

@@ -7,8 +7,8 @@ from msgspec import Meta, Struct
 from stagewise.service.messages import PLAIN
 
 
-class Summary(Struct):
-    """An experiment, and how it stands."""
+class Standing(Struct):
+    """Which experiment, and who decides in it."""
 
     name: str
     mode: str
@@ -19,6 +19,11 @@ class Summary(Struct):
     """Why the kill switch is on; null: it is off."""
     version: int
     """The version of the problem."""
+
+
+class Summary(Standing):
+    """An experiment, and how it stands."""
+
     state: int
     """The row of the log up to which the deciding state has learned."""
     snapshot_age_s: float
@@ -121,14 +126,9 @@ class KnownKey(Struct):
     revoked: int | None
 
 
-class Figures(Struct):
+class Figures(Standing):
     """What the page shows of an experiment."""
 
-    name: str
-    mode: str
-    share: float
-    killed: str | None
-    version: int
     problem: dict[str, Any] | None
     decisions: int
     waiting: int

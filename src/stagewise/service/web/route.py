@@ -11,6 +11,7 @@ from stagewise.service.web.call import Answer, Call, Quick, Refused, plain_refus
 
 ANY = "{}"
 CONTROL = re.compile("[\\x00-\\x1f\\x7f]")
+Does = Callable[[Call], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class Route:
     """With {names} for what may stand there."""
     role: str | None
     """Who may ask; None: everybody, without a key."""
-    does: Callable[[Call], Awaitable[Answer]]
+    does: Does
     quick: Quick | None = None
     """The short way to the same."""
     tells: str

@@ -20,13 +20,27 @@ from stagewise.service.web.metrics import metrics
 from stagewise.service.web.openapi import Sent, openapi
 from stagewise.service.web.outcomes import QuickOutcomes, learn
 from stagewise.service.web.personalizer import activate, rank, reward
-from stagewise.service.web.route import Route
+from stagewise.service.web.route import Does, Route
 
 ONE = "/v1/{experiment}"
 EVENT = "/personalizer/v1.0/events/{event}"
 GONE = (404, 503)
 TRIED = (404, 409, 503)
 AZURE: dict[str, Any] = {"refusal": personalizer.refusal, "key_header": b"ocp-apim-subscription-key", "role": WRITER}
+EVERYWHERE: dict[str, Any] = {"answers": {200: bodies.Everywhere}, "refuses": (409, 503)}
+
+
+def look(path: str, does: Does, shows: Any, tells: str, *, refuses: tuple[int, ...] = (), **more: Any) -> Route:
+    """Return a route by which something is looked at."""
+    told = {"role": READER, "answers": {200: shows}, **more}
+    return Route(method="GET", path=path, does=does, tells=tells, refuses=refuses, **told)
+
+
+def change(path: str, does: Does, takes: Any, tells: str, *, refuses: tuple[int, ...] = TRIED, **more: Any) -> Route:
+    """Return a route by which something is changed."""
+    told = {"role": ADMIN, "answers": {200: Changed}, **more}
+    return Route(method="POST", path=path, does=does, takes=takes, tells=tells, refuses=refuses, **told)
+
 
 ROUTES = (
     Route(
@@ -51,141 +65,70 @@ ROUTES = (
         refuses=TRIED,
         tells="Tell what came of one decision, or of up to 1000 in a list that is answered item by item.",
     ),
-    Route(
-        method="GET",
-        path="/v1/experiments",
-        role=READER,
-        does=looking.experiments,
-        answers={200: list[bodies.Summary]},
-        tells="List the experiments and how they stand.",
-    ),
-    Route(
-        method="GET",
-        path=ONE,
-        role=READER,
-        does=looking.experiment,
-        answers={200: bodies.Whole},
-        refuses=(404,),
-        tells="Tell how an experiment stands, and its problem.",
-    ),
-    Route(
-        method="GET",
-        path=f"{ONE}/decisions/{{decision_id}}",
-        role=READER,
-        does=looking.explain,
-        answers={200: dict[str, Any]},
+    look("/v1/experiments", looking.experiments, list[bodies.Summary], "List the experiments and how they stand."),
+    look(ONE, looking.experiment, bodies.Whole, "Tell how an experiment stands, and its problem.", refuses=(404,)),
+    look(
+        f"{ONE}/decisions/{{decision_id}}",
+        looking.explain,
+        dict[str, Any],
+        "Explain a decision: what was asked, by which bounds it was made, what came of it.",
         refuses=GONE,
-        tells="Explain a decision: what was asked, by which bounds it was made, what came of it.",
     ),
-    Route(
-        method="GET",
-        path=f"{ONE}/figures",
-        role=READER,
-        does=looking.figures,
-        answers={200: bodies.Figures},
-        refuses=GONE,
-        tells="Tell what the page shows.",
-    ),
-    Route(
-        method="GET",
-        path=f"{ONE}/log",
-        role=READER,
-        does=looking.log,
+    look(f"{ONE}/figures", looking.figures, bodies.Figures, "Tell what the page shows.", refuses=GONE),
+    look(
+        f"{ONE}/log",
+        looking.log,
+        bodies.Page,
+        "Read rows of the log, in order, to audit them.",
+        refuses=(404, 422, 503),
         query={
             "after": "the row after which to begin; 0 if left out",
             "limit": "how many rows, 1 to 10000; 1000 if left out",
         },
-        answers={200: bodies.Page},
-        refuses=(404, 422, 503),
-        tells="Read rows of the log, in order, to audit them.",
     ),
-    Route(
-        method="POST",
-        path=f"{ONE}/mode",
-        role=ADMIN,
-        does=changing.mode,
-        takes=ChangeMode,
-        answers={200: Changed},
-        refuses=TRIED,
-        tells="Change the mode: off, shadow, canary (with a share) or live.",
+    change(f"{ONE}/mode", changing.mode, ChangeMode, "Change the mode: off, shadow, canary (with a share) or live."),
+    change(
+        f"{ONE}/kill",
+        changing.kill,
+        Reason,
+        "Pull the kill switch: from within a second on, only the safe action is served.",
     ),
-    Route(
-        method="POST",
-        path=f"{ONE}/kill",
-        role=ADMIN,
-        does=changing.kill,
-        takes=Reason,
-        answers={200: Changed},
-        refuses=TRIED,
-        tells="Pull the kill switch: from within a second on, only the safe action is served.",
+    change(f"{ONE}/revive", changing.revive, Reason, "Let go of the kill switch."),
+    change(
+        f"{ONE}/acknowledge",
+        changing.acknowledge,
+        Acknowledge,
+        "Say that a contradiction is known and the experiment may go on.",
     ),
-    Route(
-        method="POST",
-        path=f"{ONE}/revive",
-        role=ADMIN,
-        does=changing.revive,
-        takes=Reason,
-        answers={200: Changed},
-        refuses=TRIED,
-        tells="Let go of the kill switch.",
-    ),
-    Route(
-        method="POST",
-        path=f"{ONE}/acknowledge",
-        role=ADMIN,
-        does=changing.acknowledge,
-        takes=Acknowledge,
-        answers={200: Changed},
-        refuses=TRIED,
-        tells="Say that a contradiction is known and the experiment may go on.",
-    ),
-    Route(
-        method="POST",
-        path=f"{ONE}/problem",
-        role=ADMIN,
-        does=changing.problem,
-        takes=NewProblem,
+    change(
+        f"{ONE}/problem",
+        changing.problem,
+        NewProblem,
+        "Begin another version of the problem.",
         answers={200: bodies.Version},
-        refuses=TRIED,
-        tells="Begin another version of the problem.",
     ),
-    Route(
-        method="POST",
-        path="/v1/kill",
-        role=ADMIN,
-        does=changing.kill_all,
-        takes=Reason,
-        answers={200: bodies.Everywhere},
-        refuses=(409, 503),
-        tells="Pull the kill switch of all experiments.",
+    change("/v1/kill", changing.kill_all, Reason, "Pull the kill switch of all experiments.", **EVERYWHERE),
+    change(
+        "/v1/revive",
+        changing.revive_all,
+        Reason,
+        "Let go of the kill switch of all experiments; those that were killed by their own stay so.",
+        **EVERYWHERE,
     ),
-    Route(
-        method="POST",
-        path="/v1/revive",
+    look(
+        "/v1/keys",
+        changing.list_keys,
+        list[bodies.KnownKey],
+        "List the keys: names, roles, when they were made and revoked.",
         role=ADMIN,
-        does=changing.revive_all,
-        takes=Reason,
-        answers={200: bodies.Everywhere},
-        refuses=(409, 503),
-        tells="Let go of the kill switch of all experiments; those that were killed by their own stay so.",
     ),
-    Route(
-        method="GET",
-        path="/v1/keys",
-        role=ADMIN,
-        does=changing.list_keys,
-        answers={200: list[bodies.KnownKey]},
-        tells="List the keys: names, roles, when they were made and revoked.",
-    ),
-    Route(
-        method="POST",
-        path="/v1/keys",
-        role=ADMIN,
-        does=changing.add_key,
-        takes=bodies.NewKey,
+    change(
+        "/v1/keys",
+        changing.add_key,
+        bodies.NewKey,
+        "Make a key; the answer is the only time that it is shown.",
         answers={201: bodies.MadeKey},
         refuses=(409, 503),
-        tells="Make a key; the answer is the only time that it is shown.",
     ),
     Route(
         method="DELETE",
@@ -225,45 +168,15 @@ ROUTES = (
         tells="Take it that a deferred event was shown, for clients of Azure Personalizer.",
         **AZURE,
     ),
-    Route(
-        method="GET",
-        path="/livez",
-        role=None,
-        does=looking.alive,
-        answers={200: bodies.Alive},
-        tells="Say that the process is there; needs no key.",
-    ),
-    Route(
-        method="GET",
-        path="/readyz",
-        role=READER,
-        does=looking.ready,
+    look("/livez", looking.alive, bodies.Alive, "Say that the process is there; needs no key.", role=None),
+    look(
+        "/readyz",
+        looking.ready,
+        bodies.Ready,
+        "Say whether the desk is ready.",
         answers={200: bodies.Ready, 503: bodies.Ready},
-        tells="Say whether the desk is ready.",
     ),
-    Route(
-        method="GET",
-        path="/metrics",
-        role=READER,
-        does=metrics,
-        answers={200: str},
-        refuses=(503,),
-        tells="Tell figures to Prometheus.",
-    ),
-    Route(
-        method="GET",
-        path="/version",
-        role=READER,
-        does=looking.version,
-        answers={200: bodies.About},
-        tells="Say what runs here.",
-    ),
-    Route(
-        method="GET",
-        path="/openapi.json",
-        role=READER,
-        does=openapi,
-        answers={200: dict[str, Any]},
-        tells="Tell all this as OpenAPI 3.1.",
-    ),
+    look("/metrics", metrics, str, "Tell figures to Prometheus.", refuses=(503,)),
+    look("/version", looking.version, bodies.About, "Say what runs here."),
+    look("/openapi.json", openapi, dict[str, Any], "Tell all this as OpenAPI 3.1."),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stagewise.service.web.page.responding import Refused
+from stagewise.service.web.call import Refused
 
 CHANGES = ("kill", "revive", "mode", "acknowledge")
 LONGEST = 2000

@@ -7,10 +7,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from stagewise.service.keys import Keys
 from stagewise.service.web.page.assets import assets
 from stagewise.service.web.page.changing import CHANGES
 from stagewise.service.web.page.responding import FOR_EVER, HEADERS
-from stagewise.service.web.page.sessions import Keys, Sessions
+from stagewise.service.web.page.sessions import Sessions
 from stagewise.service.web.page.showing import Page
 
 EVERY = 2.0

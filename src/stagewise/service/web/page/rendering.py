@@ -75,15 +75,7 @@ def presented(figures: Mapping[str, Any], session: Session, ready: tuple[bool, s
     colours = colours_of(() if told is None else tuple(told.actions), safe)
     age = figures.get("snapshot_age_s")
     return {
-        "figures": {
-            "mode": "",
-            "share": 1.0,
-            "killed": None,
-            "killed_everywhere": False,
-            "snapshot_age_s": None,
-            "health": [],
-            **figures,
-        },
+        "figures": {**UNSAID, **figures},
         "session": session,
         "admin": session.holder.may("admin"),
         "ready": ready[0],

@@ -6,6 +6,8 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
+from stagewise.service.web.call import Refused
+
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -28,14 +30,6 @@ HEADERS = {
 }
 FOR_EVER = "public, max-age=31536000, immutable"
 LARGEST_FORM = 16_384
-
-
-class Refused(Exception):
-    """A form that is answered with a status and one sentence."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status, self.sentence = status, sentence
 
 
 def html(text: str, status: int = 200) -> Response:
@@ -64,14 +58,6 @@ async def form_of(request: Request) -> dict[str, str]:
         if len(content) > LARGEST_FORM:
             raise Refused(413, f"The form has more than {LARGEST_FORM} bytes.")
     try:
-        return dict(
-            parse_qsl(
-                content.decode("ascii"),
-                keep_blank_values=True,
-                strict_parsing=False,
-                max_num_fields=20,
-                errors="strict",
-            )
-        )
+        return dict(parse_qsl(content.decode("ascii"), keep_blank_values=True, max_num_fields=20, errors="strict"))
     except ValueError:
         raise Refused(400, "The form cannot be read.") from None

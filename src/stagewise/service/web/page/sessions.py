@@ -8,35 +8,12 @@ when it says so, when its key is revoked, or when the browser is told to forget 
 
 import hmac
 import secrets
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
+
+from stagewise.service.keys import Holder, Keys
 
 HOURS = 12
 FOREIGN = ("cross-site", "same-site")
-
-
-class Holder(Protocol):
-    """Who holds a key (service.keys)."""
-
-    @property
-    def name(self) -> str:
-        """What the key is called."""
-
-    @property
-    def role(self) -> str:
-        """reader, writer or admin."""
-
-    def may(self, role: str) -> bool:
-        """Say whether this role covers another."""
-
-
-class Keys(Protocol):
-    """The keys of a desk, as far as the page needs them (service.keys)."""
-
-    def holder(self, key: str) -> Holder | None:
-        """Return who holds a key."""
-
-    def named(self, name: str) -> Holder | None:
-        """Return the holder of this name, as long as the key is not revoked."""
 
 
 class Session(NamedTuple):

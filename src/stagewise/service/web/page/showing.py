@@ -10,11 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stagewise.problem.errors import StagewiseError
-from stagewise.service.errors import UnknownDecision, UnknownExperiment
-from stagewise.service.store.store import StoreDown
+from stagewise.service.web.call import Refused
 from stagewise.service.web.page.changing import changed
-from stagewise.service.web.page.rendering import experiment_address, explained, parts_of, presented, rendered
-from stagewise.service.web.page.responding import Refused, data, elsewhere, form_of, html
+from stagewise.service.web.page.rendering import UNSAID, experiment_address, explained, parts_of, presented, rendered
+from stagewise.service.web.page.responding import data, elsewhere, form_of, html
 from stagewise.service.web.page.sessions import (
     HOURS,
     Session,
@@ -24,6 +23,7 @@ from stagewise.service.web.page.sessions import (
     from_elsewhere,
 )  # fmt: skip
 from stagewise.service.web.page.verdict import verdict
+from stagewise.service.web.refusing import refusal_of
 
 Shown = Callable[[Request, Session], Awaitable[Response]]
 WRONG_KEY = "Nobody holds this key, or it was revoked."
@@ -52,14 +52,10 @@ class Page:
                 if change and from_elsewhere(request.headers, request.url.scheme):
                     raise Refused(403, FOREIGN)
                 return await shown(request, session)
-            except Refused as error:
-                return self.trouble(request, session, error.status, error.sentence)
-            except (UnknownExperiment, UnknownDecision) as error:
-                return self.trouble(request, session, 404, sentence(error))
-            except StoreDown as error:
-                return self.trouble(request, session, 503, f"{DOWN} ({error})")
-            except StagewiseError as error:
-                return self.trouble(request, session, 422, sentence(error))
+            except (Refused, StagewiseError) as error:
+                refused = refusal_of(error)
+                words = f"{DOWN} ({error})" if refused.status == 503 else sentence(refused)
+                return self.trouble(request, session, refused.status, words)
 
         return answer
 
@@ -88,7 +84,7 @@ class Page:
                 raise Refused(403, FOREIGN)
             form = await form_of(request)
         except Refused as error:
-            return self.trouble(request, None, error.status, error.sentence)
+            return self.trouble(request, None, error.status, sentence(error))
         cookie = self.sessions.begun(form.get("key", "").strip(), time.time())
         target = inside(form.get("next", "/"))
         if cookie is None:
@@ -116,7 +112,7 @@ class Page:
         rows = []
         for name in self.desk.experiments():
             figures = await run_in_threadpool(self.desk.figures, name)
-            shown = {"mode": "", "share": 1.0, "killed": None, **figures}
+            shown = {**UNSAID, **figures}
             rows.append(
                 {"name": name, "address": experiment_address(name), "figures": shown, "verdict": verdict(shown)}
             )

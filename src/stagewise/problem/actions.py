@@ -10,6 +10,7 @@ from stagewise.problem.action_set import ActionSet
 from stagewise.problem.action_set import Flags as Flags
 from stagewise.problem.checks import Floats, as_array, frozen, size_of, table_of
 from stagewise.problem.errors import InvalidActions
+from stagewise.problem.safe_action import Cost
 from stagewise.problem.start import Start, start_of
 
 
@@ -61,7 +62,12 @@ class Listed(ActionSet):
     fits: object  # what the policy that checked it last shows of itself: rows do not change, so once is enough
 
     def __init__(
-        self, features: ArrayLike, *, safe: Any = None, safe_cost: Any = None, safe_reward: Any = None
+        self,
+        features: ArrayLike,
+        *,
+        safe: ArrayLike | None = None,
+        safe_cost: Cost = None,
+        safe_reward: float | None = None,
     ) -> None:
         given, self.largest = table_of(features, "the actions", InvalidActions)
         self.features, self.eligible, self.longest, self.fits = frozen(given), ALL, None, None
@@ -141,7 +147,12 @@ class Rays(Listed):
     between = True
 
     def __init__(
-        self, targets: ArrayLike, *, safe: ArrayLike | None = None, safe_cost: Any = None, safe_reward: Any = None
+        self,
+        targets: ArrayLike,
+        *,
+        safe: ArrayLike | None = None,
+        safe_cost: Cost = None,
+        safe_reward: float | None = None,
     ) -> None:
         super().__init__(targets, safe=safe, safe_cost=safe_cost, safe_reward=safe_reward)
 

@@ -10,9 +10,9 @@ COMMA := ,
 EACH ?= -n logical --dist worksteal
 
 # Files that Python compiled are kept even where it is told not to: half of the time that tests take to start.
-test-plain test-long test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
+test-plain test-long test-python test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: browser certificates certificate-pages reproduce serve studies test test-plain test-long test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
+.PHONY: browser certificates certificate-pages reproduce serve studies test test-plain test-long test-python test-compiled test-slow test-gpu bench-gpu lint bench bench-desk docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml studies/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -41,7 +41,7 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint browser test-plain test-long test-compiled
+test: lint browser test-python test-compiled
 
 # Pages are looked at in a browser: Debian's, which root can install.
 browser:
@@ -57,9 +57,13 @@ test-plain: .venv/ready
 test-long: .venv/ready
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m "long and not compiled and not slow and not gpu"
 
+# Both of these at once: what is collected for one is collected for the other.
+test-python: .venv/ready
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not compiled and not slow and not gpu"
+
 # What only machine code can show, and what takes more rounds than Python plays.
 test-compiled: .venv/ready
-	NUMBA_DISABLE_JIT=0 $(BIN)/python -m pytest -n 2 --dist loadfile -q -m "compiled and not slow and not gpu"
+	NUMBA_DISABLE_JIT=0 $(BIN)/python -m pytest -n 2 --dist loadfile -q -m "compiled and not slow and not gpu" tests reproduction/tests
 
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow

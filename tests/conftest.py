@@ -1,6 +1,9 @@
 """The lanes: `compiled` needs Numba, `long` takes more than a moment; all but `compiled` run kernels as Python."""
 
 import os
+import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +40,15 @@ PROGRAMS = (
     "tests/test_import.py",
 )
 
+# A file with tests that are compiled says one of these words; the lane that compiles looks at no others.
+SPEAKS = re.compile(r"compiled|LONG|sized|listed|contracts\.policy")
+
+
+@cache
+def speaks(path: Path) -> bool:
+    """Say whether a file may have tests for the lane that compiles."""
+    return SPEAKS.search(path.read_text(encoding="utf-8")) is not None
+
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,10 +56,18 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stagewise.reports.style.embedded", lambda figure: "data:image/png;base64,")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave alone, in the lane that compiles, files without tests for it: to collect all takes seconds a process."""
+    compiling = str(config.getoption("markexpr")).startswith("compiled ")
+    return True if compiling and collection_path.name.startswith("test_") and not speaks(collection_path) else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark whole programs as long; skip, where nothing is compiled, what proves nothing or takes hours there."""
     for item in items:
+        if item.get_closest_marker("compiled") and not speaks(item.path):
+            raise pytest.UsageError(f"{item.nodeid} is compiled, and its file says none of {SPEAKS.pattern}")
         if item.nodeid.startswith(PROGRAMS) and not item.get_closest_marker("compiled"):
             item.add_marker(pytest.mark.long)
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":

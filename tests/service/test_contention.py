@@ -16,6 +16,7 @@ import stagewise as sw
 from stagewise.service.records import ORIGIN, Event, chained
 
 CLIENTS, IDS = 64, 40
+FEW = 5.0  # seconds: thousands of exchanges, and a second has ids of its own
 PATH = "/v1/demo"
 SIGNALS = ("click", "opt_out")
 Said = tuple[str, dict[str, Any], int, Any]
@@ -142,12 +143,12 @@ def read(events: list[Event]) -> tuple[dict[str, Any], dict[str, dict[str, float
 
 @played
 async def test_every_answer_is_explained_by_the_log_on_sqlite(tmp_path: Path) -> None:
-    await contended(tmp_path, 30.0)
+    await contended(tmp_path, FEW)
 
 
 @played
 async def test_every_answer_is_explained_by_the_log_on_postgresql(postgres: str) -> None:
-    await contended(postgres, 30.0)
+    await contended(postgres, FEW)
 
 
 @pytest.mark.slow

@@ -6,14 +6,16 @@ Journal in WAL mode, flushed at every commit (synchronous = FULL): what is answe
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from stagewise.files.paths import named
-from stagewise.service.records import DECISION, OUTCOME, Ask, Event, Head, Settled
+from stagewise.service.records import DECISION, NEW, OUTCOME, Ask, Event, Head, Settled
 from stagewise.service.store.checkpoints import Checkpoints
 from stagewise.service.store.migrating import FOLDER, Step, ahead, steps_in
 from stagewise.service.store.owner import Owner
@@ -27,6 +29,7 @@ PRAGMA synchronous = FULL;
 PRAGMA cache_size = -65536;
 PRAGMA wal_autocheckpoint = 16000;
 PRAGMA journal_size_limit = 67108864;
+PRAGMA busy_timeout = 0;
 """
 # One statement for many rows: each is a wait for the interpreter, which other threads have meanwhile.
 HELD_ROWS = """
@@ -48,6 +51,8 @@ VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
 
 OLDEST = (3, 37, 0)  # strict tables
 MOST = 256  # rows of one statement
+FEW = 64  # rows up to which there is a statement for each number of them
+AGAIN = 0.01  # seconds until a file that some other program has locked is tried again
 
 
 class SqliteStore(Tables):
@@ -72,7 +77,7 @@ class SqliteStore(Tables):
         if sqlite3.sqlite_version_info < OLDEST:
             raise StoreDown(f"SQLite is {sqlite3.sqlite_version}; a store needs 3.37 or newer, for strict tables")
         self.path, self.clock, self.read_only = Path(os.path.realpath(path)), clock, read_only
-        self._turn, self._appends = threading.Lock(), threading.Lock()  # one writes at a time
+        self._turn = threading.Lock()  # one writes at a time
         self._heads: dict[str, Head] = {}  # where logs end that were written to: nobody else can write this file
         self._recent, self._checkpoints = Recent(), Checkpoints(lambda: self._open("rw"))
         self._writer: sqlite3.Connection | None = None
@@ -94,16 +99,34 @@ class SqliteStore(Tables):
 
     def append(self, asks: Sequence[Ask]) -> list[Settled]:
         """Write all that can be written in one durable transaction; one answer for each ask. Raises StoreDown."""
-        with self._appends:
-            heads, self._heads = self._heads, {}  # after an error nothing is taken for known
-            with self._writing() as connection:
-                held = held_by(connection, asks, heads)
-                batch = settle(asks, held, self.now())
-                write(connection, batch)
-            self._heads = heads | {name: head for name, head in held.heads.items() if head.seq or not name}
+        with self._appending(asks, self.patience) as settled:
+            pass
+        return settled
+
+    def begin(self, asks: Sequence[Ask]) -> Callable[[], list[Settled]] | None:
+        """Write all of that but for the flush of the disk, and return what flushes it; None: `append` has to wait."""
+        transaction = ExitStack()
+        try:
+            settled = transaction.enter_context(self._appending(asks, 0.0))
+        except Exception:  # append meets it too, and says what it is
+            return None
+
+        def finish() -> list[Settled]:
+            transaction.close()
+            return settled
+
+        return finish
+
+    @contextmanager
+    def _appending(self, asks: Sequence[Ask], patience: float) -> Iterator[list[Settled]]:
+        """Write rows in a transaction that is committed at the end."""
+        with self._writing(patience) as connection:
+            held, batch = written(connection, asks, self._heads, self.now())
+            yield batch.settled
+            connection.execute("COMMIT")
+            self._heads |= {name: head for name, head in held.heads.items() if head.seq or not name}
             self._recent.add(batch.rows)
             self._checkpoints.count(len(batch.rows))
-        return batch.settled
 
     def events(self, experiment: str, after: int = 0, limit: int = 10_000) -> list[Event]:
         """Return rows in order, from the one that follows `after` on; the last few without asking the file."""
@@ -147,26 +170,39 @@ class SqliteStore(Tables):
         return rows
 
     def _change(self, *statements: Statement) -> int:
-        with self._writing() as connection:
+        with self._writing(self.patience) as connection:
             for sql, values in statements:
                 changed = connection.execute(sql, values).rowcount
+            connection.execute("COMMIT")
         return changed
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """Be the one who writes, in a transaction; after any error the connection is a new one."""
-        with self._turn, self._errors("written"):
-            self._same_file()
-            connection = self._writer or self._open("rw")
-            self._writer = None
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                forget(connection)
-                raise
-            self._writer = connection
+    def _writing(self, patience: float) -> Iterator[sqlite3.Connection]:
+        """Be the one who writes, in a transaction, and commit it; after any error the connection is a new one.
+
+        Who has no patience waits for nobody: neither for another thread, nor for another program.
+        """
+        if not self._turn.acquire(blocking=patience > 0.0):
+            raise StoreDown(f"somebody else writes to {named(self.path)} just now")
+        try:
+            with self._errors("written"):
+                self._same_file()
+                if self._writer is None and not patience:
+                    raise StoreDown(f"{named(self.path)} has to be opened first")
+                connection = self._writer or self._open("rw")
+                self._writer = None
+                try:
+                    begin(connection, patience)
+                    yield connection
+                except BaseException:
+                    forget(connection)
+                    raise
+                self._writer = connection
+        except BaseException:
+            self._heads = {}  # after an error nothing is taken for known
+            raise
+        finally:
+            self._turn.release()
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
@@ -185,7 +221,9 @@ class SqliteStore(Tables):
         uri = f"{self.path.as_uri()}?mode={mode}"
         if mode == "ro" and finished(self.path):
             uri += "&immutable=1"
-        connection = sqlite3.connect(uri, self.patience, isolation_level=None, check_same_thread=False, uri=True)
+        connection = sqlite3.connect(
+            uri, self.patience, isolation_level=None, check_same_thread=False, uri=True, cached_statements=4 * FEW
+        )
         if mode != "ro":
             try:
                 (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -228,9 +266,48 @@ def finished(path: Path) -> bool:
     return not path.with_name(path.name + "-wal").exists() and not os.access(path.parent, os.W_OK)
 
 
-def held_by(connection: sqlite3.Connection, asks: Sequence[Ask], heads: Mapping[str, Head]) -> Held:
-    """Return what the file holds of what a batch touches; `heads` are known."""
-    held = Held({name: heads.get(name) or head_in(connection, name) for name in touched(asks)})
+def begin(connection: sqlite3.Connection, patience: float) -> None:
+    """Begin a transaction that writes, as soon as no other program does."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+        time.sleep(AGAIN)
+
+
+def written(
+    connection: sqlite3.Connection, asks: Sequence[Ask], heads: Mapping[str, Head], now: int
+) -> tuple[Held, Batch]:
+    """Settle a batch and write it; return what is held then, and what was settled.
+
+    Nearly always every row is new. So the keys of decisions are not looked for first: where one is there, the file
+    refuses it, and only then is everything read.
+    """
+    held = held_by(connection, [ask for ask in asks if ask.kind != DECISION], touched(asks), heads)
+    batch = settle(asks, held, now)
+    if all(one.verdict == NEW for one in batch.settled):
+        try:
+            write(connection, batch)
+        except sqlite3.IntegrityError:
+            connection.execute("ROLLBACK")
+            connection.execute("BEGIN IMMEDIATE")
+        else:
+            return held, batch
+    held = held_by(connection, asks, touched(asks), heads)
+    batch = settle(asks, held, now)
+    write(connection, batch)
+    return held, batch
+
+
+def held_by(
+    connection: sqlite3.Connection, asks: Sequence[Ask], logs: Iterable[str], heads: Mapping[str, Head]
+) -> Held:
+    """Return what the file holds of what a batch asks about, and where logs end; `heads` are known."""
+    held = Held({name: heads.get(name) or head_in(connection, name) for name in logs})
     for experiment, asked, *event in for_all(connection, HELD_ROWS, sorted(wants(asks))):
         row = Row(experiment, Event(*event), asked)
         held.rows[experiment, row.event.kind, row.event.key] = row
@@ -250,19 +327,26 @@ def write(connection: sqlite3.Connection, batch: Batch) -> None:
     """Write what was settled."""
     for_all(connection, ADD_EVENTS, [(row.experiment, row.asked, *row.event) for row in batch.rows])
     for_all(connection, ADD_ANSWERS, batch.answers)
-    connection.executemany(MOVE_HEAD, [(name, *head) for name, head in batch.heads.items()])
+    for name, head in batch.heads.items():
+        connection.execute(MOVE_HEAD, (name, *head))
 
 
 def for_all(connection: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Run a statement for many rows of values, in parts of 2ⁿ rows: those few texts are prepared once."""
+    """Run a statement for many rows of values: few at once, more in parts of 2ⁿ, so that few texts are prepared."""
     found, done = list[Any](), 0
     while done < len(rows):
-        size = min(MOST, 1 << ((len(rows) - done).bit_length() - 1))
-        marks = f"({', '.join('?' * len(rows[0]))})"
-        part = chain.from_iterable(rows[done : done + size])
-        found += connection.execute(sql.format(rows=", ".join([marks] * size)), tuple(part)).fetchall()
+        left = len(rows) - done
+        size = left if left <= FEW else min(MOST, 1 << (left.bit_length() - 1))
+        values = tuple(chain.from_iterable(rows[done : done + size]))
+        found += connection.execute(text_of(sql, size, len(rows[0])), values).fetchall()
         done += size
     return found
+
+
+@lru_cache(4 * FEW)
+def text_of(sql: str, rows: int, width: int) -> str:
+    """Return a statement for so many rows."""
+    return sql.format(rows=", ".join([f"({', '.join('?' * width)})"] * rows))
 
 
 def forget(connection: sqlite3.Connection) -> None:

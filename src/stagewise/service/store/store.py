@@ -1,6 +1,6 @@
 """What every store can do. Its SQL is visible beside it; what is the same for all of them is in `settling`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from stagewise.problem.errors import StagewiseError
@@ -20,6 +20,13 @@ class Store(Protocol):
 
     def append(self, asks: Sequence[Ask]) -> list[Settled]:
         """Write all that can be written in one durable transaction; one answer for each ask. Raises StoreDown."""
+
+    def begin(self, asks: Sequence[Ask]) -> Callable[[], list[Settled]] | None:
+        """Begin to append without waiting for anything, and return what makes it durable: that may take its time.
+
+        None: nothing was begun, `append` has to wait. It is to be called once, by any thread, and soon: nobody else
+        can write meanwhile.
+        """
 
     def head(self, experiment: str) -> Head:
         """Return where a log ends; all zero: there is none."""

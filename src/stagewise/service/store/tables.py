@@ -2,10 +2,10 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from stagewise.service.records import DECISION, EVERYWHERE, Event, Head, Kept, KeyRow
+from stagewise.service.records import DECISION, EVERYWHERE, Ask, Event, Head, Kept, KeyRow, Settled
 from stagewise.service.store.settling import sayable
 
 FEW, FEW_WHOLE = 3, 2  # snapshots of a problem's version that stay
@@ -70,6 +70,10 @@ class Tables(ABC):
     @abstractmethod
     def _change(self, *statements: Statement) -> int:
         """Run statements in one durable transaction; return how many rows the last one changed. Raises StoreDown."""
+
+    def begin(self, asks: Sequence[Ask]) -> Callable[[], list[Settled]] | None:
+        """Begin nothing: a store that has to be asked makes whoever begins wait."""
+        return None
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         """Return all rows of a query; none where a name is one that no row can have."""

@@ -105,8 +105,8 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            while wishes := self._take():
-                self._write(wishes)
+            while self._write(self._take()):  # without a name for it: what was asked is let go of by who asked
+                pass
         finally:  # also where the interpreter itself fails: nobody waits for ever
             with self._change:
                 self._stopping = True
@@ -131,7 +131,10 @@ class Writer:
             self._rows -= rows
             return taken
 
-    def _write(self, wishes: list[Wish]) -> None:
+    def _write(self, wishes: list[Wish]) -> bool:
+        """Write wishes, and tell; False: there are none."""
+        if not wishes:
+            return False
         try:
             finish = wishes[0].finish  # then it is alone
             settled = finish() if finish else self.store.append([ask for wish in wishes for ask in wish.asks])
@@ -139,11 +142,12 @@ class Writer:
             answer(wishes, [another(error) for _ in wishes])
             if not isinstance(error, Exception):
                 raise
-            return
+            return True
         ends = [0]
         for wish in wishes:
             ends.append(ends[-1] + len(wish.asks))
         answer(wishes, [settled[start:end] for start, end in pairwise(ends)])
+        return True
 
 
 def answer(wishes: Sequence[Wish], answers: Sequence[Answered]) -> None:

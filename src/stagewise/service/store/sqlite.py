@@ -121,12 +121,14 @@ class SqliteStore(Tables):
     def _appending(self, asks: Sequence[Ask], patience: float) -> Iterator[list[Settled]]:
         """Write rows in a transaction that is committed at the end."""
         with self._writing(patience) as connection:
-            held, batch = written(connection, asks, self._heads, self.now())
-            yield batch.settled
+            held, (settled, rows, *_) = written(connection, asks, self._heads, self.now())
+            ends = {name: head for name, head in held.heads.items() if head.seq or not name}
+            del held
+            yield settled
             connection.execute("COMMIT")
-            self._heads |= {name: head for name, head in held.heads.items() if head.seq or not name}
-            self._recent.add(batch.rows)
-            self._checkpoints.count(len(batch.rows))
+            self._heads |= ends
+            self._recent.add(rows)
+            self._checkpoints.count(len(rows))
 
     def events(self, experiment: str, after: int = 0, limit: int = 10_000) -> list[Event]:
         """Return rows in order, from the one that follows `after` on; the last few without asking the file."""

@@ -150,7 +150,7 @@ class Lane:
         self._app.desk.learner.wake()
 
     def _answer(self, one: Waiting, settled: Settled | Exception) -> None:
-        known = isinstance(settled, Settled | StoreDown)
+        known = isinstance(settled, (Settled, StoreDown))
         told: Answer | None = one.route.quick.say(one.what, settled) if known else None  # type: ignore
         if told is None or told.status not in STATUS:
             one.long_way()

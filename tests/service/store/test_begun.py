@@ -11,7 +11,8 @@ from tests.problem.refusal import refused
 from tests.service.store.asks import control, decision, outcome, problem, sound
 
 from stagewise.service.records import Ask
-from stagewise.service.store.sqlite import FEW, MOST, SqliteStore
+from stagewise.service.store.sqlite import SqliteStore
+from stagewise.service.store.sqlite_rows import FEW, MOST
 from stagewise.service.store.store import StoreDown
 
 

@@ -1,4 +1,4 @@
-"""The desk under load, beside a bare echo on the same server: requests a second, latencies, and what a start takes.
+"""The desk under load, beside two bare echoes on the same server: requests a second, latencies, and what a start takes.
 
     python benchmarks/desk.py                                     # SQLite, 32 clients, a log of 10^6 decisions
     python benchmarks/desk.py --postgres postgresql://user@host/empty_database
@@ -28,6 +28,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from stagewise.service.messages import Asked, Decided, Kept
+from stagewise.service.web.serving import Server, listener
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 import desk_store
@@ -40,6 +49,7 @@ PROBLEM = {
     "limits": {"opt_out": {"at_most": 0.02, "safe": 0.001, "window": "7d"}},
 }
 NAME = "load"
+ASKED, ANSWER = msgspec.json.Decoder(Asked).decode, msgspec.json.Encoder().encode
 OUTCOMES = 0.5  # the share of decisions that are told a click
 
 
@@ -197,37 +207,47 @@ def running(*words: str) -> Iterator[Running]:
         process.wait(60)
 
 
-def serve_echo() -> None:
-    """Serve a bare echo by the desk's own server: JSON is parsed and answered by the same structs."""
-    import msgspec
+def echoed(body: bytes) -> bytes:
+    """Return what a decision's answer looks like: JSON is parsed and written by the desk's own structs."""
+    asked = ASKED(body)
+    chances = {"nothing": 0.98, "digest": 0.0, "offer": 0.02}
+    limits = {"opt_out": Kept(0.019, 0.02)}
+    return ANSWER(Decided(asked.decision_id or "", "nothing", chances, "live", 1, 7, limits, None))
 
-    from stagewise.service.messages import Asked, Decided, Kept
-    from stagewise.service.web.serving import Server, listener
 
-    decode, encode = msgspec.json.Decoder(Asked).decode, msgspec.json.Encoder().encode
+async def bare(scope: Any, receive: Any, send: Any) -> None:
+    """Echo straight on ASGI: nothing between the server and the JSON."""
+    if scope["type"] == "lifespan":
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    body, more = b"", True
+    while more:
+        part = await receive()
+        body, more = body + part.get("body", b""), part.get("more_body", False)
+    told = echoed(body)
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(told))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": told})
 
-    async def echo(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await receive()
-            await send({"type": "lifespan.startup.complete"})
-            await receive()
-            await send({"type": "lifespan.shutdown.complete"})
-            return
-        body, more = b"", True
-        while more:
-            part = await receive()
-            body, more = body + part.get("body", b""), part.get("more_body", False)
-        asked = decode(body)
-        chances = {"nothing": 0.98, "digest": 0.0, "offer": 0.02}
-        told = encode(
-            Decided(asked.decision_id or "", "nothing", chances, "live", 1, 7, {"opt_out": Kept(0.019, 0.02)}, None)
-        )
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(told))]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": told})
 
+async def by_route(request: Request) -> Response:
+    """Echo by Starlette."""
+    return Response(echoed(await request.body()), media_type="application/json")
+
+
+ECHOES = {"bare ASGI": bare, "Starlette": Starlette(routes=[Route("/v1/{name}/decisions", by_route, methods=["POST"])])}
+"""Two echoes on the desk's own server. The first is the harder to come near to; the second has the parts that the desk
+was designed for (Starlette, msgspec, uvicorn)."""
+
+
+def serve_echo(layer: str) -> None:
+    """Serve an echo by the desk's own server."""
     listening = listener("127.0.0.1", 0)
-    server: Any = Server(echo, lambda: print("ready", listening.getsockname()[1], "-", flush=True))  # type: ignore[arg-type]
+    started = lambda: print("ready", listening.getsockname()[1], "-", flush=True)  # noqa: E731
+    server: Any = Server(ECHOES[layer], started)  # type: ignore[arg-type]
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(server.serve([listening]))
 
@@ -270,17 +290,23 @@ def under_load(title: str, servers: list[list[str]], asked: argparse.Namespace) 
     return one
 
 
-def beside_echo(title: str, words: list[str], asked: argparse.Namespace) -> None:
-    """Measure a desk and the echo in turns, and compare."""
-    pairs = [
-        (under_load("echo", [["--serve", "echo"]], asked), under_load(title, [words], asked))
+def beside_echoes(title: str, words: list[str], asked: argparse.Namespace) -> None:
+    """Measure a desk and both echoes in turns, and compare."""
+    turns = [
+        (
+            under_load(title, [words], asked),
+            {layer: under_load(f"echo, {layer}", [["--serve", f"echo {layer}"]], asked) for layer in ECHOES},
+        )
         for _ in range(asked.turns)
     ]
-    rate = statistics.median(desk.rate / echo.rate for echo, desk in pairs)
-    p99 = statistics.median(desk.p99 / echo.p99 for echo, desk in pairs)
-    cpu = statistics.median(echo.cpu / desk.cpu for echo, desk in pairs)
-    print(f"  {title}: {rate:.2f} of the echo's rate (bar 0.90), p99 {p99:.2f} times the echo's (bar 3),")
-    print(f"  and {cpu:.2f} of its requests for the same time on a processor\n", flush=True)
+    for layer in ECHOES:
+        pairs = [(desk, echoes[layer]) for desk, echoes in turns]
+        rate = statistics.median(desk.rate / echo.rate for desk, echo in pairs)
+        p99 = statistics.median(desk.p99 / echo.p99 for desk, echo in pairs)
+        cpu = statistics.median(echo.cpu / desk.cpu for desk, echo in pairs)
+        told = f"{rate:.2f} of its rate (bar 0.90), {p99:.2f} times its p99 (bar 3)"
+        print(f"  {title} against the echo on {layer}: {told}, {cpu:.2f} of its requests for the same processor time")
+    print(flush=True)
 
 
 def scratch(where: Path) -> str:
@@ -295,11 +321,11 @@ def measure(asked: argparse.Namespace) -> None:
         print(f"{asked.clients} clients, {told}")
         if "sqlite" in asked.only:
             print("Decisions that are durable before they are answered, SQLite:")
-            beside_echo("desk, SQLite", ["--serve", scratch(where)], asked)
+            beside_echoes("desk, SQLite", ["--serve", scratch(where)], asked)
         if asked.postgres:
             print("The same on PostgreSQL:")
             desk = ["--serve", asked.postgres]
-            beside_echo("desk, PostgreSQL", desk, asked)
+            beside_echoes("desk, PostgreSQL", desk, asked)
             pairs = [(under_load("one decider", [desk], asked), under_load("two deciders", [desk, desk], asked))
                      for _ in range(asked.turns)]  # fmt: skip
             ratio = statistics.median(two.rate / one.rate for one, two in pairs)
@@ -325,8 +351,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=["sqlite", "fold"], choices=["sqlite", "fold"])
     parser.add_argument("--serve", default="", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.serve == "echo":
-        serve_echo()
+    if asked.serve.startswith("echo "):
+        serve_echo(asked.serve.removeprefix("echo "))
     elif asked.serve:
         serve_desk(asked.serve)
     else:

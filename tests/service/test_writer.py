@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,12 @@ class Slow:
     def __init__(self) -> None:
         self.gate, self.entered = threading.Event(), threading.Event()
         self.batches: list[list[str]] = []
+        self.begun: list[str] = []
         self.error: BaseException | None = None
+
+    def begin(self, asks: Sequence[Ask]) -> Callable[[], list[Settled]]:
+        self.begun.append(threading.current_thread().name)
+        return lambda: self.append(asks)
 
     def append(self, asks: Sequence[Ask]) -> list[Settled]:
         self.entered.set()
@@ -65,6 +70,32 @@ def test_what_waits_shares_a_transaction(slow: Slow) -> None:
 
     asyncio.run(main())
     assert [len(batch) for batch in slow.batches] == [1, 299]
+
+
+def test_who_asks_begins_where_nothing_else_is_to_be_written(slow: Slow) -> None:
+    """Then a transaction is his alone; who comes while it is made durable waits his turn, and shares the next one."""
+
+    async def main() -> None:
+        told: list[Sequence[Settled] | Exception] = []
+        writer = Writer(slow)
+        with refused(StoreDown, "stopping"):
+            writer.append_soon([decision("x")], told.append)
+        writer.start()
+        writer.append_soon([decision("0"), decision("1")], told.append)
+        later = asyncio.create_task(writer.append(decision("2")))
+        await asyncio.sleep(0)
+        assert await asyncio.to_thread(slow.entered.wait, 20)
+        writer.append_soon([decision("3")], told.append)
+        slow.gate.set()
+        assert (await later).verdict == "new"
+        while len(told) < 2:
+            await asyncio.sleep(0.001)
+        assert [keys(one) for one in told if not isinstance(one, Exception)] == [["0", "1"], ["3"]]
+        writer.stop()
+
+    asyncio.run(main())
+    assert slow.begun == [threading.current_thread().name]
+    assert slow.batches == [["0", "1"], ["2", "3"]]
 
 
 def test_a_batch_is_bounded_and_a_wish_is_never_split(slow: Slow) -> None:

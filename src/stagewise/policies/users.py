@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags
+from stagewise.kernels.compile import Flags, Ints
 from stagewise.kernels.layout import HOME
 from stagewise.kernels.loop.users import OUTSIDE, users_for
 from stagewise.kernels.rules.promise import DISPUTED, DRAWN
@@ -16,7 +16,7 @@ from stagewise.policies.problem import Problem
 from stagewise.policies.settings import FALLBACKS
 from stagewise.records.draw import Draw
 
-PLAIN = (float, int)  # what a number about a user may be without a question
+PLAIN = {float, int}  # what a number about a user may be without a question
 
 
 class Played(NamedTuple):
@@ -32,14 +32,10 @@ class Played(NamedTuple):
 
 def numbers_of(problem: Problem, context: Mapping[str, Any]) -> list[Any] | None:
     """Return the numbers about a user, where all are plain and nothing else is told; None: ask for this one alone."""
-    if len(context) != len(problem.expected):
+    if len(context) != len(problem.expected) or not all(map(context.__contains__, problem.expected)):
         return None
-    try:
-        values = [context[name] for name in problem.context]
-        told = all(name in context for name in problem.divisions)
-    except KeyError:
-        return None
-    return values if told and all(type(value) in PLAIN for value in values) else None
+    values = [context[name] for name in problem.context]
+    return values if PLAIN.issuperset(map(type, values)) else None
 
 
 def choose_all(
@@ -48,7 +44,7 @@ def choose_all(
     numbers: Sequence[Any],
     segments: Sequence[Any],
     eligible: Flags,
-    draws: Sequence[Draw],
+    draws: Sequence[Draw] | Ints,
 ) -> list[Played | None]:
     """Decide for users of these numbers (n, c) and segments (n, g); None: ask for this one alone.
 

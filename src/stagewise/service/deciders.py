@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidActions
 from stagewise.service.answers import answer, told_of
-from stagewise.service.deciding import UNLOGGED, decided, decided_all, dry_key, safely
+from stagewise.service.deciding import UNLOGGED, Row, decided, decided_all, dry_key, encoded, safely
 from stagewise.service.errors import Conflict
 from stagewise.service.experiment import Experiment
 from stagewise.service.ids import fresh_id
@@ -27,8 +27,10 @@ class Made(NamedTuple):
 
     desk: "Deciders"
     ours: Experiment
-    id_: str
-    body: dict[str, Any]
+    kind: str
+    """Of fallback."""
+    told: Decided
+    """The answer, once it is."""
     ask: Ask
 
 
@@ -63,19 +65,23 @@ class Deciders(Reading):
     def make(self, ours: Experiment, asked: Asked, id_: str | None = None) -> Made:
         """Decide by what is known now; nothing is in the log by this. Raises InvalidActions."""
         id_ = id_ or asked.decision_id or fresh_id()
-        known, controls, everywhere = ours.known, ours.controls, self.everywhere
-        return self._made(ours, id_, asked, decided(known, controls, everywhere, ours.key, id_, asked))
+        body = decided(ours.known, ours.controls, self.everywhere, ours.key, id_, asked)
+        first, second = body["control"]
+        ask = Ask(ours.name, DECISION, id_, canonical(body), sent(asked), (first, second))
+        return Made(self, ours, body["kind"], answer(id_, body), ask)
 
     def make_all(self, ours: Experiment, asked: Sequence[tuple[str, Asked]]) -> list[Made | None]:
         """Do the same for several ids at once; None: that one is not as simple, and is asked for by itself."""
-        bodies = decided_all(ours.known, ours.controls, self.everywhere, ours.key, asked)
-        pairs = zip(asked, bodies, strict=True)
-        return [None if body is None else self._made(ours, id_, one, body) for (id_, one), body in pairs]
+        rows = decided_all(ours.known, ours.controls, self.everywhere, ours.key, asked)
+        pairs = zip(asked, rows, strict=True)
+        return [None if row is None else self._made(ours, id_, one, row) for (id_, one), row in pairs]
 
-    def _made(self, ours: Experiment, id_: str, asked: Asked, body: dict[str, Any]) -> Made:
-        first, second = body["control"]
-        ask = Ask(ours.name, DECISION, id_, canonical(body), sent(asked), (first, second))
-        return Made(self, ours, id_, body, ask)
+    def _made(self, ours: Experiment, id_: str, asked: Asked, row: Row) -> Made:
+        told = Decided(
+            id_, row.action, row.probabilities, row.mode, row.problem, row.state, row.limits, row.fallback
+        )  # fmt: skip
+        ask = Ask(ours.name, DECISION, id_, encoded(row), sent(asked), row.control)
+        return Made(self, ours, row.kind, told, ask)
 
     async def _before(self, ours: Experiment, asked: Asked) -> Decided | None:
         """Return what was answered once to what is refused now, as where an action was retired since; None: nothing."""
@@ -97,24 +103,26 @@ class Deciders(Reading):
     def _answered(self, made: Made, settled: Settled) -> Decided:
         """Return the answer to a decision that is in the log, now or since an earlier try."""
         if settled.verdict == CONFLICT:
-            raise Conflict(settled.words or f"decision {shown(made.id_)} was asked before with other content")
+            id_ = made.told.decision_id
+            raise Conflict(settled.words or f"decision {shown(id_)} was asked before with other content")
         if settled.verdict == SAME and settled.event is not None:
-            return answer(made.id_, msgspec.json.decode(settled.event.body))
+            return answer(made.told.decision_id, msgspec.json.decode(settled.event.body))
         self.learner.wake()
         return self.written(made)
 
     def written(self, made: Made) -> Decided:
         """Return the answer to a decision that was just written."""
-        body = made.body
-        self.counts.decisions[made.ours.name, body["action"], body["mode"], body["kind"]] += 1
-        return answer(made.id_, body)
+        told = made.told
+        self.counts.decisions[made.ours.name, told.action, told.mode, made.kind] += 1
+        return told
 
     def unlogged(self, made: Made, why: str) -> Decided:
         """Return the safe action, loudly: nothing of it is in the log."""
-        words = f"not logged, so the safe action: {why}"
-        told = {**made.body, **safely(made.ours.known, UNLOGGED, words)}
-        self.counts.decisions[made.ours.name, told["action"], told["mode"], UNLOGGED] += 1
-        return answer(made.id_, told, logged=False)
+        told, words = made.told, f"not logged, so the safe action: {why}"
+        safe = safely(made.ours.known, UNLOGGED, words)
+        body = {**safe, "mode": told.mode, "problem": told.version, "state": told.state}
+        self.counts.decisions[made.ours.name, body["action"], told.mode, UNLOGGED] += 1
+        return answer(told.decision_id, body, logged=False)
 
 
 def sent(asked: Asked) -> bytes:

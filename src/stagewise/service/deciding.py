@@ -12,6 +12,10 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
+
+from stagewise.kernels.compile import Ints
 from stagewise.policies.agent.guard import KNOWN, note_contradictions, unwatched
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.policy import State
@@ -25,6 +29,7 @@ from stagewise.problem.naming import listing, number_of, segment_name
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.draw import Draw
 from stagewise.service.controls import Controls, chosen_for_canary
+from stagewise.service.messages import Kept
 
 log = logging.getLogger("stagewise.desk")
 
@@ -34,6 +39,7 @@ KILLED, OFF, SHADOW, CANARY, DOUBT, POLICY, FAILED, UNLOGGED, UNREAD = (
 )  # fmt: skip
 BLOCK = 64  # bytes of SHA-256
 DRAWS = Struct(">QII16x").unpack
+DRAWN = np.dtype([("seed", ">u8"), ("run", ">u4"), ("round", ">u4"), ("rest", "V16")])  # the same, of many
 NOT_READ = "what was learned and what is in doubt is not read yet; the safe action is served until it is"
 
 
@@ -55,6 +61,27 @@ class Known(NamedTuple):
     """Whether it is what the log says; False: this process has not read that yet, so something may be in doubt."""
 
 
+class Row(msgspec.Struct):
+    """The body of a decision's row where nothing is out of the ordinary; its names stand sorted, as it is written."""
+
+    action: str
+    asked: dict[str, Any]
+    control: tuple[int, int]
+    fallback: str | None
+    hoped: float
+    index: int
+    kind: str
+    limits: dict[str, Kept]
+    mode: str
+    probabilities: dict[str, float]
+    problem: int
+    state: int
+
+
+encoded = msgspec.json.Encoder(order="deterministic").encode
+"""A `Row` as JSON: what `canonical` makes of the same names and values."""
+
+
 @lru_cache(256)
 def keyed(key: bytes) -> tuple[Any, Any]:
     """Return the beginnings of a key's HMAC, within and without.
@@ -67,12 +94,26 @@ def keyed(key: bytes) -> tuple[Any, Any]:
 
 def draw_of(key: bytes, id_: str) -> Draw:
     """Return where the random numbers of a decision come from."""
-    inner, outer = keyed(key)
-    within, without = inner.copy(), outer.copy()
-    within.update(id_.encode())
-    without.update(within.digest())
-    seed, run, round_ = DRAWS(without.digest())
+    seed, run, round_ = DRAWS(signed(key, [id_]))
     return Draw(seed >> 1, 1 + run % (2**32 - 1), round_)
+
+
+def draws_of(key: bytes, ids: Sequence[str]) -> Ints:
+    """Return the same for many decisions (n, 3)."""
+    told, draws = np.frombuffer(signed(key, ids), DRAWN), np.empty((len(ids), 3), dtype=np.int64)
+    draws[:, 0], draws[:, 1], draws[:, 2] = told["seed"] >> 1, 1 + told["run"] % (2**32 - 1), told["round"]
+    return draws
+
+
+def signed(key: bytes, ids: Sequence[str]) -> bytes:
+    """Return the HMACs of ids, one behind the other."""
+    (inner, outer), made = keyed(key), list[bytes]()
+    for id_ in ids:
+        within, without = inner.copy(), outer.copy()
+        within.update(id_.encode())
+        without.update(within.digest())
+        made.append(without.digest())
+    return b"".join(made)
 
 
 def dry_key(key: bytes) -> bytes:
@@ -146,13 +187,8 @@ def decided(known: Known, controls: Controls, everywhere: Controls, key: bytes, 
 
 def circumstances(known: Known, controls: Controls, everywhere: Controls, kind: str, asked: Any) -> dict[str, Any]:
     """Return what was asked, and by what it is decided."""
-    asked_for = {"context": asked.context}
-    if asked.only is not None:
-        asked_for["only"] = asked.only
-    if asked.deferred:
-        asked_for["deferred"] = True
     return {
-        "asked": asked_for,
+        "asked": asked_for(asked),
         "mode": "killed" if kind == KILLED else controls.mode,
         "problem": known.version,
         "state": known.seq,
@@ -160,11 +196,21 @@ def circumstances(known: Known, controls: Controls, everywhere: Controls, kind: 
     }
 
 
+def asked_for(asked: Any) -> dict[str, Any]:
+    """Return what was asked, as it is written."""
+    told = {"context": asked.context}
+    if asked.only is not None:
+        told["only"] = asked.only
+    if asked.deferred:
+        told["deferred"] = True
+    return told
+
+
 def decided_all(
     known: Known, controls: Controls, everywhere: Controls, key: bytes, asked: Sequence[tuple[str, Any]]
-) -> list[dict[str, Any] | None]:
+) -> list[Row | None]:
     """Return the bodies of many decisions, each as `decided` makes it, to the bit; None: that is to be asked."""
-    problem, made = known.problem, list[dict[str, Any] | None]([None] * len(asked))
+    problem, made = known.problem, list[Row | None]([None] * len(asked))
     plain = controls.mode == "live" and controls.killed is None and everywhere.killed is None and known.read
     if not plain or known.notes.open_doubts:
         return made
@@ -172,24 +218,22 @@ def decided_all(
     users = [i for i, told in enumerate(numbers) if told is not None]
     if not users:
         return made
-    allowed = [place for place, name in enumerate(problem.actions) if name not in known.retired]
-    eligible = mask_of(allowed, len(problem.actions)) if known.retired else ALL
+    actions, limits = problem.actions, known.policy.presented
+    allowed = [place for place, name in enumerate(actions) if name not in known.retired]
+    eligible = mask_of(allowed, len(actions)) if known.retired else ALL
     met = [[number_of(segment_name(asked[i][1].context[name], name)) for name in problem.divisions] for i in users]
-    draws = [draw_of(key, asked[i][0]) for i in users]
+    draws = draws_of(key, [asked[i][0] for i in users])
     told = choose_all(known.policy, known.state, [numbers[i] for i in users], met, eligible, draws)
+    control, thresholds = (controls.row, everywhere.row), limits.values.tolist()
     for i, played in zip(users, told, strict=True):
         if played is not None:
-            kind = "" if played.fallback is None else POLICY
-            made[i] = {
-                "action": problem.actions[played.index],
-                "index": played.index,
-                "probabilities": dict(zip(problem.actions, played.odds, strict=True)),
-                "limits": limits_in(known.policy.presented, played.dearest),
-                "hoped": played.hoped,
-                "fallback": played.fallback,
-                "kind": kind,
-                **circumstances(known, controls, everywhere, kind, asked[i][1]),
-            }
+            place, odds, hoped, dearest, fallback = played
+            kept = dict(zip(limits.names, map(Kept, dearest, thresholds), strict=True))
+            made[i] = Row(
+                actions[place], asked_for(asked[i][1]), control, fallback, hoped, place,
+                "" if fallback is None else POLICY, kept, controls.mode, dict(zip(actions, odds, strict=True)),
+                known.version, known.seq,
+            )  # fmt: skip
     return made
 
 

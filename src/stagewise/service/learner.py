@@ -19,7 +19,7 @@ from stagewise.service.versions import Version
 log = logging.getLogger("stagewise.desk")
 
 AT_ONCE = 5_000  # rows that are folded before anybody is told
-REST = 0.03  # seconds between two looks at a log that grows: what is learned together costs less
+REST = 0.01  # seconds between two looks at a log that grows: what is learned together costs less, and all wait longer
 PAUSE = 0.05  # and so many more at one that does not
 SHARE_EVERY = 0.5  # seconds between two snapshots for other processes
 KEEP_EVERY = 30.0  # seconds between two whole ones, which a learner starts from

@@ -25,6 +25,8 @@ class Wish(NamedTuple):
     tell: Callable[[Answered], None]
     """Called by the loop's thread, or by the writer's where there is no loop."""
     loop: asyncio.AbstractEventLoop | None
+    finish: Callable[[], list[Settled]] | None = None
+    """Where its transaction is begun: what makes it durable."""
 
 
 class Writer:
@@ -40,6 +42,7 @@ class Writer:
         self.store, self.batch, self.waiting = store, batch, waiting
         self._wishes: deque[Wish] = deque()
         self._rows = 0  # that wait
+        self._busy = False
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
         self._stopping = True
@@ -74,8 +77,15 @@ class Writer:
         return await future
 
     def append_soon(self, asks: Sequence[Ask], tell: Callable[[Answered], None]) -> None:
-        """Do the same without anybody who waits: the running loop calls `tell`. Raises StoreDown."""
-        self._add(Wish(asks, tell, asyncio.get_running_loop()))
+        """Do the same without anybody who waits: the running loop calls `tell`. Raises StoreDown.
+
+        Where nothing else is to be written the transaction begins here, and the writer only waits for the disk: two
+        threads that take turns with the interpreter, and objects that go from one to the other, cost more than that.
+        """
+        wish = Wish(asks, tell, asyncio.get_running_loop())
+        with self._change:  # nothing comes between
+            idle = not (self._busy or self._wishes or self._stopping)
+            self._add(wish._replace(finish=self.store.begin(asks)) if idle else wish)
 
     def append_now(self, asks: Sequence[Ask]) -> list[Settled]:
         """Do the same for a thread that has no loop, and waits. Raises StoreDown."""
@@ -95,8 +105,8 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            while wishes := self._take():
-                self._write(wishes)
+            while self._write(self._take()):  # without a name for it: what was asked is let go of by who asked
+                pass
         finally:  # also where the interpreter itself fails: nobody waits for ever
             with self._change:
                 self._stopping = True
@@ -108,27 +118,36 @@ class Writer:
     def _take(self) -> list[Wish]:
         """Wait for wishes, and return as many as go into a transaction; none: the end."""
         with self._change:
+            self._busy = False
             while not self._wishes and not self._stopping:
                 self._change.wait()
+            self._busy = True
             taken, rows = list[Wish](), 0
             while self._wishes and (not taken or rows + len(self._wishes[0].asks) <= self.batch):
                 taken.append(self._wishes.popleft())
                 rows += len(taken[-1].asks)
+                if taken[0].finish is not None:
+                    break
             self._rows -= rows
             return taken
 
-    def _write(self, wishes: list[Wish]) -> None:
+    def _write(self, wishes: list[Wish]) -> bool:
+        """Write wishes, and tell; False: there are none."""
+        if not wishes:
+            return False
         try:
-            settled = self.store.append([ask for wish in wishes for ask in wish.asks])
+            finish = wishes[0].finish  # then it is alone
+            settled = finish() if finish else self.store.append([ask for wish in wishes for ask in wish.asks])
         except BaseException as error:
             answer(wishes, [another(error) for _ in wishes])
             if not isinstance(error, Exception):
                 raise
-            return
+            return True
         ends = [0]
         for wish in wishes:
             ends.append(ends[-1] + len(wish.asks))
         answer(wishes, [settled[start:end] for start, end in pairwise(ends)])
+        return True
 
 
 def answer(wishes: Sequence[Wish], answers: Sequence[Answered]) -> None:

@@ -11,7 +11,8 @@ import pytest
 from tests.service.store.asks import control, decision, outcome
 
 from stagewise.service.store import tables
-from stagewise.service.store.sqlite import HELD_ANSWERS, HELD_ROWS, SqliteStore
+from stagewise.service.store.sqlite import SqliteStore
+from stagewise.service.store.sqlite_rows import HELD_ANSWERS, HELD_ROWS
 
 READS: list[tuple[str, tuple[Any, ...], str]] = [
     (tables.EVENTS, ("mail", 100, 10), "by seq"),

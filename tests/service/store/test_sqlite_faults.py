@@ -221,13 +221,13 @@ def test_every_commit_is_flushed(store: SqliteStore) -> None:
 
 def test_a_mistake_within_a_batch_changes_nothing(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that is none of the file's: it is raised as it is, and the next batch begins anew."""
-    from stagewise.service.store import sqlite
+    from stagewise.service.store import sqlite_rows
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite, "write", broken)
+        patch.setattr(sqlite_rows, "write", broken)
         with pytest.raises(ZeroDivisionError):
             store.append([decision("a")])
     assert store.append([decision("a")])[0].verdict == "new"

@@ -1,18 +1,23 @@
 """The short way of single decisions and outcomes: it says what the long way says, or leaves it to that."""
 
+import asyncio
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.service.web.live import Live, live
+from tests.service.web.real import real
 
+from stagewise.service.records import Ask
 from stagewise.service.store.store import StoreDown
 from stagewise.service.web.connection import SOON
+from stagewise.service.web.lane import Head, Waiting
 from stagewise.service.web.rates import Buckets, Rate
 
 
@@ -26,8 +31,8 @@ class Talk:
         lane = desk.desk.app.lane
         take = type(lane).take
 
-        def counting(data: bytes, asker: Any) -> bool:
-            taken = take(lane, data, asker)
+        def counting(*told: Any) -> bool:
+            taken = take(lane, *told)
             self.short += taken
             return taken
 
@@ -167,6 +172,7 @@ def test_a_store_that_is_away_gives_the_safe_action(talk: Talk, monkeypatch: pyt
         raise StoreDown("the disk is full")
 
     with monkeypatch.context() as patched:
+        patched.setattr(talk.desk.desk.store, "begin", lambda _: None)
         patched.setattr(talk.desk.desk.store, "append", away)
         status, headers, told = talk.ask("a-1")
         assert (status, told["logged"], told["decision_id"]) == (503, False, "a-1")
@@ -219,3 +225,49 @@ def test_a_head_that_comes_in_pieces_is_read_by_the_parser(talk: Talk) -> None:
         talk.socket.sendall(content[cut:])
         assert talk.answer()[2]["decision_id"] == "a-1"
     assert talk.short == 0
+
+
+class Asking(Waiting):
+    """Who asks the lane, without a socket."""
+
+    def __init__(self) -> None:
+        self.status = 0
+
+    def reply(self, head: bytes, body: bytes) -> None:
+        self.status = int(head.split()[1])
+
+    def long_way(self) -> None:
+        raise AssertionError("this is as simple as it gets")
+
+
+def test_who_comes_while_others_come_shares_their_transaction(tmp_path: Path) -> None:
+    """And who comes while that is written, the next one, whose rows follow in the log."""
+
+    async def main() -> list[list[str]]:
+        async with real(tmp_path) as there:
+            lane, route = there.app.lane, there.app.table.find(b"/v1/demo/decisions")[0]["POST"]
+            groups, append_soon = list[list[str]](), there.desk.writer.append_soon
+            askers = [Asking() for _ in range(32)]
+
+            def ask(number: int) -> None:
+                body = json.dumps({"context": {"age": 34}, "decision_id": f"a-{number:02}"}).encode()
+                head = Head(route, ("demo",), there.writer.key.encode(), len(body))
+                assert lane.take(head, body, askers[number])
+                if number not in (15, 31):  # the next one comes with the next look at the sockets
+                    asyncio.get_running_loop().call_soon(ask, number + 1)
+
+            def writing(asks: Sequence[Ask], tell: Any) -> None:
+                groups.append([one.key for one in asks])
+                append_soon(asks, tell)
+                if len(groups) == 1:
+                    ask(16)
+
+            there.desk.writer.append_soon = writing  # type: ignore[method-assign]
+            ask(0)
+            while not all(one.status == 200 for one in askers):
+                await asyncio.sleep(0.001)
+            assert [row.key for row in there.store.of_kind("demo", "decision")] == [*chain(*groups)]
+            return groups
+
+    groups = asyncio.run(main())
+    assert groups == [[f"a-{number:02}" for number in half] for half in (range(16), range(16, 32))]

@@ -6,21 +6,20 @@ Journal in WAL mode, flushed at every commit (synchronous = FULL): what is answe
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from stagewise.files.paths import named
-from stagewise.service.records import DECISION, OUTCOME, Ask, Event, Head, Settled
+from stagewise.service.records import Ask, Event, Head, Settled
 from stagewise.service.store.checkpoints import Checkpoints
 from stagewise.service.store.migrating import FOLDER, Step, ahead, steps_in
 from stagewise.service.store.owner import Owner
 from stagewise.service.store.recent import Recent
-from stagewise.service.store.settling import Batch, Held, Row, settle, touched, wants
+from stagewise.service.store.sqlite_rows import FEW, begin, written
 from stagewise.service.store.store import Store, StoreDown
-from stagewise.service.store.tables import HEAD, Statement, wall_clock
+from stagewise.service.store.tables import Statement, wall_clock
 
 SETTINGS = """
 PRAGMA synchronous = FULL;
@@ -28,26 +27,13 @@ PRAGMA cache_size = -65536;
 PRAGMA wal_autocheckpoint = 16000;
 PRAGMA journal_size_limit = 67108864;
 """
-# One statement for many rows: each is a wait for the interpreter, which other threads have meanwhile.
-HELD_ROWS = """
-SELECT e.experiment, e.asked, e.seq, e.at, e.kind, e.key, e.place, e.body, e.chain
-FROM (VALUES {rows}) AS w CROSS JOIN events AS e
-ON e.experiment = w.column1 AND e.kind = w.column2 AND e.key = w.column3
-"""
-HELD_ANSWERS = """
-SELECT a.experiment, a.place, a.signal, a.value
-FROM (VALUES {rows}) AS w CROSS JOIN answers AS a ON a.experiment = w.column1 AND a.place = w.column2
-"""
-ADD_EVENTS = "INSERT INTO events (experiment, asked, seq, at, kind, key, place, body, chain) VALUES {rows}"
-ADD_ANSWERS = "INSERT INTO answers (experiment, place, signal, value, seq) VALUES {rows}"
-MOVE_HEAD = "INSERT OR REPLACE INTO heads (experiment, seq, at, places, control, chain) VALUES (?, ?, ?, ?, ?, ?)"
+HURRIED = "PRAGMA busy_timeout = 0"  # whoever begins to write has patience of his own, or none
 
 MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT"
 MIGRATE = "BEGIN IMMEDIATE;\n{sql};\nINSERT INTO migrations VALUES ({number}, '{name}');\nCOMMIT;"
 VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
 
 OLDEST = (3, 37, 0)  # strict tables
-MOST = 256  # rows of one statement
 
 
 class SqliteStore(Store):
@@ -72,7 +58,7 @@ class SqliteStore(Store):
         if sqlite3.sqlite_version_info < OLDEST:
             raise StoreDown(f"SQLite is {sqlite3.sqlite_version}; a store needs 3.37 or newer, for strict tables")
         self.path, self.clock, self.read_only = Path(os.path.realpath(path)), clock, read_only
-        self._turn, self._appends = threading.Lock(), threading.Lock()  # one writes at a time
+        self._turn = threading.Lock()  # one writes at a time
         self._heads: dict[str, Head] = {}  # where logs end that were written to: nobody else can write this file
         self._recent, self._checkpoints = Recent(), Checkpoints(lambda: self._open("rw"))
         self._writer: sqlite3.Connection | None = None
@@ -94,16 +80,36 @@ class SqliteStore(Store):
 
     def append(self, asks: Sequence[Ask]) -> list[Settled]:
         """Write all that can be written in one durable transaction; one answer for each ask. Raises StoreDown."""
-        with self._appends:
-            heads, self._heads = self._heads, {}  # after an error nothing is taken for known
-            with self._writing() as connection:
-                held = held_by(connection, asks, heads)
-                batch = settle(asks, held, self.now())
-                write(connection, batch)
-            self._heads = heads | {name: head for name, head in held.heads.items() if head.seq or not name}
-            self._recent.add(batch.rows)
-            self._checkpoints.count(len(batch.rows))
-        return batch.settled
+        with self._appending(asks, self.patience) as settled:
+            pass
+        return settled
+
+    def begin(self, asks: Sequence[Ask]) -> Callable[[], list[Settled]] | None:
+        """Write all of that but for the flush of the disk, and return what flushes it; None: `append` has to wait."""
+        transaction = ExitStack()
+        try:
+            settled = transaction.enter_context(self._appending(asks, 0.0))
+        except Exception:  # append meets it too, and says what it is
+            return None
+
+        def finish() -> list[Settled]:
+            transaction.close()
+            return settled
+
+        return finish
+
+    @contextmanager
+    def _appending(self, asks: Sequence[Ask], patience: float) -> Iterator[list[Settled]]:
+        """Write rows in a transaction that is committed at the end."""
+        with self._writing(patience) as connection:
+            held, (settled, rows, *_) = written(connection, asks, self._heads, self.now())
+            ends = {name: head for name, head in held.heads.items() if head.seq or not name}
+            del held
+            yield settled
+            connection.execute("COMMIT")
+            self._heads |= ends
+            self._recent.add(rows)
+            self._checkpoints.count(len(rows))
 
     def events(self, experiment: str, after: int = 0, limit: int = 10_000) -> list[Event]:
         """Return rows in order, from the one that follows `after` on; the last few without asking the file."""
@@ -147,26 +153,39 @@ class SqliteStore(Store):
         return rows
 
     def _change(self, *statements: Statement) -> int:
-        with self._writing() as connection:
+        with self._writing(self.patience) as connection:
             for sql, values in statements:
                 changed = connection.execute(sql, values).rowcount
+            connection.execute("COMMIT")
         return changed
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """Be the one who writes, in a transaction; after any error the connection is a new one."""
-        with self._turn, self._errors("written"):
-            self._same_file()
-            connection = self._writer or self._open("rw")
-            self._writer = None
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                forget(connection)
-                raise
-            self._writer = connection
+    def _writing(self, patience: float) -> Iterator[sqlite3.Connection]:
+        """Be the one who writes, in a transaction, and commit it; after any error the connection is a new one.
+
+        Who has no patience waits for nobody: neither for another thread, nor for another program.
+        """
+        if not self._turn.acquire(blocking=patience > 0.0):
+            raise StoreDown(f"somebody else writes to {named(self.path)} just now")
+        try:
+            with self._errors("written"):
+                self._same_file()
+                if self._writer is None and not patience:
+                    raise StoreDown(f"{named(self.path)} has to be opened first")
+                connection = self._writer or self._open("rw")
+                self._writer = None
+                try:
+                    begin(connection, patience)
+                    yield connection
+                except BaseException:
+                    forget(connection)
+                    raise
+                self._writer = connection
+        except BaseException:
+            self._heads = {}  # after an error nothing is taken for known
+            raise
+        finally:
+            self._turn.release()
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
@@ -185,13 +204,17 @@ class SqliteStore(Store):
         uri = f"{self.path.as_uri()}?mode={mode}"
         if mode == "ro" and finished(self.path):
             uri += "&immutable=1"
-        connection = sqlite3.connect(uri, self.patience, isolation_level=None, check_same_thread=False, uri=True)
+        connection = sqlite3.connect(
+            uri, self.patience, isolation_level=None, check_same_thread=False, uri=True, cached_statements=4 * FEW
+        )
         if mode != "ro":
             try:
                 (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
                 if journal != "wal":
                     raise sqlite3.OperationalError(f"the journal is {journal!r}, and WAL is not to be had there")
                 connection.executescript(SETTINGS)
+                if mode == "rw":
+                    connection.execute(HURRIED)
             except BaseException:
                 forget(connection)
                 raise
@@ -226,43 +249,6 @@ class SqliteStore(Store):
 def finished(path: Path) -> bool:
     """Say whether all of a log is in its file, where no journal can be made beside it: on a read-only disk."""
     return not path.with_name(path.name + "-wal").exists() and not os.access(path.parent, os.W_OK)
-
-
-def held_by(connection: sqlite3.Connection, asks: Sequence[Ask], heads: Mapping[str, Head]) -> Held:
-    """Return what the file holds of what a batch touches; `heads` are known."""
-    held = Held({name: heads.get(name) or head_in(connection, name) for name in touched(asks)})
-    for experiment, asked, *event in for_all(connection, HELD_ROWS, sorted(wants(asks))):
-        row = Row(experiment, Event(*event), asked)
-        held.rows[experiment, row.event.kind, row.event.key] = row
-    told = {(ask.experiment, DECISION, ask.of) for ask in asks if ask.kind == OUTCOME}
-    places = sorted((row.experiment, row.event.place) for name, row in held.rows.items() if name in told)
-    for experiment, place, signal, value in for_all(connection, HELD_ANSWERS, places):
-        held.answers.setdefault((experiment, place), {})[signal] = value
-    return held
-
-
-def head_in(connection: sqlite3.Connection, name: str) -> Head:
-    """Return where a log ends."""
-    return next((Head(*head) for head in connection.execute(HEAD, (name,)).fetchall()), Head())
-
-
-def write(connection: sqlite3.Connection, batch: Batch) -> None:
-    """Write what was settled."""
-    for_all(connection, ADD_EVENTS, [(row.experiment, row.asked, *row.event) for row in batch.rows])
-    for_all(connection, ADD_ANSWERS, batch.answers)
-    connection.executemany(MOVE_HEAD, [(name, *head) for name, head in batch.heads.items()])
-
-
-def for_all(connection: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Run a statement for many rows of values, in parts of 2ⁿ rows: those few texts are prepared once."""
-    found, done = list[Any](), 0
-    while done < len(rows):
-        size = min(MOST, 1 << ((len(rows) - done).bit_length() - 1))
-        marks = f"({', '.join('?' * len(rows[0]))})"
-        part = chain.from_iterable(rows[done : done + size])
-        found += connection.execute(sql.format(rows=", ".join([marks] * size)), tuple(part)).fetchall()
-        done += size
-    return found
 
 
 def forget(connection: sqlite3.Connection) -> None:

@@ -1,7 +1,7 @@
 """What every store can do. What it reads and keeps by one statement is here; what a batch comes to, in `settling`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from stagewise.problem.errors import StagewiseError
@@ -27,6 +27,14 @@ class Store(ABC):
     @abstractmethod
     def append(self, asks: Sequence[Ask]) -> list[Settled]:
         """Write all that can be written in one durable transaction; one answer for each ask. Raises StoreDown."""
+
+    def begin(self, asks: Sequence[Ask]) -> Callable[[], list[Settled]] | None:
+        """Begin to append without waiting for anything, and return what makes it durable: that may take its time.
+
+        None: nothing was begun, `append` has to wait, as of a store that has to be asked. What is returned is to be
+        called once, by any thread, and soon: nobody else can write meanwhile.
+        """
+        return None
 
     @abstractmethod
     def lead(self) -> bool:

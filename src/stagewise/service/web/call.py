@@ -61,8 +61,8 @@ class Asking(Protocol):
 class Quick(Protocol):
     """A route's short way, for requests that need one row of the log: read each, ask for all, answer each."""
 
-    def read(self, call: Call) -> Any:
-        """Return what is asked; None, or any error: this one goes the long way."""
+    def read(self, desk: "Desk", words: tuple[str, ...], body: bytes) -> Any:
+        """Return what is asked, with what stands in the path; None, or any error: this one goes the long way."""
 
     def make(self, read: Sequence[Any]) -> Sequence[Asking | None]:
         """Return what is to be written for those that came together; None: that one goes the long way."""

@@ -1,19 +1,27 @@
 """A connection: uvicorn's HTTP, which hangs up on what never ends, and before it the short way (`lane`)."""
 
 import asyncio
+from functools import lru_cache
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from stagewise.service.web.lane import Lane
+from stagewise.service.web.lane import Lane, Waiting
 
 LARGEST_HEAD = 1 << 16  # bytes that may come before a request's headers are complete
 LARGEST_BEHIND = 1 << 16  # bytes that may come before the request before them is answered
 SOON = 0.05  # seconds for a body that comes after its head
 PATIENCE = 15.0  # seconds between two looks at a request that is not complete: at the second it is hung up on
+END, CLOSE = b"\r\n", b"connection: close\r\n\r\n"
 
 
-class Turn:
+@lru_cache(2)  # they change every second, with the date
+def headers_of(*pairs: tuple[bytes, bytes]) -> bytes:
+    """Return headers as they are sent."""
+    return b"".join(b"%b: %b\r\n" % pair for pair in pairs)
+
+
+class Turn(Waiting):
     """A request on the short way, which uvicorn takes for one of its own."""
 
     __slots__ = ("_connection", "data", "disconnected", "keep_alive", "message_event", "response_complete")
@@ -84,15 +92,17 @@ class Connection(HttpToolsProtocol):
 
     def _offer(self, lane: Lane, data: bytes) -> None:
         """Let the lane have what begins with a request, where it takes it."""
-        self.held, lacks = b"", lane.lacks(data)
+        self.held = b""
+        head, end = lane.find(data)
+        lacks = -1 if head is None else end + head.size - len(data)
         if lacks > 0:
             self.held = data
             self.loop.call_later(SOON, self._release, data)
-        elif lacks < 0 or self.flow.write_paused:
+        elif head is None or lacks < 0 or self.flow.write_paused:
             self._parse(data)
         else:
             turn = Turn(self, data)
-            if lane.take(data, turn):
+            if lane.take(head, data[end:], turn):
                 self.cycle = self.turn = turn  # type: ignore[assignment]
             else:
                 self._parse(data)
@@ -139,8 +149,8 @@ class Connection(HttpToolsProtocol):
         self.turn = None
         if turn.disconnected or self.transport.is_closing():
             return
-        said = [head, *(b"%b: %b\r\n" % pair for pair in self.server_state.default_headers)]
-        self.transport.write(b"".join([*said, b"\r\n" if turn.keep_alive else b"connection: close\r\n\r\n", body]))
+        always = headers_of(*self.server_state.default_headers)
+        self.transport.write(b"".join((head, always, END if turn.keep_alive else CLOSE, body)))
         self.server_state.total_requests += 1
         if not turn.keep_alive:
             self.transport.close()

@@ -42,13 +42,13 @@ class Wanted(NamedTuple):
 class QuickDecisions:
     """The short way of single decisions; those that came together are decided in one call."""
 
-    def read(self, call: Call) -> Wanted | None:
+    def read(self, desk: "Desk", words: tuple[str, ...], body: bytes) -> Wanted | None:
         """Return what is asked."""
-        if is_list(call.body):
+        if is_list(body):
             return None
-        asked = _one.decode(call.body)
-        ours = call.desk.experiment(call.words[0])
-        return None if asked.dry_run else Wanted(call.desk, ours, asked.decision_id or fresh_id(), asked)
+        asked = _one.decode(body)
+        ours = desk.experiment(words[0])
+        return None if asked.dry_run else Wanted(desk, ours, asked.decision_id or fresh_id(), asked)
 
     def make(self, read: Sequence[Wanted]) -> "list[Made | None]":
         """Decide for all of them, as far as that is simple."""
@@ -92,7 +92,7 @@ def _told(said: Decided | list[Decided | Refusal], *, unwritten: bool) -> Answer
 
 def is_list(body: bytes) -> bool:
     """Say whether a body begins as a list."""
-    return body[:1] == b"[" or body.lstrip(b" \t\r\n")[:1] == b"["
+    return body[:1] != b"{" and body.lstrip(b" \t\r\n")[:1] == b"["
 
 
 def items_of(call: Call) -> list[msgspec.Raw]:

@@ -9,12 +9,13 @@ its beginning, which says all.
 import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stagewise.service.records import Settled
 from stagewise.service.store.store import StoreDown
-from stagewise.service.web.call import Answer, Call
+from stagewise.service.web.call import JSON, Answer
 from stagewise.service.web.safe_headers import NOTHING, SAFE
 from stagewise.service.writer import Answered
 
@@ -27,8 +28,9 @@ log = logging.getLogger("stagewise.desk")
 MOST = 1024  # heads that are remembered
 LARGEST = 4096  # bytes of one
 LARGEST_BODY = 1 << 16
-STATUS = {200: b"HTTP/1.1 200 OK\r\n", 503: b"HTTP/1.1 503 Service Unavailable\r\n"}
-ALWAYS = b"".join(b"%b: %b\r\n" % pair for pair in (NOTHING, *SAFE))
+MANY = 256  # requests that wait for no more
+ALWAYS = b"".join(b"%b: %b\r\n" % pair for pair in ((b"content-type", JSON), NOTHING, *SAFE))
+STATUS = {200: b"HTTP/1.1 200 OK\r\n" + ALWAYS, 503: b"HTTP/1.1 503 Service Unavailable\r\n" + ALWAYS}
 UNUSUAL = (b"content-encoding", b"transfer-encoding", b"expect", b"upgrade")
 
 
@@ -42,25 +44,24 @@ class Head(NamedTuple):
     """Of the body that follows."""
 
 
-class Asker(Protocol):
-    """Who waits for an answer."""
+class Waiting(ABC):
+    """A request that waits for its answer."""
 
-    def reply(self, head: bytes, body: bytes) -> None:
-        """Send an answer."""
+    __slots__ = ("began", "holder", "route", "what")
 
-    def long_way(self) -> None:
-        """Have the request served as if it came just now."""
-
-
-class Waiting(NamedTuple):
-    """A request that waits."""
-
-    asker: Asker
     route: "Route"
     what: Any
     """What is asked, and then what is written for it."""
     holder: str
     began: float
+
+    @abstractmethod
+    def reply(self, head: bytes, body: bytes) -> None:
+        """Send an answer."""
+
+    @abstractmethod
+    def long_way(self) -> None:
+        """Have the request served as if it came just now."""
 
 
 class Lane:
@@ -69,6 +70,7 @@ class Lane:
     def __init__(self, app: "App") -> None:
         self._app, self._heads = app, dict[bytes, Head]()
         self._waiting: list[Waiting] = []
+        self._seen = 0  # of those, when it was last looked
         self._writing = False  # what was asked for before
 
     def meet(self, data: bytes, scope: Mapping[str, Any], headers: list[tuple[bytes, bytes]]) -> None:
@@ -80,43 +82,52 @@ class Lane:
                 self._heads.clear()
             self._heads[head] = found
 
-    def lacks(self, data: bytes) -> int:
-        """Return how many bytes a request lacks; 0: it is whole; below: it is none that can be taken."""
+    def find(self, data: bytes) -> tuple[Head | None, int]:
+        """Return the head that a request begins with, and where its body begins; None: it is none that can be taken."""
         end = data.find(b"\r\n\r\n") + 4
-        head = self._heads.get(data[:end])
-        return -1 if head is None else end + head.size - len(data)
+        return self._heads.get(data[:end]), end
 
-    def take(self, data: bytes, asker: Asker) -> bool:
+    def take(self, head: Head, body: bytes, asker: Waiting) -> bool:
         """Take a whole request; False: it goes the long way."""
-        app, began, end = self._app, time.perf_counter(), data.find(b"\r\n\r\n") + 4
-        route, words, key, _ = self._heads[data[:end]]
-        holder = app.keys.sent(key)
+        app, route = self._app, head.route
+        asker.began, asker.route = time.perf_counter(), route
+        holder = app.keys.sent(head.key)
         if holder is None or route.quick is None or route.role is None or not holder.may(route.role):
             return False
         try:
-            what = route.quick.read(Call(app.desk, app.keys, app.buckets, holder, words, b"", data[end:]))
-            if what is None:
+            asker.what = route.quick.read(app.desk, head.words, body)
+            if asker.what is None:
                 return False
             app.buckets.take(holder.name, 1, time.monotonic())
         except Exception:  # the long way says what it is
             return False
+        asker.holder = holder.name
         if not self._waiting and not self._writing:
             asyncio.get_running_loop().call_soon(self._ask)
-        self._waiting.append(Waiting(asker, route, what, holder.name, began))
+        self._waiting.append(asker)
         return True
 
     def _ask(self) -> None:
-        """Decide what waits, and have its rows written."""
+        """Decide what waits, and have its rows written, once a look at the sockets brings nobody more.
+
+        Who comes a moment too late waits for two transactions, and those are the slowest of all.
+        """
         if self._writing:
             return
+        if self._seen < len(self._waiting) < MANY:
+            self._seen = len(self._waiting)
+            asyncio.get_running_loop().call_soon(self._ask)
+            return
+        self._seen = 0
         came, self._waiting, made = self._waiting, [], list[Waiting]()
         for quick in {one.route.quick for one in came}:
             ours = [one for one in came if one.route.quick is quick]
             for one, what in zip(ours, made_by(quick, [one.what for one in ours]), strict=True):
                 if what is None:
-                    one.asker.long_way()
+                    one.long_way()
                 else:
-                    made.append(one._replace(what=what))
+                    one.what = what
+                    made.append(one)
         if made:
             asks = [one.what.ask for one in made]
             try:
@@ -124,17 +135,14 @@ class Lane:
                 self._writing = True
             except StoreDown:
                 for one in made:
-                    one.asker.long_way()
+                    one.long_way()
 
     def _written(self, made: list[Waiting], answered: Answered) -> None:
         """Answer those whose rows are durable now, and then see who came meanwhile.
 
-        Where many wait, the next transaction begins at once, and is written while the others are answered. Few would
-        go alone: soon those who are answered now ask again, and one transaction for all costs less than two.
+        Soon those who are answered now ask again, and one transaction for all costs less than two.
         """
         self._writing = False
-        if 2 * len(self._waiting) >= len(made):
-            self._ask()
         for place, one in enumerate(made):
             self._answer(one, answered[place] if isinstance(answered, list) else answered)
         if self._waiting and not self._writing:
@@ -142,13 +150,13 @@ class Lane:
         self._app.desk.learner.wake()
 
     def _answer(self, one: Waiting, settled: Settled | Exception) -> None:
-        known = isinstance(settled, Settled | StoreDown)
+        known = isinstance(settled, (Settled, StoreDown))
         told: Answer | None = one.route.quick.say(one.what, settled) if known else None  # type: ignore
         if told is None or told.status not in STATUS:
-            one.asker.long_way()
+            one.long_way()
             return
         name = self._app.next_id()
-        one.asker.reply(start_of(told, name), told.body)
+        one.reply(start_of(told, name), told.body)
         self._app.note(name, one.route.path, told.status, one.began, one.holder)
 
 
@@ -165,8 +173,8 @@ def made_by(quick: Any, read: list[Any]) -> Sequence[Any]:
 def start_of(told: Answer, known: str) -> bytes:
     """Return the beginning of an answer: status and headers, but for what a server adds."""
     more = b"".join([b"%b: %b\r\n" % pair for pair in told.headers]) if told.headers else b""
-    return b"%bcontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %b\r\n%b%b" % (
-        STATUS[told.status], len(told.body), known.encode(), ALWAYS, more,
+    return b"%bcontent-length: %d\r\nx-request-id: %b\r\n%b" % (
+        STATUS[told.status], len(told.body), known.encode(), more,
     )  # fmt: skip
 
 

@@ -43,12 +43,12 @@ class Heard(NamedTuple):
 class QuickOutcomes:
     """How a single outcome is taken when it comes alone (see `call.Quick`)."""
 
-    def read(self, call: Call) -> Heard | None:
+    def read(self, desk: "Desk", words: tuple[str, ...], body: bytes) -> Heard | None:
         """Return the outcome that a body tells; None: it tells several."""
-        if is_list(call.body):
+        if is_list(body):
             return None
-        ours, outcome = call.desk.experiment(call.words[0]), outcome_of(_one.decode(call.body))
-        return Heard(call.desk, ours, outcome, call.desk.telling(ours, outcome))
+        ours, outcome = desk.experiment(words[0]), outcome_of(_one.decode(body))
+        return Heard(desk, ours, outcome, desk.telling(ours, outcome))
 
     def make(self, read: Sequence[Heard]) -> Sequence[Heard]:
         """Return the outcomes as they are: nothing has to be decided."""

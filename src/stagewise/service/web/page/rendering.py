@@ -139,8 +139,8 @@ def explained(id_: str, explanation: Mapping[str, Any], problem: Problem) -> str
         at_most = signal is None or not hasattr(signal.value, "value")
         limits.append({"name": name, "at_most": at_most, **words})
     drawn = sorted((explanation.get("probabilities") or {}).items(), key=lambda one: -one[1])
-    words = [one for one in explanation.get("words", ()) if one.partition(": ")[0] not in explanation.get("limits", ())]
-    told = {"words": words, "rows": facts_of(explanation), "probabilities": drawn, "limits": limits}
+    said = [one for one in explanation.get("words", ()) if one.partition(": ")[0] not in explanation.get("limits", ())]
+    told = {"words": said, "rows": facts_of(explanation), "probabilities": drawn, "limits": limits}
     return rendered("parts/explained.html", id=id_, at=explanation.get("at"), **told)
 
 

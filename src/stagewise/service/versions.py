@@ -5,7 +5,6 @@ is offered. So limits may move and actions may come and go, and the whole log is
 themselves are made of (δ, ranges, models, windows, what is declared of the safe action) cannot be chosen after looking.
 """
 
-from collections.abc import Collection
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -69,12 +68,12 @@ def following(before: Version, wanted: Problem) -> Version:
 
 def in_order_of(ours: Problem, wanted: Problem) -> Problem:
     """Return a problem with its names in the order of an earlier one: what comes as JSON has them in any."""
-    given: dict[str, tuple[Collection[str], dict[str, Any]]] = {
-        "context": (ours.context, dict(wanted.ranges)),
-        "limits": (ours.limits, dict(wanted.limits)),
-    }
-    same = {field: (names, told) for field, (names, told) in given.items() if told.keys() == set(names)}
-    return replace(wanted, **{field: {name: told[name] for name in names} for field, (names, told) in same.items()})
+    ranges, limits = dict(wanted.ranges), dict(wanted.limits)
+    if ranges.keys() == set(ours.context):
+        ranges = {name: ranges[name] for name in ours.context}
+    if limits.keys() == ours.limits.keys():
+        limits = {name: limits[name] for name in ours.limits}
+    return replace(wanted, context=ranges, limits=limits)
 
 
 def said(version: Version) -> dict[str, Any]:

@@ -428,7 +428,7 @@ async def test_a_version_that_is_said_in_another_order_is_written_in_the_first_o
         await learned(desk)
         fold = desk.experiment(NAME).fold
         assert fold is not None
-        assert [limits for _, limits in fold.moved] == [[0.05, 0.04], [0.05, 0.03]]
+        assert [limits for _, limits in fold.trips.moved] == [[0.05, 0.04], [0.05, 0.03]]
 
 
 @played

@@ -77,16 +77,11 @@ def following(before: Version, wanted: Problem) -> Version:
 def in_order_of(ours: Problem, wanted: Problem) -> Problem:
     """Return a problem with its names in the order of an earlier one: what comes as JSON has them in any."""
     ranges, limits = dict(wanted.ranges), dict(wanted.limits)
-    same: dict[str, tuple[Any, dict[str, Any]]] = {
-        "context": (ours.context, ranges),
-        "limits": (ours.limits, limits),
-    }
-    told: dict[str, Any] = {
-        field: {name: given[name] for name in names}
-        for field, (names, given) in same.items()
-        if given.keys() == set(names)
-    }
-    return replace(wanted, **told)
+    if ranges.keys() == set(ours.context):
+        ranges = {name: ranges[name] for name in ours.context}
+    if limits.keys() == ours.limits.keys():
+        limits = {name: limits[name] for name in ours.limits}
+    return replace(wanted, context=ranges, limits=limits)
 
 
 def said(version: Version) -> dict[str, Any]:

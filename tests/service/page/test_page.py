@@ -313,12 +313,16 @@ def test_the_verdict_in_words(desk: KnownDesk) -> None:
     assert (level, line) == ("off", "Stopped. Only “nothing” is served.")
     level, line, answers = figures(desk, snapshot_age_s=100.0)
     assert (level, line) == ("wait", "Within its limits, and not learning.")
+    level, line, answers = figures(desk, behind=701_854)
+    assert (level, line) == ("wait", "Reading the log: 701,854 rows are not in these figures yet.")
+    assert [one.level for one in answers] == ["wait", "wait", "wait"]
     level, line, _ = figures(desk, doubts=[{"name": "noise", "sentence": "more"}])
     assert (level, line) == ("bad", "In doubt. Only “nothing” is served until a person has looked.")
     limits = desk.figures("notes")["limits"]
     broken = {**limits, "opt_out": {**limits["opt_out"], "seen": 0.05, "low": 0.03, "high": 0.08}}
     level, line, answers = figures(desk, limits=broken)
     assert (level, line) == ("bad", "opt_out is over its limit.")
+    assert next(figures(desk, limits=broken, behind=1)) == "bad"  # what is past stays broken
     assert answers[0].sentence == "opt_out was seen at 5 % (3 % to 8 %), and its limit is 2 %."
     over = {**limits, "opt_out": {**limits["opt_out"], "dearest": 0.0201}}
     assert next(figures(desk, limits=over)) == "bad"

@@ -40,13 +40,18 @@ class Verdict(NamedTuple):
 
 def verdict(figures: Mapping[str, Any]) -> Verdict:
     """Return what the figures say."""
-    answers = (is_safe(figures), is_learning(figures), is_worth_it(figures))
-    safe, learning, worth = answers
+    safe, learning, worth = answers = tuple(
+        unread(one) if figures.get("behind") else one
+        for one in (is_safe(figures), is_learning(figures), is_worth_it(figures))
+    )
     if figures.get("killed"):
         return Verdict(OFF, f"Stopped. Only {safe_of(figures)} is served.", answers)
     if safe.level == BAD:
         doubted = f"In doubt. Only {safe_of(figures)} is served until a person has looked."
         return Verdict(BAD, doubted if figures.get("doubts") else f"{safe.word}.", answers)
+    if figures.get("behind"):
+        told = f"Reading the log: {count(figures['behind'])} rows are not in these figures yet."
+        return Verdict(WAIT, told, answers)
     if not figures["decisions"]:
         return Verdict(WAIT, "Ready. No decision has been asked for yet.", answers)
     if figures.get("mode") in ("off", "shadow"):
@@ -54,6 +59,11 @@ def verdict(figures: Mapping[str, Any]) -> Verdict:
     if learning.level == BAD:
         return Verdict(WAIT, f"Within its limits, and {lower(learning.word)}.", answers)
     return Verdict(FINE if worth.level != BAD else WAIT, f"Within its limits, and {lower(worth.word)}.", answers)
+
+
+def unread(answer: Answer) -> Answer:
+    """Return an answer of figures that lack what was logged last: nothing is fine by what is past."""
+    return answer._replace(level=WAIT, word="Not all is read") if answer.level == FINE else answer
 
 
 def lower(word: str) -> str:

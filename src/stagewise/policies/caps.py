@@ -16,10 +16,11 @@ from stagewise.policies.ceilings import ceilings_of
 from stagewise.policies.certified import Certified
 from stagewise.policies.compiled import Chosen
 from stagewise.policies.learning import check_unit_range
+from stagewise.policies.linear import ridge_of
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.proposal import Intervals, checked, in_mixture, intervals_of, on_ray, undecided
-from stagewise.policies.rare_costs import absorb_events, check_blocks, check_one_block, rare_costs, reward_ridge
+from stagewise.policies.rare_costs import absorb_events, check_blocks, check_one_block, rare_costs
 from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
 from stagewise.policies.settings import settle
 from stagewise.policies.sharpened import COST_SHARE, OTHER_SHARE, REWARD_SHARE, UPPER_SHARE, Sharpened
@@ -87,7 +88,8 @@ class CAPS(Certified, Sharpened):
         model = super().assumed(safe, thresholds)
         if not self.rare_costs:
             return model
-        model = model if self.ridge is not None else replace(model, ridge=reward_ridge(model))
+        ridge = ridge_of(self.ridge, model.safe.size, model.noise[0], model.norm_bound[0])  # of the reward alone
+        model = replace(model, ridge=ridge)
         delta = RARE_SHARE * float(self.delta)
         return rare_costs(model, thresholds, self.blocks, ceilings_of(thresholds, self.cost_bound), delta)
 

@@ -19,7 +19,7 @@ from stagewise.policies.baseline import armed, check_safe_range
 from stagewise.policies.ceilings import ceilings_of
 from stagewise.policies.certified import Certified
 from stagewise.policies.learning import check_unit_range
-from stagewise.policies.linear import natural
+from stagewise.policies.linear import ridge_of
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.rays import own
@@ -132,8 +132,7 @@ class ContextCAPS(Certified, UserRows, SafePolicy):
     def modelled(self, safe: SafeAction, thresholds: Thresholds) -> tuple[Modelled, ...]:
         """Return the models of the signals as kernels read them."""
         size, bound, m = 1 + self.context, positive(self.norm_bound, "norm_bound"), thresholds.values.size
-        noise = np.full(1, NOISE)
-        ridge = natural(size, noise, np.full(1, bound)) if self.ridge is None else positive(self.ridge, "ridge")
+        ridge = ridge_of(self.ridge, size, NOISE, bound)
         delta, (high, other) = probability(self.delta, "delta"), end_shares(m)
         costs = self.declared_costs
         declared, lows, parts = [-np.inf if safe.reward is None else safe.reward, *costs], lows_of(thresholds.signs), []

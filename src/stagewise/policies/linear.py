@@ -124,7 +124,7 @@ class LinearPolicy(RovingPolicy, SafePolicy):
             noise=noise,
             norm_bound=bound,
             action_bound=positive(self.action_bound, "action_bound"),
-            ridge=natural(safe.features.size, noise, bound) if self.ridge is None else positive(self.ridge, "ridge"),
+            ridge=ridge_of(self.ridge, safe.features.size, noise, bound),
             confidence=np.full(len(names), math.log(1.0 / share)),
             radius=radius,
             apart=self.apart,
@@ -174,10 +174,12 @@ def check_bound_read(action_bound: float, read: bool) -> None:
         )
 
 
-def natural(dimension: int, noise: Floats, bound: Floats) -> float:
-    """Return d R²/S², the largest of the signals', within what can be reckoned with."""
+def ridge_of(given: float | None, dimension: int, noise: Floats | float, bound: Floats | float) -> float:
+    """Return λ as it was given; None: d R²/S², the largest of the signals', within what can be reckoned with."""
+    if given is not None:
+        return positive(given, "ridge")
     with np.errstate(over="ignore"):
-        return float(np.clip(dimension * np.max((noise / bound) ** 2), LEAST_RIDGE, MOST_RIDGE))
+        return float(np.clip(dimension * np.max((np.asarray(noise) / bound) ** 2), LEAST_RIDGE, MOST_RIDGE))
 
 
 def check_span(listed: Listed, span: float) -> None:

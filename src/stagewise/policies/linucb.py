@@ -14,7 +14,7 @@ from stagewise.kernels.signals.radius import RADII, Radius
 from stagewise.models.linear import LinearModel
 from stagewise.policies.arrays import assembled, fitting_memory
 from stagewise.policies.learning import REWARD
-from stagewise.policies.linear import check_bound_read, check_features, natural
+from stagewise.policies.linear import check_bound_read, check_features, ridge_of
 from stagewise.policies.policy import State
 from stagewise.policies.rays import decision_on_rays, listed_of
 from stagewise.policies.settings import keep, probability, promise_numbers
@@ -86,8 +86,7 @@ class LinUCB(WatchedPolicy):
 
     def ridge_for(self, dimension: int) -> float:
         """Return λ for actions of this dimension."""
-        noise, bound = np.array([float(self.noise)]), np.array([float(self.norm_bound)])
-        return natural(dimension, noise, bound) if self.ridge is None else positive(self.ridge, "ridge")
+        return ridge_of(self.ridge, dimension, float(self.noise), float(self.norm_bound))
 
     def start(self) -> State:
         """Return an empty memory: the first action seen tells the dimension."""

@@ -8,7 +8,6 @@ from stagewise.kernels.signals.events import LOSS, block_of, copy_events, declar
 from stagewise.kernels.signals.refit import fold, note_rows, refit
 from stagewise.models.events import EventCosts, loss_of_log
 from stagewise.models.linear import LinearModel
-from stagewise.policies.linear import natural
 from stagewise.problem.errors import InvalidProblem, StagewiseError
 from stagewise.problem.thresholds import Thresholds
 
@@ -31,11 +30,6 @@ def check_one_block(features: Floats, blocks: int, what: str, error: type[Stagew
             f"{what} {int(several.argmax())} has features in more than one of the {blocks} blocks; "
             "each block has sets of its own, so leave blocks out where an action needs several"
         )
-
-
-def reward_ridge(model: LinearModel) -> float:
-    """Return d R²/S² of the reward, which alone is left to ridge regression."""
-    return natural(model.safe.size, model.noise[:1], model.norm_bound[:1])
 
 
 def rare_costs(model: LinearModel, thresholds: Thresholds, blocks: int, ceilings: Floats, share: float) -> EventCosts:

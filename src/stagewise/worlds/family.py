@@ -15,7 +15,6 @@ from stagewise.problem.renamed import today
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.context import ContextWorld
 from stagewise.worlds.linear import LinearWorld
-from stagewise.worlds.named import plain_costs
 from stagewise.worlds.table import TableWorld
 from stagewise.worlds.world import run_of
 
@@ -49,13 +48,7 @@ class SphereFamily:
         fill_normal(drawn.reshape(-1), signed(self.seed), run_of(run), 0, INSTANCE)
         lengths = np.linalg.norm(world.parameters, axis=1, keepdims=True)
         drawn *= lengths / np.linalg.norm(drawn, axis=1, keepdims=True)
-        return LinearWorld(
-            reward=drawn[0],
-            cost=plain_costs(drawn[1:], world.names),
-            actions=world.actions,
-            noise=world.noise,
-            outcomes=world.outcomes,
-        )
+        return world.with_truth(drawn)
 
     def description(self) -> dict[str, Any]:
         """Return the family as plain values."""
@@ -101,13 +94,7 @@ class ArmsFamily:
         if self.spread is not None:
             drawn = np.minimum(world.table * (1.0 + self.spread * (2.0 * drawn - 1.0)), 1.0)
         drawn[:, self.safe] = world.table[:, self.safe]
-        return ArmsWorld(
-            reward=drawn[0],
-            cost=plain_costs(drawn[1:], world.names),
-            outcomes=world.outcomes,
-            noise=world.noise,
-            actions=world.actions,
-        )
+        return world.with_truth(drawn)
 
     def description(self) -> dict[str, Any]:
         """Return the family as plain values."""

@@ -79,10 +79,14 @@ class NoisyWorld(ABC):
         if not self.names or not asked or asked in (self.names, unnamed(len(self.names))):
             return self
         order = [0, *(1 + place for place in order_of(self.names, asked))]
+        other = self.with_truth(getattr(self, self.truth)[order])
+        other.noise, other.names = frozen(self.noise[order]), asked
+        return other
+
+    def with_truth(self, rows: Floats) -> Self:
+        """Return the same world with other rows (1 + m, …) of its signals."""
         other = copy(self)
-        for what in (self.truth, "noise"):
-            setattr(other, what, frozen(getattr(self, what)[order]))
-        other.names = asked
+        setattr(other, self.truth, frozen(rows))
         return other
 
     def actions_in(self, draw: Draw) -> Any:

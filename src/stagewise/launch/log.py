@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from stagewise.kernels.compile import Flags, Floats, Ints
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import mapping_of, number
 from stagewise.problem.columns import listed_names, named_column, near, plain_numbers
-from stagewise.problem.errors import InvalidFile, InvalidOutcome, StagewiseError
+from stagewise.problem.errors import InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.window import moment
 from stagewise.problem.words import nearest, shown
 
@@ -70,15 +71,15 @@ class Log:
         if not len(done):
             raise InvalidOutcome("the log has no rows; there is nothing to learn from it")
         places = {name: place for place, name in enumerate(problem.actions)}
-        known = [column for name in odds if (column := find.numbers(name, absent=True)) is not None]
+        known = [column for name in odds if (column := find.perhaps(name)) is not None]
         return cls(
             problem=problem,
             actions=np.array([places.get(name, NOTHING) for name in done], dtype=np.int64),
-            numbers=stacked([find.of_problem(name, "context.") for name in problem.context], len(done)),
+            numbers=stacked([find.numbers(name, "context.") for name in problem.context], len(done)),
             segments={name: find.texts(name, "context.") for name in problem.divisions},
-            values=stacked([find.of_problem(name, "signal.") for name in problem.signals], len(done)),
+            values=stacked([find.numbers(name, "signal.") for name in problem.signals], len(done)),
             probabilities=np.column_stack(known) if len(known) == len(problem.actions) else None,
-            propensities=find.numbers("propensity", absent=True),
+            propensities=find.perhaps("propensity"),
             at=find.times(),
             columns=columns,
         )
@@ -220,10 +221,12 @@ class Finder:
         """Return a column of names (n,); None where there is none."""
         return texts_of(self.column(name, prefix).tolist())
 
-    def numbers(self, name: str, prefix: str = "", absent: bool = False) -> Floats | None:
-        """Return a column of numbers (n,), NaN where there is none; None where it may be absent and is."""
-        if absent and self.place(name, prefix) not in self.listed:
-            return None
+    def perhaps(self, name: str) -> Floats | None:
+        """Return a column of numbers (n,) that may be absent; None: it is."""
+        return self.numbers(name) if self.place(name) in self.listed else None
+
+    def numbers(self, name: str, prefix: str = "") -> Floats:
+        """Return a column of numbers (n,), NaN where there is none."""
         column = self.column(name, prefix)
         if column.dtype.kind == "O":
             column = plain_numbers(column, f"the column {shown(self.place(name, prefix))}", InvalidOutcome)
@@ -231,12 +234,6 @@ class Finder:
             first = f", such as {shown(column.tolist()[0])}" if column.size else ""
             raise InvalidOutcome(f"the column {shown(self.place(name, prefix))} holds no numbers{first}")
         return np.asarray(column, dtype=np.float64)
-
-    def of_problem(self, name: str, prefix: str) -> Floats:
-        """Return a column of numbers that the problem names."""
-        column = self.numbers(name, prefix)
-        assert column is not None
-        return column
 
     def only_times(self) -> Any:
         """Return the column that holds times, whatever it is called; None where there is none, or more than one."""
@@ -255,6 +252,17 @@ class Finder:
         if column.dtype.kind == "M":
             return np.asarray(column.astype("datetime64[us]").astype(np.int64) / 1e6)
         return np.array([seconds_of(value, name) for value in column.tolist()])
+
+
+def problem_of(value: Any) -> Problem:
+    """Return a problem that was given, as itself, as plain values or as a file."""
+    if isinstance(value, Problem):
+        return value
+    if isinstance(value, str | Path):
+        return Problem.load(value)
+    if isinstance(value, Mapping):
+        return Problem.from_plain(mapping_of(value, "the problem"))
+    raise InvalidProblem(f"the problem is {shown(value)}; it must be a Problem or a file such as 'problem.toml'")
 
 
 def stacked(columns: list[Floats], rows: int) -> Floats:

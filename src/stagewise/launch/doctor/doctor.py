@@ -13,13 +13,12 @@ from stagewise.launch.doctor.proposing.proposal import proposed
 from stagewise.launch.doctor.proposing.roles import roles_of
 from stagewise.launch.doctor.report import Diagnosis
 from stagewise.launch.doctor.splitting import share_of, split
-from stagewise.launch.log import TOLD, Finder, Log
+from stagewise.launch.log import TOLD, Finder, Log, problem_of
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import probability
 from stagewise.problem.checks import entries_of, is_listing, mapping_of, shown
 from stagewise.problem.columns import listed_names, named_column
 from stagewise.problem.errors import InvalidFile, InvalidOutcome, InvalidProblem
-from stagewise.problem.naming import listing
 from stagewise.problem.words import nearest
 
 ALPHA = 0.001
@@ -118,14 +117,3 @@ def accepted(value: Any) -> tuple[str, ...]:
         if not isinstance(name, str) or name not in NAMES:
             raise InvalidOutcome(f"accept names {shown(name)}; the checks are {', '.join(NAMES)}{nearest(name, NAMES)}")
     return tuple(names)
-
-
-def problem_of(value: Any) -> Problem:
-    """Return a problem that was given, as itself, as plain values or as a file."""
-    if isinstance(value, Problem):
-        return value
-    if isinstance(value, str | Path):
-        return Problem.load(value)
-    if isinstance(value, Mapping):
-        return Problem.from_plain(mapping_of(value, "the problem"))
-    raise InvalidProblem(f"the problem is {shown(value)}; it must be a Problem or {listing(['problem.toml'])}")

@@ -11,7 +11,7 @@ from stagewise.launch.evaluation.candidates import candidate_of, looks
 from stagewise.launch.evaluation.propensities import propensities_of
 from stagewise.launch.evaluation.report import Evaluation
 from stagewise.launch.evaluation.weights import OWN, Weights, own_weights, weights_of
-from stagewise.launch.log import Log
+from stagewise.launch.log import Log, problem_of
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import probability
 from stagewise.problem.checks import entries_of, one_of, whole
@@ -78,7 +78,7 @@ def evaluate(
     """
     decisive = decisive if folds is None else "ips"  # what is cross-fitted has no interval for all times
     asked = asked_for(estimators, decisive)
-    declared = problem if isinstance(problem, Problem) else Problem.load(problem)
+    declared = problem_of(problem)
     level = probability(declared.delta if delta is None else delta, "delta")
     parts = None if folds is None else whole(folds, "folds", "from 2 to 100", 2, 100)
     read, notes = usable(log if isinstance(log, Log) else Log.of(log, declared, names=names), candidate)

@@ -16,6 +16,7 @@ from stagewise.launch.forecast.playing import Length, Player, played
 from stagewise.launch.forecast.reading import Reading, rate_of
 from stagewise.launch.forecast.tied import ties
 from stagewise.launch.forecast.worlds import FittedWorlds
+from stagewise.launch.log import problem_of
 from stagewise.policies.agent.agent import Agent
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import seed_of, switch, whole
@@ -124,7 +125,7 @@ def forecast(
     >>> bool(found.declared.total_gain.middle > 0), found.declared.over_any
     (True, 0.0)
     """
-    told = problem if isinstance(problem, Problem) else Problem.load(problem)
+    told = problem_of(problem)
     reading = Reading.of(log, told, names, now)
     enough = f"of at least {FEWEST}, as all of fewer would not surely hold nine tenths"
     count = whole(runs, "runs", enough, FEWEST, 100_000)

@@ -7,6 +7,7 @@ between actions more than those chances allow: what is known before a decision c
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -37,9 +38,8 @@ def check(chart: Chart, alpha: float) -> Finding:
             if foretold > min(bar, usual):
                 found.append(told(name, wanted, foretold, bar, usual))
     for name, (groups, _) in chart.divided.items():
-        for wanted, (marked, rows, coin) in zip(chart.names, marks, strict=True):
-            column = rates_elsewhere(groups, marked, rows, chart.half)
-            foretold, bar = area(Points.of(column, log.actions), marked, rows & ~chart.half, coin, alpha / tests)
+        for signal, wanted in enumerate(chart.names):
+            foretold, bar = of_groups(chart, groups, signal, alpha / tests)
             if foretold > bar:
                 found.append(told(name, wanted, foretold, bar, bar))
     found += unbalanced(chart, 0.5 * alpha)
@@ -87,6 +87,25 @@ def area(points: Points, marked: Flags, known: Flags, coin: bool, chance: float)
         return 0.5, bar
     seen = sum(fewer * under_curve(ones, counts - ones) for fewer, _, counts, ones in pieces) / weight
     return chernoff_low(max(seen, 1.0 - seen), weight, math.log(2.0 / chance)), bar
+
+
+def of_groups(chart: Chart, groups: Ints, signal: int, chance: float) -> tuple[float, float]:
+    """Return the same for the groups of a column, whose rates are known from one half of the rows, on the other."""
+    marked, rows, half = events(chart, signal), chart.seen(signal), chart.half
+    points = Points.of(rates_elsewhere(groups, marked, rows, half), chart.log.actions)
+    return area(points, marked, rows & ~half, two_valued(chart, signal), chance)
+
+
+def leak(chart: Chart, measured: Callable[[int], tuple[float, float]]) -> str:
+    """Return why a column is taken to be recorded after the decision, of what it foretells of every signal, and may.
+
+    Nothing is said where it is not.
+    """
+    for signal, name in enumerate(chart.names):
+        foretold, bar = measured(signal)
+        if foretold > bar:
+            return f"it foretells {name!r} with an area under the curve of {said(foretold)} or more: known afterwards?"
+    return ""
 
 
 def likely(points: Points, marked: Flags, known: Flags) -> float:

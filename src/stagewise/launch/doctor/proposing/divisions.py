@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from stagewise.kernels.compile import Ints
 from stagewise.launch.doctor.chart import Chart
-from stagewise.launch.doctor.checks.leaks import COPY, SURE, Points, area, rates_elsewhere
+from stagewise.launch.doctor.checks.leaks import leak, of_groups
 from stagewise.launch.doctor.checks.segments import columns_of_text
-from stagewise.launch.doctor.events import events, two_valued
-from stagewise.launch.doctor.finding import said
 from stagewise.launch.log import text_of
 from stagewise.policies.problem import TAKEN
 
@@ -39,10 +38,11 @@ def divisions_of(
     told, found = Divisions(), columns_of_text(chart)
     for column in [name for name in found if name in texts]:
         groups, names = found[column]
+        measured = partial(of_groups, chart, groups, chance=alpha / (len(chart.names) * len(found)))
         if follows(groups, chart.log.actions):
             reasons[f"aside.{column}"] = "it says the same in all rows of an action, and so what was done, not for whom"
-        elif leak := knows(chart, groups, alpha / (len(chart.names) * len(found))):
-            reasons[f"aside.{column}"] = leak
+        elif why := leak(chart, measured):
+            reasons[f"aside.{column}"] = why
         elif any(text_of(entry) is None for entry in arrays[column].tolist()):
             reasons[f"aside.{column}"] = "it names no group in some rows, and users are divided by what is always known"
             told.unfit.append(column)
@@ -73,14 +73,3 @@ def enough(groups: Ints, actions: int) -> bool:
     """
     sizes = np.bincount(groups)
     return bool(sizes[sizes >= ROWS_A_CELL * actions].sum() >= MOST_ROWS * groups.size)
-
-
-def knows(chart: Chart, groups: Ints, chance: float) -> str:
-    """Return why a column is taken to be recorded after the decision; nothing where it is not."""
-    for signal, name in enumerate(chart.names):
-        marked, rows = events(chart, signal), chart.seen(signal)
-        points = Points.of(rates_elsewhere(groups, marked, rows, chart.half), chart.log.actions)
-        foretold, _ = area(points, marked, rows & ~chart.half, False, chance)
-        if foretold > (SURE if two_valued(chart, signal) else COPY):
-            return f"it foretells {name!r} with an area under the curve of {said(foretold)} or more: known afterwards?"
-    return ""

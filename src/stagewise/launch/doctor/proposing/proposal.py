@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from stagewise.launch.doctor.chart import Chart
-from stagewise.launch.doctor.checks.leaks import Points, area
+from stagewise.launch.doctor.checks.leaks import Points, area, leak
 from stagewise.launch.doctor.events import events, two_valued
 from stagewise.launch.doctor.finding import Finding, gravest, said
 from stagewise.launch.doctor.proposing.alike import bar_of
@@ -86,7 +86,7 @@ def proposed(
     draft = drafted(roles, names, split, delta, reasons)
     some = {name: array[split.chosen_from] for name, array in {**arrays, **roles.numbers, **roles.outcomes}.items()}
     chart = charted(some, draft, names)
-    known = {name: leak(chart, place, alpha) for place, name in enumerate(draft.context)}
+    known = {name: foretold(chart, place, alpha) for place, name in enumerate(draft.context)}
     reasons |= {f"aside.{name}": why for name, why in known.items() if why}
     context: Any = {name: ends for name, ends in draft.ranges if not known[name]}
     chart = charted(some, replace(draft, context=context), names)
@@ -102,15 +102,11 @@ def charted(some: Mapping[Any, Any], problem: Problem, names: Mapping[str, str])
     return Chart(Log.of(some, problem, names=called), called)
 
 
-def leak(chart: Chart, place: int, alpha: float) -> str:
+def foretold(chart: Chart, place: int, alpha: float) -> str:
     """Return why a number is taken to be recorded after the decision; nothing where it is not."""
     points = Points.of(chart.log.numbers[:, place], chart.log.actions)
     share = alpha / (len(chart.names) * chart.log.numbers.shape[1])
-    for signal, name in enumerate(chart.names):
-        foretold, bar = area(points, events(chart, signal), chart.seen(signal), two_valued(chart, signal), share)
-        if foretold > bar:
-            return f"it foretells {name!r} with an area under the curve of {said(foretold)} or more: known afterwards?"
-    return ""
+    return leak(chart, lambda k: area(points, events(chart, k), chart.seen(k), two_valued(chart, k), share))
 
 
 def settled(

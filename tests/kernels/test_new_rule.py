@@ -9,12 +9,12 @@ from tests.grown import changed, copied, insert, ran
 
 from stagewise.kernels.loop.round import MIXTURE, RAYS, STAY, Form
 
-RULE = '''"""The ray with the largest reward that is sure at its longest safe step."""
+RULE = '''"""The ray with the largest estimated reward at its longest safe step."""
 
 import math
 
 from stagewise.kernels.answer import SAFE_HOPE
-from stagewise.kernels.bounds import CENTRE, HALF, HOPED, STEPS
+from stagewise.kernels.bounds import CENTRE, HOPED, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.rules.promise import PREFERRED, WARMING, weigh
 from stagewise.kernels.rules.ray import fill_safe_steps
@@ -22,22 +22,21 @@ from stagewise.kernels.rules.tie import first_best, tie_floor
 
 
 @kernel
-def choose_sure(
+def choose_greedy(
     layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, doubt: int, rule: Floats, factors: Floats,
     answer: Floats,
 ) -> int:  # fmt: skip
-    """Maximise (1 − s) low(x₀) + s (low(x) + 1) over rays x, s the longest safe step; the 1 makes it leave x₀."""
+    """Maximise the estimated reward of (1 − s) x₀ + s x over rays x, with s the longest safe step on each."""
     hoped, steps, safe = rule[HOPED], rule[STEPS], bounds.shape[2] - 1
     certain = weigh(layout, settings, bounds, factors)
-    home = bounds[0, CENTRE, safe] - bounds[0, HALF, safe]
+    home = bounds[0, CENTRE, safe]
     hoped[:], steps[:] = home, 0.0
     answer[SAFE_HOPE] = home
     if doubt > 0 or not certain:
         return -doubt if doubt > 0 else -WARMING
     fill_safe_steps(layout, settings, bounds, steps)
     for ray in range(safe):
-        low = bounds[0, CENTRE, ray] - bounds[0, HALF, ray]
-        hoped[ray] = home + steps[ray] * (low + 1.0 - home)
+        hoped[ray] = home + steps[ray] * (bounds[0, CENTRE, ray] - home)
         if eligible.size and not eligible[ray]:
             hoped[ray] = -math.inf
     best = first_best(hoped[:safe])
@@ -48,18 +47,18 @@ POLICY = '''"""The bounds of LC-LUCB under another rule."""
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stagewise.kernels.loop.round import SURE, Form
+from stagewise.kernels.loop.round import GREEDY, Form
 from stagewise.policies.linear import LinearPolicy
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sure(LinearPolicy):
-    """Play the ray whose reward is surely the largest."""
+class Greedy(LinearPolicy):
+    """Play the ray that was best so far."""
 
-    form: ClassVar[Form] = Form(ridge=1, rule=SURE)
+    form: ClassVar[Form] = Form(ridge=1, rule=GREEDY)
 '''
-BRANCH = """        if sure:
-            code = choose_sure(layout, settings, bounds, eligible, doubt, rule, per_limit, answer)
+BRANCH = """        if greedy:
+            code = choose_greedy(layout, settings, bounds, eligible, doubt, rule, per_limit, answer)
             settle_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
 """
 ASK = """
@@ -68,7 +67,7 @@ import numpy as np
 import stagewise as sw
 from stagewise.simulation.compiled import plays
 
-policy = sw.Sure(safe_action=sw.SafeAction(features=np.zeros(2)), threshold=0.3, noise=0.1)
+policy = sw.Greedy(safe_action=sw.SafeAction(features=np.zeros(2)), threshold=0.3, noise=0.1)
 world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
 hand, loop = (sw.simulate(policy, world, rounds=40, audit=True, backend=b, progress=False) for b in ("python", "cpu"))
 agent = sw.Agent(policy)
@@ -88,15 +87,17 @@ print(json.dumps({
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the package with the rule in it, and with a policy of it."""
     package = copied(tmp_path_factory.mktemp("rule"))
-    (package / "kernels/rules/sure.py").write_text(RULE, encoding="utf-8")
+    (package / "kernels/rules/greedy.py").write_text(RULE, encoding="utf-8")
     round_ = package / "kernels/loop/round.py"
-    insert(round_, "STAY, RAYS, MIXTURE = ", after="SURE = 100\n")
-    insert(round_, "from stagewise.kernels.rules.ray", after="from stagewise.kernels.rules.sure import choose_sure\n")
-    insert(round_, "    mixes, rays, apart = ", after="    sure = int(form.rule == SURE)\n")
+    insert(round_, "STAY, RAYS, MIXTURE = ", after="GREEDY = 100\n")
+    insert(
+        round_, "from stagewise.kernels.rules.ray", after="from stagewise.kernels.rules.greedy import choose_greedy\n"
+    )
+    insert(round_, "    mixes, rays, apart = ", after="    greedy = int(form.rule == GREEDY)\n")
     insert(round_, "        if rays:", before=BRANCH)
-    assert changed(package) == {"kernels/rules/sure.py", "kernels/loop/round.py"}
-    (package / "policies/sure.py").write_text(POLICY, encoding="utf-8")
-    export = "from stagewise.policies.sure import Sure as Sure\n"
+    assert changed(package) == {"kernels/rules/greedy.py", "kernels/loop/round.py"}
+    (package / "policies/greedy.py").write_text(POLICY, encoding="utf-8")
+    export = "from stagewise.policies.greedy import Greedy as Greedy\n"
     insert(package / "__init__.pyi", "from stagewise.policies.ucb", before=export)
     return package
 

@@ -62,3 +62,10 @@ def test_it_cannot_be_rewritten() -> None:
         decision.step = 1.0  # type: ignore[misc]
     with pytest.raises(ValueError, match="read-only"):
         decision.action[0] = 1.0
+
+
+def test_a_safe_action_is_the_beginning_of_a_ray_and_a_whole_arm() -> None:
+    point = sw.AlwaysSafe(safe_action=sw.SafeAction(features=[0.1, 0.2], cost=0.0), threshold=0.1)
+    arm = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=1, cost=0.0), threshold=0.1)
+    told = [policy.decide(policy.start(), offer) for policy, offer in ((point, np.eye(2)), (arm, sw.Arms(3)))]
+    assert [(decision.index, decision.step) for decision in told] == [(-1, 0.0), (1, 1.0)]

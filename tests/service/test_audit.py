@@ -116,12 +116,15 @@ def test_a_log_that_was_made_anew_is_found_by_its_receipt(copied: Path) -> None:
     assert f"row {before.rows} has the digest {chain.hex()}" in fault(copied, before.receipt)
 
 
-@pytest.mark.parametrize(("kind", "words"), [("decision", "is decision number"), ("outcome", "tells of")])
-def test_rows_that_are_chained_and_make_no_sense_are_found(copied: Path, kind: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "later", "words"),
+    [("decision", 0, "is decision number"), ("outcome", 0, "tells of"), ("outcome", -1, "older than the row before")],
+)
+def test_rows_that_are_chained_and_make_no_sense_are_found(copied: Path, kind: str, later: int, words: str) -> None:
     with closing(sqlite3.connect(copied)) as connection, connection:
         seq, at, chain = connection.execute("SELECT seq, at, chain FROM heads WHERE experiment = 'mail'").fetchone()
         body = canonical({"of": "live-1", "values": {"click": 1.0}})
-        event = Event(seq + 1, at, kind, "new", 3, body, b"")  # type: ignore[arg-type]
+        event = Event(seq + 1, at + later, kind, "new", 3, body, b"")  # type: ignore[arg-type]
         event = event._replace(chain=chained(chain, NAME, event))
         connection.execute("INSERT INTO events VALUES ('mail', ?, ?, ?, ?, ?, ?, ?, x'')", event)
         connection.execute("UPDATE heads SET seq = ?, chain = ?", (seq + 1, event.chain))

@@ -145,6 +145,26 @@ def test_an_outcome_that_makes_no_sense_changes_nothing(tmp_path: Path, values: 
 
 
 @played
+async def test_an_outcome_with_an_id_of_its_own_is_answered_the_same_and_another_with_it_is_refused(
+    tmp_path: Path,
+) -> None:
+    async with desk_on(tmp_path) as desk:
+        for id_ in ("u-1", "u-2"):
+            await desk.decide(NAME, user(id_))
+        first = await desk.learn(NAME, Outcome("u-1", {"click": True}, outcome_id="o"))
+        again = await desk.learn(NAME, Outcome("u-1", {"click": True}, outcome_id="o"))
+        assert (first.decision_id, again.decision_id) == ("u-1", "u-1")
+        rows = desk.store.head(NAME).seq
+        for other in (
+            Outcome("u-2", {"click": True}, outcome_id="o"),
+            Outcome("u-1", {"click": False}, outcome_id="o"),
+        ):
+            with pytest.raises(Conflict):
+                await desk.learn(NAME, other)
+        assert desk.store.head(NAME).seq == rows
+
+
+@played
 async def test_what_is_asked_in_vain_changes_nothing(tmp_path: Path) -> None:
     async with desk_on(tmp_path) as desk:
         before = desk.store.head(NAME)

@@ -102,6 +102,26 @@ def test_costs_far_above_a_limit_trip_the_desk() -> None:
     assert "'opt_out' averages 0.5" in str(fold.trips.tripped())
 
 
+def test_a_trip_in_the_log_is_known_by_its_reason() -> None:
+    log = Log()
+    for user in range(200):
+        log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
+    fold = folded(log, (50,))
+    assert not fold.was_tripped(str(fold.tripped()))
+    log.add("control", {"what": "trip", "actor": "the desk", "reason": fold.tripped()}, 201)
+    fold.take(log.events[-1:])
+    assert fold.was_tripped(str(fold.tripped()))
+
+
+def test_a_mean_that_moved_is_in_doubt() -> None:
+    log = Log()
+    for user in range(1100):  # from the 600th on every third user opts out
+        left = float(user > 600 and user % 3 == 0)
+        log.tell(log.decide("offer", user), user, click=0.0, opt_out=left, complaint=0.0)
+    fold = folded(log, (200,))
+    assert "the mean of 'opt_out' moved" in fold.doubts["drift of opt_out"]
+
+
 def test_a_contradicted_declaration_stays_in_doubt_until_a_person_acknowledges_it() -> None:
     log = Log()
     for user in range(600):  # the safe action is declared to cost .001, and costs .04

@@ -117,6 +117,7 @@ def test_very_many_groups_and_a_name_for_every_row():
         ({"share": 0.0}, "from 0.05 to 0.95"),
         ({"alpha": 0.0}, "alpha"),
         ({"delta": 0.9}, "chance of failure"),
+        ({"delta": 0.5, "share": None}, "delta is 0.5; it is the chance of failure"),
         ({"accept": "drift"}, "list of checks"),
         ({"accept": ["drfit"]}, "did you mean 'drift'"),
     ],

@@ -1,7 +1,6 @@
 """The lanes: `compiled` needs Numba, `long` takes more than a moment; all but `compiled` run kernels as Python."""
 
 import os
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,14 +39,14 @@ PROGRAMS = (
     "tests/test_import.py",
 )
 
-# A file with tests that are compiled says one of these words; the lane that compiles looks at no others.
-SPEAKS = re.compile(r"compiled|LONG|sized|listed|contracts\.policy")
+# A file with tests for the lane that compiles says so; the lane looks at no others.
+SPEAKS = "mark.compiled"
 
 
 @cache
 def speaks(path: Path) -> bool:
     """Say whether a file may have tests for the lane that compiles."""
-    return SPEAKS.search(path.read_text(encoding="utf-8")) is not None
+    return SPEAKS in path.read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -66,8 +65,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark whole programs as long; skip, where nothing is compiled, what proves nothing or takes hours there."""
     for item in items:
-        if item.get_closest_marker("compiled") and not speaks(item.path):
-            raise pytest.UsageError(f"{item.nodeid} is compiled, and its file says none of {SPEAKS.pattern}")
+        compiled = item.get_closest_marker("compiled") and not item.get_closest_marker("slow")
+        if compiled and not speaks(item.path):
+            raise pytest.UsageError(
+                f"{item.nodeid} is for the lane that compiles, which finds it only where {SPEAKS} is"
+            )
         if item.nodeid.startswith(PROGRAMS) and not item.get_closest_marker("compiled"):
             item.add_marker(pytest.mark.long)
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":

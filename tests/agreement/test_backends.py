@@ -99,18 +99,16 @@ def alike(policy: Any, world: Any, audit: bool = False) -> bool:
 
 # A loop is compiled for each kind of world, for one limit or more, and for a reward and costs of which only one is
 # known at the safe action; else a baseline changes numbers. So every policy is played on rays, in loops that other
-# tests have too, and every other kind of loop with each rule. The slow lane plays all of them everywhere.
+# tests have too, and every other kind of loop with each rule; several limits and two parts together, on fresh rays. The
+# slow lane plays all of them everywhere.
 QUICK: dict[tuple[int, str], dict[str, tuple[str, ...]]] = {
-    (1, "rays, gaussian"): {
-        **dict.fromkeys(("at zero", "known", "unknown"), ()),
-        **dict.fromkeys(("reward unknown", "cost unknown"), (*RAYS, *MIXTURES)),
-    },
-    (1, "fresh rays, uniform"): dict.fromkeys(("at zero", "unknown"), (*RAYS, *SAMPLED, *MIXTURES)),
-    (1, "finite, gaussian"): {"known": (), "cost unknown": MIXTURES},
+    (1, "rays, gaussian"): dict.fromkeys(("at zero", "known", "unknown"), ()),
+    (1, "fresh rays, uniform"): dict.fromkeys(("at zero", "unknown"), (*RAYS, *MIXTURES)),
+    (1, "finite, gaussian"): {"known": ()},
     (1, "fresh finite, rademacher"): {"at zero": (*MIXTURES, "DOSLB")},
     (3, "rays, gaussian"): {
-        **dict.fromkeys(("at zero", "known", "unknown"), (*RAYS, *SAMPLED, *MIXTURES, "LC-LUCB, own sets", "CAPS")),
-        **dict.fromkeys(("reward unknown", "cost unknown"), (*RAYS, *CERTIFIED)),
+        **dict.fromkeys(("at zero", "known", "unknown"), (*RAYS, *SAMPLED, "LC-LUCB, own sets", "CAPS")),
+        **dict.fromkeys(("reward unknown", "cost unknown"), CERTIFIED),
     },
     (3, "fresh rays, uniform"): dict.fromkeys(("reward unknown", "cost unknown"), (*RAYS, *MIXTURES)),
 }
@@ -158,9 +156,11 @@ def test_by_hand_is_compiled_on_arms(outcomes: str, m: int, known: bool) -> None
         assert alike(policy, world), policy
 
 
-def test_audited_a_run_is_the_same() -> None:
+@pytest.mark.parametrize("names", [(*RAYS, *MIXTURES), pytest.param(CERTIFIED, marks=LONG)], ids=["bounds", "sampled"])
+def test_audited_a_run_is_the_same(names: tuple[str, ...]) -> None:
+    """What is sampled and audited is played in test_context too."""
     world = worlds(1)["rays, gaussian"]
-    for policy in policies(baselines(1)["known"], 1, (*RAYS, *MIXTURES, *CERTIFIED)):
+    for policy in policies(baselines(1)["known"], 1, names):
         assert alike(policy, world, audit=True), policy
 
 

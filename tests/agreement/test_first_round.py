@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.sizes import LONG
 
 import stagewise as sw
 
 pytestmark = pytest.mark.compiled
 
 PROBLEMS = 40
+SOME = (2, 5, 8)  # less than a vector of the processor, one and a rest, whole ones
 ROUNDS = 4
 KINDS: list[tuple[Any, dict[str, Any]]] = [
     (sw.LCLUCB, {}),
@@ -41,7 +43,7 @@ def random_world(random: np.random.Generator, d: int) -> tuple[sw.LinearWorld, d
     }
 
 
-@pytest.mark.parametrize("d", range(2, 9))
+@pytest.mark.parametrize("d", [d if d in SOME else pytest.param(d, marks=LONG) for d in range(2, 9)])
 @pytest.mark.parametrize(("kind", "settings"), KINDS)
 def test_all_ways_to_play_agree_from_the_first_round(kind: Any, settings: dict[str, Any], d: int) -> None:
     random, differing, left = np.random.default_rng(d), [], 0

@@ -18,7 +18,7 @@ COMMANDS = {
     "simulate": (LONG, ("--quiet", "--executor", "processes:2")),
     "compare": (BOTH, ("--quiet",)),
     "sweep": (BOTH, ("--quiet", "--executor", "processes:2")),
-    "certify": (GOOD.replace("rounds = 20", "rounds = 5"), ("--quiet", "--runs", "8000", "--exhaustive")),
+    "certify": (GOOD.replace("rounds = 20", "rounds = 5"), ("--quiet", "--runs", "2000", "--exhaustive")),
 }
 PATIENCE = 60.0
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
@@ -72,7 +72,7 @@ def test_after_an_interrupt_one_line_says_how_to_go_on(command: str, tmp_path: P
     assert said.startswith("stagewise: run the same command again to continue; ")
     kept, of, total = said.partition("; ")[2].split()[:3]
     assert of == "of"
-    assert int(total.replace(",", "")) == (8000 if command == "certify" else 500)
+    assert int(total.replace(",", "")) == (2000 if command == "certify" else 500)
     assert int(kept.replace(",", "")) >= 1
     assert str(out) in said
     assert_nobody_left(running.pid)

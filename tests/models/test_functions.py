@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from tests.chance import allowed
+from tests.sizes import sized
 
 from stagewise.kernels.compile import Floats
 from stagewise.models.functions import FunctionsModel, add, likely
@@ -117,8 +118,9 @@ def excluding_runs(told: float, runs: int, rounds: int) -> int:
 
 
 @pytest.mark.compiled
-def test_of_two_thousand_runs_no_more_exclude_the_truth_than_delta_allows() -> None:
-    assert excluding_runs(0.5, 2000, 40) <= allowed(2000, DELTA)
+@sized(300, 2000)
+def test_of_many_runs_no_more_exclude_the_truth_than_delta_allows(size: int) -> None:
+    assert excluding_runs(0.5, size, 40) <= allowed(size, DELTA)
 
 
 @pytest.mark.long

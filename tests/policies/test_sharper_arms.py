@@ -101,10 +101,10 @@ def pulls_until_certified(radius: str) -> int:
     """Return how many pulls, one in a hundred costing 1, it takes until an arm may be played alone at τ = .02."""
     settings: dict[str, Any] = {"radius": radius, "safe_action": SafeAction(arm=0, reward=0.0, cost=0.0)}
     agent = Agent(OPB(arms=2, threshold=0.02, **settings))
-    for pull in range(100_000):
-        agent.learn_log([1], [1.0], [float(pull % 100 == 50)])
-        if pull % 100 == 99 and agent.decide(Arms(2)).probabilities[1] == 1.0:
-            return pull + 1
+    for hundred in range(1, 1001):
+        agent.learn_log([1] * 100, [1.0] * 100, [float(pull == 50) for pull in range(100)])
+        if agent.decide(Arms(2)).probabilities[1] == 1.0:
+            return 100 * hundred
     return 100_000
 
 

@@ -7,6 +7,7 @@ import pytest
 from tests.simulation.certified import FIXED, POLICY, certified
 
 import stagewise as sw
+from stagewise.kernels.loop.play import play_for
 from stagewise.reports.certificate_nearness import how_close
 from stagewise.simulation.closeness import closeness
 from stagewise.simulation.pairs import Pairs
@@ -21,6 +22,15 @@ def test_rounds_at_the_limit_are_those_that_simulate_plays() -> None:
     assert (found["runs"], found["rounds"]) == (3, 120)
     assert found["limits"][0]["met"] == int((np.abs(left) < 1e-9).sum())
     assert found["limits"][0]["left"] == pytest.approx(left.mean())
+
+
+def test_a_certificate_needs_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one would be compiled for as long again."""
+    loops = []
+    monkeypatch.setattr("stagewise.simulation.compiled.play_for", lambda *form: loops.append(form) or play_for(*form))
+    certified(rounds=10, runs=100)
+    assert len(loops) > 100
+    assert len(set(loops)) == 1
 
 
 def test_a_limit_from_below_is_met_from_above() -> None:

@@ -16,12 +16,13 @@ MET = 1e-9  # what is left counts as nothing, relative to a limit above 1
 def closeness(pairs: Pairs, plan: dict[str, Any], played: int) -> dict[str, Any]:
     """Return, of the first of these runs, in how many rounds each limit was met exactly, and what a round left of it.
 
-    Runs of a GPU are played here on the processor: whoever verifies need not have one.
+    Runs of a GPU are played here on the processor: whoever verifies need not have one. They are audited for the sake of
+    the loop alone: the certificate's own runs have had it compiled.
     """
     backend = "python" if plan["backend"] == "python" else "cpu"
     rounds = min(plan["rounds"], MOST[backend])
     runs = max(1, min(played // PART, MOST[backend] // rounds))
-    found = [left_in(pairs, Settings(rounds, rounds, plan["seed"], backend, False, 0), run) for run in range(runs)]
+    found = [left_in(pairs, Settings(rounds, rounds, plan["seed"], backend, True, 0), run) for run in range(runs)]
     met, left = (np.sum(column, axis=0) for column in zip(*found, strict=True))
     limits = [
         {"met": int(count), "left": float(total / (runs * rounds))} for count, total in zip(met, left, strict=True)

@@ -1,13 +1,13 @@
 """Whether a signal that used to come has stopped: one feed can die while another goes on, and its costs count as none.
 
 A signal is heard of an action when its value is another than the one that counts where nothing is told, so a feed that
-tells zeros is as silent as one that tells nothing. After m hearings in n decisions for an action, k more without one:
-whatever the rate is, as long as it stays the same,
+tells zeros is as silent as one that tells nothing. After m hearings in n decisions for an action and k more,
 
-    P(none in the k after the m-th) ≤ (n/(n + k))^m = a   at the first k for which that is below a.
+    (n/(n + k))^m ≤ a
 
-The run after the m-th hearing has a level of its own, 6α/(π²m²), so that all of them together alarm by chance with
-probability α at most.
+ever comes true with probability a at most, whatever the rate is, as long as it stays the same (docs/theory/desk.md).
+The run after the m-th hearing has a level of its own, 6α/(π²m²): all of them together alarm by chance with probability
+α at most.
 """
 
 import math

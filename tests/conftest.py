@@ -58,7 +58,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave alone, in the lane that compiles, files without tests for it: to collect all takes seconds a process."""
     compiling = str(config.getoption("markexpr")).startswith("compiled ")
-    return True if compiling and collection_path.name.startswith("test_") and not speaks(collection_path) else None
+    return True if compiling and collection_path.match("test_*.py") and not speaks(collection_path) else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -130,7 +130,7 @@ def needed(form: Form, limits: int, parts: int, dimension: int, count: int, coor
 
 def sized(form: Form, limits: int, parts: int) -> Form:
     """Return the form of a round under so many limits, with so many models."""
-    return form._replace(several=int(form.rule == MIXTURE and limits > 1), parts=parts)
+    return form._replace(several=int(form.rule == MIXTURE and limits > 1), single=int(limits == 1), parts=parts)
 
 
 class CompiledPolicy(Learning):

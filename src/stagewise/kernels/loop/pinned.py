@@ -1,7 +1,7 @@
 """A layout as a round reads it: a tuple, so that nothing that is written can change it, with what is known beforehand.
 
 LLVM reads an array again after every store, and cannot unroll loops over limits or signals. With one limit and one
-model of both signals those loops are gone: a round of LC-LUCB on ten rays has a sixth less to do.
+model of both signals those loops are gone: a round of LC-LUCB on ten rays has a seventh less to do.
 """
 
 from collections.abc import Callable

@@ -82,7 +82,7 @@ def needed(form: Form, limits: int, parts: int, dimension: int, count: int, coor
 
 def sized(form: Form, limits: int, parts: int) -> Form:
     """Return the form of a round under so many limits, with so many models."""
-    return form._replace(several=int(form.mixes and limits > 1), parts=parts)
+    return form._replace(several=int(form.mixes and limits > 1), single=int(limits == 1), parts=parts)
 
 
 def fitting_memory(memory: Floats, layout: Ints, most_room: int) -> bool:

@@ -11,6 +11,7 @@ from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.context import fill_crossed, fill_listed, fill_listed_means, fill_plain, fill_user_means
 from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, safe_action
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
+from stagewise.kernels.loop.pinned import pinned_for
 from stagewise.kernels.loop.round import STAY, Form, parts_for, round_for
 from stagewise.kernels.loop.worth import fill_mixed
 from stagewise.kernels.rules.mixture import mean_of, solve
@@ -64,8 +65,8 @@ def judging_size(m: int, count: int) -> int:
 def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
     """Return the loop for one form of round and one kind of world."""
     see, choose, absorb = round_for(form).see, round_for(form).choose, round_for(form).absorb
-    parts_of = parts_for(form.parts)
     mixes, stays = int(form.mixes), int(form.rule == STAY)
+    parts_of, pinned = parts_for(form.parts), pinned_for(0 if stays else form.parts, form.single)
     sampled, several, arms, roving = form.sampled, form.several, form.arms, form.roving
     fresh, audited, blended, points, limited, moving, begun = loop
     directed, crossed, plain = int(fresh == DIRECTIONS), int(fresh == CROSSED), int(fresh == PLAIN)
@@ -129,22 +130,23 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
         seed: int, run: int, first: int, last: int,
     ) -> None:  # fmt: skip
         """Play the rounds from `first` to `last`, counted from 0."""
-        area, count, best = workspace_in(layout, features.shape[0], scratch), features.shape[0], world.best
+        told = pinned(layout)
+        area, count, best = workspace_in(told, features.shape[0], scratch), features.shape[0], world.best
         bounds, rule, per_limit, work = area.bounds, area.rule, area.per_limit, area.work
-        written = written_in(layout, answer)
+        written = written_in(told, answer)
         action, shares, places = written.action, written.shares, written.places
-        home, safe = layout[HOME] if layout[HOME] >= 0 else count, safe_action(layout, settings).features
+        home, safe = told[HOME] if told[HOME] >= 0 else count, safe_action(told, settings).features
         code = -1
         if not stays:
-            parts = parts_of(layout, memory)
+            parts = parts_of(told, memory)
         for t in range(first, last):
             if fresh:
                 draw(features, safe, world, means, seed, run, t)
                 best = optimum(world, judging, mixture)
             if not stays:
-                doubt = see(features, not anew, parts, layout, settings, memory, bounds, work)
+                doubt = see(features, not anew, parts, told, settings, memory, bounds, work)
                 code = choose(
-                    features, not anew, eligible, doubt, parts, layout, settings, memory, bounds, rule, per_limit,
+                    features, not anew, eligible, doubt, parts, told, settings, memory, bounds, rule, per_limit,
                     work, answer, seed, run, t,
                 )  # fmt: skip
             index = code if code >= 0 else home
@@ -163,8 +165,8 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                 if not stays:
                     if code != -WARMING:
                         hope = answer[HOPE]
-                        if mixes and has(layout, DIRECTIONAL):  # what it hoped for before it came back
-                            m = layout[LIMITS]
+                        if mixes and has(told, DIRECTIONAL):  # what it hoped for before it came back
+                            m = told[LIMITS]
                             limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
                             if several:
                                 solve(rule, COSTS + m, limits, per_limit[m:], shares, places)
@@ -173,7 +175,7 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                             hope = mean_of(rule[HOPED], shares, places)
                         weigh_hope(trace.audit, best, hope)
                     if sampled:  # which wrote its sample over what it believes
-                        see(features, not anew, parts, layout, settings, memory, bounds, work)
+                        see(features, not anew, parts, told, settings, memory, bounds, work)
                     if arms:
                         pulls = pulled(parts[0], memory).table[:count]
                         count_misses(trace.audit, bounds, world.truths, pulls)
@@ -182,6 +184,6 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
             if not stays:
                 fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
                 place = ELSEWHERE if anew or t == unmet else max(code, -1)  # what is offered first is not followed yet
-                absorb(parts, action, code, place, answer[STEP], not anew, values, layout, settings, memory, work)
+                absorb(parts, action, code, place, answer[STEP], not anew, values, told, settings, memory, work)
 
     return play

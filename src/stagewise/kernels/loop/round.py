@@ -30,6 +30,7 @@ from stagewise.kernels.layout import (
     part_of,
     safe_action,
 )
+from stagewise.kernels.loop.pinned import pinned_for
 from stagewise.kernels.rules.certified_mixture import choose_certified_mixture
 from stagewise.kernels.rules.certified_ray import choose_certified_ray, exchange_crosses
 from stagewise.kernels.rules.mixture import choose_mixture
@@ -68,6 +69,7 @@ class Form(NamedTuple):
     rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
     sampled: int = 0  # REWARD: the reward is sampled; EVERY: every signal, under a certificate
     several: int = 0  # 1: a mixture has more than one limit
+    single: int = 0  # 1: there is one limit
     parts: int = 1  # how many models there are
     apart: int = 0  # 1: every signal has a part of its own, and may be missing (NaN) in what is learned
     roving: int = 0  # 1: the safe action is another one in every round, and nothing is followed
@@ -160,7 +162,7 @@ def round_for(form: Form) -> Round:
     )  # fmt: skip
     apiece, cells, context, roving = form.apiece, form.cells, int(form.apiece or form.cells), form.roving
     events = form.events
-    parts_of, certified = parts_for(form.parts), int(form.sampled == EVERY)
+    parts_of, pinned, certified = parts_for(form.parts), pinned_for(form.parts, form.single), int(form.sampled == EVERY)
     mixes, rays, apart = int(form.mixes), int(form.rule == RAYS), form.apart
     clips = int(form.sharp == 1 and form.sampled != EVERY)  # CAPS cuts at ceilings itself
 
@@ -272,13 +274,14 @@ def round_for(form: Form) -> Round:
         scratch: Floats, seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
         """Return the candidate that is played, or minus the reason for the safe action; write the answer."""
-        area = workspace_in(layout, features.shape[0], scratch)
-        known = recognised(features, known_actions(layout, settings, memory).followed)
+        told = pinned(layout)
+        area = workspace_in(told, features.shape[0], scratch)
+        known = recognised(features, known_actions(told, settings, memory).followed)
         answer[UNFOLLOWED] = 0.0 if known or memory[FOLLOWED] == NEVER else 1.0
-        parts = parts_of(layout, memory)
-        doubt = see(features, known, parts, layout, settings, memory, area.bounds, area.work)
+        parts = parts_of(told, memory)
+        doubt = see(features, known, parts, told, settings, memory, area.bounds, area.work)
         return choose(
-            features, known, eligible, doubt, parts, layout, settings, memory, area.bounds, area.rule, area.per_limit,
+            features, known, eligible, doubt, parts, told, settings, memory, area.bounds, area.rule, area.per_limit,
             area.work, answer, seed, run, round_,
         )  # fmt: skip
 
@@ -324,9 +327,9 @@ def round_for(form: Form) -> Round:
         work: Floats,
     ) -> None:  # fmt: skip
         """Take in the reward and the costs (1 + m,) of an action; where it lies is only believed if it is so."""
-        place = index
+        place, told = index, pinned(layout)
         if ridge:
-            known = known_actions(layout, settings, memory)
+            known = known_actions(told, settings, memory)
             count = known.followed.shape[0]
             if (
                 count == 0
@@ -335,6 +338,6 @@ def round_for(form: Form) -> Round:
                 or (index == AT_SAFE and not same(action, known.safe))
             ):
                 place = ELSEWHERE
-        absorb(parts_of(layout, memory), action, index, place, step, False, values, layout, settings, memory, work)
+        absorb(parts_of(told, memory), action, index, place, step, False, values, told, settings, memory, work)
 
     return Round(decide, learn, see, choose, absorb)

@@ -27,7 +27,7 @@ from stagewise.kernels.signals.interval import (
     log_mixture,
 )
 from stagewise.kernels.signals.rates import rate_ends
-from stagewise.kernels.signals.watch import farthest, loudest
+from stagewise.kernels.signals.watch import LEAST, farthest, loudest
 
 ANYTIME, UNION, UNION_ANYTIME, KL, BERNSTEIN, RATES = 0, 1, 2, 3, 4, 5
 
@@ -173,6 +173,7 @@ def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: F
     table[arm] += 1.0
     spread[0] += 1.0
     pulls, block = table[arm], k * part.size  # rows of one kind
+    wide = unit_radius(part.radius, pulls, settings[part.settings])
     for signal in range(k):
         centre = (1 + signal) * part.size + arm  # and from it, one block on each, half, mean and squares
         before = table[centre + 2 * block]
@@ -184,7 +185,7 @@ def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: F
         noise, low, squares = declared.noise[signal], declared.low[signal], table[centre + 3 * block]
         if part.radius < KL:
             table[centre] = mean
-            table[centre + block] = noise * unit_radius(part.radius, pulls, settings[part.settings])
+            table[centre + block] = noise * wide
         elif part.radius == RATES:
             narrow_arm(part, arm, signal, settings, memory)
         else:
@@ -236,7 +237,8 @@ def mistold_arms(layout: Ints, part: Part, settings: Floats, memory: Floats) -> 
         if part.first + signal == 0:
             continue  # a reward breaks no limit
         noise = declared.noise[signal]
-        if part.radius < KL and spread[1 + signal] > loudest(spread[0], alarm) * noise * noise:
+        loud = part.radius < KL and spread[1 + signal] > LEAST * spread[0] * noise * noise
+        if loud and spread[1 + signal] > loudest(spread[0], alarm) * noise * noise:
             return disputed(NOISE, part.first + signal - 1)
         if part.anchored == 1 and dearer(layout[HOME], part, settings, memory, signal):
             return disputed(BASELINE, part.first + signal - 1)

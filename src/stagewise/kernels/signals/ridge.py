@@ -125,6 +125,44 @@ def add_multiple(factor: float, vector: Floats, sum_: Floats) -> None:
 
 @kernel
 @distinct
+def turn(row: Floats, length: float, keep: float, give: float, pulls: Floats, forms: Floats) -> None:
+    """Move one row of the columns Tx of what is followed."""
+    for j in range(pulls.size):
+        old = row[j]
+        new = old * keep - pulls[j] * give
+        row[j] = new
+        pulls[j] += length * old
+        forms[j] += new * new
+
+
+@kernel
+@distinct
+def turn_own(row: Floats, count: int, length: float, keep: float, give: float, gain: Floats) -> None:
+    """Move so many numbers of a row of T itself."""
+    for j in range(count):
+        old = row[j]
+        row[j] = old * keep - gain[j] * give
+        gain[j] += length * old
+
+
+@kernel
+@distinct
+def turn_two(
+    row: Floats, length: float, keep: float, give: float, next_row: Floats, next_length: float, next_keep: float,
+    next_give: float, pulls: Floats, forms: Floats,
+) -> None:  # fmt: skip
+    """Do the same with two rows, one after the other, so that sums are loaded and stored once for both."""
+    for j in range(pulls.size):
+        old, next_old, pull = row[j], next_row[j], pulls[j]
+        new = old * keep - pull * give
+        pull += length * old
+        next_new = next_old * next_keep - pull * next_give
+        row[j], next_row[j] = new, next_new
+        pulls[j] = pull + next_length * next_old
+        forms[j] = forms[j] + new * new + next_new * next_new
+
+
+@kernel
 def move(own: Floats, rows: Floats, image: Floats, lean: bool, gain: Floats, pulls: Floats) -> float:
     """Take zz' into T and into the columns Tx of what is followed, given f = Tz; return 1 + z'V⁻¹z, for the V before.
 
@@ -134,31 +172,34 @@ def move(own: Floats, rows: Floats, image: Floats, lean: bool, gain: Floats, pul
     loses the narrow directions when play is uneven (docs/decisions/0005-square-root.md). `lean`: leave T as it is.
     The last row of the columns gets ‖Tx‖².
     """
-    before, spread, width, forms = 1.0, 1.0, pulls.size, rows[rows.shape[0] - 1]
+    before, spread, forms = 1.0, 1.0, rows[rows.shape[0] - 1]
     if not lean:
         for j in range(gain.size):
             gain[j] = 0.0
-    for j in range(width):
+    for j in range(pulls.size):
         pulls[j] = 0.0
         forms[j] = 0.0
-    for i in range(image.size):
-        length = image[i]
-        after = before + length * length
-        next_spread = math.sqrt(after)
-        scale = 1.0 / (spread * next_spread)
-        keep, give = before * scale, length * scale
+    for pair in range(image.size // 2):
+        i = 2 * pair
+        length, next_length = image[i], image[i + 1]
+        middle = before + length * length
+        after = middle + next_length * next_length
+        next_spread, last_spread = math.sqrt(middle), math.sqrt(after)
+        scale, next_scale = 1.0 / (spread * next_spread), 1.0 / (next_spread * last_spread)
+        keep, give, next_keep, next_give = before * scale, length * scale, middle * next_scale, next_length * next_scale
         if not lean:
-            for j in range(i + 1):
-                old = own[i, j]
-                own[i, j] = old * keep - gain[j] * give
-                gain[j] += length * old
-        for j in range(width):
-            old = rows[i, j]
-            new = old * keep - pulls[j] * give
-            rows[i, j] = new
-            pulls[j] += length * old
-            forms[j] += new * new
-        before, spread = after, next_spread
+            turn_own(own[i], i + 1, length, keep, give, gain)
+            turn_own(own[i + 1], i + 2, next_length, next_keep, next_give, gain)
+        turn_two(rows[i], length, keep, give, rows[i + 1], next_length, next_keep, next_give, pulls, forms)
+        before, spread = after, last_spread
+    if image.size % 2 == 1:
+        i, length = image.size - 1, image[image.size - 1]
+        after = before + length * length
+        scale = 1.0 / (spread * math.sqrt(after))
+        if not lean:
+            turn_own(own[i], i + 1, length, before * scale, length * scale, gain)
+        turn(rows[i], length, before * scale, length * scale, pulls, forms)
+        before = after
     return before
 
 

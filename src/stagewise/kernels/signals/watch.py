@@ -13,6 +13,7 @@ from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, stated
 
 FEW, SOME, MANY = 0.9, 0.3, 0.05  # shares s at which squares are held against noise
 SPENT = math.log(3.0)
+LEAST = 1.025  # −log(1 − s) ≥ 1.025 s at all three: squares that come to less than so many R² each need no more noise
 PER_FEW, PER_SOME, PER_MANY = -math.log1p(-FEW), -math.log1p(-SOME), -math.log1p(-MANY)
 
 
@@ -57,7 +58,7 @@ def mistold_regression(part: Part, settings: Floats, memory: Floats, neglected: 
         if part.first + signal == 0:
             continue  # a reward breaks no limit
         noise, squares, taken = declared.noise[signal], tally[SQUARES + signal], tally[TAKEN]
-        if squares > taken * noise * noise:  # else no share of them needs more: −log(1 − s) ≥ s
+        if squares > LEAST * taken * noise * noise:
             least = surely_noise(squares, declared.bound[signal], settings[part.settings], neglected)
             if least > loudest(taken, alarm) * noise * noise:
                 return disputed(NOISE, part.first + signal - 1)

@@ -63,9 +63,10 @@ def call_for(policy: Any, judge: Judge, inputs: LoopInputs) -> Call | None:
         return None
     if not PART_OF(layout, inputs.memory, 0).anchored or not HAS(layout, RETURNS) or HAS(layout, ~WRITTEN):
         return None
-    if inputs.form == Form(ridge=1, rule=RAYS) and not inputs.loop.blended:
+    form = inputs.form._replace(single=0)
+    if form == Form(ridge=1, rule=RAYS) and not inputs.loop.blended:
         return rays_call(policy, inputs)
-    return arms_call(policy, inputs) if inputs.form == Form(arms=1, rule=MIXTURE) else None
+    return arms_call(policy, inputs) if form == Form(arms=1, rule=MIXTURE) else None
 
 
 def rays_call(policy: Any, inputs: LoopInputs) -> Call | None:

@@ -7,7 +7,7 @@ SIZE ?= quick
 OUT ?= results/reproduction
 PRESET ?= $(if $(filter full,$(SIZE)),text$(COMMA)authors,text)
 COMMA := ,
-EACH ?= -n logical --dist worksteal
+EACH ?= -n logical --dist worksteal -p no:benchmark
 
 # Files that Python compiled are kept even where it is told not to: half of the time that tests take to start.
 test-plain test-long test-python test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
@@ -70,7 +70,7 @@ test-slow: .venv/ready
 
 # Nearly all of it is compiling for the device, a loop for each kind of policy: so a process a core, with tests of its own.
 # Where packages are installed and no registry can be reached: make test-gpu READY= BIN=/folder/of/python
-# Without pytest-xdist: make test-gpu EACH=
+# Without pytest-xdist: make test-gpu EACH=   (where pytest-benchmark is installed, it warns of xdist, and warnings are errors)
 test-gpu: $(READY)
 	PYTHONPATH=src:reproduction/src $(BIN)/python -m pytest -q $(EACH) -m gpu tests/gpu
 

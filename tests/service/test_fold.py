@@ -107,10 +107,10 @@ def test_a_trip_in_the_log_is_known_by_its_reason() -> None:
     for user in range(200):
         log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
     fold = folded(log, (50,))
-    assert not fold.was_tripped(str(fold.tripped()))
-    log.add("control", {"what": "trip", "actor": "the desk", "reason": fold.tripped()}, 201)
+    assert not fold.trips.was_tripped(str(fold.trips.tripped()))
+    log.add("control", {"what": "trip", "actor": "the desk", "reason": fold.trips.tripped()}, 201)
     fold.take(log.events[-1:])
-    assert fold.was_tripped(str(fold.tripped()))
+    assert fold.trips.was_tripped(str(fold.trips.tripped()))
 
 
 def test_a_mean_that_moved_is_in_doubt() -> None:
@@ -119,7 +119,7 @@ def test_a_mean_that_moved_is_in_doubt() -> None:
         left = float(user > 600 and user % 3 == 0)
         log.tell(log.decide("offer", user), user, click=0.0, opt_out=left, complaint=0.0)
     fold = folded(log, (200,))
-    assert "the mean of 'opt_out' moved" in fold.doubts["drift of opt_out"]
+    assert "the mean of 'opt_out' moved" in fold.notes.open_doubts["drift of opt_out"]
 
 
 def test_a_contradicted_declaration_stays_in_doubt_until_a_person_acknowledges_it() -> None:

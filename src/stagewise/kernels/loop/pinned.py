@@ -32,7 +32,7 @@ def pinned_for(parts: int, single: int, alone: int = 1) -> Callable[..., Any]:
             layout[at + 8], layout[at + 9],
         )  # fmt: skip
 
-    before: Any = pinned_for(parts - 1, single, 0) if parts > 1 else head
+    before = pinned_for(parts - 1, single, 0) if parts > 1 else head
 
     @kernel
     def pinned(layout: Ints) -> tuple[int, ...]:

@@ -53,6 +53,13 @@ def test_numbers_are_scaled_by_their_ranges_and_segments_by_name() -> None:
     assert said.offered(USER, ["offer"]).eligible_of(3).tolist() == [False, False, True]
 
 
+def test_a_number_a_hair_beyond_its_range_is_told_as_it_is() -> None:
+    said = problem()
+    name, (low, high) = said.ranges[0]
+    with pytest.raises(sw.InvalidActions, match=rf"is {high:g}\.0000001, outside \[{low:g}, {high:g}\]"):
+        said.offered(USER | {name: high + 1e-7})
+
+
 def test_decisions_speak_in_names_and_the_users_units() -> None:
     agent = sw.Agent(problem(), seed=1)
     decision: Any = agent.decide(USER)

@@ -54,7 +54,7 @@ class UserRows(CompiledPolicy):
             )
         if not context.inside and not (np.abs(context.features) <= 1.0).all():
             beyond = context.features[np.abs(context.features) > 1.0][0]
-            raise InvalidActions(f"the context holds {beyond:g}; every number must lie in [-1, 1], so rescale it")
+            raise InvalidActions(f"the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it")
         rows = self._template.copy()
         rows[:, 2 : 2 + self.context] = context.features
         if self.segments:

@@ -124,7 +124,7 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
         if value is not None and not low <= observed(value, f"the {what} of {name}", InvalidProblem) <= high:
             share = percent(float(value)) if high == 1.0 else ""
             raise InvalidProblem(
-                f"the {what} of {name} is {value:g}, outside [{low:g}, {high:g}], where every outcome of it lies{share}"
+                f"the {what} of {name} is {value:.15g}, outside [{low:g}, {high:g}], where every outcome of it lies{share}"
             )
     if signal.model is not None:
         one_of(signal.model, get_args(Model), f"the model of {name}")
@@ -147,7 +147,7 @@ def scaled(signal: Reward | Limit, name: str, value: Any) -> float:
     if not signal.low <= seen <= signal.high:  # false for NaN too
         percent = "; was it a percentage?" if signal.high == 1.0 and 1.0 < seen <= 100.0 else ""
         raise InvalidOutcome(
-            f"the {name!r} is {seen:g}, outside [{signal.low:g}, {signal.high:g}], which the problem declares for "
+            f"the {name!r} is {seen:.15g}, outside [{signal.low:g}, {signal.high:g}], which the problem declares for "
             f"every single outcome{percent}"
         )
     return (seen - signal.low) / (signal.high - signal.low)

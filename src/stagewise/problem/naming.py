@@ -59,7 +59,7 @@ def outside(name: str, value: float, low: float, high: float) -> str:
         )
     percent = " (was it a percentage?)" if (low, high) == (0.0, 1.0) and 1.0 < value <= 100.0 else ""
     return (
-        f"{name!r} is {value:g}, outside [{low:g}, {high:g}], its range{percent}; declare another in the problem's "
+        f"{name!r} is {value:.15g}, outside [{low:g}, {high:g}], its range{percent}; declare another in the problem's "
         f"context, as {{{name!r}: (low, high)}}, where users can lie there"
     )
 

@@ -79,7 +79,7 @@ def checked(limit: Limit, name: str, value: Any) -> float:
     if not relative and not limit.low <= given <= limit.high:
         percent = "; was it a percentage?" if limit.high == 1.0 and 1.0 < given <= 100.0 else ""
         raise InvalidProblem(
-            f"the limit of {name!r} is {given:g}, outside [{limit.low:g}, {limit.high:g}], where every outcome "
+            f"the limit of {name!r} is {given:.15g}, outside [{limit.low:g}, {limit.high:g}], where every outcome "
             f"lies{percent}"
         )
     return given

@@ -124,7 +124,8 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
         if value is not None and not low <= observed(value, f"the {what} of {name}", InvalidProblem) <= high:
             share = percent(float(value)) if high == 1.0 else ""
             raise InvalidProblem(
-                f"the {what} of {name} is {value:.15g}, outside [{low:g}, {high:g}], where every outcome of it lies{share}"
+                f"the {what} of {name} is {value:.15g}, outside [{low:g}, {high:g}], where every outcome of it "
+                f"lies{share}"
             )
     if signal.model is not None:
         one_of(signal.model, get_args(Model), f"the model of {name}")

@@ -41,8 +41,8 @@ def outcomes_of(log: Log, name: str, now: Any) -> Outcomes:
     if values.size and not (values.min() >= signal.low and values.max() <= signal.high):
         wrong = values.min() if values.min() < signal.low else values.max()
         raise InvalidOutcome(
-            f"the log has an outcome of {wrong:.15g} for {name!r}, outside [{signal.low:g}, {signal.high:g}], where the "
-            "problem says that every outcome lies; intervals rest on that range"
+            f"the log has an outcome of {wrong:.15g} for {name!r}, outside [{signal.low:g}, {signal.high:g}], where "
+            "the problem says that every outcome lies; intervals rest on that range"
         )
     scaled = (values - signal.low) / (signal.high - signal.low)
     return Outcomes(known, scaled, f"{name}: {'; '.join(told)}" if told else "")

@@ -126,6 +126,14 @@ def works() -> list[Work]:
             1.5,
         ),
         Work(
+            "the same beside roots in C++",
+            1_000_000,
+            linear(sw.LCLUCB, sw.Rays(rays), 0.5),
+            linear_cpp("lc_lucb_fixed_root", rays, 0.5),
+            None,
+            1.5,
+        ),
+        Work(
             "LC-LUCB, 10 fresh rays",
             200_000,
             linear(sw.LCLUCB, sw.RandomRays(count=10, dimension=D), 0.5),

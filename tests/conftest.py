@@ -1,11 +1,16 @@
 """The lanes: `compiled` needs Numba, `long` takes more than a moment; all but `compiled` run kernels as Python."""
 
 import os
+import signal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+# A shell that runs the tests in the background has them ignore Ctrl+C, and so would every command that they start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Files whose tests play the same loops, or look at one reproduction: one process compiles and makes that, once.
 TOGETHER = {

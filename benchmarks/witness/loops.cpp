@@ -196,6 +196,61 @@ double lc_lucb_fixed(const double* x, int count, int d, const double* theta, con
     return regret;
 }
 
+// The same by the columns b = Tx of every ray, with V⁻¹ = TᵀT, moved by Carlson's rank-one update: what the library keeps,
+// since the Gram matrix drifts (benchmarks/drift.py).
+double lc_lucb_fixed_root(const double* x, int count, int d, const double* theta, const double* mu, double noise,
+                          double threshold, double delta, long rounds, std::uint64_t seed) {
+    std::vector<double> b(count * d), p(count), q(count), hoped(count), steps(count), g(count), tr(count), tc(count),
+        f(d), forms(count);
+    double best = 0.0;
+    for (int i = 0; i < count; ++i) {
+        for (int k = 0; k < d; ++k) b[k * count + i] = x[i * d + k];
+        forms[i] = dot(x + i * d, x + i * d, d);
+        tr[i] = dot(x + i * d, theta, d);
+        tc[i] = dot(x + i * d, mu, d);
+        best = std::max(best, safe_step(tc[i], threshold) * tr[i]);
+    }
+    const double confidence = 2.0 * std::log(2.0 / delta);
+    double log_det = 0.0, regret = 0.0;
+    for (long t = 0; t < rounds; ++t) {
+        const double beta = std::sqrt(noise * noise * (log_det + confidence) + 1.0);
+        const double bonus = beta + 2.0 / threshold * beta;
+        for (int i = 0; i < count; ++i) {
+            const double width = std::sqrt(forms[i]);
+            steps[i] = safe_step(std::min(q[i] + beta * width, 1.0), threshold);
+            hoped[i] = steps[i] * (p[i] + bonus * width);
+        }
+        const int ray = first_best(hoped.data(), count);
+        const double step = hoped[ray] < 0.0 ? 0.0 : steps[ray];
+        const Pair u = uniform_pair(seed, 0, t, OUTCOME, 0);
+        regret += best - step * tr[ray];
+        for (int k = 0; k < d; ++k) f[k] = step * b[k * count + ray];
+        std::fill(g.begin(), g.end(), 0.0);
+        std::fill(forms.begin(), forms.end(), 0.0);
+        double before = 1.0;
+        for (int k = 0; k < d; ++k) {
+            const double after = before + f[k] * f[k], scale = 1.0 / std::sqrt(before * after);
+            const double keep = before * scale, give = f[k] * scale, length = f[k];
+            double* column = &b[k * count];
+            for (int i = 0; i < count; ++i) {
+                const double old = column[i], moved = old * keep - g[i] * give;
+                column[i] = moved;
+                g[i] += length * old;
+                forms[i] += moved * moved;
+            }
+            before = after;
+        }
+        const double er = (step * tr[ray] + noise * quantile(u.even) - step * p[ray]) / before;
+        const double ec = (step * tc[ray] + noise * quantile(u.odd) - step * q[ray]) / before;
+        for (int i = 0; i < count; ++i) {
+            p[i] += g[i] * er;
+            q[i] += g[i] * ec;
+        }
+        log_det += std::log(before);
+    }
+    return regret;
+}
+
 // LC-LUCB on rays drawn anew every round, by a triangular root of V⁻¹.
 double lc_lucb_fresh(const double*, int count, int d, const double* theta, const double* mu, double noise,
                      double threshold, double delta, long rounds, std::uint64_t seed) {

@@ -31,7 +31,7 @@ def library() -> Any:
     target = Path(tempfile.mkdtemp()) / "loops.so"
     subprocess.run([program, *OPTIONS, "-o", str(target), str(SOURCE)], check=True)
     loops = ctypes.CDLL(str(target))
-    for name in ("lc_lucb_fixed", "lc_lucb_fresh", "safe_lts_fixed", "oplb_fixed", "opb"):
+    for name in ("lc_lucb_fixed", "lc_lucb_fixed_root", "lc_lucb_fresh", "safe_lts_fixed", "oplb_fixed", "opb"):
         function = getattr(loops, name)
         function.restype = ctypes.c_double
         function.argtypes = ARMS if name == "opb" else LINEAR

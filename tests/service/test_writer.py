@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.problem.refusal import refused
@@ -12,7 +13,7 @@ from tests.service.store.asks import decision, outcome, sound
 from stagewise.service.records import Ask, Event, Settled
 from stagewise.service.store.sqlite import SqliteStore
 from stagewise.service.store.store import StoreDown
-from stagewise.service.writer import Writer
+from stagewise.service.writer import LONG, PAUSE, Writer
 
 
 class Slow:
@@ -96,6 +97,35 @@ def test_who_asks_begins_where_nothing_else_is_to_be_written(slow: Slow) -> None
     asyncio.run(main())
     assert slow.begun == [threading.current_thread().name]
     assert slow.batches == [["0", "1"], ["2", "3"]]
+
+
+def test_where_it_takes_long_to_begin_the_loop_does_not_wait_again(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where pages of a large file have to be read: for a while the writer's thread begins, and then it is tried."""
+    now = [100.0]
+    monkeypatch.setattr("stagewise.service.writer.time", SimpleNamespace(monotonic=lambda: now[0]))
+    begin = slow.begin
+
+    def reading(asks: Sequence[Ask]) -> Callable[[], list[Settled]]:
+        now[0] += 2 * LONG if len(slow.begun) == 0 else 0.0
+        return begin(asks)
+
+    monkeypatch.setattr(slow, "begin", reading)
+
+    async def main() -> None:
+        told: list[Sequence[Settled] | Exception] = []
+        writer = Writer(slow)
+        writer.start()
+        slow.gate.set()
+        for count, later in enumerate((0.0, PAUSE / 2, PAUSE)):
+            now[0] += later
+            writer.append_soon([decision(str(count))], told.append)
+            while len(told) <= count or writer._busy:
+                await asyncio.sleep(0.001)
+        writer.stop()
+
+    asyncio.run(main())
+    assert slow.batches == [["0"], ["1"], ["2"]]
+    assert len(slow.begun) == 2, "not the second one"
 
 
 def test_a_batch_is_bounded_and_a_wish_is_never_split(slow: Slow) -> None:

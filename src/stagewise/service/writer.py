@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -14,6 +15,8 @@ from stagewise.service.store.store import Store, StoreDown
 
 BATCH = 2_000  # rows of a transaction
 WAITING = 50_000  # rows that may wait
+LONG = 0.01  # seconds for which the loop may stand still while a transaction begins in it,
+PAUSE = 1.0  # and else how long the writer's thread begins them: a disk that is slow to read stays so for a while
 
 Answered = list[Settled] | Exception
 
@@ -43,6 +46,7 @@ class Writer:
         self._wishes: deque[Wish] = deque()
         self._rows = 0  # that wait
         self._busy = False
+        self._patient_until = 0.0  # by the monotonic clock: until then nothing begins in a loop
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
         self._stopping = True
@@ -81,11 +85,18 @@ class Writer:
 
         Where nothing else is to be written the transaction begins here, and the writer only waits for the disk: two
         threads that take turns with the interpreter, and objects that go from one to the other, cost more than that.
+        Where that took long, because pages had to be read first, the writer begins transactions for a while.
         """
         wish = Wish(asks, tell, asyncio.get_running_loop())
         with self._change:  # nothing comes between
-            idle = not (self._busy or self._wishes or self._stopping)
-            self._add(wish._replace(finish=self.store.begin(asks)) if idle else wish)
+            began = time.monotonic()
+            if self._busy or self._wishes or self._stopping or began < self._patient_until:
+                self._add(wish)
+                return
+            finish = self.store.begin(asks)
+            if time.monotonic() - began > LONG:
+                self._patient_until = began + PAUSE
+            self._add(wish._replace(finish=finish))
 
     def append_now(self, asks: Sequence[Ask]) -> list[Settled]:
         """Do the same for a thread that has no loop, and waits. Raises StoreDown."""

@@ -227,6 +227,14 @@ def test_a_head_that_comes_in_pieces_is_read_by_the_parser(talk: Talk) -> None:
     assert talk.short == 0
 
 
+def test_what_goes_the_long_way_is_counted_once(talk: Talk) -> None:
+    """A retry is answered by the long way, and takes no more of what a key may ask than a first try."""
+    talk.desk.desk.app.buckets = Buckets(Rate(1e-3, 6.0))
+    before = talk.short
+    assert [talk.ask("t-1")[0] for _ in range(7)] == [200] * 6 + [429]
+    assert talk.short - before == 6, "each was on the short way first"
+
+
 class Asking(Waiting):
     """Who asks the lane, without a socket."""
 

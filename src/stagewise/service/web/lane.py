@@ -124,7 +124,7 @@ class Lane:
             ours = [one for one in came if one.route.quick is quick]
             for one, what in zip(ours, made_by(quick, [one.what for one in ours]), strict=True):
                 if what is None:
-                    one.long_way()
+                    self._turn_away(one)
                 else:
                     one.what = what
                     made.append(one)
@@ -135,7 +135,7 @@ class Lane:
                 self._writing = True
             except StoreDown:
                 for one in made:
-                    one.long_way()
+                    self._turn_away(one)
 
     def _written(self, made: list[Waiting], answered: Answered) -> None:
         """Answer those whose rows are durable now, and then see who came meanwhile.
@@ -153,11 +153,16 @@ class Lane:
         known = isinstance(settled, (Settled, StoreDown))
         told: Answer | None = one.route.quick.say(one.what, settled) if known else None  # type: ignore
         if told is None or told.status not in STATUS:
-            one.long_way()
+            self._turn_away(one)
             return
         name = self._app.next_id()
         one.reply(start_of(told, name), told.body)
         self._app.note(name, one.route.path, told.status, one.began, one.holder)
+
+    def _turn_away(self, one: Waiting) -> None:
+        """Have a request go the long way, where it is counted again."""
+        self._app.buckets.give_back(one.holder, 1)
+        one.long_way()
 
 
 def made_by(quick: Any, read: list[Any]) -> Sequence[Any]:

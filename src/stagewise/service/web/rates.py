@@ -34,3 +34,9 @@ class Buckets:
                 ((b"retry-after", str(int(wait) + 1).encode()),),
             )
         self._left[name] = (left - count, now)
+
+    def give_back(self, name: str, count: int) -> None:
+        """Put calls back that were not served, and will be taken again."""
+        if name in self._left:
+            left, then = self._left[name]
+            self._left[name] = (left + count, then)

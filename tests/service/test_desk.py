@@ -355,7 +355,10 @@ async def test_feedback_that_dries_up_trips_the_desk(tmp_path: Path) -> None:
         await desk.learn(NAME, Outcome("u-0", {"click": 0}))
         for _ in range(120):
             await desk.decide(NAME, user())
-        await asyncio.sleep(0.6)
+        for _ in range(1000):
+            if desk.experiment(NAME).killed:
+                break
+            await asyncio.sleep(0.01)  # nobody asks for anything meanwhile
         made = await desk.decide(NAME, user())
         assert "no outcome has come" in str(made.fallback)
 

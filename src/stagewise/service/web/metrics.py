@@ -33,9 +33,10 @@ SEEN = Metric("limit_seen", "gauge", "The mean that was seen of what is limited.
 AGE = Metric("snapshot_age_seconds", "gauge", "How old what decisions are made of is.", ("experiment",))
 LAG = Metric("feedback_lag_seconds", "gauge", "Median time from a decision to its signal.", ("experiment", "signal"))
 WAITING = Metric("waiting", "gauge", "Decisions whose outcomes are not all there.", ("experiment",))
+FAILED = Metric("learning_failed", "gauge", "1 where learning fails: nothing stops by itself.", ("experiment",))
 KILLED = Metric("killed", "gauge", "1 where the kill switch is on.", ("experiment",))
 READY = Metric("ready", "gauge", "1 where the desk is ready.", ())
-ALL = (DECISIONS, OUTCOMES, REFUSED, SLACK, SEEN, AGE, LAG, WAITING, KILLED, READY)
+ALL = (DECISIONS, OUTCOMES, REFUSED, SLACK, SEEN, AGE, LAG, WAITING, FAILED, KILLED, READY)
 
 Sample = tuple[Metric, tuple[Any, ...], float]
 
@@ -57,6 +58,7 @@ def page_of(desk: "Desk") -> str:
 def samples_of(desk: "Desk") -> Iterator[Sample]:
     """Yield every figure with its labels."""
     counts = desk.counts
+    yield from ((FAILED, (name,), float(name in desk.learner.failures)) for name in desk.experiments())
     for metric, counted in ((DECISIONS, counts.decisions), (OUTCOMES, counts.outcomes), (REFUSED, counts.refused)):
         yield from ((metric, labels, number) for labels, number in list(counted.items()))
     yield READY, (), float(desk.ready()[0])

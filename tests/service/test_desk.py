@@ -1,6 +1,7 @@
 """What a request meets: decisions, outcomes and controls, each in the log before it is answered."""
 
 import asyncio
+import dataclasses
 from pathlib import Path
 
 import msgspec
@@ -374,6 +375,9 @@ async def test_a_decision_explains_itself(tmp_path: Path) -> None:
         assert any("it must be at most 0.05" in line for line in told["words"])
         with pytest.raises(UnknownDecision):
             desk.explain(NAME, "u-2")
+        limits = {name: dataclasses.replace(one, value=0.02) for name, one in problem().limits.items()}
+        await desk.new_version(NAME, problem(limits=limits).plain(), "ada", "less")
+        assert desk.explain(NAME, "u-1")["words"] == told["words"]  # nobody had promised 2 % of it
 
 
 @played

@@ -1,11 +1,9 @@
 """One learner for many experiments: one that fails is said, and the others go on."""
 
-import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.service.desks import NAME, desk_on, learned, played, user
+from tests.service.desks import NAME, desk_on, learned, played, soon, user
 from tests.service.logs import problem
 
 from stagewise.service import learner as learners
@@ -46,14 +44,6 @@ async def test_an_experiment_that_fails_is_said_and_the_others_stop_themselves(
         broken.clear()
         await soon(lambda: desk.ready()[0])
         await learned(desk)
-
-
-async def soon(what: Any) -> None:
-    for _ in range(1000):
-        if what():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came true")
 
 
 @played

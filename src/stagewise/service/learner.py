@@ -36,7 +36,7 @@ class Learner:
         self,
         store: Store,
         versions: Callable[[], dict[str, Version]],
-        publish: Callable[[str, Known, Fold | None], None],
+        publish: Callable[[str, Known], None],
         append: Callable[[list[Ask]], Any],
         *,
         alone: bool,
@@ -168,7 +168,7 @@ class Learner:
         """Publish what is known, in this process at once and in others soon."""
         shared = self._shared.get(name)
         if shared is None or shared[0] != fold.seq:
-            self.publish(name, fold.known(), fold)
+            self.publish(name, fold.known())
             if self.alone:
                 self._shared[name] = (fold.seq, time.monotonic())
         now, kept = time.monotonic(), self._kept.get(name, (0, -KEEP_EVERY))
@@ -202,10 +202,10 @@ class Learner:
         kept = self.store.latest(name, version.number, shared[0])
         if kept is not None:
             self._shared[name] = (kept.seq, time.monotonic())
-            self.publish(name, decoded_known(version.problem, version.number, version.retired, kept.content), None)
+            self.publish(name, decoded_known(version.problem, version.number, version.retired, kept.content))
         elif shared[0] < 0:
             self._shared[name] = (0, time.monotonic())
-            self.publish(name, beginning(version.problem, version.number, version.retired), None)
+            self.publish(name, beginning(version.problem, version.number, version.retired))
         return False
 
 

@@ -21,6 +21,7 @@ class Metric(NamedTuple):
     labels: tuple[str, ...]
 
 
+FAILED = Metric("learning_failed", "gauge", "1 where learning fails: nothing stops by itself.", ("experiment",))
 DECISIONS = Metric("decisions_total", "counter", "Decisions.", ("experiment", "action", "mode", "fallback"))
 OUTCOMES = Metric(
     "outcomes_total", "counter", "Outcomes: taken, same, late, unknown, conflict.", ("experiment", "became")
@@ -33,10 +34,9 @@ SEEN = Metric("limit_seen", "gauge", "The mean that was seen of what is limited.
 AGE = Metric("snapshot_age_seconds", "gauge", "How old what decisions are made of is.", ("experiment",))
 LAG = Metric("feedback_lag_seconds", "gauge", "Median time from a decision to its signal.", ("experiment", "signal"))
 WAITING = Metric("waiting", "gauge", "Decisions whose outcomes are not all there.", ("experiment",))
-FAILED = Metric("learning_failed", "gauge", "1 where learning fails: nothing stops by itself.", ("experiment",))
 KILLED = Metric("killed", "gauge", "1 where the kill switch is on.", ("experiment",))
 READY = Metric("ready", "gauge", "1 where the desk is ready.", ())
-ALL = (DECISIONS, OUTCOMES, REFUSED, SLACK, SEEN, AGE, LAG, WAITING, FAILED, KILLED, READY)
+ALL = (FAILED, DECISIONS, OUTCOMES, REFUSED, SLACK, SEEN, AGE, LAG, WAITING, KILLED, READY)
 
 Sample = tuple[Metric, tuple[Any, ...], float]
 

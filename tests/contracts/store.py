@@ -221,9 +221,6 @@ class StoreContract:
         store.keep(Kept("mail", 1, 8, b"again", b"whole"))
         store.keep(Kept("mail", 1, 8, b"thrice"))
         assert store.latest("mail", 1, whole=True) == Kept("mail", 1, 8, b"thrice", b"whole")
-        store.drop_snapshots()
-        assert store.latest("mail", 1) is None
-        assert store.latest("x", 1) is None
 
     def test_keys(self, store: Store) -> None:
         rows = [KeyRow("k2", b"\1\0", "writer", "a note", 5), KeyRow("k1", b"\2", "admin", "", 6)]

@@ -50,6 +50,15 @@ def user(id_: str | None = None, **changes: Any) -> Asked:
     return Asked({"age": 40.0, "tenure": 0.25, "country": "NZ", **changes}, only, id_, dry)
 
 
+async def soon(what: Callable[[], Any]) -> None:
+    """Wait until something is true."""
+    for _ in range(1000):
+        if what():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came true")
+
+
 async def learned(desk: Desk, seconds: float = 10.0) -> None:
     """Wait until everything in the log is learned."""
     for _ in range(int(seconds * 100)):
@@ -57,6 +66,11 @@ async def learned(desk: Desk, seconds: float = 10.0) -> None:
             return
         await asyncio.sleep(0.01)
     raise AssertionError(f"the learner is behind: {desk.learner.failed}")
+
+
+def drop_snapshots(store: Store) -> None:
+    """Delete every snapshot: the log alone must be enough."""
+    store._change(("DELETE FROM snapshots", ()))
 
 
 def check_fold(store: Store) -> None:

@@ -1,11 +1,13 @@
 """What a request meets: decisions, outcomes and controls, each in the log before it is answered."""
 
 import asyncio
+import dataclasses
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
-from tests.service.desks import NAME, desk_on, learned, played, user
+from tests.service.desks import NAME, desk_on, drop_snapshots, learned, played, soon, user
 from tests.service.logs import problem
 
 import stagewise as sw
@@ -15,6 +17,7 @@ from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperimen
 from stagewise.service.fold import Fold
 from stagewise.service.messages import Asked, Outcome, Refusal
 from stagewise.service.records import EVERYWHERE, Ask, canonical
+from stagewise.service.store.opened import open_store
 from stagewise.service.store.store import StoreDown
 from stagewise.service.web.metrics import page_of
 
@@ -272,8 +275,7 @@ async def test_another_version_is_learned_from_the_same_log(tmp_path: Path) -> N
         made = await desk.decide(NAME, user("after"))
         assert (made.version, set(made.probabilities)) == (2, {"nothing", "digest", "offer", "sale"})
         await learned(desk)
-        fold = desk.experiment(NAME).fold
-        assert fold is not None
+        fold = desk.learner.folds[NAME]
         assert fold.learned >= 120
         later = [await desk.decide(NAME, user(f"w-{i}")) for i in range(60)]
         assert all(one.probabilities["digest"] == 0.0 for one in later)
@@ -290,18 +292,15 @@ async def test_a_desk_that_starts_again_knows_what_it_knew(tmp_path: Path) -> No
             await desk.decide(NAME, user(f"u-{i}"))
             await desk.learn(NAME, Outcome(f"u-{i}", {"click": i % 2, "opt_out": 0}))
         await learned(desk)
-        fold = desk.experiment(NAME).fold
-        assert fold is not None
+        fold = desk.learner.folds[NAME]
         whole, first = fold.whole(), await desk.decide(NAME, user("dry", dry_run=True))
     for snapshots in (True, False):
+        if not snapshots:
+            with closing(open_store(str(tmp_path / "desk.db"))) as store:
+                drop_snapshots(store)
         async with desk_on(tmp_path) as desk:
-            if not snapshots:
-                desk.store.drop_snapshots()
-                desk.learner.folds.clear()
             await learned(desk)
-            fold = desk.experiment(NAME).fold
-            assert fold is not None
-            assert fold.whole() == whole
+            assert desk.learner.folds[NAME].whole() == whole
             assert await desk.decide(NAME, user("dry", dry_run=True)) == first
             scratch = Fold(desk.experiment(NAME).problem, 1)
             scratch.take(desk.store.events(NAME))
@@ -355,7 +354,7 @@ async def test_feedback_that_dries_up_trips_the_desk(tmp_path: Path) -> None:
         await desk.learn(NAME, Outcome("u-0", {"click": 0}))
         for _ in range(120):
             await desk.decide(NAME, user())
-        await asyncio.sleep(0.6)
+        await soon(lambda: desk.experiment(NAME).killed)  # nobody asks for anything meanwhile
         made = await desk.decide(NAME, user())
         assert "no outcome has come" in str(made.fallback)
 
@@ -371,6 +370,9 @@ async def test_a_decision_explains_itself(tmp_path: Path) -> None:
         assert any("it must be at most 0.05" in line for line in told["words"])
         with pytest.raises(UnknownDecision):
             desk.explain(NAME, "u-2")
+        limits = {name: dataclasses.replace(one, value=0.02) for name, one in problem().limits.items()}
+        await desk.new_version(NAME, problem(limits=limits).plain(), "ada", "less")
+        assert desk.explain(NAME, "u-1")["words"] == told["words"]  # nobody had promised 2 % of it
 
 
 @played
@@ -446,8 +448,7 @@ async def test_a_version_that_is_said_in_another_order_is_written_in_the_first_o
         assert list(row["limits"]) == list(plain["limits"])
         assert list(row["context"]) == list(plain["context"])
         await learned(desk)
-        fold = desk.experiment(NAME).fold
-        assert fold is not None
+        fold = desk.learner.folds[NAME]
         assert [limits for _, limits in fold.trips.moved] == [[0.05, 0.04], [0.05, 0.03]]
 
 

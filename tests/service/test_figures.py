@@ -13,6 +13,7 @@ from stagewise.service.bands import Lately, Seen
 from stagewise.service.buckets import MOST, Buckets
 from stagewise.service.figures import figures_of
 from stagewise.service.tally import Tally
+from stagewise.service.web.page.verdict import verdict
 
 PROBLEM = sw.Problem(
     actions=["nothing", "offer"],
@@ -138,8 +139,53 @@ def test_another_version_keeps_what_was_counted() -> None:
     told = figures_of(tallied(log), 40_000_000)
     assert told["version"] == 2
     assert told["reward"]["now"]["count"] == 5
-    assert (told["limits"]["opt_out"]["seen"], told["limits"]["opt_out"]["count"]) == (0.2, 5)
+    assert told["actions"][1]["seen"]["opt_out"]["count"] == 2
     assert told["actions"][2]["seen"]["opt_out"]["mean"] == 1.0
+
+
+def under(limit: float) -> sw.Problem:
+    return dataclasses.replace(PROBLEM, limits={"opt_out": sw.Limit(limit, safe=0.0, window="20s")})
+
+
+def decided(log: Log, first: int, count: int, limit: float, every: int) -> None:
+    """Add decisions as dear as a limit allows, of which one in so many is opted out of at once."""
+    kept = {"limits": {"opt_out": {"dearest": 0.98 * limit, "threshold": limit}}}
+    for i in range(first, first + count):
+        log.decision(float(i), f"d{i}", "offer", **kept)
+        log.outcome(float(i), f"d{i}", opt_out=float(i % every == 0))
+
+
+@pytest.mark.parametrize("now", [0.2, 0.6])
+def test_decisions_are_held_against_limits_they_were_made_under(now: float) -> None:
+    log = Log(under(0.5))
+    decided(log, 0, 600, 0.5, every=3)
+    other = {"actor": "ada", "reason": "another limit"}
+    log.row("problem", 600.0, {"version": 2, "problem": under(now).plain(), **other})
+    tally = tallied(log)
+    told = figures_of(tally, 600_000_000)["limits"]["opt_out"]
+    assert (told["threshold"], told["dearest"], told["seen"], told["count"]) == (now, None, None, 0)
+    decided(log, 600, 40, now, every=20)
+    for event in log.events[-80:]:
+        tally.take(event)
+    figures = figures_of(tally, 640_000_000)
+    told = figures["limits"]["opt_out"]
+    assert (told["threshold"], told["dearest"], told["seen"]) == (now, 0.98 * now, 0.05)
+    assert verdict(figures).answers[0].word == "Within limits"
+    plain = {"version": 3, "problem": dataclasses.replace(under(now), actions=["nothing", "offer", "digest"]).plain()}
+    log.row("problem", 640.0, {**plain, **other})
+    tally.take(log.events[-1])
+    assert figures_of(tally, 640_000_000)["limits"]["opt_out"] == told  # the limit is the same
+
+
+def test_what_was_decided_before_a_limit_moved_counts_for_nothing_when_it_comes_after() -> None:
+    log = Log(under(0.5))
+    log.decision(1.0, "d0", "offer")
+    log.row("problem", 2.0, {"version": 2, "problem": under(0.2).plain(), "actor": "ada", "reason": "less"})
+    log.decision(3.0, "d1", "offer")
+    log.outcome(4.0, "d0", opt_out=1.0)
+    log.outcome(4.0, "d1", opt_out=0.0)
+    told = figures_of(tallied(log), 4_000_000)["limits"]["opt_out"]
+    assert (told["seen"], told["count"]) == (0.0, 1)
 
 
 def test_a_waiting_signal_without_a_window_holds_what_comes_after() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.service.desks import NAME, desk_on, learned, played, user
+from tests.service.desks import NAME, desk_on, drop_snapshots, learned, played, user
 from tests.service.logs import problem
 
 import stagewise as sw
@@ -89,7 +89,7 @@ async def test_what_is_published_of_an_older_version_is_not_decided_by(tmp_path:
             __hash__ = int.__hash__
 
         late: Known = known._replace(version=Asked(1))
-        desk._publish(NAME, late, None)
+        desk._publish(NAME, late)
         other.join()
         assert (ours.version, int(ours.known.version)) == (2, 2)
 
@@ -115,7 +115,7 @@ async def test_until_what_was_learned_is_read_the_safe_action_is_served(tmp_path
         assert (made.action, made.state) == ("nothing", 0)
         assert "not read yet" in str(made.fallback)
         follower = Learner(desk.store, desk._versions, desk._publish, desk.writer.append_now, alone=False)
-        desk.store.drop_snapshots()
+        drop_snapshots(desk.store)
         follower.follow(NAME, desk.experiment(NAME).current)  # nobody has shared a snapshot
         assert "not read yet" in str((await desk.decide(NAME, user("w"))).fallback)
         follower.learn(NAME, desk.experiment(NAME).current)

@@ -87,7 +87,7 @@ async def broken_campaigns(place: Path | str, count: int, silent: bool = False, 
         for desk in desks[1:]:
             desk.refresh()
         told = await asyncio.gather(*(campaign(desks, clock, name, i, silent) for i, name in enumerate(names)))
-        folds = [one.fold for desk in desks for one in map(desk.experiment, names) if one.fold is not None]
+        folds = [fold for desk in desks for fold in desk.learner.folds.values()]
         assert np.mean([fold.learned for fold in folds]) > USERS
         assert all(desk.experiment(name).state > USERS for desk in desks for name in names)
     finally:

@@ -15,8 +15,11 @@ from tests.cli.commands import called
 from tests.service.audited import lived
 from tests.service.desks import NAME
 
+import stagewise as sw
 from stagewise.cli.desk import hand_over
+from stagewise.service.changes import in_order
 from stagewise.service.client import Client
+from stagewise.service.records import Ask
 from stagewise.service.store.opened import open_store
 
 ROOT = Path(__file__).parents[2]
@@ -157,6 +160,21 @@ def test_what_is_wrong_is_said_in_a_line(
     assert [part for part in parts if part not in said] == []
     assert not Path("nowhere.db").exists()
     assert not Path("new.db").exists()
+
+
+def test_an_experiment_that_is_there_is_served_whatever_it_is_called(
+    problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log cannot be renamed; what is new can."""
+    monkeypatch.chdir(tmp_path)
+    row = {"version": 1, "problem": sw.Problem.load(problem).plain(), "actor": "ada", "reason": "long ago"}
+    store = open_store("desk.db")
+    store.append([Ask("a/../b", "problem", "1", in_order(row))])
+    store.close()
+    with served(tmp_path, str(problem), "--name", "a/../b"):
+        assert "a/../b: " in (tmp_path / "said.txt").read_text()
+    code, said = called("serve", str(problem), "--name", "c/../d")
+    assert (code, "called 'c/../d'" in said) == (2, True)
 
 
 def test_a_desk_with_nothing_to_serve_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

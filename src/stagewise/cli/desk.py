@@ -5,6 +5,7 @@ import getpass
 import os
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -97,8 +98,26 @@ def named_problems(start: Start) -> dict[str, Problem]:
         if name in found:
             raise InvalidProblem(f"two files are called {name!r}; experiments need names of their own")
         found[name] = problem_in(path)
-        check_names(title(name, "the experiment's name"), found[name])
+        check_new(title(name, "the experiment's name"), found[name], start.store)
     return found
+
+
+def check_new(name: str, problem: Problem, store: str) -> None:
+    """Refuse names that mean something else by HTTP, but for an experiment that is there: a log keeps its name."""
+    try:
+        check_names(name, problem)
+    except InvalidProblem:
+        if name not in held_in(store):
+            raise
+
+
+def held_in(address: str) -> list[str]:
+    """Return the experiments of a store; one that is not there is not made."""
+    file = file_of(address)
+    if file is not None and not file.exists():
+        return []
+    with closing(open_store(address)) as store:
+        return store.experiments()
 
 
 async def opened(desk: Desk, name: str, problem: Problem, start: Start) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import StagewiseError
-from stagewise.problem.plain_limits import in_words as limit_in_words
 from stagewise.service.messages import Decided, Kept, Refusal
 from stagewise.service.records import Event
 from stagewise.service.store.store import StoreDown
@@ -51,12 +50,11 @@ def told_chances(probabilities: dict[str, float]) -> str:
 
 
 def limits(problem: Problem, said: Any) -> Iterator[str]:
-    """Say what each limit was feared to be, and what it may be."""
+    """Say what each limit was feared to be, and what it had to be: the number of the row's own version."""
     for name, kept in said["limits"].items():
-        limit = limit_in_words(problem.limits[name])
-        word = "at least" if limit.startswith("at least") else "at most"
+        word = "at least" if problem.limits[name].at_least else "at most"
         dearest = "nothing finite" if kept["dearest"] is None else f"{kept['dearest']:.6g}"
-        yield f"{name}: {word} {dearest} in expectation by what was known; it must be {limit}."
+        yield f"{name}: {word} {dearest} in expectation by what was known; it must be {word} {kept['threshold']:.6g}."
 
 
 def answer(id_: str, body: dict[str, Any], logged: bool = True) -> Decided:

@@ -39,6 +39,7 @@ class Desk(Deciders, Outcomes, Changes):
             version=ours.version,
             snapshot_age_s=time.monotonic() - ours.snapshot_at if known.seq < tally.head else 0.0,
             max_age_s=self.max_age,
+            failed=self.learner.failures.get(name),
             doubts=[{"name": doubt, "sentence": words} for doubt, words in ours.doubts.items()],
             health=health_of(known.policy, known.state, known.notes).plain(),
         )

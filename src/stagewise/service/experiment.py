@@ -6,7 +6,7 @@ from collections import Counter
 from stagewise.policies.problem import Problem
 from stagewise.service.controls import Controls
 from stagewise.service.deciding import Known
-from stagewise.service.fold import Fold, beginning
+from stagewise.service.fold import beginning
 from stagewise.service.versions import Version
 
 
@@ -16,8 +16,6 @@ class Experiment:
     def __init__(self, name: str, version: Version, key: bytes, decisions: int = 0) -> None:
         self.name, self.key = name, key
         self.controls = Controls()
-        self.fold: Fold | None = None
-        """The learner's state, where this process leads."""
         self.snapshot_at = time.monotonic()
         self.versioned(version, decisions)
 

@@ -17,7 +17,7 @@ def figures_of(tally: Tally, now: int, **told: Any) -> dict[str, Any]:
         tally: The count of the log.
         now: The time, in microseconds by the store's clock. Windows close by the times of rows alone.
         **told: What the log does not hold, or the desk knows better: mode, share, killed, version, snapshot_age_s,
-            doubts, health; each replaces what the tally says.
+            failed, doubts, health; each replaces what the tally says.
     """
     with tally.alone:
         problem, waits, changes = tally.problem, tally.waits, sorted(tally.changes, key=lambda one: -one["at"])

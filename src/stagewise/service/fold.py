@@ -56,8 +56,22 @@ DECODE_OUTCOME = msgspec.json.Decoder(Came).decode
 class Fold:
     """What is known after row `seq` of an experiment's log, by one version of its problem."""
 
-    def __init__(self, problem: Problem, version: int, retired: frozenset[str] = frozenset()) -> None:
-        self.problem, self.version, self.retired = problem, version, retired
+    def __init__(
+        self,
+        problem: Problem,
+        version: int,
+        retired: frozenset[str] = frozenset(),
+        dry_after: float | None = None,
+    ) -> None:
+        """Begin before the first row.
+
+        Args:
+            problem: The problem, as this version has it.
+            version: Its number.
+            retired: Actions that are offered no more.
+            dry_after: Seconds that signals have to be heard of a decision; None: nobody asks whether feeds go on.
+        """
+        self.problem, self.version, self.retired, self.dry_after = problem, version, retired, dry_after
         self.policy = problem.policy()
         self._deciding = problem.policy()  # of those who decide meanwhile, in other threads
         self.seq = self.at = 0
@@ -71,7 +85,6 @@ class Fold:
         self.trips = Trips(problem)
         self.nothing = {name: nothing_of(signal) for name, signal in problem.signals.items()}
         self.silences = self.fresh_silences()
-        self.quiet_at = self.since_outcome = 0  # when decisions began that no outcome followed, and how many there are
         self._due: list[tuple[int, int]] = []
 
     def take(self, events: Sequence[Event]) -> None:
@@ -85,6 +98,8 @@ class Fold:
                 raise InvalidProblem(f"row {event.seq} of the log follows row {self.seq}; rows are missing")
             self.seq, self.at = event.seq, event.at
             self.waits.passed(event.at, self._due)
+            if self.silences is not None:
+                self.silences.passed(event.at)
             if event.kind == DECISION:
                 self.decided(next(told), event)
             elif event.kind == OUTCOME:
@@ -114,10 +129,8 @@ class Fold:
         if event.place != waits.end:
             raise InvalidProblem(f"decision {event.key!r} has place {event.place}; it must be {waits.end}")
         row = waits.add()
-        self.silences.decisions[int(row[0])] += 1
-        if self.since_outcome == 0:
-            self.quiet_at = event.at
-        self.since_outcome += 1
+        if self.silences is not None:
+            self.silences.decide(event.place, int(row[0]))
         if told.kind == DOUBT or event.place % EVERY == 0:
             self.learn()
             self.check(row)
@@ -138,11 +151,14 @@ class Fold:
     def came(self, event: Event) -> None:
         """Take in an outcome; what comes too late to be learned is not heard."""
         values, waits = DECODE_OUTCOME(event.body).values, self.waits
-        self.since_outcome = 0
-        for name in waits.told(event.place, values, self._due):
+        new = waits.told(event.place, values, self._due)
+        if self.silences is None:
+            return
+        self.silences.answer(waits.end)
+        for name in new:
             if values[name] != self.nothing[name]:
                 action = int(waits.rows[event.place - waits.base, 0])
-                self.silences.hear(waits.names.index(name), action, event.at)
+                self.silences.hear(event.place, action, waits.names.index(name))
 
     def scaled(self, name: str, value: float) -> float:
         """Return a value as it is learned: in [0, 1], and signed so that less of a cost is better."""
@@ -156,7 +172,6 @@ class Fold:
         if told["what"] == REVIVE:
             self.learn()
             self.trips.revive()
-            self.since_outcome = 0
             self.silences = self.fresh_silences()
         if told["what"] != ACKNOWLEDGE:
             return
@@ -181,20 +196,15 @@ class Fold:
             seen = values[signals == 1 + j, 1 + j]
             self.trips.take(j, seen if sign > 0 else 1.0 + seen, places[signals == 1 + j])
 
-    def fresh_silences(self) -> Silences:
+    def fresh_silences(self) -> Silences | None:
         """Return what is known of silences before anything is heard."""
-        return Silences(len(self.nothing), len(self.problem.actions), self.problem.delta)
-
-    def silent(self, now: int, seconds: float) -> str | None:
-        """Return which signal has stopped coming for so long, beyond chance, if one has."""
-        found = self.silences.longest(now, seconds)
-        if found is None:
+        if self.dry_after is None:
             return None
-        name, action = self.waits.names[found.signal], self.problem.actions[found.action]
-        return (
-            f"no {name!r} of {action!r} has come for {found.seconds:.0f} s, while {found.decisions:,} decisions for it "
-            f"were made; before, one came in {found.every:.3g}"
-        )
+        return Silences(len(self.nothing), len(self.problem.actions), self.problem.delta, self.dry_after)
+
+    def dried(self) -> str | None:
+        """Return that feedback dried up, if it did: all of it, or a signal that used to come."""
+        return None if self.silences is None else self.silences.in_words(self.waits.names, self.problem.actions)
 
     def known(self) -> Known:
         """Return what a decider needs, as a value that does not change."""
@@ -208,21 +218,23 @@ class Fold:
         return msgspec.msgpack.encode(
             {
                 "seq": self.seq, "at": self.at, "learned": self.learned, "memory": self.state.memory.tobytes(),
-                "notes": self.notes.plain(), "waits": self.waits.plain(), "quiet_at": self.quiet_at,
-                "since_outcome": self.since_outcome, "silences": self.silences.plain(), **self.trips.plain(),
+                "notes": self.notes.plain(), "waits": self.waits.plain(), "dry_after": self.dry_after,
+                "silences": None if self.silences is None else self.silences.plain(), **self.trips.plain(),
             }
         )  # fmt: skip
 
     def restore(self, content: bytes) -> None:
         """Go on from what `whole` wrote down."""
         told = msgspec.msgpack.decode(content)
+        if told["dry_after"] != self.dry_after:
+            raise InvalidProblem(f"it was kept with --dry-after {told['dry_after']}, which is {self.dry_after} now")
         self.state = self.policy.own(State(np.frombuffer(told["memory"]).copy()))
         self.seq, self.at, self.learned = told["seq"], told["at"], told["learned"]
         self._noted = None
         self.notes = Notes.of(told["notes"])
-        self.quiet_at, self.since_outcome = told["quiet_at"], told["since_outcome"]
         self.waits.restore(told["waits"])
-        self.silences.restore(told["silences"])
+        if self.silences is not None:
+            self.silences.restore(told["silences"])
         self.trips.restore(told)
 
 

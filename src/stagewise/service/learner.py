@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from stagewise.problem.errors import InvalidProblem
 from stagewise.service.controls import TRIP
 from stagewise.service.deciding import Known
 from stagewise.service.fold import Fold, beginning, decoded_known, encoded_known
@@ -23,6 +24,7 @@ REST = 0.01  # seconds between two looks at a log that grows: what is learned to
 PAUSE = 0.05  # and so many more at one that does not
 SHARE_EVERY = 0.5  # seconds between two snapshots for other processes
 KEEP_EVERY = 30.0  # seconds between two whole ones, which a learner starts from
+AGAIN = 1.0  # seconds until an experiment whose learning failed is tried again, from its last snapshot
 TICK_EVERY = 1_000_000  # microseconds between two rows that only say that time has passed
 DESK = "the desk"
 
@@ -34,7 +36,7 @@ class Learner:
         self,
         store: Store,
         versions: Callable[[], dict[str, Version]],
-        publish: Callable[[str, Known, Fold | None], None],
+        publish: Callable[[str, Known], None],
         append: Callable[[list[Ask]], Any],
         *,
         alone: bool,
@@ -46,11 +48,21 @@ class Learner:
         self.dry_after = dry_after
         self.folds: dict[str, Fold] = {}
         self.leads = False
-        self.failed: str | None = None
+        self.down: str | None = None
+        """Why nothing at all is learned."""
+        self.failures: dict[str, str] = {}
+        """Why single experiments are not learned, while the others are."""
+        self._again: dict[str, float] = {}  # when those are tried again
         self._shared: dict[str, tuple[int, float]] = {}  # by experiment: row and time of the last snapshot
         self._kept: dict[str, tuple[int, float]] = {}
         self._stop, self._wake = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="learner", daemon=True)
+
+    @property
+    def failed(self) -> str | None:
+        """Why something is not learned, if something is not."""
+        told = [f"learning {name!r} failed: {why}" for name, why in list(self.failures.items())]
+        return self.down or "; ".join(told) or None
 
     def start(self) -> None:
         """Begin."""
@@ -71,19 +83,19 @@ class Learner:
         while not self._stop.is_set():
             try:
                 busy = self.step()
-                self.failed = None
+                self.down = None
             except StoreDown as error:
-                busy, self.failed, self.leads = False, str(error), False
+                busy, self.down, self.leads = False, str(error), False
             except Exception as error:  # a learner that fails means no progress, not danger
                 log.exception("learning failed; deciders go on with what is known")
-                busy, self.failed = False, f"learning failed: {error}"
+                busy, self.down = False, f"learning failed: {error}"
                 self.folds.clear()
-                self._stop.wait(1.0)
+                self._stop.wait(AGAIN)
             if not busy:
                 self._stop.wait(REST)
                 self._wake.wait(PAUSE)
                 self._wake.clear()
-        if self.leads and self.failed is None:
+        if self.leads and self.down is None:
             for name, fold in self.folds.items():
                 try:
                     self.keep(name, fold, whole=True)
@@ -94,7 +106,25 @@ class Learner:
         """Learn or follow once, for every experiment; say whether there is more to do."""
         self.leads, busy = self.store.lead(), False
         for name, version in self.versions().items():
-            busy |= self.learn(name, version) if self.leads else self.follow(name, version)
+            busy |= self.tried(name, version)
+        return busy
+
+    def tried(self, name: str, version: Version) -> bool:
+        """Learn or follow one experiment; where that fails the others go on, and it is tried again soon."""
+        if time.monotonic() < self._again.get(name, 0.0):
+            return False
+        try:
+            busy = self.learn(name, version) if self.leads else self.follow(name, version)
+        except StoreDown:
+            raise
+        except Exception as error:  # no progress, and no stop by itself: that must be said
+            if name not in self.failures:
+                log.exception("learning %r failed; deciders go on with what is known", name)
+            self.failures[name], self._again[name] = str(error) or type(error).__name__, time.monotonic() + AGAIN
+            self.folds.pop(name, None)
+            return False
+        if not busy:  # all of it was learned, what failed before as well
+            self.failures.pop(name, None)
         return busy
 
     def learn(self, name: str, version: Version) -> bool:
@@ -116,23 +146,29 @@ class Learner:
 
     def started(self, name: str, version: Version) -> Fold:
         """Return a fold that goes on from the last whole snapshot of this version, or from nothing."""
-        fold = Fold(version.problem, version.number, version.retired)
+        fold = self.fresh(version)
         kept = self.store.latest(name, version.number, whole=True)
         if kept is None:
             return fold
         try:
             fold.restore(kept.whole)
-        except Exception:  # damaged, or of another version of this program: the log alone is enough
-            log.exception("a snapshot of %r cannot be read; its log is learned from the first row on", name)
-            return Fold(version.problem, version.number, version.retired)
+        except Exception as error:  # damaged, or of another version or setting of this program: the log is enough
+            expected = isinstance(error, InvalidProblem)
+            told = "a snapshot of %r cannot be used (%s); its log is learned from the first row on"
+            log.warning(told, name, error, exc_info=not expected)
+            return self.fresh(version)
         self._kept[name] = (fold.seq, time.monotonic())
         return fold
+
+    def fresh(self, version: Version) -> Fold:
+        """Return a fold that knows nothing yet."""
+        return Fold(version.problem, version.number, version.retired, self.dry_after)
 
     def tell(self, name: str, fold: Fold) -> None:
         """Publish what is known, in this process at once and in others soon."""
         shared = self._shared.get(name)
         if shared is None or shared[0] != fold.seq:
-            self.publish(name, fold.known(), fold)
+            self.publish(name, fold.known())
             if self.alone:
                 self._shared[name] = (fold.seq, time.monotonic())
         now, kept = time.monotonic(), self._kept.get(name, (0, -KEEP_EVERY))
@@ -152,20 +188,12 @@ class Learner:
     def watch(self, name: str, fold: Fold) -> None:
         """Let time pass where the log is silent, and trip the desk where costs are above their limit beyond chance."""
         closes, now = fold.waits.closes(), self.store.now()
-        if closes is not None and closes <= now and now - fold.at >= TICK_EVERY:
+        closed = closes is not None and closes <= now and now - fold.at >= TICK_EVERY
+        if closed or (fold.silences is not None and fold.silences.rests(now)):
             self.append([Ask(name, TICK, "", canonical({}))])
-        why = fold.trips.tripped() or self.dried(fold, now)
+        why = fold.trips.tripped() or fold.dried()
         if why is not None and not fold.trips.was_tripped(why):
             self.append([Ask(name, CONTROL, "", canonical({"what": TRIP, "actor": DESK, "reason": why}))])
-
-    def dried(self, fold: Fold, now: int) -> str | None:
-        """Return that feedback dried up, where decisions go on: all of it, or a signal that used to come."""
-        if self.dry_after is None:
-            return None
-        silent = (now - fold.quiet_at) / 1e6
-        if silent >= self.dry_after and fold.since_outcome >= 100:
-            return f"no outcome has come for {silent:.0f} s, while {fold.since_outcome:,} decisions were made"
-        return fold.silent(now, self.dry_after)
 
     def follow(self, name: str, version: Version) -> bool:
         """Take over what the leading learner has published."""
@@ -174,10 +202,10 @@ class Learner:
         kept = self.store.latest(name, version.number, shared[0])
         if kept is not None:
             self._shared[name] = (kept.seq, time.monotonic())
-            self.publish(name, decoded_known(version.problem, version.number, version.retired, kept.content), None)
+            self.publish(name, decoded_known(version.problem, version.number, version.retired, kept.content))
         elif shared[0] < 0:
             self._shared[name] = (0, time.monotonic())
-            self.publish(name, beginning(version.problem, version.number, version.retired), None)
+            self.publish(name, beginning(version.problem, version.number, version.retired))
         return False
 
 

@@ -13,7 +13,6 @@ from stagewise.service.controls import Controls, folded
 from stagewise.service.deciding import Known
 from stagewise.service.errors import UnknownExperiment
 from stagewise.service.experiment import Counts, Experiment
-from stagewise.service.fold import Fold
 from stagewise.service.learner import Learner
 from stagewise.service.records import CONTROL, EVERYWHERE, PROBLEM, Event, Kind
 from stagewise.service.store.store import Store, StoreDown
@@ -114,12 +113,12 @@ class Reading:
             self.refresh()
         return {name: one.current for name, one in list(self._experiments.items())}
 
-    def _publish(self, name: str, known: Known, fold: Fold | None) -> None:
+    def _publish(self, name: str, known: Known) -> None:
         """Decide by this from now on; the learner says so."""
         with self._reading:
             ours = self._experiments.get(name)
             if ours is not None and ours.version == known.version and (known.seq or ours.known.read):
-                ours.known, ours.fold, ours.snapshot_at = known, fold, time.monotonic()
+                ours.known, ours.snapshot_at = known, time.monotonic()
 
     def ready(self) -> tuple[bool, str]:
         """Say whether decisions can be made and written, or why not."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from stagewise.policies.problem import Problem
-from stagewise.service.bands import Lately, Seen
+from stagewise.service.bands import Lately, Seen, own_value
 from stagewise.service.buckets import Buckets
 from stagewise.service.fold import DECODE_OUTCOME
 from stagewise.service.records import CONTROL, DECISION, EVERYWHERE, OUTCOME, PROBLEM, Event
@@ -58,6 +58,8 @@ class Tally:
         self.decisions, self.actions = 0, dict[str, int]()
         self.names: list[str] = []
         self.seen: dict[tuple[str, str], Seen] = {}  # by action and signal
+        self.under: dict[str, Seen] = {}  # by signal, of decisions since its limit moved last
+        self.moved: dict[str, int] = {}  # by limit, the first of these decisions
         self.lately: dict[bool, Lately] = {True: Lately(), False: Lately()}  # the reward of what the policy served
         self.lags: dict[str, deque[float]] = {}
         self.fallbacks: Counter[str] = Counter()
@@ -95,8 +97,19 @@ class Tally:
             problem, self.version = Problem.from_plain(body["problem"]), int(body.get("version", 0))
             if self.problem is None:  # later versions have the same signals, with the same windows
                 self.waits = Waits(WIDTH, problem.signals)
+            else:
+                self.move(self.problem, problem)
             self.problem = problem
             self.change(event)
+
+    def move(self, old: Problem, new: Problem) -> None:
+        """Begin anew with what is held against limits that move: nobody had promised the new ones of it."""
+        moved = [name for name, limit in new.limits.items() if own_value(limit) != own_value(old.limits[name])]
+        for name in moved:
+            self.moved[name] = self.waits.end
+            self.under.pop(name, None)
+        if moved:
+            self.recent.clear()
 
     def decide(self, event: Event, row: Row) -> None:
         """Take in a decision."""
@@ -130,6 +143,8 @@ class Tally:
             signal, row = waits.names[k], place - waits.base
             action, ours, value = self.names[int(waits.rows[row, 0])], waits.rows[row, 1], float(waits.values[row, k])
             self.seen.setdefault((action, signal), Seen()).add(value)
+            if place >= self.moved.get(signal, 0):
+                self.under.setdefault(signal, Seen()).add(value)
             self.buckets.at(waits.date(place)).seen.setdefault(signal, Seen()).add(value)
             if self.problem is not None and signal == self.problem.reward.name:
                 if ours:
@@ -147,11 +162,8 @@ class Tally:
         self.changes.append({"at": event.at / 1e6, "seq": event.seq, "what": what, **who, **more, "where": where})
 
     def of_signal(self, signal: str) -> Seen:
-        """Return what was seen of a signal, whatever was served."""
-        total = Seen()
-        for (_, name), seen in self.seen.items():
-            total = total.joined(seen) if name == signal else total
-        return total
+        """Return what was seen of a signal, whatever was served, since its limit is what it is."""
+        return self.under.get(signal, Seen())
 
 
 def explores(row: Row, safe: str) -> bool:

@@ -76,6 +76,7 @@ class FakeDesk:
         self.store, self.running = store, False
         self.counts = SimpleNamespace(decisions=Counter(), outcomes=Counter(), refused=Counter())
         self.everywhere = SimpleNamespace(killed=None)
+        self.learner = SimpleNamespace(failures={})
         self.made: dict[str, tuple[bytes, Decided]] = {}
         self.told: dict[str, dict[str, float]] = {}
         self.changes: list[tuple[Any, ...]] = []

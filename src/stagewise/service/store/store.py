@@ -115,10 +115,6 @@ class Store(ABC):
         rows = self._rows(sql.LATEST_WHOLE if whole else sql.LATEST, experiment, problem, after)
         return next((Kept(experiment, problem, *row) for row in rows), None)
 
-    def drop_snapshots(self) -> None:
-        """Delete every snapshot: the log alone must be enough."""
-        self._change((sql.DROP_SNAPSHOTS, ()))
-
     def keys(self) -> list[KeyRow]:
         """Return all access keys."""
         return list(map(KeyRow._make, self._rows(sql.KEYS)))

@@ -34,7 +34,6 @@ AND seq NOT IN (SELECT seq FROM snapshots WHERE experiment = ? AND problem = ? A
 _SNAPSHOT = "FROM snapshots WHERE experiment = ? AND problem = ? AND seq > ?"
 LATEST = f"SELECT seq, content {_SNAPSHOT} ORDER BY seq DESC LIMIT 1"
 LATEST_WHOLE = f"SELECT seq, content, whole {_SNAPSHOT} AND length(whole) > 0 ORDER BY seq DESC LIMIT 1"
-DROP_SNAPSHOTS = "DELETE FROM snapshots"
 
 KEYS = "SELECT name, digest, role, note, made, revoked FROM access_keys ORDER BY made, name"
 ADD_KEY = "INSERT INTO access_keys (name, digest, role, note, made, revoked) VALUES (?, ?, ?, ?, ?, ?)"

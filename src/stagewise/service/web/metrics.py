@@ -21,6 +21,7 @@ class Metric(NamedTuple):
     labels: tuple[str, ...]
 
 
+FAILED = Metric("learning_failed", "gauge", "1 where learning fails: nothing stops by itself.", ("experiment",))
 DECISIONS = Metric("decisions_total", "counter", "Decisions.", ("experiment", "action", "mode", "fallback"))
 OUTCOMES = Metric(
     "outcomes_total", "counter", "Outcomes: taken, same, late, unknown, conflict.", ("experiment", "became")
@@ -35,7 +36,7 @@ LAG = Metric("feedback_lag_seconds", "gauge", "Median time from a decision to it
 WAITING = Metric("waiting", "gauge", "Decisions whose outcomes are not all there.", ("experiment",))
 KILLED = Metric("killed", "gauge", "1 where the kill switch is on.", ("experiment",))
 READY = Metric("ready", "gauge", "1 where the desk is ready.", ())
-ALL = (DECISIONS, OUTCOMES, REFUSED, SLACK, SEEN, AGE, LAG, WAITING, KILLED, READY)
+ALL = (FAILED, DECISIONS, OUTCOMES, REFUSED, SLACK, SEEN, AGE, LAG, WAITING, KILLED, READY)
 
 Sample = tuple[Metric, tuple[Any, ...], float]
 
@@ -57,6 +58,7 @@ def page_of(desk: "Desk") -> str:
 def samples_of(desk: "Desk") -> Iterator[Sample]:
     """Yield every figure with its labels."""
     counts = desk.counts
+    yield from ((FAILED, (name,), float(name in desk.learner.failures)) for name in desk.experiments())
     for metric, counted in ((DECISIONS, counts.decisions), (OUTCOMES, counts.outcomes), (REFUSED, counts.refused)):
         yield from ((metric, labels, number) for labels, number in list(counted.items()))
     yield READY, (), float(desk.ready()[0])

@@ -113,6 +113,9 @@ def is_learning(figures: Mapping[str, Any]) -> Answer:
     question, age = "Is it learning?", figures.get("snapshot_age_s")
     if not figures["decisions"]:
         return Answer(question, WAIT, "Not yet", "It learns from outcomes of decisions.")
+    if figures.get("failed"):
+        told = f"Learning failed: {figures['failed']}. Decisions stay safe; nothing stops by itself."
+        return Answer(question, BAD, "Not learning", told)
     if age is not None and age > figures.get("max_age_s", STALE):
         told = f"The newest state is {lasting(age)} old. Decisions stay safe, and get no better."
         return Answer(question, BAD, "Not learning", told)

@@ -4,10 +4,11 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.problem.refusal import refused
 from tests.service.store.asks import control, decision, log_of, outcome, problem, sound
 
 from stagewise.service.records import EVERYWHERE, SHOWN, Ask, Head, Kept, KeyRow, canonical
-from stagewise.service.store.store import Store
+from stagewise.service.store.store import Store, StoreDown
 
 SECOND = 1_000_000
 
@@ -48,6 +49,17 @@ class StoreContract:
         assert store.events("mail") == store.of_kind("mail", "decision") == []
         assert store.find("mail", "decision", "a") is None
         assert store.append([]) == []
+
+    def test_trying_out_leaves_nothing(self, opened: Callable[..., Store], store: Store) -> None:
+        store.append([problem(), decision("a")])
+        before = store.logs(), log_of(store, "mail"), store.head("mail"), store.head(EVERYWHERE)
+        for _ in range(2):
+            store.try_out()
+        assert (store.logs(), log_of(store, "mail"), store.head("mail"), store.head(EVERYWHERE)) == before
+        reader = opened(read_only=True)
+        with refused(StoreDown, "for reading only"):
+            reader.try_out()
+        reader.close()
 
     def test_rows_come_back_as_they_were_written(self, store: Store, clock: Clock) -> None:
         asks = [problem(), decision("a"), outcome("a", click=1.0, open=0.1), Ask("mail", "tick", "", b"{}"), control()]

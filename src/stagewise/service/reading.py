@@ -16,7 +16,7 @@ from stagewise.service.experiment import Counts, Experiment
 from stagewise.service.fold import Fold
 from stagewise.service.learner import Learner
 from stagewise.service.records import CONTROL, EVERYWHERE, PROBLEM, Event, Kind
-from stagewise.service.store.store import Store, StoreDown
+from stagewise.service.store.store import Store
 from stagewise.service.tally import Tally
 from stagewise.service.versions import Version, begun
 from stagewise.service.writer import Writer
@@ -123,10 +123,7 @@ class Reading:
 
     def ready(self) -> tuple[bool, str]:
         """Say whether decisions can be made and written, or why not."""
-        try:
-            self.store.now()
-        except StoreDown as error:
-            return False, str(error)
-        if self.learner.failed is not None:
-            return False, self.learner.failed
+        trouble = self.writer.trouble() or self.learner.failed
+        if trouble is not None:
+            return False, trouble
         return True, "ready" if self._experiments else "ready, with no experiment yet"

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stagewise.service.store.store import StoreDown
 from stagewise.service.web.call import Answer, Call
 
 if TYPE_CHECKING:
@@ -60,13 +62,20 @@ def samples_of(desk: "Desk") -> Iterator[Sample]:
     for metric, counted in ((DECISIONS, counts.decisions), (OUTCOMES, counts.outcomes), (REFUSED, counts.refused)):
         yield from ((metric, labels, number) for labels, number in list(counted.items()))
     yield READY, (), float(desk.ready()[0])
-    for name in desk.experiments():
-        found, told = desk.experiment(name), desk.figures(name)
-        yield AGE, (name,), told["snapshot_age_s"]
-        yield KILLED, (name,), float((desk.everywhere.killed or found.killed) is not None)
-        yield WAITING, (name,), told["waiting"]
-        yield from ((LAG, (name, signal), lag) for signal, lag in told["lag_s"].items() if lag is not None)
-        yield from _limits(name, told["limits"])
+    with suppress(StoreDown):  # what is counted in the log is left out then
+        for name in desk.experiments():
+            yield from experiment_of(desk, name)
+
+
+def experiment_of(desk: "Desk", name: str) -> Iterator[Sample]:
+    """Yield the figures of an experiment. Raises StoreDown."""
+    killed = desk.everywhere.killed or desk.experiment(name).killed
+    yield KILLED, (name,), float(killed is not None)
+    told = desk.figures(name)
+    yield AGE, (name,), told["snapshot_age_s"]
+    yield WAITING, (name,), told["waiting"]
+    yield from ((LAG, (name, signal), lag) for signal, lag in told["lag_s"].items() if lag is not None)
+    yield from _limits(name, told["limits"])
 
 
 def _limits(name: str, limits: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:

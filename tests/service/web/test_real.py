@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from tests.service.desks import learned, played
 from tests.service.web.real import real
 
@@ -20,7 +21,7 @@ async def test_a_decision_its_outcome_its_explanation_and_the_log(tmp_path: Path
         told = await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": True, "outcome_id": "o"})
         assert told.plain == {"decision_id": "a/b ü", "taken": ["click"], "known": [], "late": []}
         again = await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": True, "outcome_id": "o"})
-        assert again.status == 200
+        assert (again.status, again.content) == (200, told.content)
         assert (await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": 0})).status == 409
         assert (await desk.writer.post(OUT, {"decision_id": "b", "click": 0})).status == 404
         explained = await desk.reader.get("/v1/demo/decisions/a%2Fb%20%C3%BC")
@@ -30,6 +31,29 @@ async def test_a_decision_its_outcome_its_explanation_and_the_log(tmp_path: Path
         event = desk.store.find("demo", "decision", "a/b ü")
         assert event is not None
         assert (rows[2]["body"].encode(), rows[2]["chain"]) == (event.body, event.chain.hex())
+
+
+@pytest.mark.parametrize("on", ["file", "server"])
+@played
+async def test_an_outcome_that_is_told_again_is_answered_the_same(
+    tmp_path: Path, request: pytest.FixtureRequest, on: str
+) -> None:
+    async with real(tmp_path if on == "file" else request.getfixturevalue("postgres")) as desk:
+        await desk.writer.post(PATH, [{**USER, "decision_id": id_} for id_ in ("a", "b")])
+        now = desk.store.now()
+        desk.store.clock = lambda: now + 8 * 86_400_000_000  # type: ignore[attr-defined]
+        await desk.writer.post(OUT, {"decision_id": "a", "click": 1})
+        late = {"decision_id": "a", "click": 1, "opt_out": 0, "shown": True, "outcome_id": "o1"}
+        known = {"decision_id": "a", "opt_out": 0, "outcome_id": "o2"}
+        first = [await desk.writer.post(OUT, body) for body in (late, known)]
+        assert first[0].plain == {
+            "decision_id": "a", "taken": ["opt_out", "shown"], "known": ["click"], "late": ["opt_out"],
+        }  # fmt: skip
+        assert first[1].plain == {"decision_id": "a", "taken": [], "known": ["opt_out"], "late": []}
+        before = desk.rows()
+        assert [(await desk.writer.post(OUT, body)).content for body in (late, known)] == [one.content for one in first]
+        assert (await desk.writer.post(OUT, [late, known])).plain == [one.plain for one in first]
+        assert desk.rows() == before
 
 
 @played

@@ -203,9 +203,10 @@ class FakeDesk:
             "reward": {"name": "click", "safe": {}, "now": {}},
             "limits": {"opt_out": {
                 "threshold": 0.02, "at_most": True, "dearest": 0.005, "seen": 0.01, "low": 0.0, "high": 0.02,
+                "would": None, "unsettled": False,
             }},
             "series": [], "fallbacks": {}, "trips": [], "controls": [], "doubts": [], "last": [], "health": [],
-            "pending": [],
+            "pending": [], "would": {},
         }  # fmt: skip
 
     def ready(self) -> tuple[bool, str]:

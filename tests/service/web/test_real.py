@@ -1,11 +1,17 @@
 """The whole way on the real desk: from a request to a row of the log, and back."""
 
+import dataclasses
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from tests.service.desks import learned, played
-from tests.service.web.real import real
+from tests.service.web.fake import problem
+from tests.service.web.real import Real, real
+
+import stagewise as sw
+from stagewise.service.web.page.verdict import verdict
 
 USER = {"context": {"age": 34}}
 PATH, OUT = "/v1/demo/decisions", "/v1/demo/outcomes"
@@ -94,6 +100,39 @@ async def test_changes_say_who_and_why_and_hold_at_once(tmp_path: Path) -> None:
         wrong = await desk.admin.post("/v1/demo/problem", {"problem": {**plain, "delta": 0.1}, **reason})
         assert (wrong.status, "delta cannot change" in wrong.plain["error"]) == (422, True)
         assert (await desk.admin.post("/v1/demo/acknowledge", {"name": "opt_out", **reason})).status == 422
+
+
+async def metrics(desk: Real, name: str) -> dict[str, float]:
+    """Return a metric by its labels."""
+    lines = (await desk.reader.get("/metrics")).content.decode().splitlines()
+    found = [line.rpartition(" ") for line in lines if line.startswith(f"stagewise_{name}{{")]
+    return {labels.partition("{")[2].rstrip("}"): float(number) for labels, _, number in found}
+
+
+@played
+async def test_a_safe_cost_that_nobody_declared_is_no_breach(tmp_path: Path) -> None:
+    undeclared = dataclasses.replace(problem(), limits={"opt_out": sw.Limit(0.02, window="7d")})
+    async with real(tmp_path, undeclared) as desk:
+        made = (await desk.writer.post(PATH, USER)).plain
+        assert (made["action"], made["limits"]["opt_out"]["dearest"]) == ("nothing", 1.0)
+        told = (await desk.reader.get("/v1/demo/figures")).plain
+        assert (told["limits"]["opt_out"]["dearest"], told["limits"]["opt_out"]["unsettled"]) == (None, True)
+        assert verdict(told).answers[0].level == "wait"
+        assert await metrics(desk, "slack") == {}
+
+
+@played
+async def test_shadow_is_counted(tmp_path: Path) -> None:
+    async with real(tmp_path) as desk:
+        await desk.admin.post("/v1/demo/mode", {"mode": "shadow", "reason": "to see"})
+        await desk.writer.post(PATH, [USER] * 30)
+        rows = [json.loads(row.body)["choice"] for row in desk.store.of_kind("demo", "decision")]
+        told = (await desk.reader.get("/v1/demo/figures")).plain
+        assert told["would"] == Counter(choice["action"] for choice in rows)
+        dearest = max(choice["limits"]["opt_out"]["dearest"] for choice in rows)
+        assert told["limits"]["opt_out"]["would"] == dearest
+        assert sum((await metrics(desk, "would_decisions")).values()) == 30
+        assert await metrics(desk, "would_slack") == {'experiment="demo",limit="opt_out"': 0.02 - dearest}
 
 
 @played

@@ -31,13 +31,17 @@ REFUSED = Metric("refused_total", "counter", "Requests that were refused.", ("ro
 SLACK = Metric(
     "slack", "gauge", "How far the dearest of the last decisions is below its limit.", ("experiment", "limit")
 )
+WOULD = Metric("would_decisions", "gauge", "Choices of the policy in shadow, in the log.", ("experiment", "action"))
+WOULD_SLACK = Metric(
+    "would_slack", "gauge", "The same for the last choices of the policy in shadow.", ("experiment", "limit")
+)
 SEEN = Metric("limit_seen", "gauge", "The mean that was seen of what is limited.", ("experiment", "limit"))
 AGE = Metric("snapshot_age_seconds", "gauge", "How old what decisions are made of is.", ("experiment",))
 LAG = Metric("feedback_lag_seconds", "gauge", "Median time from a decision to its signal.", ("experiment", "signal"))
 WAITING = Metric("waiting", "gauge", "Decisions whose outcomes are not all there.", ("experiment",))
 KILLED = Metric("killed", "gauge", "1 where the kill switch is on.", ("experiment",))
 READY = Metric("ready", "gauge", "1 where the desk is ready.", ())
-ALL = (DECISIONS, OUTCOMES, REFUSED, SLACK, SEEN, AGE, LAG, WAITING, KILLED, READY)
+ALL = (DECISIONS, OUTCOMES, REFUSED, SLACK, WOULD, WOULD_SLACK, SEEN, AGE, LAG, WAITING, KILLED, READY)
 
 Sample = tuple[Metric, tuple[Any, ...], float]
 
@@ -75,14 +79,16 @@ def experiment_of(desk: "Desk", name: str) -> Iterator[Sample]:
     yield AGE, (name,), told["snapshot_age_s"]
     yield WAITING, (name,), told["waiting"]
     yield from ((LAG, (name, signal), lag) for signal, lag in told["lag_s"].items() if lag is not None)
+    yield from ((WOULD, (name, action), count) for action, count in told["would"].items())
     yield from _limits(name, told["limits"])
 
 
 def _limits(name: str, limits: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:
     for limit, told in limits.items():
-        if told["dearest"] is not None:
-            below = told["threshold"] - told["dearest"]
-            yield SLACK, (name, limit), below if told["at_most"] else -below
+        for metric, dearest in ((SLACK, told["dearest"]), (WOULD_SLACK, told["would"])):
+            if dearest is not None:
+                below = told["threshold"] - dearest
+                yield metric, (name, limit), below if told["at_most"] else -below
         if told["seen"] is not None:
             yield SEEN, (name, limit), told["seen"]
 

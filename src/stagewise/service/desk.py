@@ -18,7 +18,6 @@ from stagewise.service.errors import UnknownDecision
 from stagewise.service.figures import figures_of
 from stagewise.service.outcomes import Outcomes
 from stagewise.service.records import DECISION
-from stagewise.service.tally import Tally
 
 
 class Desk(Deciders, Outcomes, Changes):
@@ -27,8 +26,7 @@ class Desk(Deciders, Outcomes, Changes):
     def figures(self, name: str) -> dict[str, Any]:
         """Return what the page shows of an experiment: counted from the log, with what is known and who may decide."""
         ours, known, everywhere = self.experiment(name), self.experiment(name).known, self.everywhere.killed
-        tally = self._tallies.setdefault(name, Tally(name))
-        tally.follow(self.store)
+        tally = self.counting.look(name)
         return figures_of(
             tally,
             self.store.now(),

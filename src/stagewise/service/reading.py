@@ -10,6 +10,7 @@ from itertools import takewhile
 from stagewise.problem.checks import shown
 from stagewise.problem.words import nearest
 from stagewise.service.controls import Controls, folded
+from stagewise.service.counting import Counting
 from stagewise.service.deciding import Known
 from stagewise.service.errors import UnknownExperiment
 from stagewise.service.experiment import Counts, Experiment
@@ -17,7 +18,6 @@ from stagewise.service.fold import Fold
 from stagewise.service.learner import Learner
 from stagewise.service.records import CONTROL, EVERYWHERE, PROBLEM, Event, Kind
 from stagewise.service.store.store import Store
-from stagewise.service.tally import Tally
 from stagewise.service.versions import Version, begun
 from stagewise.service.writer import Writer
 
@@ -40,8 +40,8 @@ class Reading:
         self.counts = Counts()
         self.everywhere = Controls()
         self.writer = Writer(store)
+        self.counting = Counting(store)
         self._experiments: dict[str, Experiment] = {}
-        self._tallies: dict[str, Tally] = {}
         self._refreshed = 0.0
         self._reading = threading.RLock()  # the learner's thread reads what is new, and so does whoever changes it
         self._learn = learn
@@ -60,6 +60,7 @@ class Reading:
         """Answer what was asked, keep a snapshot, let go of the store."""
         await asyncio.to_thread(self.learner.stop)
         await asyncio.to_thread(self.writer.stop)
+        await asyncio.to_thread(self.counting.stop)
         self.store.close()
 
     def experiments(self) -> list[str]:

@@ -18,7 +18,6 @@ from stagewise.service.waits import Waits
 RECENT = 64  # decisions that "now" rests on, as in an agent's report
 LAST, CHANGES, REASONS = 20, 50, 40  # how many are shown
 LAGS = 501
-AT_ONCE = 20_000  # rows that one look folds; a longer log is caught up with over several looks
 OURS = ("", "policy", "contradiction")  # kinds of what the policy decided, or would not
 PLANNED = ("off", "shadow", "canary")
 OTHERS = "other reasons"
@@ -46,8 +45,8 @@ class Tally:
         self.changes: deque[dict[str, Any]] = deque(maxlen=CHANGES)
         self.alone = Lock()
 
-    def follow(self, store: Store, most: int = AT_ONCE) -> None:
-        """Take in what the log has more of, at most so many rows."""
+    def follow(self, store: Store, most: int) -> bool:
+        """Take in what the log has more of, at most so many rows; say whether there are more."""
         with self.alone:
             for event in store.events(EVERYWHERE, self.everywhere, most):
                 self.everywhere = event.seq
@@ -55,6 +54,7 @@ class Tally:
             self.head = store.head(self.experiment).seq
             for event in store.events(self.experiment, self.seq, most):
                 self.take(event)
+            return self.seq < self.head
 
     def take(self, event: Event) -> None:
         """Take in the next row."""

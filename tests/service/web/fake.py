@@ -206,7 +206,7 @@ class FakeDesk:
                 "would": None, "unsettled": False,
             }},
             "series": [], "fallbacks": {}, "trips": [], "controls": [], "doubts": [], "last": [], "health": [],
-            "pending": [], "would": {},
+            "pending": [], "would": {}, "behind": 0,
         }  # fmt: skip
 
     def ready(self) -> tuple[bool, str]:

@@ -136,6 +136,24 @@ async def test_shadow_is_counted(tmp_path: Path) -> None:
 
 
 @played
+async def test_what_lacks_a_row_for_too_long_is_stale(tmp_path: Path) -> None:
+    async with real(tmp_path) as desk:
+        await learned(desk.desk)
+        desk.desk.learner.stop()
+        desk.desk.experiment("demo").snapshot_at -= 1000.0  # it was silent for long, and lacks nothing
+        labels, now = 'experiment="demo"', desk.store.now()
+        assert (await metrics(desk, "stale"), await metrics(desk, "snapshot_age_seconds")) == ({labels: 0}, {labels: 0})
+        desk.store.clock = lambda: now  # type: ignore[attr-defined]
+        await desk.writer.post(PATH, USER)
+        for later, stale in ((59, 0), (61, 1)):
+            desk.store.clock = lambda later=later: now + later * 1_000_000  # type: ignore[attr-defined, misc]
+            assert await metrics(desk, "snapshot_age_seconds") == {labels: later}
+            assert await metrics(desk, "stale") == {labels: stale}
+        desk.desk.max_age = 90.0
+        assert await metrics(desk, "stale") == {labels: 0}
+
+
+@played
 async def test_when_the_store_goes_away_and_comes_back(tmp_path: Path) -> None:
     async with real(tmp_path) as desk:
         await desk.writer.post(PATH, {**USER, "decision_id": "a"})

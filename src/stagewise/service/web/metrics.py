@@ -37,12 +37,13 @@ WOULD_SLACK = Metric(
 )
 SEEN = Metric("limit_seen", "gauge", "The mean that was seen of what is limited.", ("experiment", "limit"))
 AGE = Metric("snapshot_age_seconds", "gauge", "How old what decisions are made of is.", ("experiment",))
+STALE = Metric("stale", "gauge", "1 where that is older than it may be (--max-age).", ("experiment",))
 LAG = Metric("feedback_lag_seconds", "gauge", "Median time from a decision to its signal.", ("experiment", "signal"))
 WAITING = Metric("waiting", "gauge", "Decisions whose outcomes are not all there.", ("experiment",))
 BEHIND = Metric("behind_rows", "gauge", "Rows of the log that are not counted here yet.", ("experiment",))
 KILLED = Metric("killed", "gauge", "1 where the kill switch is on.", ("experiment",))
 READY = Metric("ready", "gauge", "1 where the desk is ready.", ())
-ALL = (DECISIONS, OUTCOMES, REFUSED, SLACK, WOULD, WOULD_SLACK, SEEN, AGE, LAG, WAITING, BEHIND, KILLED, READY)
+ALL = (DECISIONS, OUTCOMES, REFUSED, SLACK, WOULD, WOULD_SLACK, SEEN, AGE, STALE, LAG, WAITING, BEHIND, KILLED, READY)
 
 Sample = tuple[Metric, tuple[Any, ...], float]
 
@@ -78,6 +79,7 @@ def experiment_of(desk: "Desk", name: str) -> Iterator[Sample]:
     yield KILLED, (name,), float(killed is not None)
     told = desk.figures(name)
     yield AGE, (name,), told["snapshot_age_s"]
+    yield STALE, (name,), float(told["snapshot_age_s"] > told["max_age_s"])
     yield WAITING, (name,), told["waiting"]
     yield BEHIND, (name,), told["behind"]
     yield from ((LAG, (name, signal), lag) for signal, lag in told["lag_s"].items() if lag is not None)

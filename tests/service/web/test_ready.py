@@ -174,6 +174,39 @@ async def test_a_server_for_reading_only(postgres: str, monkeypatch: pytest.Monk
         await held_to(desk, True)
 
 
+@contextmanager
+def small_database(server: Server) -> Any:
+    """Give the address of a database on a disk of its own, and that disk."""
+    import psycopg
+
+    with (
+        small_disk(server.folder / "small", "24m") as disk,
+        psycopg.connect(server.url("postgres"), autocommit=True) as connection,
+    ):
+        if server.user is not None:
+            shutil.chown(disk, server.user.pw_uid, server.user.pw_gid)
+        connection.execute(f"CREATE TABLESPACE small_disk LOCATION '{disk}'")
+        connection.execute("CREATE DATABASE small_disk TABLESPACE small_disk")
+        yield server.url("small_disk"), disk
+        connection.execute("DROP DATABASE small_disk WITH (FORCE)")
+        connection.execute("DROP TABLESPACE small_disk")
+
+
+@played
+async def test_a_full_disk_of_a_server(postgres_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Standing, "fresh", LAST_WRITE)
+    with small_database(postgres_server) as (address, disk):
+        async with still(address) as desk:
+            await desk.writer.post(DECIDE, USER)
+            (disk / "filling").write_bytes(bytes(shutil.disk_usage(disk).free))
+            while (await desk.writer.post(DECIDE, USER)).status == 200:
+                pass
+            await held_to(desk, False, "No space left on device")
+            (disk / "filling").unlink()
+            assert (await desk.writer.post(DECIDE, USER)).status == 200
+            await held_to(desk, True)
+
+
 @played
 async def test_a_table_that_somebody_else_locks(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import psycopg

@@ -74,6 +74,21 @@ def test_a_row_holds_all_that_the_log_says_of_its_decision(store: Store, table: 
     assert None in table["click"]
 
 
+def test_a_row_of_shadow_holds_what_the_policy_would_have_served(store: Store, table: dict[str, list[Any]]) -> None:
+    decisions = [json.loads(e.body) for e in store.all_events(NAME) if e.kind == "decision"]
+    choices = [said.get("choice") for said in decisions]
+    assert [choice is not None for choice in choices] == [mode == "shadow" for mode in table["mode"]]
+    assert any(choices)
+    assert table["choice.action"] == [choice and choice["action"] for choice in choices]
+    assert table["choice.fallback"] == [choice and choice["fallback"] for choice in choices]
+    assert table["choice.probability.sale"] == [
+        choice and choice["probabilities"].get("sale", 0.0) for choice in choices
+    ]
+    assert table["choice.limit.opt_out.dearest"] == [
+        choice and choice["limits"]["opt_out"]["dearest"] for choice in choices
+    ]
+
+
 def test_chances_sum_to_one_and_the_propensity_is_one_of_them(table: dict[str, list[Any]]) -> None:
     names = [name for name in table if name.startswith("probability.")]
     for i, action in enumerate(table["action"]):

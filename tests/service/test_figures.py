@@ -98,6 +98,60 @@ def test_a_bound_that_is_not_finite_is_no_figure() -> None:
     assert figures_of(tallied(log), 5_000_000)["limits"]["opt_out"]["dearest"] == 0.018
 
 
+UNDECLARED = dataclasses.replace(PROBLEM, limits={"opt_out": sw.Limit(0.02), "complaint": sw.Limit(0.01, safe=0.0)})
+
+
+def test_a_safe_cost_that_is_being_learned_is_no_fear_of_the_policys() -> None:
+    log = Log(UNDECLARED)
+    log.decision(1.0, "d0", "nothing", limits=feared(opt_out=1.0, complaint=0.0))
+    log.decision(2.0, "d1", "nothing", limits={"opt_out": {"dearest": None, "threshold": 0.02}})
+    limits = figures_of(tallied(log), 5_000_000)["limits"]
+    assert [(one["dearest"], one["unsettled"]) for one in limits.values()] == [(None, True), (0.0, False)]
+    log.decision(3.0, "d2", "nothing", limits=feared(opt_out=0.015, complaint=0.0))
+    log.decision(4.0, "d3", "offer", probabilities={"nothing": 0.9, "offer": 0.1}, limits=feared(opt_out=0.019))
+    told = figures_of(tallied(log), 5_000_000)
+    assert (told["limits"]["opt_out"]["dearest"], told["limits"]["opt_out"]["unsettled"]) == (0.019, True)
+    assert [one["limits"]["opt_out"]["dearest"] for one in told["series"]] == [None, None, 0.015, 0.019]
+
+
+@pytest.mark.parametrize(
+    ("problem", "probabilities", "over"),
+    [
+        (PROBLEM, {"nothing": 1.0}, "opt_out"),
+        (UNDECLARED, {"nothing": 0.9, "offer": 0.1}, "opt_out"),
+        (UNDECLARED, {"nothing": 1.0}, "complaint"),
+    ],
+)
+def test_what_was_declared_or_mixed_may_not_be_over_its_bound(
+    problem: sw.Problem, probabilities: dict[str, float], over: str
+) -> None:
+    log = Log(problem)
+    log.decision(1.0, "d0", "nothing", probabilities=probabilities, limits=feared(**{over: 0.5}))
+    limit = figures_of(tallied(log), 5_000_000)["limits"][over]
+    assert (limit["dearest"], limit["unsettled"]) == (0.5, False)
+
+
+def shadow(action: str, dearest: float, **chances: float) -> dict[str, Any]:
+    choice = {"action": action, "probabilities": chances, "limits": feared(opt_out=dearest), "fallback": None}
+    return {"mode": "shadow", "kind": "shadow", "fallback": "shadow", "limits": feared(opt_out=0.0), "choice": choice}
+
+
+def test_what_the_policy_would_have_served_in_shadow_is_counted() -> None:
+    log = Log(PROBLEM)
+    for i in range(30):  # more than are shown
+        log.decision(1.0, f"d{i}", "nothing", **shadow("offer", 0.012, offer=1.0))
+    log.decision(2.0, "d30", "nothing", **shadow("nothing", 0.017, nothing=0.6, offer=0.4))
+    log.decision(400.0, "d31", "nothing", **shadow("offer", 0.011, offer=1.0))
+    told = figures_of(tallied(log), 5_000_000)
+    assert told["would"] == {"offer": 31, "nothing": 1}
+    assert {one["name"]: one["would"] for one in told["actions"]} == {"nothing": 1 / 32, "offer": 31 / 32}
+    assert (told["limits"]["opt_out"]["would"], told["limits"]["opt_out"]["dearest"]) == (0.017, 0.0)
+    first, last = told["series"]  # a bucket took in its neighbour
+    assert (first["would"], last["would"]) == ({"offer": 30 / 31, "nothing": 1 / 31}, {"offer": 1.0})
+    assert [one["limits"]["opt_out"]["would"] for one in told["series"]] == [0.017, 0.011]
+    assert [one["actions"] for one in told["series"]] == [{"nothing": 1.0}] * 2
+
+
 def test_what_was_not_shown_is_left_out() -> None:
     log = small_log()
     log.outcome(6.0, "d0", shown=0.0)
@@ -208,7 +262,7 @@ def test_nothing_yet() -> None:
     assert told["series"] == []
     assert told["limits"]["opt_out"] == {
         "threshold": 0.02, "at_most": True, "dearest": None, "seen": None, "low": 0.0, "high": 1.0, "count": 0,
-        "by": None, "least": 0.0, "most": 1.0,
+        "by": None, "least": 0.0, "most": 1.0, "would": None, "unsettled": False,
     }  # fmt: skip
     assert figures_of(Tally("none"), 1)["reward"] is None
 

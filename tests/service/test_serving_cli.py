@@ -1,5 +1,6 @@
 """The desk from the command line: it starts, serves, stops, and whatever is wrong is said in one line."""
 
+import json
 import os
 import re
 import signal
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from tests.cli.commands import called
@@ -93,6 +95,14 @@ def test_a_desk_from_its_first_start_to_its_audit(tmp_path: Path, problem: Path)
     assert (tmp_path / "log.parquet").read_bytes()[:4] == b"PAR1"
 
 
+def test_how_old_what_was_learned_may_be(tmp_path: Path, problem: Path) -> None:
+    with served(tmp_path, str(problem), "--keys", "keys.txt", "--max-age", "7.5") as (address, _):
+        reader = (tmp_path / "keys.txt").read_text().split()[2]
+        asked = Request(f"{address}/v1/messages/figures", headers={"Authorization": f"Bearer {reader}"})
+        with urlopen(asked, timeout=30.0) as answer:
+            assert json.load(answer)["max_age_s"] == 7.5
+
+
 def test_several_files_are_several_experiments(tmp_path: Path, problem: Path) -> None:
     other = tmp_path / "letters.toml"
     table = re.sub(r"^\[", "[problem.", PROBLEM, flags=re.MULTILINE)
@@ -136,6 +146,7 @@ def test_several_files_are_several_experiments(tmp_path: Path, problem: Path) ->
         (["serve", "limit.toml"], ["limit.toml: ", "did you mean 'limits'"]),
         (["serve"], ["no problem is given and the store holds no experiment"]),
         (["serve", "p.toml", "--dry-after", "0"], ["--dry-after is 0"]),
+        (["serve", "p.toml", "--max-age", "0"], ["--max-age is 0"]),
         (["serve", "policy.toml"], ["holds a [policy]", "a [problem] is needed here"]),
         (["audit", "verify", "nowhere.db"], ["nowhere.db does not exist"]),
         (["audit", "verify", "p.toml"], ["p.toml cannot be opened"]),

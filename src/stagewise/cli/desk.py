@@ -45,6 +45,7 @@ class Start(NamedTuple):
     keys: Path | None
     quiet: bool
     dry_after: float | None = None
+    max_age: float = 60.0
 
 
 def run(start: Start) -> None:
@@ -54,6 +55,8 @@ def run(start: Start) -> None:
         mode_of(start.mode or "live", start.share)
     if start.dry_after is not None and not start.dry_after > 0:
         raise InvalidProblem(f"--dry-after is {start.dry_after:g}; it must be seconds, above 0")
+    if not start.max_age > 0:
+        raise InvalidProblem(f"--max-age is {start.max_age:g}; it must be seconds, above 0")
     file = file_of(start.store)
     if not problems and file is not None and not file.exists():
         raise InvalidProblem(NOTHING)
@@ -61,7 +64,8 @@ def run(start: Start) -> None:
     if not problems and not store.experiments():
         store.close()
         raise InvalidProblem(NOTHING)
-    desk, keys = Desk(store, alone=file is not None, dry_after=start.dry_after), Keys(store)
+    desk = Desk(store, alone=file is not None, dry_after=start.dry_after, max_age=start.max_age)
+    keys = Keys(store)
     users: list[Callable[[], None]] = []
     waiting = threading.Timer(SLOW, typer.echo, (STARTING,))
     waiting.start()

@@ -37,6 +37,9 @@ def serve(
     dry_after: Annotated[
         float | None, typer.Option(help="Seconds without an outcome after which an experiment stops by itself.")
     ] = None,
+    max_age: Annotated[
+        float, typer.Option(help="Seconds after which what was learned counts as stale, on the page and in metrics.")
+    ] = 60.0,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
 ) -> None:
     """Serve decisions by HTTP, with a page to watch them, until Ctrl+C.
@@ -46,7 +49,7 @@ def serve(
     with in_a_sentence():
         from stagewise.cli.desk import Start, run
 
-        run(Start(problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after))
+        run(Start(problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after, max_age))
 
 
 @keys.command("list")

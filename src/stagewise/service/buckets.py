@@ -9,22 +9,22 @@ from stagewise.service.bands import Seen
 MOST = 200
 SHORTEST = 1_000_000  # microseconds
 
+Ends = dict[str, tuple[float, float]]
+"""By limit, the lowest and the highest pessimistic value."""
+
 
 class Bucket:
     """What happened in a stretch of time; outcomes stand where their decisions were made."""
 
-    __slots__ = ("actions", "count", "dearest", "exploring", "fallback", "seen")
+    __slots__ = ("actions", "count", "dearest", "exploring", "fallback", "seen", "would", "would_dearest")
 
     def __init__(self) -> None:
         self.count = self.exploring = self.fallback = 0
         self.actions: dict[str, int] = {}
         self.seen: dict[str, Seen] = {}
-        self.dearest: dict[str, tuple[float, float]] = {}  # by limit, the lowest and the highest
-
-    def fear(self, name: str, low: float, high: float) -> None:
-        """Take in pessimistic values of a limit."""
-        least, most = self.dearest.get(name, (low, high))
-        self.dearest[name] = (min(least, low), max(most, high))
+        self.dearest: Ends = {}
+        self.would: dict[str, int] = {}  # by action: what the policy would have served
+        self.would_dearest: Ends = {}
 
     def take(self, other: "Bucket") -> None:
         """Take in another bucket."""
@@ -35,8 +35,23 @@ class Bucket:
             self.actions[name] = self.actions.get(name, 0) + count
         for name, seen in other.seen.items():
             self.seen[name] = self.seen.get(name, Seen()).joined(seen)
-        for name, (low, high) in other.dearest.items():
-            self.fear(name, low, high)
+        for name, count in other.would.items():
+            self.would[name] = self.would.get(name, 0) + count
+        for ours, theirs in ((self.dearest, other.dearest), (self.would_dearest, other.would_dearest)):
+            for name, (low, high) in theirs.items():
+                fear(ours, name, low, high)
+
+
+def fear(ends: Ends, name: str, low: float, high: float) -> None:
+    """Take in pessimistic values of a limit."""
+    least, most = ends.get(name, (low, high))
+    ends[name] = (min(least, low), max(most, high))
+
+
+def worst(ends: Ends, name: str, limit: Limit) -> float | None:
+    """Return the end that is nearer to the limit, or beyond it; None: nothing was feared."""
+    found = ends.get(name)
+    return None if found is None else found[0] if limit.at_least else found[1]
 
 
 class Buckets:
@@ -70,13 +85,14 @@ class Buckets:
                 continue
             told = {}
             for name, limit in limits.items():
-                seen, ends = bucket.seen.get(name, Seen()), bucket.dearest.get(name)
+                seen = bucket.seen.get(name, Seen())
                 so_far[name] = so_far[name].joined(seen)
                 band = so_far[name].band(limit, delta)
                 told[name] = {
                     "seen": seen.mean,
                     "count": seen.count,
-                    "dearest": None if ends is None else ends[0] if limit.at_least else ends[1],
+                    "dearest": worst(bucket.dearest, name, limit),
+                    "would": worst(bucket.would_dearest, name, limit),
                     "so_far": band.mean,
                     "low": band.low,
                     "high": band.high,
@@ -86,7 +102,8 @@ class Buckets:
                 {
                     "at": (origin + place * self.width) / 1e6,
                     "decisions": bucket.count,
-                    "actions": {name: count / bucket.count for name, count in bucket.actions.items()},
+                    "actions": shares_of(bucket.actions),
+                    "would": shares_of(bucket.would),
                     "exploring": bucket.exploring / bucket.count,
                     "fallback": bucket.fallback / bucket.count,
                     "reward": earned.mean,
@@ -95,3 +112,13 @@ class Buckets:
                 }
             )
         return rows
+
+
+def shares_of(counts: Mapping[str, int]) -> dict[str, float]:
+    """Return what share each has of all.
+
+    >>> shares_of({"nothing": 3, "offer": 1})
+    {'nothing': 0.75, 'offer': 0.25}
+    """
+    total = sum(counts.values())
+    return {name: count / total for name, count in counts.items()}

@@ -14,11 +14,12 @@ from stagewise.problem.checks import shown
 from stagewise.service.answers import in_words
 from stagewise.service.changes import Changes
 from stagewise.service.deciders import Deciders
+from stagewise.service.deciding import Known
 from stagewise.service.errors import UnknownDecision
+from stagewise.service.experiment import Experiment
 from stagewise.service.figures import figures_of
 from stagewise.service.outcomes import Outcomes
 from stagewise.service.records import DECISION
-from stagewise.service.tally import Tally
 
 
 class Desk(Deciders, Outcomes, Changes):
@@ -27,8 +28,7 @@ class Desk(Deciders, Outcomes, Changes):
     def figures(self, name: str) -> dict[str, Any]:
         """Return what the page shows of an experiment: counted from the log, with what is known and who may decide."""
         ours, known, everywhere = self.experiment(name), self.experiment(name).known, self.everywhere.killed
-        tally = self._tallies.setdefault(name, Tally(name))
-        tally.follow(self.store)
+        tally = self.counting.look(name)
         return figures_of(
             tally,
             self.store.now(),
@@ -37,12 +37,19 @@ class Desk(Deciders, Outcomes, Changes):
             killed=everywhere or ours.killed,
             killed_everywhere=everywhere is not None,
             version=ours.version,
-            snapshot_age_s=time.monotonic() - ours.snapshot_at if known.seq < tally.head else 0.0,
+            snapshot_age_s=self.age(ours, known),
             max_age_s=self.max_age,
             failed=self.learner.failures.get(name),
             doubts=[{"name": doubt, "sentence": words} for doubt, words in ours.doubts.items()],
             health=health_of(known.policy, known.state, known.notes).plain(),
         )
+
+    def age(self, ours: Experiment, known: Known) -> float:
+        """Return for how many seconds what is known has lacked a row of the log; 0: it lacks none."""
+        lacking = self.store.events(ours.name, known.seq, 1)
+        if not lacking:
+            return 0.0
+        return min(time.monotonic() - ours.snapshot_at, max(self.store.now() - lacking[0].at, 0) / 1e6)
 
     def explain(self, name: str, id_: str) -> dict[str, Any]:
         """Return a decision with what was asked, the bounds it was made by, and what came of it."""

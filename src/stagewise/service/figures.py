@@ -1,12 +1,13 @@
 """The figures of an experiment, as the page and the interface show them: made of a tally of its log."""
 
-from collections import Counter
+from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.declared import Limit
 from stagewise.service.bands import Seen, own_value
+from stagewise.service.counted import Choice, fears, unsettled
 from stagewise.service.tally import Tally
 
 
@@ -37,7 +38,7 @@ def figures_of(tally: Tally, now: int, **told: Any) -> dict[str, Any]:
             "bucket_s": tally.buckets.width / 1e6,
             "fallbacks": dict(tally.fallbacks.most_common()),
             "controls": changes,
-            "would": dict(Counter(one["would"] for one in tally.last if one["would"] is not None)),
+            "would": dict(tally.would),
             "trips": [one for one in changes if one["what"] == "trip"],
             "last": list(reversed(tally.last)),
             "reward": None,
@@ -67,14 +68,14 @@ def rewards(tally: Tally, problem: Problem) -> dict[str, Any]:
 
 def limit_now(tally: Tally, name: str, limit: Limit) -> dict[str, Any]:
     """Return a limit: what it may be, what recent decisions are feared to cost, what was seen and its band."""
-    at_most = not limit.at_least
-    feared = [row.limits[name] for row in tally.recent if name in row.limits]
-    dearest = [kept["dearest"] for kept in feared if kept["dearest"] is not None]
+    feared = [row for row in tally.recent if name in row.limits]
     band = tally.of_signal(name).band(limit, 0.05 if tally.problem is None else tally.problem.delta)
     return {
-        "threshold": feared[-1]["threshold"] if feared else own_value(limit),
-        "at_most": at_most,
-        "dearest": None if not dearest else max(dearest) if at_most else min(dearest),
+        "threshold": feared[-1].limits[name]["threshold"] if feared else own_value(limit),
+        "at_most": not limit.at_least,
+        "dearest": dearest_of(tally.recent, name, tally.problem),
+        "would": dearest_of(tally.recent_would, name, tally.problem),
+        "unsettled": any(unsettled(row, name, tally.problem) for row in feared),
         "seen": band.mean,
         "low": band.low,
         "high": band.high,
@@ -85,8 +86,16 @@ def limit_now(tally: Tally, name: str, limit: Limit) -> dict[str, Any]:
     }
 
 
+def dearest_of(rows: Iterable[Choice], name: str, problem: Problem | None) -> float | None:
+    """Return the worst that rows are feared to cost; None: nothing is known of it."""
+    told = [dearest for row in rows for limit, dearest in fears(row, problem) if limit == name]
+    if problem is None or not told:
+        return None
+    return min(told) if problem.limits[name].at_least else max(told)
+
+
 def action_now(tally: Tally, problem: Problem, name: str) -> dict[str, Any]:
-    """Return an action: how often it was served, how often lately, and what was seen of it."""
+    """Return an action: how often it was served, lately, or would have been in shadow; and what was seen of it."""
     recent = sum(row.action == name for row in tally.recent)
     seen = {signal: tally.seen.get((name, signal), Seen()) for signal in problem.signals}
     return {
@@ -95,6 +104,7 @@ def action_now(tally: Tally, problem: Problem, name: str) -> dict[str, Any]:
         "decisions": tally.actions.get(name, 0),
         "share": tally.actions.get(name, 0) / max(tally.decisions, 1),
         "recent": recent / max(len(tally.recent), 1),
+        "would": tally.would[name] / max(tally.would.total(), 1),
         "seen": {signal: seen[signal].band(problem.signals[signal], problem.delta).plain() for signal in seen},
     }
 

@@ -10,13 +10,13 @@ from itertools import takewhile
 from stagewise.problem.checks import shown
 from stagewise.problem.words import nearest
 from stagewise.service.controls import Controls, folded
+from stagewise.service.counting import Counting
 from stagewise.service.deciding import Known
 from stagewise.service.errors import UnknownExperiment
 from stagewise.service.experiment import Counts, Experiment
 from stagewise.service.learner import Learner
 from stagewise.service.records import CONTROL, EVERYWHERE, PROBLEM, Event, Kind
-from stagewise.service.store.store import Store, StoreDown
-from stagewise.service.tally import Tally
+from stagewise.service.store.store import Store
 from stagewise.service.versions import Version, begun
 from stagewise.service.writer import Writer
 
@@ -39,8 +39,8 @@ class Reading:
         self.counts = Counts()
         self.everywhere = Controls()
         self.writer = Writer(store)
+        self.counting = Counting(store)
         self._experiments: dict[str, Experiment] = {}
-        self._tallies: dict[str, Tally] = {}
         self._refreshed = 0.0
         self._reading = threading.RLock()  # the learner's thread reads what is new, and so does whoever changes it
         self._learn = learn
@@ -59,6 +59,7 @@ class Reading:
         """Answer what was asked, keep a snapshot, let go of the store."""
         await asyncio.to_thread(self.learner.stop)
         await asyncio.to_thread(self.writer.stop)
+        await asyncio.to_thread(self.counting.stop)
         self.store.close()
 
     def experiments(self) -> list[str]:
@@ -122,10 +123,7 @@ class Reading:
 
     def ready(self) -> tuple[bool, str]:
         """Say whether decisions can be made and written, or why not."""
-        try:
-            self.store.now()
-        except StoreDown as error:
-            return False, str(error)
-        if self.learner.failed is not None:
-            return False, self.learner.failed
+        trouble = self.writer.trouble() or self.learner.failed
+        if trouble is not None:
+            return False, trouble
         return True, "ready" if self._experiments else "ready, with no experiment yet"

@@ -8,7 +8,8 @@ import msgspec
 
 from stagewise.policies.problem import Problem
 from stagewise.service.bands import Lately, Seen, own_value
-from stagewise.service.buckets import Buckets
+from stagewise.service.buckets import Bucket, Buckets, fear
+from stagewise.service.counted import Choice, Row, decoded, explores, fears
 from stagewise.service.fold import DECODE_OUTCOME
 from stagewise.service.records import CONTROL, DECISION, EVERYWHERE, OUTCOME, PROBLEM, Event
 from stagewise.service.store.store import Store
@@ -17,34 +18,10 @@ from stagewise.service.waits import Waits
 RECENT = 64  # decisions that "now" rests on, as in an agent's report
 LAST, CHANGES, REASONS = 20, 50, 40  # how many are shown
 LAGS = 501
-AT_ONCE = 20_000  # rows that one look folds; a longer log is caught up with over several looks
 OURS = ("", "policy", "contradiction")  # kinds of what the policy decided, or would not
 PLANNED = ("off", "shadow", "canary")
 OTHERS = "other reasons"
 WIDTH = 2  # kept of a decision that waits: the number of its action, and whether the policy chose it
-
-
-class Wanted(msgspec.Struct):
-    """What is read of what was asked for."""
-
-    deferred: bool = False
-
-
-class Row(msgspec.Struct):
-    """What is read of a decision's row."""
-
-    action: str
-    mode: str = "live"
-    probabilities: dict[str, float] = {}
-    limits: dict[str, dict[str, float | None]] = {}
-    """A bound that is not finite is null in JSON."""
-    choice: dict[str, Any] | None = None
-    fallback: str | None = None
-    kind: str = ""
-    asked: Wanted = msgspec.field(default_factory=Wanted)
-
-
-rows = msgspec.json.Decoder(Row)
 
 
 class Tally:
@@ -64,12 +41,14 @@ class Tally:
         self.lags: dict[str, deque[float]] = {}
         self.fallbacks: Counter[str] = Counter()
         self.recent: deque[Row] = deque(maxlen=RECENT)
+        self.would: Counter[str] = Counter()  # what the policy would have served, in shadow
+        self.recent_would: deque[Choice] = deque(maxlen=RECENT)
         self.last: deque[dict[str, Any]] = deque(maxlen=LAST)
         self.changes: deque[dict[str, Any]] = deque(maxlen=CHANGES)
         self.alone = Lock()
 
-    def follow(self, store: Store, most: int = AT_ONCE) -> None:
-        """Take in what the log has more of, at most so many rows."""
+    def follow(self, store: Store, most: int) -> bool:
+        """Take in what the log has more of, at most so many rows; say whether there are more."""
         with self.alone:
             for event in store.events(EVERYWHERE, self.everywhere, most):
                 self.everywhere = event.seq
@@ -77,6 +56,7 @@ class Tally:
             self.head = store.head(self.experiment).seq
             for event in store.events(self.experiment, self.seq, most):
                 self.take(event)
+            return self.seq < self.head
 
     def take(self, event: Event) -> None:
         """Take in the next row."""
@@ -84,7 +64,7 @@ class Tally:
         self.waits.passed(event.at, due)
         self.settle(due)
         if event.kind == DECISION:
-            self.decide(event, rows.decode(event.body))
+            self.decide(event, decoded(event.body))
         elif event.kind == OUTCOME:
             for name in self.waits.told(event.place, DECODE_OUTCOME(event.body).values, due):
                 lag = (event.at - self.waits.date(event.place)) / 1e6
@@ -110,6 +90,7 @@ class Tally:
             self.under.pop(name, None)
         if moved:
             self.recent.clear()
+            self.recent_would.clear()
 
     def decide(self, event: Event, row: Row) -> None:
         """Take in a decision."""
@@ -124,17 +105,26 @@ class Tally:
         bucket.count += 1
         bucket.actions[row.action] = bucket.actions.get(row.action, 0) + 1
         bucket.exploring += explores(row, "" if self.problem is None else self.problem.safe)
-        for name, kept in row.limits.items():
-            if kept["dearest"] is not None:
-                bucket.fear(name, kept["dearest"], kept["dearest"])
+        for name, dearest in fears(row, self.problem):
+            fear(bucket.dearest, name, dearest, dearest)
+        if row.choice is not None:
+            self.choose(bucket, row.choice)
         if row.fallback is not None:
             bucket.fallback += row.kind not in PLANNED
             known = row.fallback in self.fallbacks or len(self.fallbacks) < REASONS
             self.fallbacks[row.fallback if known else OTHERS] += 1
         self.recent.append(row)
         told = {name: getattr(row, name) for name in ("action", "mode", "kind", "fallback", "limits", "probabilities")}
-        would = None if row.choice is None else row.choice.get("action")
+        would = None if row.choice is None else row.choice.action
         self.last.append({"decision_id": event.key, "at": event.at / 1e6, **told, "would": would})
+
+    def choose(self, bucket: Bucket, choice: Choice) -> None:
+        """Take in what the policy would have served."""
+        self.would[choice.action] += 1
+        self.recent_would.append(choice)
+        bucket.would[choice.action] = bucket.would.get(choice.action, 0) + 1
+        for name, dearest in fears(choice, self.problem):
+            fear(bucket.would_dearest, name, dearest, dearest)
 
     def settle(self, due: list[tuple[int, int]]) -> None:
         """Count what is due, and empty the list."""
@@ -164,10 +154,3 @@ class Tally:
     def of_signal(self, signal: str) -> Seen:
         """Return what was seen of a signal, whatever was served, since its limit is what it is."""
         return self.under.get(signal, Seen())
-
-
-def explores(row: Row, safe: str) -> bool:
-    """Say whether an action was served that is neither the safe one nor the likeliest of its draw."""
-    if row.action == safe or not row.probabilities:
-        return False
-    return row.probabilities.get(row.action, 0.0) < max(row.probabilities.values())

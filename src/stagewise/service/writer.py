@@ -11,12 +11,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from stagewise.service.records import Ask, Settled
+from stagewise.service.standing import Standing
 from stagewise.service.store.store import Store, StoreDown
 
 BATCH = 2_000  # rows of a transaction
 WAITING = 50_000  # rows that may wait
 LONG = 0.01  # seconds for which the loop may stand still while a transaction begins in it,
 PAUSE = 1.0  # and else how long the writer's thread begins them: a disk that is slow to read stays so for a while
+STOPPING = "the desk is stopping, and writes nothing more"
 
 Answered = list[Settled] | Exception
 
@@ -39,10 +41,12 @@ class Writer:
         store: Where it writes.
         batch: The largest number of rows in a transaction; one wish alone may have more.
         waiting: The largest number of rows that may wait; beyond it a wish is refused at once.
+        standing: Whether the store can be written.
     """
 
     def __init__(self, store: Store, *, batch: int = BATCH, waiting: int = WAITING) -> None:
         self.store, self.batch, self.waiting = store, batch, waiting
+        self.standing = Standing(store)
         self._wishes: deque[Wish] = deque()
         self._rows = 0  # that wait
         self._busy = False
@@ -68,6 +72,10 @@ class Writer:
         if thread is not None:
             thread.join()
         self._thread = None
+
+    def trouble(self) -> str | None:
+        """Return why nothing can be written; None: it can. It may have the store tried out, which takes a while."""
+        return STOPPING if self._stopping else self.standing.trouble()
 
     async def append(self, ask: Ask) -> Settled:
         """Return what became of an ask, once it is durable. Raises StoreDown."""
@@ -107,7 +115,7 @@ class Writer:
     def _add(self, wish: Wish) -> None:
         with self._change:
             if self._stopping:
-                raise StoreDown("the desk is stopping, and writes nothing more")
+                raise StoreDown(STOPPING)
             if self._rows and self._rows + len(wish.asks) > self.waiting:
                 raise StoreDown(f"the store is busy: {self._rows:,} rows wait to be written; try again later")
             self._wishes.append(wish)
@@ -150,10 +158,13 @@ class Writer:
             finish = wishes[0].finish  # then it is alone
             settled = finish() if finish else self.store.append([ask for wish in wishes for ask in wish.asks])
         except BaseException as error:
+            if isinstance(error, StoreDown):
+                self.standing.wrote(str(error))
             answer(wishes, [another(error) for _ in wishes])
             if not isinstance(error, Exception):
                 raise
             return True
+        self.standing.wrote()
         ends = [0]
         for wish in wishes:
             ends.append(ends[-1] + len(wish.asks))

@@ -8,7 +8,7 @@ import pytest
 from tests.service.page import serving
 from tests.service.page.known import PROBLEM, FakeKeys, KnownDesk, campaign
 from tests.service.page.serving import browsing, page_of, tab_of
-from tests.service.rows import Log
+from tests.service.rows import Log, feared
 
 import stagewise as sw
 
@@ -217,3 +217,22 @@ def test_without_a_browser_nothing_passes_silently(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("CI", ci)
         with pytest.raises(expected, match="no chromium"), browsing():
             pass
+
+
+@pytest.mark.parametrize("width", [390, 1600])
+def test_shadow_begins_while_somebody_looks(browser: Any, width: int) -> None:
+    log = campaign(200)
+    desk, last = KnownDesk({"notes": log}), log.events[-1].at / 1e6
+    with page_of(desk, FakeKeys()) as address, tab_of(browser, address, width) as tab:
+        opened(tab, address)
+        assert "in shadow" not in tab.inner_text("main")
+        desk.told["mode"] = "shadow"
+        for i in range(40):
+            choice = {"action": "offer", "probabilities": {"offer": 1.0}, "limits": feared(opt_out=0.01 + i * 1e-4)}
+            log.decision(last + i, f"s{i}", "nothing", limits=feared(opt_out=0.0), kind="shadow", choice=choice)
+        tab.wait_for_selector("[data-chart=limit][data-place='0'] .legend :text('in shadow')")
+        assert "1.39 %" in tab.inner_text("[data-part=limit-0]")
+        assert tab.locator("[data-chart=limit][data-place='0'] canvas").count() == 1
+        assert tab.evaluate(OVERFLOW) <= 0
+        assert min(tab.evaluate(DRAWN)) > 500
+        assert tab.troubles == []

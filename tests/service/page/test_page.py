@@ -1,5 +1,6 @@
 """The page without a browser: who comes in, what a form may change, what is told of the figures."""
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from starlette.applications import Starlette
 from tests.service.page.known import PROBLEM, FakeKeys, KnownDesk, campaign
 from tests.service.page.visitor import Visitor
-from tests.service.rows import Log
+from tests.service.rows import Log, feared
 
 import stagewise as sw
 from stagewise.service.web.page.mount import routes
@@ -332,3 +333,31 @@ def test_the_verdict_in_words(desk: KnownDesk) -> None:
     assert answers[2].sentence == "click: +3 points (+1 to +5 points) a decision, against “nothing”."
     assert verdict(desk.figures("empty")).line == "Ready. No decision has been asked for yet."
     assert next(figures(desk, mode="shadow")) == "off"
+
+
+def test_a_safe_cost_that_is_being_learned_is_no_alarm() -> None:
+    log = Log(dataclasses.replace(PROBLEM, limits={"opt_out": sw.Limit(0.02, window="20s")}), 1.8e9)
+    log.decision(1.8e9, "d0", "nothing", limits=feared(opt_out=1.0))
+    desk = KnownDesk({"notes": log})
+    level, line, answers = figures(desk)
+    assert (level, line) == ("wait", "The safe action is learned first.")
+    assert "What “nothing” costs (opt_out) was not declared" in answers[0].sentence
+    page = logged_in(desk).get("/e/notes").text
+    assert "over its bound" not in page
+    assert "The safe action’s own cost was not declared." in page
+
+
+def test_shadow_tells_what_would_have_been_served(log: Log) -> None:
+    told = Log(PROBLEM, 1.8e9)
+    for i, (action, dearest) in enumerate([("offer", 0.0123), ("digest", 0.01), ("offer", 0.01), ("nothing", 0.0)]):
+        choice = {"action": action, "probabilities": {action: 1.0}, "limits": feared(opt_out=dearest, complaint=0.0)}
+        told.decision(1.8e9 + i, f"d{i}", "nothing", limits=feared(opt_out=0.0), kind="shadow", choice=choice)
+        told.outcome(1.8e9 + i, f"d{i}", click=0.0)
+    desk = KnownDesk({"notes": told}, mode="shadow")
+    answers = verdict(desk.figures("notes")).answers
+    assert answers[1].sentence == "“nothing” is served; it would be “offer” in 50 % of decisions."
+    parts = logged_in(desk).get("/e/notes/data.json").json()["parts"]
+    assert re.findall(r'data-of="in shadow">([^<]*)<', parts["actions"]) == ["25 %", "25 %", "50 %", "0 %"]
+    assert "in shadow</dt><dd>1.23 %</dd>" in parts["limit-0"]
+    live = logged_in(KnownDesk({"notes": log})).get("/e/notes/data.json").json()["parts"]
+    assert not any("in shadow" in live[name] for name in ("actions", "limit-0"))

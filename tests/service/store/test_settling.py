@@ -80,8 +80,9 @@ class Model:
         mine = [line for line in self.lines if line.ask.experiment == ask.experiment]
         for line in mine:
             if ask.key and (line.ask.kind, line.ask.key) == (ask.kind, ask.key):
-                same = digest(line.ask) == digest(ask)
-                return ("same" if same else "conflict"), [], sorted(ask.values) if same else []
+                if digest(line.ask) != digest(ask):
+                    return "conflict", [], []
+                return "same", sorted(line.values), sorted(ask.values.keys() - line.values)
         if ask.kind == OUTCOME:
             return self.outcome(ask, mine)
         if ask.kind == DECISION:

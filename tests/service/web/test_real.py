@@ -1,10 +1,17 @@
 """The whole way on the real desk: from a request to a row of the log, and back."""
 
+import dataclasses
 import json
+from collections import Counter
 from pathlib import Path
 
+import pytest
 from tests.service.desks import learned, played
-from tests.service.web.real import real
+from tests.service.web.fake import problem
+from tests.service.web.real import Real, real
+
+import stagewise as sw
+from stagewise.service.web.page.verdict import verdict
 
 USER = {"context": {"age": 34}}
 PATH, OUT = "/v1/demo/decisions", "/v1/demo/outcomes"
@@ -20,7 +27,7 @@ async def test_a_decision_its_outcome_its_explanation_and_the_log(tmp_path: Path
         told = await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": True, "outcome_id": "o"})
         assert told.plain == {"decision_id": "a/b ü", "taken": ["click"], "known": [], "late": []}
         again = await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": True, "outcome_id": "o"})
-        assert again.status == 200
+        assert (again.status, again.content) == (200, told.content)
         assert (await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": 0})).status == 409
         assert (await desk.writer.post(OUT, {"decision_id": "b", "click": 0})).status == 404
         explained = await desk.reader.get("/v1/demo/decisions/a%2Fb%20%C3%BC")
@@ -30,6 +37,29 @@ async def test_a_decision_its_outcome_its_explanation_and_the_log(tmp_path: Path
         event = desk.store.find("demo", "decision", "a/b ü")
         assert event is not None
         assert (rows[2]["body"].encode(), rows[2]["chain"]) == (event.body, event.chain.hex())
+
+
+@pytest.mark.parametrize("on", ["file", "server"])
+@played
+async def test_an_outcome_that_is_told_again_is_answered_the_same(
+    tmp_path: Path, request: pytest.FixtureRequest, on: str
+) -> None:
+    async with real(tmp_path if on == "file" else request.getfixturevalue("postgres")) as desk:
+        await desk.writer.post(PATH, [{**USER, "decision_id": id_} for id_ in ("a", "b")])
+        now = desk.store.now()
+        desk.store.clock = lambda: now + 8 * 86_400_000_000  # type: ignore[attr-defined]
+        await desk.writer.post(OUT, {"decision_id": "a", "click": 1})
+        late = {"decision_id": "a", "click": 1, "opt_out": 0, "shown": True, "outcome_id": "o1"}
+        known = {"decision_id": "a", "opt_out": 0, "outcome_id": "o2"}
+        first = [await desk.writer.post(OUT, body) for body in (late, known)]
+        assert first[0].plain == {
+            "decision_id": "a", "taken": ["opt_out", "shown"], "known": ["click"], "late": ["opt_out"],
+        }  # fmt: skip
+        assert first[1].plain == {"decision_id": "a", "taken": [], "known": ["opt_out"], "late": []}
+        before = desk.rows()
+        assert [(await desk.writer.post(OUT, body)).content for body in (late, known)] == [one.content for one in first]
+        assert (await desk.writer.post(OUT, [late, known])).plain == [one.plain for one in first]
+        assert desk.rows() == before
 
 
 @played
@@ -70,6 +100,57 @@ async def test_changes_say_who_and_why_and_hold_at_once(tmp_path: Path) -> None:
         wrong = await desk.admin.post("/v1/demo/problem", {"problem": {**plain, "delta": 0.1}, **reason})
         assert (wrong.status, "delta cannot change" in wrong.plain["error"]) == (422, True)
         assert (await desk.admin.post("/v1/demo/acknowledge", {"name": "opt_out", **reason})).status == 422
+
+
+async def metrics(desk: Real, name: str) -> dict[str, float]:
+    """Return a metric by its labels."""
+    lines = (await desk.reader.get("/metrics")).content.decode().splitlines()
+    found = [line.rpartition(" ") for line in lines if line.startswith(f"stagewise_{name}{{")]
+    return {labels.partition("{")[2].rstrip("}"): float(number) for labels, _, number in found}
+
+
+@played
+async def test_a_safe_cost_that_nobody_declared_is_no_breach(tmp_path: Path) -> None:
+    undeclared = dataclasses.replace(problem(), limits={"opt_out": sw.Limit(0.02, window="7d")})
+    async with real(tmp_path, undeclared) as desk:
+        made = (await desk.writer.post(PATH, USER)).plain
+        assert (made["action"], made["limits"]["opt_out"]["dearest"]) == ("nothing", 1.0)
+        told = (await desk.reader.get("/v1/demo/figures")).plain
+        assert (told["limits"]["opt_out"]["dearest"], told["limits"]["opt_out"]["unsettled"]) == (None, True)
+        assert verdict(told).answers[0].level == "wait"
+        assert await metrics(desk, "slack") == {}
+
+
+@played
+async def test_shadow_is_counted(tmp_path: Path) -> None:
+    async with real(tmp_path) as desk:
+        await desk.admin.post("/v1/demo/mode", {"mode": "shadow", "reason": "to see"})
+        await desk.writer.post(PATH, [USER] * 30)
+        rows = [json.loads(row.body)["choice"] for row in desk.store.of_kind("demo", "decision")]
+        told = (await desk.reader.get("/v1/demo/figures")).plain
+        assert told["would"] == Counter(choice["action"] for choice in rows)
+        dearest = max(choice["limits"]["opt_out"]["dearest"] for choice in rows)
+        assert told["limits"]["opt_out"]["would"] == dearest
+        assert sum((await metrics(desk, "would_decisions")).values()) == 30
+        assert await metrics(desk, "would_slack") == {'experiment="demo",limit="opt_out"': 0.02 - dearest}
+
+
+@played
+async def test_what_lacks_a_row_for_too_long_is_stale(tmp_path: Path) -> None:
+    async with real(tmp_path) as desk:
+        await learned(desk.desk)
+        desk.desk.learner.stop()
+        desk.desk.experiment("demo").snapshot_at -= 1000.0  # it was silent for long, and lacks nothing
+        labels, now = 'experiment="demo"', desk.store.now()
+        assert (await metrics(desk, "stale"), await metrics(desk, "snapshot_age_seconds")) == ({labels: 0}, {labels: 0})
+        desk.store.clock = lambda: now  # type: ignore[attr-defined]
+        await desk.writer.post(PATH, USER)
+        for later, stale in ((59, 0), (61, 1)):
+            desk.store.clock = lambda later=later: now + later * 1_000_000  # type: ignore[attr-defined, misc]
+            assert await metrics(desk, "snapshot_age_seconds") == {labels: later}
+            assert await metrics(desk, "stale") == {labels: stale}
+        desk.desk.max_age = 90.0
+        assert await metrics(desk, "stale") == {labels: 0}
 
 
 @played

@@ -107,6 +107,15 @@ def columns_of(problem: Problem) -> Sequence[tuple[Any, Any]]:
     def of_limit(name: str, what: str) -> tuple[Any, Any]:
         return column(f"limit.{name}.{what}", number, lambda one: one.said["limits"].get(name, {}).get(what))
 
+    def of_choice(name: str, kind: Any, value: Any) -> tuple[Any, Any]:
+        return column(f"choice.{name}", kind, lambda one: value(one.said["choice"]) if "choice" in one.said else None)
+
+    def chosen_limit(name: str) -> tuple[Any, Any]:
+        return of_choice(f"limit.{name}.dearest", number, lambda made: made["limits"].get(name, {}).get("dearest"))
+
+    def chosen_action(name: str) -> tuple[Any, Any]:
+        return of_choice(f"probability.{name}", number, lambda made: made["probabilities"].get(name, 0.0))
+
     def of_action(name: str) -> tuple[Any, Any]:
         return column(f"probability.{name}", number, lambda one: one.said["probabilities"].get(name, 0.0))
 
@@ -125,6 +134,10 @@ def columns_of(problem: Problem) -> Sequence[tuple[Any, Any]]:
         *(of_limit(name, what) for name in problem.limits for what in ("dearest", "threshold")),
         column("fallback", text, lambda one: one.said["fallback"]),
         column("kind", text, lambda one: one.said.get("kind") or None),
+        of_choice("action", text, lambda made: made["action"]),
+        *(chosen_action(name) for name in problem.actions),
+        *(chosen_limit(name) for name in problem.limits),
+        of_choice("fallback", text, lambda made: made["fallback"]),
         *(of_signal(name) for name in problem.signals),
         column(SHOWN, DataType.bool(), lambda one: was_shown(one.said, one.answers)),
     ]

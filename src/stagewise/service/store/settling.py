@@ -111,7 +111,7 @@ def settled(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:
         return Settled(CONFLICT, words=refused)
     there = held.rows.get((ask.experiment, ask.kind, ask.key)) if ask.key else None
     if there is not None:
-        return repeated(ask, there)
+        return repeated(ask, there, held)
     if ask.kind == OUTCOME:
         return outcome(ask, held, batch, now)
     if ask.kind == DECISION and outdated(ask, held):
@@ -120,12 +120,17 @@ def settled(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:
     return Settled(NEW, written(ask, ask.body, place, held, batch, now))
 
 
-def repeated(ask: Ask, there: Row) -> Settled:
-    """Settle an ask whose key is in the log."""
-    if there.asked == digest(ask):
-        return Settled(SAME, there.event, known=tuple(sorted(ask.values)))
-    words = f"{ask.kind} {shown(ask.key)} is in the log with other content; an id stands for one content, for good"
-    return Settled(CONFLICT, there.event, words)
+def repeated(ask: Ask, there: Row, held: Held) -> Settled:
+    """Settle an ask whose key is in the log: what was answered first follows from the row, and from its decision's."""
+    if there.asked != digest(ask):
+        words = f"{ask.kind} {shown(ask.key)} is in the log with other content; an id stands for one content, for good"
+        return Settled(CONFLICT, there.event, words)
+    if ask.kind != OUTCOME:
+        return Settled(SAME, there.event)
+    taken = msgspec.json.decode(there.event.body)["values"]
+    known = tuple(sorted(ask.values.keys() - taken))
+    dated = held.rows[ask.experiment, DECISION, ask.of].event.at
+    return Settled(SAME, there.event, taken=tuple(sorted(taken)), known=known, dated=dated)
 
 
 def outdated(ask: Ask, held: Held) -> bool:

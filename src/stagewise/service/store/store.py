@@ -37,6 +37,10 @@ class Store(ABC):
         return None
 
     @abstractmethod
+    def try_out(self) -> None:
+        """Write something durably that says nothing, and is in no log; wait little. Raises StoreDown."""
+
+    @abstractmethod
     def lead(self) -> bool:
         """Be the one learner, or stay it: True while no other process is. SQLite: whoever holds the file is.
 

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stagewise.service.store.store import StoreDown
 from stagewise.service.web.call import Answer, Call
 
 if TYPE_CHECKING:
@@ -30,13 +32,22 @@ REFUSED = Metric("refused_total", "counter", "Requests that were refused.", ("ro
 SLACK = Metric(
     "slack", "gauge", "How far the dearest of the last decisions is below its limit.", ("experiment", "limit")
 )
+WOULD = Metric("would_decisions", "gauge", "Choices of the policy in shadow, in the log.", ("experiment", "action"))
+WOULD_SLACK = Metric(
+    "would_slack", "gauge", "The same for the last choices of the policy in shadow.", ("experiment", "limit")
+)
 SEEN = Metric("limit_seen", "gauge", "The mean that was seen of what is limited.", ("experiment", "limit"))
 AGE = Metric("snapshot_age_seconds", "gauge", "How old what decisions are made of is.", ("experiment",))
+STALE = Metric("stale", "gauge", "1 where that is older than it may be (--max-age).", ("experiment",))
 LAG = Metric("feedback_lag_seconds", "gauge", "Median time from a decision to its signal.", ("experiment", "signal"))
 WAITING = Metric("waiting", "gauge", "Decisions whose outcomes are not all there.", ("experiment",))
+BEHIND = Metric("behind_rows", "gauge", "Rows of the log that are not counted here yet.", ("experiment",))
 KILLED = Metric("killed", "gauge", "1 where the kill switch is on.", ("experiment",))
 READY = Metric("ready", "gauge", "1 where the desk is ready.", ())
-ALL = (FAILED, DECISIONS, OUTCOMES, REFUSED, SLACK, SEEN, AGE, LAG, WAITING, KILLED, READY)
+ALL = (
+    FAILED, DECISIONS, OUTCOMES, REFUSED, SLACK, WOULD, WOULD_SLACK, SEEN, AGE, STALE, LAG, WAITING, BEHIND,
+    KILLED, READY,
+)  # fmt: skip
 
 Sample = tuple[Metric, tuple[Any, ...], float]
 
@@ -62,20 +73,31 @@ def samples_of(desk: "Desk") -> Iterator[Sample]:
     for metric, counted in ((DECISIONS, counts.decisions), (OUTCOMES, counts.outcomes), (REFUSED, counts.refused)):
         yield from ((metric, labels, number) for labels, number in list(counted.items()))
     yield READY, (), float(desk.ready()[0])
-    for name in desk.experiments():
-        found, told = desk.experiment(name), desk.figures(name)
-        yield AGE, (name,), told["snapshot_age_s"]
-        yield KILLED, (name,), float((desk.everywhere.killed or found.killed) is not None)
-        yield WAITING, (name,), told["waiting"]
-        yield from ((LAG, (name, signal), lag) for signal, lag in told["lag_s"].items() if lag is not None)
-        yield from _limits(name, told["limits"])
+    with suppress(StoreDown):  # what is counted in the log is left out then
+        for name in desk.experiments():
+            yield from experiment_of(desk, name)
+
+
+def experiment_of(desk: "Desk", name: str) -> Iterator[Sample]:
+    """Yield the figures of an experiment. Raises StoreDown."""
+    killed = desk.everywhere.killed or desk.experiment(name).killed
+    yield KILLED, (name,), float(killed is not None)
+    told = desk.figures(name)
+    yield AGE, (name,), told["snapshot_age_s"]
+    yield STALE, (name,), float(told["snapshot_age_s"] > told["max_age_s"])
+    yield WAITING, (name,), told["waiting"]
+    yield BEHIND, (name,), told["behind"]
+    yield from ((LAG, (name, signal), lag) for signal, lag in told["lag_s"].items() if lag is not None)
+    yield from ((WOULD, (name, action), count) for action, count in told["would"].items())
+    yield from _limits(name, told["limits"])
 
 
 def _limits(name: str, limits: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:
     for limit, told in limits.items():
-        if told["dearest"] is not None:
-            below = told["threshold"] - told["dearest"]
-            yield SLACK, (name, limit), below if told["at_most"] else -below
+        for metric, dearest in ((SLACK, told["dearest"]), (WOULD_SLACK, told["would"])):
+            if dearest is not None:
+                below = told["threshold"] - dearest
+                yield metric, (name, limit), below if told["at_most"] else -below
         if told["seen"] is not None:
             yield SEEN, (name, limit), told["seen"]
 

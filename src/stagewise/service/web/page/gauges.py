@@ -5,6 +5,7 @@ from typing import Any
 
 from stagewise.service.web.page.telling import amount, count, gained, gained_ends
 
+KEYS = ("seen", "low", "high", "threshold", "dearest", "would")
 ROOM = 2.0  # a limit's scale shows so many times the room that it leaves
 
 
@@ -31,7 +32,7 @@ def limit_gauge(name: str, limit: Mapping[str, Any]) -> dict[str, Any]:
         ends = (max(least, most - ROOM * (most - threshold)), most)
         allowed = (placed(threshold, *ends) or 0.0, 100.0)
     allowed = (allowed[0], round(allowed[1] - allowed[0], 3))
-    words = {f"{key}_words": amount(limit[key], least, most) for key in ("seen", "low", "high", "threshold", "dearest")}
+    words = {f"{key}_words": amount(limit[key], least, most) for key in KEYS}
     side = "at most" if limit["at_most"] else "at least"
     spoken = f"{name}: limit {side} {words['threshold_words']}, pessimistic {words['dearest_words']}"
     if limit["seen"] is not None:

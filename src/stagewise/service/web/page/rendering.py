@@ -74,7 +74,9 @@ def presented(figures: Mapping[str, Any], session: Session, ready: tuple[bool, s
     spans = {} if told is None else {name: (signal.low, signal.high) for name, signal in told.signals.items()}
     colours = colours_of(() if told is None else tuple(told.actions), safe)
     age = figures.get("snapshot_age_s")
+    shadow = figures.get("mode") == "shadow" and bool(figures["would"])
     return {
+        "shadow": shadow,
         "figures": {**UNSAID, **figures},
         "session": session,
         "admin": session.holder.may("admin"),
@@ -85,7 +87,7 @@ def presented(figures: Mapping[str, Any], session: Session, ready: tuple[bool, s
         "safe": safe,
         "stale": bool(figures["decisions"]) and age is not None and age > figures.get("max_age_s", STALE),
         "verdict": verdict(figures),
-        "limits": [limit_gauge(name, limit) for name, limit in figures["limits"].items()],
+        "limits": [limit_gauge(name, {**limit, "shadow": shadow}) for name, limit in figures["limits"].items()],
         "reward": None if figures["reward"] is None else reward_gauges(figures["reward"], safe),
         "reward_name": "reward" if told is None else told.reward.name,
         "signals": [{"name": name} for name in spans],

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from stagewise.service.counted import beyond
 from stagewise.service.web.page.telling import amount, count, gained, gained_ends, lasting, percent
 
 FINE, WAIT, BAD, OFF = "fine", "wait", "bad", "off"
@@ -56,6 +57,8 @@ def verdict(figures: Mapping[str, Any]) -> Verdict:
         return Verdict(WAIT, "Ready. No decision has been asked for yet.", answers)
     if figures.get("mode") in ("off", "shadow"):
         return Verdict(OFF, f"In {figures['mode']} mode: only {safe_of(figures)} is served.", answers)
+    if safe.level == WAIT:
+        return Verdict(WAIT, f"{safe.word}.", answers)
     if learning.level == BAD:
         return Verdict(WAIT, f"Within its limits, and {lower(learning.word)}.", answers)
     return Verdict(FINE if worth.level != BAD else WAIT, f"Within its limits, and {lower(worth.word)}.", answers)
@@ -85,7 +88,7 @@ def is_safe(figures: Mapping[str, Any]) -> Answer:
         return Answer(question, OFF, "Stopped", f"{told[:1].upper()}{told[1:].rstrip('.')}.")
     for name, limit in figures["limits"].items():
         shown = {key: amount(limit[key], limit["least"], limit["most"]) for key in ("seen", "low", "high", "threshold")}
-        if limit["seen"] is not None and beyond(limit["low"] if limit["at_most"] else limit["high"], limit):
+        if limit["seen"] is not None and over(limit["low"] if limit["at_most"] else limit["high"], limit):
             told = f"{name} was seen at {shown['seen']} ({shown['low']} to {shown['high']}), and its limit is "
             return Answer(question, BAD, f"{name} is over its limit", f"{told}{shown['threshold']}.")
     doubts = figures.get("doubts") or []
@@ -94,18 +97,20 @@ def is_safe(figures: Mapping[str, Any]) -> Answer:
         return Answer(question, BAD, "In doubt", f"{told}: see Doubts.")
     if not figures["decisions"]:
         return Answer(question, WAIT, "Nothing to judge", "No decision yet.")
-    if any(limit["dearest"] is not None and beyond(limit["dearest"], limit) for limit in figures["limits"].values()):
+    if any(limit["dearest"] is not None and over(limit["dearest"], limit) for limit in figures["limits"].values()):
         return Answer(
             question, BAD, "A decision was over its bound", "It was feared to cost more than its limit allows."
         )
+    learned = [name for name, limit in figures["limits"].items() if limit["unsettled"]]
+    if learned:
+        told = f"What {safe_of(figures)} costs ({', '.join(learned)}) was not declared: it is served until it is known."
+        return Answer(question, WAIT, "The safe action is learned first", told)
     return Answer(question, FINE, "Within limits", "Even by the pessimistic line, every limit holds in every decision.")
 
 
-def beyond(value: float, limit: Mapping[str, Any]) -> bool:
+def over(value: float, limit: Mapping[str, Any]) -> bool:
     """Say whether a value is on the wrong side of a limit, beyond rounding."""
-    slight = 1e-9 * max(abs(limit["threshold"]), 1e-9)
-    over = value - limit["threshold"] if limit["at_most"] else limit["threshold"] - value
-    return bool(over > slight)
+    return beyond(value, limit["threshold"], limit["at_most"])
 
 
 def is_learning(figures: Mapping[str, Any]) -> Answer:
@@ -124,6 +129,10 @@ def is_learning(figures: Mapping[str, Any]) -> Answer:
     if not known:
         told = f"{count(figures['waiting'])} decisions wait for what comes back."
         return Answer(question, WAIT, "Waiting for outcomes", told)
+    if figures.get("mode") == "shadow" and figures["would"]:
+        most = max(figures["actions"], key=lambda one: one["would"])
+        told = f"{safe_of(figures)} is served; it would be “{most['name']}” in {percent(most['would'])} of decisions."
+        return Answer(question, WAIT, "In shadow", told[:1].upper() + told[1:])
     series = figures["series"][-10:]
     exploring = sum(one["exploring"] * one["decisions"] for one in series) / sum(one["decisions"] for one in series)
     others = [one for one in figures["actions"] if not one["safe"] and one["recent"] > 0.0]

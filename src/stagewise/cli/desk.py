@@ -13,6 +13,7 @@ import typer
 
 from stagewise import __version__
 from stagewise.cli.declared import problem_in
+from stagewise.cli.desk_settings import check_personalizer, settings_of
 from stagewise.policies.problem import Problem
 from stagewise.problem.declared import title
 from stagewise.problem.errors import InvalidProblem, StagewiseError
@@ -22,7 +23,6 @@ from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
 from stagewise.service.store.opened import file_of, open_store
 from stagewise.service.warming import warm
-from stagewise.service.web.app import Settings
 from stagewise.service.web.serving import serve
 
 STARTING = "Starting; the first time, kernels are compiled, which takes some ten seconds of a processor"
@@ -44,11 +44,15 @@ class Start(NamedTuple):
     keys: Path | None
     quiet: bool
     dry_after: float | None = None
+    public_url: str | None = None
+    rate: float | None = None
+    personalizer: str | None = None
 
 
 def run(start: Start) -> None:
     """Serve until somebody stops it. All that can be refused is refused before anything is written."""
     problems = named_problems(start)
+    settings = settings_of(start.rate, start.personalizer, start.public_url, start.quiet)
     if start.mode is not None or start.share is not None:
         mode_of(start.mode or "live", start.share)
     if start.dry_after is not None and not start.dry_after > 0:
@@ -56,10 +60,16 @@ def run(start: Start) -> None:
     file = file_of(start.store)
     if not problems and file is not None and not file.exists():
         raise InvalidProblem(NOTHING)
+    if file is not None and not file.exists():
+        check_personalizer(start.personalizer, {*problems})
     store = open_store(start.store)
-    if not problems and not store.experiments():
+    try:
+        if not problems and not store.experiments():
+            raise InvalidProblem(NOTHING)
+        check_personalizer(start.personalizer, {*problems, *store.experiments()})
+    except StagewiseError:
         store.close()
-        raise InvalidProblem(NOTHING)
+        raise
     desk, keys = Desk(store, alone=file is not None, dry_after=start.dry_after), Keys(store)
     users: list[Callable[[], None]] = []
     waiting = threading.Timer(SLOW, typer.echo, (STARTING,))
@@ -79,8 +89,7 @@ def run(start: Start) -> None:
             users.append(begin_demo(start, address, desk, keys))
 
     try:
-        serve(desk, start.host, start.port, keys=keys, settings=Settings(log=not start.quiet), prepare=prepare,
-              started=started)  # fmt: skip
+        serve(desk, start.host, start.port, keys=keys, settings=settings, prepare=prepare, started=started)
     finally:
         waiting.cancel()
         for stop in users:

@@ -37,7 +37,14 @@ def serve(
     dry_after: Annotated[
         float | None, typer.Option(help="Seconds without an outcome after which an experiment stops by itself.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
+    public_url: Annotated[
+        str | None, typer.Option(help="Where browsers see the page behind TLS: https://desk.example.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(help="Calls a second that a key may make; default: 20000.")] = None,
+    personalizer: Annotated[
+        str | None, typer.Option(help="The experiment of Azure Personalizer's routes, where there are several.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request; failures are said.")] = False,
 ) -> None:
     """Serve decisions by HTTP, with a page to watch them, until Ctrl+C.
 
@@ -46,7 +53,12 @@ def serve(
     with in_a_sentence():
         from stagewise.cli.desk import Start, run
 
-        run(Start(problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after))
+        run(
+            Start(
+                problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after, public_url, rate,
+                personalizer,
+            )
+        )  # fmt: skip
 
 
 @keys.command("list")

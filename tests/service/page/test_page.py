@@ -30,8 +30,8 @@ def desk(log: Log) -> KnownDesk:
     return KnownDesk({"notes": log, "empty": Log(PROBLEM, 1.8e9)})
 
 
-def client_of(desk: Any, keys: Any = None, scheme: str = "http") -> Visitor:
-    return Visitor(Starlette(routes=routes(desk, keys or FakeKeys(), bytes(32))), scheme)
+def client_of(desk: Any, keys: Any = None, scheme: str = "http", public: str = "") -> Visitor:
+    return Visitor(Starlette(routes=routes(desk, keys or FakeKeys(), bytes(32), public=public)), scheme)
 
 
 def logged_in(desk: Any, key: str = ADMIN, **told: Any) -> Visitor:

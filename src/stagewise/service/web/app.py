@@ -43,7 +43,9 @@ class Settings(NamedTuple):
     personalizer: str = ""
     """The experiment that Personalizer's routes are for; empty: the only one there is."""
     log: bool = True
-    """Whether every request is said in a line on stderr."""
+    """Whether every request is said in a line on stderr; those that fail inside the desk are in any case."""
+    public: str = ""
+    """The origin at which browsers see the page, such as https://desk.example; empty: that of each request."""
 
 
 class App:
@@ -57,7 +59,7 @@ class App:
         prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.desk, self.keys, self.settings, self._prepare = desk, keys, settings or Settings(), prepare
-        self.table, self._page = Table(ROUTES), Starlette(routes=page_routes(desk, keys))
+        self.table, self._page = Table(ROUTES), Starlette(routes=page_routes(desk, keys, self.settings.public))
         self.buckets, self._log = Buckets(self.settings.rate), RequestLog()
         self._begun, self._count = token_hex(4), count()
         self.lane = Lane(self)
@@ -177,10 +179,10 @@ async def _send(send: Send, said: Answer, known: str, *, whole: bool) -> None:
     await send({"type": "http.response.body", "body": said.body if whole else b""})
 
 
-def page_routes(desk: "Desk", keys: Keys) -> list[BaseRoute]:
+def page_routes(desk: "Desk", keys: Keys, public: str) -> list[BaseRoute]:
     """Return the routes of the page, where it is installed."""
     if find_spec("stagewise.service.web.page") is None:
         return []
     from stagewise.service.web.page.mount import routes
 
-    return list(routes(desk, keys))
+    return list(routes(desk, keys, public=public))

@@ -12,16 +12,10 @@ from starlette.responses import Response
 from stagewise.problem.errors import StagewiseError
 from stagewise.service.web.call import Refused
 from stagewise.service.web.page.changing import changed
+from stagewise.service.web.page.origin import Origin
 from stagewise.service.web.page.rendering import UNSAID, experiment_address, explained, parts_of, presented, rendered
 from stagewise.service.web.page.responding import data, elsewhere, form_of, html
-from stagewise.service.web.page.sessions import (
-    HOURS,
-    Session,
-    Sessions,
-    cookie_name,
-    cookie_settings,
-    from_elsewhere,
-)  # fmt: skip
+from stagewise.service.web.page.sessions import HOURS, Session, Sessions, cookie_name, cookie_settings
 from stagewise.service.web.page.verdict import verdict
 from stagewise.service.web.refusing import refusal_of
 
@@ -34,22 +28,22 @@ DOWN = "The store cannot be reached, so nothing can be shown or changed. Decisio
 class Page:
     """What stands behind the addresses."""
 
-    def __init__(self, desk: Any, sessions: Sessions, every: float) -> None:
-        self.desk, self.sessions, self.every = desk, sessions, every
+    def __init__(self, desk: Any, sessions: Sessions, every: float, origin: Origin) -> None:
+        self.desk, self.sessions, self.every, self.origin = desk, sessions, every, origin
 
     def guarded(self, shown: Shown, change: bool = False) -> Callable[[Request], Awaitable[Response]]:
         """Return a route for whoever came in; the others are sent to the door."""
 
         async def answer(request: Request) -> Response:
-            cookie = request.cookies.get(cookie_name(request.url.scheme), "")
-            session = self.sessions.session(cookie, time.time())
+            only_secure = self.origin.of(request).startswith("https:")
+            session = self.sessions.found(request.cookies, only_secure, time.time())
             if session is None:
                 if request.url.path.endswith(".json"):
                     return data({"error": "this session is over; log in again"}, 401)
                 here = quote(quote(request.scope["path"], safe="/"), safe="/")  # an address, and then a part of one
                 return elsewhere("/login" if change else f"/login?next={here}")
             try:
-                if change and from_elsewhere(request.headers, request.url.scheme):
+                if change and self.origin.is_elsewhere(request):
                     raise Refused(403, FOREIGN)
                 return await shown(request, session)
             except (Refused, StagewiseError) as error:
@@ -80,7 +74,7 @@ class Page:
     async def log_in(self, request: Request) -> Response:
         """Let somebody in who has a key."""
         try:
-            if from_elsewhere(request.headers, request.url.scheme):
+            if self.origin.is_elsewhere(request):
                 raise Refused(403, FOREIGN)
             form = await form_of(request)
         except Refused as error:
@@ -89,15 +83,17 @@ class Page:
         target = inside(form.get("next", "/"))
         if cookie is None:
             return html(rendered("login.html", wrong=WRONG_KEY, next=target, session=None), 403)
-        answer, scheme = elsewhere(target), request.url.scheme
-        answer.set_cookie(cookie_name(scheme), cookie, max_age=HOURS * 3600, **cookie_settings(scheme))
+        answer, secure = elsewhere(target), self.origin.is_secure(request)
+        answer.set_cookie(cookie_name(secure), cookie, max_age=HOURS * 3600, **cookie_settings(secure))
         return answer
 
     async def log_out(self, request: Request, session: Session) -> Response:
         """Have the browser forget its cookie."""
         await self.checked_form(request, session)
-        answer, scheme = elsewhere("/login"), request.url.scheme
-        answer.delete_cookie(cookie_name(scheme), **cookie_settings(scheme))
+        answer = elsewhere("/login")
+        for secure in (True, False):
+            if cookie_name(secure) in request.cookies:
+                answer.delete_cookie(cookie_name(secure), **cookie_settings(secure))
         return answer
 
     async def checked_form(self, request: Request, session: Session) -> dict[str, str]:
@@ -131,8 +127,7 @@ class Page:
     async def told(self, request: Request, session: Session) -> dict[str, Any]:
         """Return what the page of an experiment shows."""
         figures = await run_in_threadpool(self.desk.figures, request.path_params["experiment"])
-        base = f"{request.url.scheme}://{request.headers.get('host', '')}"
-        return presented(figures, session, await run_in_threadpool(self.desk.ready), base)
+        return presented(figures, session, await run_in_threadpool(self.desk.ready), self.origin.of(request))
 
     async def experiment(self, request: Request, session: Session) -> Response:
         """Show an experiment."""

@@ -55,8 +55,8 @@ def serve(
 
         run(
             Start(
-                problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after, public_url, rate,
-                personalizer,
+                problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after, public_url,
+                rate, personalizer,
             )
         )  # fmt: skip
 

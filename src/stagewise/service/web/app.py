@@ -20,7 +20,7 @@ from stagewise.service.keys import Keys
 from stagewise.service.web.asking import Asking
 from stagewise.service.web.call import Answer, Call, Refused
 from stagewise.service.web.lane import Lane
-from stagewise.service.web.log import Line, RequestLog
+from stagewise.service.web.log import ASKED, Line, RequestLog
 from stagewise.service.web.rates import Buckets, Rate
 from stagewise.service.web.reading import Gone, Receive, body_of, check_kind
 from stagewise.service.web.refusing import EXPECTED, refusal_of
@@ -78,6 +78,7 @@ class App:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, known = time.perf_counter(), self.next_id()
         asking = Asking(scope)
+        ASKED.set(known)
         try:
             said = await self._said(asking, scope, receive)
         except EXPECTED as error:
@@ -101,7 +102,7 @@ class App:
         """Count a request, and say it in a line."""
         if status >= 400:
             self.desk.counts.refused[(where, status)] += 1
-        if self.settings.log:
+        if self.settings.log or fault:
             ms = round((time.perf_counter() - began) * 1e3, 3)
             line = Line(time.time(), known, where, status, ms, holder, fault)
             self._log.add(line, asyncio.get_running_loop().call_later)

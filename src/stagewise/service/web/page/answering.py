@@ -60,6 +60,8 @@ class Page:
         title = {404: "Not here", 503: "The store is away", 403: "Not allowed"}.get(status, "Nothing was changed")
         name = request.path_params.get("experiment")
         back = experiment_address(name) if name and status not in (404, 503) else "/"
+        if request.url.path.startswith("/keys") and status not in (403, 503):
+            back = "/keys"
         more = "The page of the desk tries again when you come back." if status == 503 else ""
         return html(
             rendered("trouble.html", title=title, sentence=words, more=more, back=back, session=session), status
@@ -101,6 +103,12 @@ class Page:
         form = await form_of(request)
         if not self.sessions.form_is_ours(session, form.get("token", "")):
             raise Refused(403, "The form is not of this session: load the page again. Nothing was changed.")
+        return form
+
+    async def admins_form(self, request: Request, session: Session) -> dict[str, str]:
+        """Return a form that this session was given, and that may change something."""
+        form = await self.checked_form(request, session)
+        check_admin(session)
         return form
 
     async def listed(self, session: Session) -> dict[str, Any]:
@@ -148,14 +156,18 @@ class Page:
         """Return the route of a change."""
 
         async def answer(request: Request, session: Session) -> Response:
-            form = await self.checked_form(request, session)
-            if not session.holder.may("admin"):
-                raise Refused(403, f"This takes an admin's key; {session.holder.name} is a {session.holder.role}'s.")
+            form = await self.admins_form(request, session)
             name = request.path_params.get("experiment")
             await changed(self.desk, what, name, form, session.holder.name)
             return elsewhere("/" if name is None else experiment_address(name))
 
         return answer
+
+
+def check_admin(session: Session) -> None:
+    """Refuse whoever may only look."""
+    if not session.holder.may("admin"):
+        raise Refused(403, f"This takes an admin's key; {session.holder.name} is a {session.holder.role}'s.")
 
 
 def inside(address: str) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from starlette.applications import Starlette
-from tests.browser import faint, sticks_out
+from tests.browser import faint, launched, sticks_out
 from tests.service.page.known import KnownDesk
-from tests.service.page.serving import browsing, page_of, tab_of
+from tests.service.page.serving import page_of, tab_of
 from tests.service.page.visitor import Visitor
 from tests.service.web.fake import FakeStore
 
@@ -155,7 +155,7 @@ def test_notes_with_markup_are_text_and_a_store_that_is_away_is_said(
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with browsing() as made:
+    with launched() as made:
         yield made
 
 

@@ -53,12 +53,8 @@ def serve(
     with in_a_sentence():
         from stagewise.cli.desk import Start, run
 
-        run(
-            Start(
-                problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after, public_url,
-                rate, personalizer,
-            )
-        )  # fmt: skip
+        told = Start(problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after)
+        run(told._replace(public_url=public_url, rate=rate, personalizer=personalizer))
 
 
 @keys.command("list")

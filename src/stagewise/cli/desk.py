@@ -22,6 +22,7 @@ from stagewise.service.controls import mode_of
 from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
 from stagewise.service.store.opened import file_of, open_store
+from stagewise.service.store.store import Store
 from stagewise.service.warming import warm
 from stagewise.service.web.serving import serve
 
@@ -57,19 +58,7 @@ def run(start: Start) -> None:
         mode_of(start.mode or "live", start.share)
     if start.dry_after is not None and not start.dry_after > 0:
         raise InvalidProblem(f"--dry-after is {start.dry_after:g}; it must be seconds, above 0")
-    file = file_of(start.store)
-    if not problems and file is not None and not file.exists():
-        raise InvalidProblem(NOTHING)
-    if file is not None and not file.exists():
-        check_personalizer(start.personalizer, {*problems})
-    store = open_store(start.store)
-    try:
-        if not problems and not store.experiments():
-            raise InvalidProblem(NOTHING)
-        check_personalizer(start.personalizer, {*problems, *store.experiments()})
-    except StagewiseError:
-        store.close()
-        raise
+    file, store = file_of(start.store), opened_store(start, problems)
     desk, keys = Desk(store, alone=file is not None, dry_after=start.dry_after), Keys(store)
     users: list[Callable[[], None]] = []
     waiting = threading.Timer(SLOW, typer.echo, (STARTING,))
@@ -94,6 +83,27 @@ def run(start: Start) -> None:
         waiting.cancel()
         for stop in users:
             stop()
+
+
+def opened_store(start: Start, problems: dict[str, Problem]) -> Store:
+    """Open the store, where there will be something to serve; none is made for what is refused."""
+    file = file_of(start.store)
+    if file is not None and not file.exists():
+        check_served(start, {*problems})
+    store = open_store(start.store)
+    try:
+        check_served(start, {*problems, *store.experiments()})
+    except StagewiseError:
+        store.close()
+        raise
+    return store
+
+
+def check_served(start: Start, names: set[str]) -> None:
+    """Refuse to serve nothing, and routes for an experiment that there will not be."""
+    if not names:
+        raise InvalidProblem(NOTHING)
+    check_personalizer(start.personalizer, names)
 
 
 def named_problems(start: Start) -> dict[str, Problem]:

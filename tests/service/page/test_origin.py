@@ -77,6 +77,7 @@ def test_a_form_from_elsewhere_opens_no_door_and_changes_nothing(desk: KnownDesk
     visiting = visitor(desk, public)
     refused = visiting.post("/login", data=KEY, headers=headers)
     assert (refused.status_code, "set-cookie" in refused.headers) == (403, False)
+    assert "--public-url" in refused.text
     assert visiting.post("/login", data=KEY, headers=browser()).status_code == 303
     assert killed(visiting, headers).status_code == 403
     assert desk.changes == []

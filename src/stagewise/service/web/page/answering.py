@@ -21,7 +21,10 @@ from stagewise.service.web.refusing import refusal_of
 
 Shown = Callable[[Request, Session], Awaitable[Response]]
 WRONG_KEY = "Nobody holds this key, or it was revoked."
-FOREIGN = "The form was sent from another page than the desk's; nothing was changed."
+FOREIGN = (
+    "The form was sent from another page than the desk's; nothing was changed. If this is its page: the desk has to be "
+    "started with --public-url and the address that the browser shows."
+)
 DOWN = "The store cannot be reached, so nothing can be shown or changed. Decisions meanwhile are the safe action."
 
 

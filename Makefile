@@ -45,9 +45,11 @@ test: lint browser test-python test-compiled
 
 # Pages are looked at in a browser: Debian's, which root can install.
 browser:
+	@rm -f .venv/no-browser
 	@[ -n "$$(which chromium chromium-browser google-chrome 2> /dev/null)" ] || \
 		{ [ "$$(id -u)" = 0 ] && which apt-get > /dev/null 2>&1 && apt-get update -qq && apt-get install -y -qq chromium > /dev/null; } || \
-		echo "no chromium here, and it cannot be installed: tests that look at pages in a browser are skipped"
+		{ echo "no chromium here, and it cannot be installed: tests that look at pages in a browser are skipped"; \
+		  mkdir -p .venv && touch .venv/no-browser; }
 
 # Kernels as the Python they are: nothing is compiled, so this is the lane for every change.
 test-plain: .venv/ready

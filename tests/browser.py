@@ -7,19 +7,37 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.lacking import lacking, may_lack, needed
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+NO_BROWSER = Path(__file__).parents[1] / ".venv" / "no-browser"  # made by `make browser`
+NONE_HERE = "no chromium on this machine: pages were not looked at"
+LOOKS = pytest.mark.skipif(BROWSER is None and may_lack(NO_BROWSER.exists()), reason=NONE_HERE)  # before what it takes
 Opened = tuple[Any, list[str]]  # a page, and everything logged, failed or fetched
+
+
+def need_a_browser() -> None:
+    """Skip this test where there is none, or fail it; make has said so where none can be installed."""
+    if BROWSER is None:
+        lacking(NONE_HERE, excused=NO_BROWSER.exists())
+
+
+@contextmanager
+def launched() -> Iterator[Any]:
+    """Yield a browser."""
+    need_a_browser()
+    with needed("playwright.sync_api", "pages were not looked at").sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 @contextmanager
 def browsing() -> Iterator[Callable[..., Opened]]:
-    """Yield what opens a page, in a window of a width, "light" or "dark"; skip where there is no browser."""
-    if BROWSER is None:
-        pytest.skip("no chromium on this machine")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+    """Yield what opens a page, in a window of a width, "light" or "dark"."""
+    with launched() as browser:
 
         def opened(page: Path, width: int, scheme: str = "light") -> Opened:
             troubles: list[str] = []
@@ -32,7 +50,6 @@ def browsing() -> Iterator[Callable[..., Opened]]:
             return tab, troubles
 
         yield opened
-        browser.close()
 
 
 @contextmanager

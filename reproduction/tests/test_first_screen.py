@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser import BROWSER, Opened, browsing, faint, sticks_out, top_of
+from tests.browser import LOOKS, Opened, browsing, faint, sticks_out, top_of
 
 from stagewise_reproduction.run import reproduce
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
+pytestmark = LOOKS
 DOCUMENTS = Path(__file__).parents[2] / "docs" / "certificates"
 PHONE, DESK, SCREEN = 390, 1280, 900
 Open = Callable[..., Opened]

@@ -5,14 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser import BROWSER, shown
+from tests.browser import LOOKS, shown
 
 from stagewise_reproduction.claim import Claim
 
-pytestmark = [
-    pytest.mark.compiled,
-    pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine"),
-]
+pytestmark = [pytest.mark.compiled, LOOKS]
 
 
 @pytest.fixture(params=[1280, 390], ids=["desktop", "phone"])

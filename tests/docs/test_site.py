@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.browser import BROWSER
+from tests.browser import need_a_browser
 
 import stagewise as sw
 
@@ -66,8 +66,8 @@ def test_a_style_sheet_that_asks_elsewhere_is_named(check: Any, tmp_path: Path) 
 
 
 @pytest.mark.long
-@pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 def test_a_browser_sees_what_reading_does_not(check: Any, tmp_path: Path) -> None:
+    need_a_browser()
     assert check.looked_at(built(tmp_path, WHOLE, STYLED)) == []
     body = '<p style="width: 500px">wide</p><script>console.log("a word"); new Image().src = "gone.png"</script>'
     found = "\n".join(check.looked_at(built(tmp_path, body)))

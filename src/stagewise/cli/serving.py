@@ -40,7 +40,14 @@ def serve(
     max_age: Annotated[
         float, typer.Option(help="Seconds after which what was learned counts as stale, on the page and in metrics.")
     ] = 60.0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
+    public_url: Annotated[
+        str | None, typer.Option(help="Where browsers see the page behind TLS: https://desk.example.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(help="Calls a second that a key may make; default: 20000.")] = None,
+    personalizer: Annotated[
+        str | None, typer.Option(help="The experiment of Azure Personalizer's routes, where there are several.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request; failures are said.")] = False,
 ) -> None:
     """Serve decisions by HTTP, with a page to watch them, until Ctrl+C.
 
@@ -49,7 +56,8 @@ def serve(
     with in_a_sentence():
         from stagewise.cli.desk import Start, run
 
-        run(Start(problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after, max_age))
+        told = Start(problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after, max_age)
+        run(told._replace(public_url=public_url, rate=rate, personalizer=personalizer))
 
 
 @keys.command("list")

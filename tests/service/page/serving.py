@@ -1,6 +1,5 @@
-"""A page on the loopback, and a browser that looks at it."""
+"""A page on the loopback, and a tab that looks at it."""
 
-import os
 import socket
 import threading
 import time
@@ -8,10 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-import pytest
 import uvicorn
 from starlette.applications import Starlette
-from tests.browser import BROWSER
 
 from stagewise.service.web.page.mount import routes
 
@@ -39,24 +36,6 @@ def page_of(desk: Any, keys: Any) -> Iterator[str]:
     """Serve the page of a desk alone."""
     with served(Starlette(routes=routes(desk, keys, bytes(32), every=0.2))) as address:
         yield address
-
-
-@contextmanager
-def browsing() -> Iterator[Any]:
-    """Yield a browser; without one a test is skipped, but never where everything is meant to be tested."""
-    missing = None if BROWSER is not None else "no chromium on this machine: the page was not looked at"
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing = "playwright is not installed: the page was not looked at"
-    if missing is not None:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 @contextmanager

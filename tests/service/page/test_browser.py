@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.page import serving
+from tests import browser as looking
+from tests.browser import launched
+from tests.lacking import needed
 from tests.service.page.known import PROBLEM, FakeKeys, KnownDesk, campaign
-from tests.service.page.serving import browsing, page_of, tab_of
+from tests.service.page.serving import page_of, tab_of
 from tests.service.rows import Log, feared
 
 import stagewise as sw
@@ -24,7 +27,7 @@ DRAWN = """() => [...document.querySelectorAll('.plot canvas')].map((canvas) => 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with browsing() as made:
+    with launched() as made:
         yield made
 
 
@@ -211,12 +214,26 @@ def test_a_desk_that_is_away_is_said_and_comes_back(browser: Any, log: Log) -> N
         assert [one for one in tab.troubles if "503" not in one] == []
 
 
-def test_without_a_browser_nothing_passes_silently(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "BROWSER", None)
+def test_without_a_browser_nothing_passes_silently(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(looking, "BROWSER", None)
+    monkeypatch.setattr(looking, "NO_BROWSER", tmp_path / "no-browser")
+    failed, skipped = pytest.fail.Exception, pytest.skip.Exception
+    for ci, told, expected in (("true", False, failed), ("true", True, skipped), ("", False, skipped)):
+        monkeypatch.setenv("CI", ci)
+        if told:
+            (tmp_path / "no-browser").touch()
+        else:
+            (tmp_path / "no-browser").unlink(missing_ok=True)
+        for open_one in (launched, looking.browsing):
+            with pytest.raises(expected, match="no chromium"), open_one():
+                pass
+
+
+def test_without_a_package_nothing_passes_silently(monkeypatch: pytest.MonkeyPatch) -> None:
     for ci, expected in (("true", pytest.fail.Exception), ("", pytest.skip.Exception)):
         monkeypatch.setenv("CI", ci)
-        with pytest.raises(expected, match="no chromium"), browsing():
-            pass
+        with pytest.raises(expected, match="no_such_package is not installed: no PostgreSQL"):
+            needed("no_such_package", "no PostgreSQL")
 
 
 @pytest.mark.parametrize("width", [390, 1600])

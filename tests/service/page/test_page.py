@@ -31,8 +31,8 @@ def desk(log: Log) -> KnownDesk:
     return KnownDesk({"notes": log, "empty": Log(PROBLEM, 1.8e9)})
 
 
-def client_of(desk: Any, keys: Any = None, scheme: str = "http") -> Visitor:
-    return Visitor(Starlette(routes=routes(desk, keys or FakeKeys(), bytes(32))), scheme)
+def client_of(desk: Any, keys: Any = None, scheme: str = "http", public: str = "") -> Visitor:
+    return Visitor(Starlette(routes=routes(desk, keys or FakeKeys(), bytes(32), public=public)), scheme)
 
 
 def logged_in(desk: Any, key: str = ADMIN, **told: Any) -> Visitor:
@@ -54,6 +54,22 @@ def test_nothing_is_shown_without_a_session(desk: KnownDesk, path: str) -> None:
         assert (answer.status_code, answer.json()) == (401, {"error": "this session is over; log in again"})
     else:
         assert (answer.status_code, answer.headers["location"]) == (303, f"/login?next={path}")
+
+
+def test_every_route_of_the_page_takes_a_session_but_the_door_and_its_files(desk: KnownDesk) -> None:
+    open_to_all = set()
+    for route in routes(desk, FakeKeys(), bytes(32)):  # type: ignore[arg-type]
+        path = route.path.replace("{experiment:path}", "notes").replace("{decision:path}", "u-00001")
+        for method in sorted((route.methods or set()) - {"HEAD"}):
+            client = client_of(desk)
+            form = {"token": "0" * 64, "reason": "x", "name": "ada", "role": "admin", "mode": "off"}
+            answer = client.get(path) if method == "GET" else client.post(path, data=form)
+            refused = answer.status_code == 401 or answer.headers.get("location", "").startswith("/login")
+            if not refused:
+                open_to_all.add((method, route.path))
+            assert client.cookies == {}
+    assert open_to_all == {("GET", "/login"), ("POST", "/login"), ("GET", "/static/{name}")}
+    assert desk.changes == []
 
 
 @pytest.mark.parametrize("path", ["/kill", "/revive", "/logout", *(f"/e/notes/{what}" for what in ("kill", "mode"))])

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser import launched
 from tests.service.desks import NAME, desk_on, played, user
 from tests.service.logs import problem
-from tests.service.page.serving import browsing, served, tab_of
+from tests.service.page.serving import served, tab_of
 
 import stagewise as sw
 from stagewise.cli.demo import Population, Stream, begin
@@ -28,7 +29,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "notifications.toml"
 
 @pytest.fixture
 def browser() -> Iterator[Any]:
-    with browsing() as made:
+    with launched() as made:
         yield made
 
 

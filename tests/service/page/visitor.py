@@ -60,7 +60,8 @@ class Visitor:
 
         await self.app(scope, receive, send)
         answered = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
-        for name, one in SimpleCookie(answered.get("set-cookie", "")).items():
+        cookies = [value.decode("latin-1") for name, value in sent[0]["headers"] if name == b"set-cookie"]
+        for name, one in (pair for cookie in cookies for pair in SimpleCookie(cookie).items()):
             self.cookies[name] = one.value
             if one["max-age"] == "0":
                 del self.cookies[name]

@@ -198,9 +198,10 @@ class FakeDesk:
     def figures(self, name: str) -> dict[str, Any]:
         found = self.experiment(name)
         return {
+            "killed_everywhere": False, "now": 1.8e9, "delta": 0.05, "actions": [], "bucket_s": 1.0,
             "name": name, "mode": found.mode, "share": found.share, "killed": found.killed, "version": found.version,
             "problem": found.problem.plain(), "decisions": len(self.made), "waiting": 0, "held": 0,
-            "lag_s": {"click": 1.5, "opt_out": None}, "snapshot_age_s": 0.1, "max_age_s": 60.0,
+            "lag_s": {"click": 1.5, "opt_out": None}, "snapshot_age_s": 0.1, "max_age_s": 60.0, "failed": None,
             "reward": {"name": "click", "safe": {}, "now": {}},
             "limits": {"opt_out": {
                 "threshold": 0.02, "at_most": True, "dearest": 0.005, "seen": 0.01, "low": 0.0, "high": 0.02,

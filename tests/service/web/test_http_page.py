@@ -5,13 +5,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from tests.service.desks import learned, played
 from tests.service.web.described import TOLD
 from tests.service.web.real import real
 
 from stagewise.service.web import metrics
-from stagewise.service.web.log import Line
+from stagewise.service.web.log import Line, Trouble
 from stagewise.service.web.openapi import REFUSALS
 from stagewise.service.web.rates import Rate
 from stagewise.service.web.routes import ROUTES
@@ -29,7 +28,7 @@ def test_every_route_stands_on_the_page_with_its_role() -> None:
 
 def test_every_field_stands_on_the_page() -> None:
     fields = {name for schema in TOLD["components"]["schemas"].values() for name in schema.get("properties", {})} | set(
-        msgspec.structs.asdict(Line(0.0, "", "", 0, 0.0))
+        Line.__struct_fields__ + Trouble.__struct_fields__
     )
     query = {name for route in ROUTES for name in route.query}
     examples = {

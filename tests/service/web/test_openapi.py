@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +10,12 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.service.desks import played
 from tests.service.web.described import TOLD
+from tests.service.web.fake import FakeDesk, FakeStore
 from tests.service.web.live import Live, live
 from tests.service.web.place import opened
+from tests.service.web.real import real
 
+from stagewise.service.web.bodies import Figures
 from stagewise.service.web.routes import ROUTES
 
 CHECKS = [
@@ -37,6 +41,16 @@ async def test_it_has_every_route_with_every_refusal() -> None:
         answers = set(told["paths"][route.path][route.method.lower()]["responses"])
         assert (("401" in answers), ("415" in answers)) == (route.role is not None, route.takes is not None)
     assert [name for name, schema in told["components"]["schemas"].items() if not schema["description"]] == []
+
+
+@played
+async def test_the_figures_have_the_fields_that_are_described_and_no_others(tmp_path: Path) -> None:
+    async with real(tmp_path) as desk:
+        await desk.writer.post("/v1/demo/decisions", {"context": {"age": 34}})
+        answered = (await desk.reader.get("/v1/demo/figures")).plain
+    described = set(Figures.__struct_fields__)
+    assert set(answered) == described
+    assert set(FakeDesk(FakeStore(), ("demo",)).figures("demo")) == described  # what other tests go by
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from stagewise.service.keys import Keys
 from stagewise.service.web.asking import Asking
 from stagewise.service.web.call import Answer, Call, Refused
 from stagewise.service.web.lane import Lane
-from stagewise.service.web.log import Line, RequestLog
+from stagewise.service.web.log import ASKED, Line, RequestLog
 from stagewise.service.web.rates import Buckets, Rate
 from stagewise.service.web.reading import Gone, Receive, body_of, check_kind
 from stagewise.service.web.refusing import EXPECTED, refusal_of
@@ -43,7 +43,9 @@ class Settings(NamedTuple):
     personalizer: str = ""
     """The experiment that Personalizer's routes are for; empty: the only one there is."""
     log: bool = True
-    """Whether every request is said in a line on stderr."""
+    """Whether every request is said in a line on stderr; those that fail inside the desk are in any case."""
+    public: str = ""
+    """The origin at which browsers see the page, such as https://desk.example; empty: that of each request."""
 
 
 class App:
@@ -57,7 +59,7 @@ class App:
         prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.desk, self.keys, self.settings, self._prepare = desk, keys, settings or Settings(), prepare
-        self.table, self._page = Table(ROUTES), Starlette(routes=page_routes(desk, keys))
+        self.table, self._page = Table(ROUTES), Starlette(routes=page_routes(desk, keys, self.settings.public))
         self.buckets, self._log = Buckets(self.settings.rate), RequestLog()
         self._begun, self._count = token_hex(4), count()
         self.lane = Lane(self)
@@ -76,6 +78,7 @@ class App:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, known = time.perf_counter(), self.next_id()
         asking = Asking(scope)
+        ASKED.set(known)
         try:
             said = await self._said(asking, scope, receive)
         except EXPECTED as error:
@@ -99,7 +102,7 @@ class App:
         """Count a request, and say it in a line."""
         if status >= 400:
             self.desk.counts.refused[(where, status)] += 1
-        if self.settings.log:
+        if self.settings.log or fault:
             ms = round((time.perf_counter() - began) * 1e3, 3)
             line = Line(time.time(), known, where, status, ms, holder, fault)
             self._log.add(line, asyncio.get_running_loop().call_later)
@@ -177,10 +180,10 @@ async def _send(send: Send, said: Answer, known: str, *, whole: bool) -> None:
     await send({"type": "http.response.body", "body": said.body if whole else b""})
 
 
-def page_routes(desk: "Desk", keys: Keys) -> list[BaseRoute]:
+def page_routes(desk: "Desk", keys: Keys, public: str) -> list[BaseRoute]:
     """Return the routes of the page, where it is installed."""
     if find_spec("stagewise.service.web.page") is None:
         return []
     from stagewise.service.web.page.mount import routes
 
-    return list(routes(desk, keys))
+    return list(routes(desk, keys, public=public))

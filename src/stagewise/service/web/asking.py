@@ -5,6 +5,7 @@ from typing import Any
 
 from stagewise.service.keys import Holder, Keys
 from stagewise.service.web.call import Answer, Refused, answer, plain_refusal
+from stagewise.service.web.log import fault_of
 from stagewise.service.web.route import Route
 
 NOBODY = Holder("", "")
@@ -60,9 +61,5 @@ class Asking:
         return self.refused(Refused(500, f"the desk failed; its log has more under {known}"))
 
     def note(self, error: Exception) -> None:
-        """Remember where a mistake of ours is, for the log; its words may hold what was sent, and are left out."""
-        step = error.__traceback__
-        while step is not None and step.tb_next is not None:
-            step = step.tb_next
-        at = "" if step is None else f" at {step.tb_frame.f_code.co_qualname}:{step.tb_lineno}"
-        self.fault = f"{type(error).__name__}{at}"
+        """Remember a mistake of ours, for the log."""
+        self.fault = fault_of(error)

@@ -127,18 +127,36 @@ class KnownKey(Struct):
 
 
 class Figures(Standing):
-    """What the page shows of an experiment."""
+    """What the page shows of an experiment, counted from its log."""
 
+    killed_everywhere: bool
+    """Whether it is the kill switch of all experiments that is on."""
+    now: float
+    """Seconds since 1970, by the store's clock."""
     problem: dict[str, Any] | None
+    delta: float
+    """What the bands of these figures may fail by."""
+    behind: int
+    """How many rows of the log are not in these figures yet."""
     decisions: int
     waiting: int
     held: int
     lag_s: dict[str, float | None]
     snapshot_age_s: float | None
+    max_age_s: float
+    """The age of what decisions are made of from which on learning counts as stopped, in seconds."""
+    failed: str | None
+    """Why nothing is learned of it just now."""
     reward: dict[str, Any] | None
     limits: dict[str, dict[str, Any]]
+    actions: list[dict[str, Any]]
+    """For each: how often it was served, of all and lately, and what was seen of it."""
     series: list[dict[str, Any]]
+    bucket_s: float
+    """How many seconds a part of the series covers."""
     fallbacks: dict[str, int]
+    would: dict[str, int]
+    """What the policy would have served in shadow, by action."""
     trips: list[Any]
     controls: list[dict[str, Any]]
     doubts: Any

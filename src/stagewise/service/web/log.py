@@ -1,10 +1,23 @@
-"""One line of JSON for each request: never a body, never a key."""
+"""Lines of JSON: one for each request, one for each failure. Never a body, never a key, never the words of an error.
 
+An error's words may hold what a user sent, so a failure is told by its kind and its place in the code.
+"""
+
+import contextlib
+import logging
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TextIO
 
 import msgspec
+
+OURS = "stagewise."
+ASKED = ContextVar("request", default="")
+"""The id of the request that is being answered."""
+
+log = logging.getLogger("stagewise.desk")
 
 _encoded = msgspec.json.Encoder().encode
 
@@ -18,6 +31,16 @@ class Line(msgspec.Struct, omit_defaults=True):
     status: int
     ms: float
     key: str = ""
+    error: str = ""
+
+
+class Trouble(msgspec.Struct, omit_defaults=True):
+    """What is said of a failure, or of something that a person should know."""
+
+    at: float
+    level: str
+    said: str
+    id: str = ""
     error: str = ""
 
 
@@ -40,3 +63,44 @@ class RequestLog:
         if lines:
             self._stream.write("".join(f"{line.decode()}\n" for line in lines))
             self._stream.flush()
+
+
+class Lines(logging.Handler):
+    """Writes whatever is logged in this process."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line; of others' loggers the name alone, because their messages may hold what was sent."""
+        with contextlib.suppress(Exception):  # a log that cannot be written ends nothing else
+            said = record.getMessage() if record.name.startswith(OURS) else f"a failure in {record.name}"
+            error = record.exc_info[1] if record.exc_info else None
+            line = Trouble(record.created, record.levelname.lower(), said, ASKED.get(), fault_of(error))
+            sys.stderr.write(f"{_encoded(line).decode()}\n")
+            sys.stderr.flush()
+
+
+def fault_of(error: BaseException | None) -> str:
+    """Return the kind of an error and its place in the code; its words are left out."""
+    if error is None:
+        return ""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    at = "" if step is None else f" at {step.tb_frame.f_code.co_qualname}:{step.tb_lineno}"
+    return f"{type(error).__name__}{at}"
+
+
+@contextlib.contextmanager
+def said_in_lines() -> Iterator[None]:
+    """Have all loggers of this process say what they say in lines of JSON, and threads that fail as well."""
+    lines, before = Lines(), threading.excepthook
+
+    def failed(told: threading.ExceptHookArgs) -> None:
+        log.error("a thread failed", exc_info=told.exc_value)
+
+    logging.getLogger().addHandler(lines)
+    threading.excepthook = failed
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(lines)
+        threading.excepthook = before

@@ -114,7 +114,7 @@ def experiment_of(call: Call) -> str:
     if call.serves or len(names) == 1:
         return call.serves or names[0]
     raise Conflict(
-        f"there are {len(names)} experiments; the desk must be started with the one that these routes are for"
+        f"there are {len(names)} experiments; start the desk with --personalizer and the one that these routes are for"
     )
 
 

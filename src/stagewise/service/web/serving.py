@@ -17,6 +17,7 @@ from stagewise.problem.errors import StagewiseError
 from stagewise.service.keys import Keys
 from stagewise.service.web.app import App, Settings
 from stagewise.service.web.connection import Connection
+from stagewise.service.web.log import said_in_lines
 
 if TYPE_CHECKING:
     from stagewise.service.desk import Desk
@@ -105,7 +106,7 @@ def serve(
         prepare: Called once the desk runs and before anybody is answered, to open experiments.
         started: Called with the address of the desk once it answers.
     """
-    with listener(host, port) as listening:
+    with listener(host, port) as listening, said_in_lines():
         app = App(desk, Keys(desk.store) if keys is None else keys, settings, prepare)
         server = Server(app, None if started is None else lambda: started(address_of(listening)))
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:

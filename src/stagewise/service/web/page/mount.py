@@ -8,16 +8,19 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from stagewise.service.keys import Keys
+from stagewise.service.web.page.answering import Page
 from stagewise.service.web.page.assets import assets
 from stagewise.service.web.page.changing import CHANGES
+from stagewise.service.web.page.keys import ADDRESS as KEYS
+from stagewise.service.web.page.keys import KeysPage
+from stagewise.service.web.page.origin import Origin
 from stagewise.service.web.page.responding import FOR_EVER, HEADERS
 from stagewise.service.web.page.sessions import Sessions
-from stagewise.service.web.page.showing import Page
 
 EVERY = 2.0
 
 
-def routes(desk: Any, keys: Keys, secret: bytes | None = None, every: float = EVERY) -> list[Route]:
+def routes(desk: Any, keys: Keys, secret: bytes | None = None, every: float = EVERY, public: str = "") -> list[Route]:
     """Return the page of a desk.
 
     Args:
@@ -25,9 +28,11 @@ def routes(desk: Any, keys: Keys, secret: bytes | None = None, every: float = EV
         keys: Who may come in.
         secret: What signs sessions; None: the store's.
         every: Seconds between two looks of an open page.
+        public: The origin at which browsers see it; empty: that of each request.
     """
     known = desk.store.secret("page sessions", secrets.token_bytes(32)) if secret is None else secret
-    page = Page(desk, Sessions(known, keys), every)
+    page = Page(desk, Sessions(known, keys), every, Origin(public))
+    ring = KeysPage(page, keys)
     get, post = ["GET"], ["POST"]
     made = [
         Route("/login", page.login, methods=get),
@@ -37,6 +42,9 @@ def routes(desk: Any, keys: Keys, secret: bytes | None = None, every: float = EV
         Route("/data.json", page.guarded(page.experiments_data), methods=get),
         Route("/e/{experiment:path}/data.json", page.guarded(page.experiment_data), methods=get),
         Route("/e/{experiment:path}/decisions/{decision:path}", page.guarded(page.explain), methods=get),
+        Route(KEYS, page.guarded(ring.show), methods=get),
+        Route(KEYS, page.guarded(ring.make, change=True), methods=post),
+        Route(f"{KEYS}/revoke", page.guarded(ring.revoke, change=True), methods=post),
         Route("/static/{name}", static, methods=get),
     ]
     for what in CHANGES:

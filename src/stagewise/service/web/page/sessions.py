@@ -8,12 +8,13 @@ when it says so, when its key is revoked, or when the browser is told to forget 
 
 import hmac
 import secrets
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from stagewise.service.keys import Holder, Keys
 
 HOURS = 12
-FOREIGN = ("cross-site", "same-site")
+SECURE, PLAIN = "__Host-stagewise", "stagewise"
 
 
 class Session(NamedTuple):
@@ -51,24 +52,24 @@ class Sessions:
         holder = self._keys.named(name) if now < int(until) else None
         return None if holder is None else Session(holder, cookie, self._signed("form", cookie))
 
+    def found(self, cookies: Mapping[str, str], only_secure: bool, now: float) -> Session | None:
+        """Return whose cookies these are; where the page is known to be behind TLS, a plain one is nobody's."""
+        for name in (SECURE,) if only_secure else (SECURE, PLAIN):
+            session = self.session(cookies.get(name, ""), now)
+            if session is not None:
+                return session
+        return None
+
     def form_is_ours(self, session: Session, token: str) -> bool:
         """Say whether a form was made for this session."""
         return token.isascii() and hmac.compare_digest(token, session.token)
 
 
-def cookie_name(scheme: str) -> str:
-    """Return what the cookie is called; the prefix makes browsers refuse it over plain HTTP."""
-    return "__Host-stagewise" if scheme == "https" else "stagewise"
+def cookie_name(secure: bool) -> str:
+    """Return what the cookie is called; browsers take the prefix over TLS alone, and from this very host."""
+    return SECURE if secure else PLAIN
 
 
-def cookie_settings(scheme: str) -> dict[str, Any]:
+def cookie_settings(secure: bool) -> dict[str, Any]:
     """Return how the cookie is set and forgotten."""
-    return {"httponly": True, "samesite": "strict", "secure": scheme == "https", "path": "/"}
-
-
-def from_elsewhere(headers: Any, scheme: str) -> bool:
-    """Say whether a browser tells that a form was sent from another page than ours."""
-    if headers.get("sec-fetch-site", "none") in FOREIGN:
-        return True
-    origin = headers.get("origin")
-    return origin is not None and origin != f"{scheme}://{headers.get('host', '')}"
+    return {"httponly": True, "samesite": "strict", "secure": secure, "path": "/"}

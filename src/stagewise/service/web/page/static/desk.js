@@ -225,7 +225,7 @@
 
   async function look() {
     clearTimeout(timer);
-    if (document.hidden) return;
+    if (document.hidden || !page.look) return; // not every page has something to look at again
     try {
       const answer = await fetch(page.look, { cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(PATIENCE) });
       if (answer.status === 401) return location.assign("/login?next=" + encodeURIComponent(location.pathname));
@@ -262,7 +262,7 @@
       else one.textContent = opens.dataset[one.dataset.fill];
     }
     dialog.showModal();
-    dialog.querySelector("textarea").focus();
+    dialog.querySelector("textarea")?.focus();
   });
   document.addEventListener("submit", (event) => {
     if (event.target.closest("dialog")) for (const one of event.target.querySelectorAll("button:not([type])")) one.disabled = true;

@@ -12,44 +12,41 @@ from starlette.responses import Response
 from stagewise.problem.errors import StagewiseError
 from stagewise.service.web.call import Refused
 from stagewise.service.web.page.changing import changed
+from stagewise.service.web.page.origin import Origin
 from stagewise.service.web.page.rendering import UNSAID, experiment_address, explained, parts_of, presented, rendered
 from stagewise.service.web.page.responding import data, elsewhere, form_of, html
-from stagewise.service.web.page.sessions import (
-    HOURS,
-    Session,
-    Sessions,
-    cookie_name,
-    cookie_settings,
-    from_elsewhere,
-)  # fmt: skip
+from stagewise.service.web.page.sessions import HOURS, Session, Sessions, cookie_name, cookie_settings
 from stagewise.service.web.page.verdict import verdict
 from stagewise.service.web.refusing import refusal_of
 
 Shown = Callable[[Request, Session], Awaitable[Response]]
 WRONG_KEY = "Nobody holds this key, or it was revoked."
-FOREIGN = "The form was sent from another page than the desk's; nothing was changed."
+FOREIGN = (
+    "The form was sent from another page than the desk's; nothing was changed. If this is its page: the desk has to be "
+    "started with --public-url and the address that the browser shows."
+)
 DOWN = "The store cannot be reached, so nothing can be shown or changed. Decisions meanwhile are the safe action."
 
 
 class Page:
     """What stands behind the addresses."""
 
-    def __init__(self, desk: Any, sessions: Sessions, every: float) -> None:
-        self.desk, self.sessions, self.every = desk, sessions, every
+    def __init__(self, desk: Any, sessions: Sessions, every: float, origin: Origin) -> None:
+        self.desk, self.sessions, self.every, self.origin = desk, sessions, every, origin
 
     def guarded(self, shown: Shown, change: bool = False) -> Callable[[Request], Awaitable[Response]]:
         """Return a route for whoever came in; the others are sent to the door."""
 
         async def answer(request: Request) -> Response:
-            cookie = request.cookies.get(cookie_name(request.url.scheme), "")
-            session = self.sessions.session(cookie, time.time())
+            only_secure = self.origin.of(request).startswith("https:")
+            session = self.sessions.found(request.cookies, only_secure, time.time())
             if session is None:
                 if request.url.path.endswith(".json"):
                     return data({"error": "this session is over; log in again"}, 401)
                 here = quote(quote(request.scope["path"], safe="/"), safe="/")  # an address, and then a part of one
                 return elsewhere("/login" if change else f"/login?next={here}")
             try:
-                if change and from_elsewhere(request.headers, request.url.scheme):
+                if change and self.origin.is_elsewhere(request):
                     raise Refused(403, FOREIGN)
                 return await shown(request, session)
             except (Refused, StagewiseError) as error:
@@ -66,6 +63,8 @@ class Page:
         title = {404: "Not here", 503: "The store is away", 403: "Not allowed"}.get(status, "Nothing was changed")
         name = request.path_params.get("experiment")
         back = experiment_address(name) if name and status not in (404, 503) else "/"
+        if request.url.path.startswith("/keys") and status not in (403, 503):
+            back = "/keys"
         more = "The page of the desk tries again when you come back." if status == 503 else ""
         return html(
             rendered("trouble.html", title=title, sentence=words, more=more, back=back, session=session), status
@@ -80,7 +79,7 @@ class Page:
     async def log_in(self, request: Request) -> Response:
         """Let somebody in who has a key."""
         try:
-            if from_elsewhere(request.headers, request.url.scheme):
+            if self.origin.is_elsewhere(request):
                 raise Refused(403, FOREIGN)
             form = await form_of(request)
         except Refused as error:
@@ -89,15 +88,17 @@ class Page:
         target = inside(form.get("next", "/"))
         if cookie is None:
             return html(rendered("login.html", wrong=WRONG_KEY, next=target, session=None), 403)
-        answer, scheme = elsewhere(target), request.url.scheme
-        answer.set_cookie(cookie_name(scheme), cookie, max_age=HOURS * 3600, **cookie_settings(scheme))
+        answer, secure = elsewhere(target), self.origin.is_secure(request)
+        answer.set_cookie(cookie_name(secure), cookie, max_age=HOURS * 3600, **cookie_settings(secure))
         return answer
 
     async def log_out(self, request: Request, session: Session) -> Response:
         """Have the browser forget its cookie."""
         await self.checked_form(request, session)
-        answer, scheme = elsewhere("/login"), request.url.scheme
-        answer.delete_cookie(cookie_name(scheme), **cookie_settings(scheme))
+        answer = elsewhere("/login")
+        for secure in (True, False):
+            if cookie_name(secure) in request.cookies:
+                answer.delete_cookie(cookie_name(secure), **cookie_settings(secure))
         return answer
 
     async def checked_form(self, request: Request, session: Session) -> dict[str, str]:
@@ -105,6 +106,12 @@ class Page:
         form = await form_of(request)
         if not self.sessions.form_is_ours(session, form.get("token", "")):
             raise Refused(403, "The form is not of this session: load the page again. Nothing was changed.")
+        return form
+
+    async def admins_form(self, request: Request, session: Session) -> dict[str, str]:
+        """Return a form that this session was given, and that may change something."""
+        form = await self.checked_form(request, session)
+        check_admin(session)
         return form
 
     async def listed(self, session: Session) -> dict[str, Any]:
@@ -131,8 +138,7 @@ class Page:
     async def told(self, request: Request, session: Session) -> dict[str, Any]:
         """Return what the page of an experiment shows."""
         figures = await run_in_threadpool(self.desk.figures, request.path_params["experiment"])
-        base = f"{request.url.scheme}://{request.headers.get('host', '')}"
-        return presented(figures, session, await run_in_threadpool(self.desk.ready), base)
+        return presented(figures, session, await run_in_threadpool(self.desk.ready), self.origin.of(request))
 
     async def experiment(self, request: Request, session: Session) -> Response:
         """Show an experiment."""
@@ -153,14 +159,18 @@ class Page:
         """Return the route of a change."""
 
         async def answer(request: Request, session: Session) -> Response:
-            form = await self.checked_form(request, session)
-            if not session.holder.may("admin"):
-                raise Refused(403, f"This takes an admin's key; {session.holder.name} is a {session.holder.role}'s.")
+            form = await self.admins_form(request, session)
             name = request.path_params.get("experiment")
             await changed(self.desk, what, name, form, session.holder.name)
             return elsewhere("/" if name is None else experiment_address(name))
 
         return answer
+
+
+def check_admin(session: Session) -> None:
+    """Refuse whoever may only look."""
+    if not session.holder.may("admin"):
+        raise Refused(403, f"This takes an admin's key; {session.holder.name} is a {session.holder.role}'s.")
 
 
 def inside(address: str) -> str:

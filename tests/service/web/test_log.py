@@ -1,0 +1,118 @@
+"""Whatever a desk says on standard error is a line of JSON, and holds nothing of what was sent."""
+
+import http.client
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stagewise.service.web.log import ASKED, fault_of, said_in_lines
+
+ROOT = Path(__file__).parents[3]
+SECRET = "ada@example.org"
+FAILING = f"""
+import logging, sys, threading
+from pathlib import Path
+import stagewise.service.deciding as deciding
+from stagewise.service.desk import Desk
+from stagewise.service.web.app import Settings
+from stagewise.service.web.serving import serve
+from tests.service.web.real import Real
+
+def failing(*told, **more):
+    raise ValueError("line one {SECRET}\\nline two {SECRET}")
+
+deciding.by_policy = deciding.draws_of = failing
+Desk.explain = failing
+there = Real(Path(sys.argv[1]), settings=Settings(log=sys.argv[2] == "log"))
+def started(address):
+    print(address, there.writer.key, flush=True)
+    logging.getLogger("asyncio").error("Task exception was never retrieved: {SECRET}")
+    threading.Thread(target=failing).start()
+serve(there.desk, "127.0.0.1", 0, keys=there.keys, settings=there.app.settings, prepare=there.prepare, started=started)
+"""
+
+
+def lines_of(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("kind", ["log", "quiet"])
+def test_a_desk_that_fails_inside_says_so_in_lines_without_what_was_sent(tmp_path: Path, kind: str) -> None:
+    begun = subprocess.Popen(
+        [sys.executable, "-c", FAILING, str(tmp_path), kind],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
+    )  # fmt: skip
+    assert begun.stdout is not None
+    address, key = begun.stdout.readline().split()
+    headers, ids = {"authorization": f"Bearer {key}", "content-type": "application/json"}, list[str]()
+    with closing(http.client.HTTPConnection(address.removeprefix("http://"), timeout=20)) as connection:
+        for method, path, body, status in (
+            ("POST", "/v1/demo/decisions", {"context": {"age": 34}, "decision_id": f"1{SECRET}"}, 200),
+            ("POST", "/v1/demo/decisions", {"context": {"age": 34}, "decision_id": f"2{SECRET}"}, 200),  # the short way
+            ("POST", "/v1/demo/decisions", [{"context": {"age": 34}, "decision_id": f"3{SECRET}"}], 200),
+            ("GET", f"/v1/demo/decisions/{SECRET}", None, 500),
+        ):
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            assert (answer.status, SECRET in answer.read().decode() and status == 500) == (status, False)
+            ids.append(answer.headers["x-request-id"])
+    begun.send_signal(signal.SIGTERM)
+    _, said = begun.communicate(timeout=30)
+    assert begun.returncode == 0
+    assert (SECRET in said, key in said, "line one" in said) == (False, False, False)
+    told = lines_of(said)
+    troubles = [line for line in told if "said" in line]
+    words = "deciding failed; the safe action is served"
+    deciding = [line for line in troubles if line["said"] == words]
+    assert [(line["id"], line["level"], line["error"][:21]) for line in deciding] == [
+        (id_, "error", "ValueError at failing") for id_ in ids[:3]
+    ]
+    others = {line["said"] for line in troubles} - {words}
+    assert others == {"a failure in asyncio", "a thread failed", "deciding together failed; each is decided by itself"}
+    requests = [line for line in told if "route" in line]
+    assert len(requests) == (4 if kind == "log" else 1)  # a request that failed is said in any case
+    assert (requests[-1]["id"], requests[-1]["error"][:21]) == (ids[-1], "ValueError at failing")
+
+
+def test_a_line_tells_the_request_and_no_words_of_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    log = logging.getLogger("stagewise.desk")
+    known = ASKED.set("4f-1")
+    try:
+        with said_in_lines():
+            try:
+                raise KeyError(SECRET)
+            except KeyError:
+                log.exception("a snapshot of %r cannot be read", "mail")
+            log.warning("two\nlines")
+            logging.getLogger("psycopg").warning("%s is away", SECRET)
+    finally:
+        ASKED.reset(known)
+    log.warning("said after the desk has stopped")
+    first, second, third = lines_of(capsys.readouterr().err)
+    place = "test_a_line_tells_the_request_and_no_words_of_an_error"
+    assert first.pop("at") > 1.7e9
+    assert first.pop("error").startswith(f"KeyError at {place}:")
+    assert first == {"level": "error", "said": "a snapshot of 'mail' cannot be read", "id": "4f-1"}
+    assert (second["level"], second["said"]) == ("warning", "two\nlines")
+    assert third["said"] == "a failure in psycopg"
+
+
+def test_threads_and_loggers_are_as_before_when_it_is_over() -> None:
+    handlers, hook = list(logging.getLogger().handlers), threading.excepthook
+    with said_in_lines():
+        assert threading.excepthook is not hook
+    assert (logging.getLogger().handlers, threading.excepthook) == (handlers, hook)
+
+
+def test_an_error_that_was_never_raised_has_no_place() -> None:
+    assert (fault_of(None), fault_of(ValueError(SECRET))) == ("", "ValueError")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tests.service.web.real import Real
 
+import stagewise as sw
 from stagewise.service.web.serving import Server, address_of, listener
 
 
@@ -23,9 +24,9 @@ class Live(NamedTuple):
 
 
 @contextmanager
-def live(folder: Path) -> Iterator[Live]:
-    """Serve a desk, and stop it."""
-    there, listening, begun = Real(folder), listener("127.0.0.1", 0), threading.Event()
+def live(place: Path | str, played: sw.Problem | None = None) -> Iterator[Live]:
+    """Serve a desk on a file in a folder, or at an address, and stop it."""
+    there, listening, begun = Real(place, played), listener("127.0.0.1", 0), threading.Event()
     server = Server(there.app, begun.set)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
     thread.start()

@@ -9,7 +9,7 @@ import pytest
 from tests.service.contending.clients import Said, client, operator
 from tests.service.contending.explained import explain, read
 from tests.service.contending.line import Line
-from tests.service.web.live import Live, live
+from tests.service.web.live import Live, counted, live
 
 import stagewise as sw
 
@@ -49,20 +49,6 @@ def contended(place: Path | str, seconds: float) -> None:
     assert modes == {"killed", "off", "shadow", "canary", "live"}
     assert any(one.late for signals in log.signals.values() for one in signals.values())
     assert short["taken"] > len(said) // 3, "the short way is what is tried here"
-
-
-def counted(desk: Live) -> Counter[str]:
-    """Return what counts the requests that go the short way."""
-    lane, count = desk.desk.app.lane, Counter[str]()
-    take = lane.take
-
-    def counting(*told: Any) -> bool:
-        taken = take(*told)
-        count["taken" if taken else "left"] += 1
-        return taken
-
-    lane.take = counting  # type: ignore[method-assign]
-    return count
 
 
 def test_every_answer_is_explained_by_the_log_on_sqlite(tmp_path: Path) -> None:

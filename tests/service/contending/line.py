@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+PATIENCE = 30.0  # seconds until an answer is missed
+
 
 class Line:
     """Sends requests with a key, one after the other."""
@@ -22,9 +24,10 @@ class Line:
         """Do the same with bytes."""
         reader, writer = await self._opened()
         writer.write(self._request(path, body))
-        head = await reader.readuntil(b"\r\n\r\n")
-        size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-        told = await reader.readexactly(size)
+        async with asyncio.timeout(PATIENCE):
+            head = await reader.readuntil(b"\r\n\r\n")
+            size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            told = await reader.readexactly(size)
         if b"connection: close" in head.lower():
             self.hang_up()
         return int(head.split(b" ", 2)[1]), msgspec.json.decode(told)

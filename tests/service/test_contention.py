@@ -12,6 +12,7 @@ from tests.service.contending.line import Line
 from tests.service.web.live import Live, counted, live
 
 import stagewise as sw
+from stagewise.service.warming import warm
 
 CLIENTS = 64
 
@@ -37,6 +38,7 @@ async def play(desk: Live, seconds: float) -> list[Said]:
 def contended(place: Path | str, seconds: float) -> None:
     """Play, and hold the answers against the log."""
     with live(place, played_problem()) as desk:
+        warm(desk.desk.desk.experiment("demo").current)  # where kernels are compiled, nobody waits for that
         short = counted(desk)
         said = asyncio.run(play(desk, seconds))
         store = desk.desk.store

@@ -80,16 +80,22 @@ async def client(number: int, line: Line, clock: Callable[[], int], seconds: flo
         began = clock()
         status, answer = await line.post(f"{PATH}/{path}", sent)
         said.append(Said(path, sent, status, answer, began, clock()))
-        await asyncio.sleep(BEAT - (time.monotonic() - start) % BEAT)
+        await until_beat(start)
     line.hang_up()
 
 
+async def until_beat(start: float) -> None:
+    """Wait until all ask again."""
+    await asyncio.sleep(BEAT - (time.monotonic() - start) % BEAT)
+
+
 async def operator(line: Line, seconds: float) -> None:
-    """Change the mode and pull kill switches, time and again."""
+    """Change the mode and pull kill switches, time and again, each time just as all ask."""
     start, turn = time.monotonic(), 0
     while time.monotonic() - start < seconds or turn % len(CHANGES):
         for path, body in CHANGES[turn : turn + 2]:
             await asyncio.sleep(0.15)
+            await until_beat(start)
             status, answer = await line.post(path, {**body, "reason": "a drill"})
             assert status == 200, answer
         await asyncio.sleep(0.5)

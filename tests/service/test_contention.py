@@ -12,6 +12,7 @@ from tests.service.contending.line import Line
 from tests.service.web.live import Live, counted, live
 
 import stagewise as sw
+from stagewise.service.audit.replaying import Replay
 from stagewise.service.warming import warm
 
 CLIENTS = 64
@@ -43,6 +44,9 @@ def contended(place: Path | str, seconds: float) -> None:
         said = asyncio.run(play(desk, seconds))
         store = desk.desk.store
         log = read(store.events("demo", limit=10**7), store.events("", limit=10**6))
+        again = Replay(store, "demo").run()
+        assert desk.desk.desk.learner.failed is None
+    assert (again.agree, again.failed, again.first) == (len(log.decisions), 0, None)
     explain(said, log)
     kinds = Counter((one.path, one.status) for one in said)
     met = {("decisions", 200), ("decisions", 409), ("decisions", 422), ("outcomes", 200), ("outcomes", 404)}

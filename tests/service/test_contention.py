@@ -27,11 +27,11 @@ def played_problem() -> sw.Problem:
 
 async def play(desk: Live, seconds: float) -> list[Said]:
     """Have everybody talk at once."""
-    said, clock = list[Said](), desk.desk.store.now
+    said, clock, over = list[Said](), desk.desk.store.now, asyncio.Event()
     lines = [Line(desk.address, desk.writer) for _ in range(CLIENTS)]
     await asyncio.gather(
-        operator(Line(desk.address, desk.admin), seconds),
-        *(client(number, line, clock, seconds, said) for number, line in enumerate(lines)),
+        operator(Line(desk.address, desk.admin), seconds, over),
+        *(client(number, line, clock, over, said) for number, line in enumerate(lines)),
     )
     return said
 

@@ -68,11 +68,11 @@ def outcome(chance: random.Random, second: int) -> tuple[str, dict[str, Any]]:
     return "outcomes", told
 
 
-async def client(number: int, line: Line, clock: Callable[[], int], seconds: float, said: list[Said]) -> None:
+async def client(number: int, line: Line, clock: Callable[[], int], over: asyncio.Event, said: list[Said]) -> None:
     """Ask and tell at every beat; now and then hang up, and say the same again."""
     chance, start = random.Random(number), time.monotonic()
-    while (passed := time.monotonic() - start) < seconds:
-        path, sent = (decision if chance.random() < 0.5 else outcome)(chance, int(passed))
+    while not over.is_set():
+        path, sent = (decision if chance.random() < 0.5 else outcome)(chance, int(time.monotonic() - start))
         if chance.random() < 0.01:
             began = clock()
             await line.send_and_hang_up(f"{PATH}/{path}", sent)
@@ -89,15 +89,14 @@ async def until_beat(start: float) -> None:
     await asyncio.sleep(BEAT - (time.monotonic() - start) % BEAT)
 
 
-async def operator(line: Line, seconds: float) -> None:
-    """Change the mode and pull kill switches, time and again, each time just as all ask."""
-    start, turn = time.monotonic(), 0
-    while time.monotonic() - start < seconds or turn % len(CHANGES):
-        for path, body in CHANGES[turn : turn + 2]:
-            await asyncio.sleep(0.15)
+async def operator(line: Line, seconds: float, over: asyncio.Event) -> None:
+    """Make all the changes in turn, each just as all ask, for so long; then say that it is over."""
+    start = time.monotonic()
+    while time.monotonic() - start < seconds:
+        for turn, (path, body) in enumerate(CHANGES):
+            await asyncio.sleep(0.65 if turn % 2 == 0 else 0.15)
             await until_beat(start)
             status, answer = await line.post(path, {**body, "reason": "a drill"})
             assert status == 200, answer
-        await asyncio.sleep(0.5)
-        turn = (turn + 2) % len(CHANGES)
+    over.set()
     line.hang_up()

@@ -58,11 +58,11 @@ def contended(place: Path | str, seconds: float) -> None:
 
 
 def test_every_answer_is_explained_by_the_log_on_sqlite(tmp_path: Path) -> None:
-    contended(tmp_path, 42.0)
+    contended(tmp_path, 38.0)
 
 
 def test_every_answer_is_explained_by_the_log_on_postgresql(postgres: str) -> None:
-    contended(postgres, 12.0)
+    contended(postgres, 10.0)
 
 
 @pytest.mark.slow

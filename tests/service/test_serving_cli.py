@@ -130,6 +130,21 @@ def test_several_files_are_several_experiments(tmp_path: Path, problem: Path) ->
     assert "voids the guarantee" in refused.stderr
 
 
+def test_simulated_users_ask_and_tell(tmp_path: Path) -> None:
+    with served(tmp_path, str(ROOT / "examples" / "notifications.toml"), "--demo") as (_, process):
+        store, end = open_store(str(tmp_path / "desk.db"), read_only=True), time.monotonic() + 60.0
+        try:
+            while not store.of_kind("notifications", "outcome"):
+                assert process.poll() is None
+                assert time.monotonic() < end, "nobody told an outcome"
+                time.sleep(0.1)
+            keys = store.keys()
+            assert "simulated users" in {row.note for row in keys}
+            assert store.of_kind("notifications", "decision")
+        finally:
+            store.close()
+
+
 @pytest.mark.parametrize(
     ("words", "parts"),
     [

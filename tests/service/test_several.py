@@ -7,14 +7,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.service.desks import NAME, check_fold, desk_on, learned, played, user
 
 from stagewise.service.store.opened import open_store
+
+psycopg = pytest.importorskip("psycopg")
+from stagewise.service.store.postgres import LEAD  # noqa: E402
 
 HERE = Path(__file__).parents[2]
 
@@ -48,18 +52,48 @@ def until(what: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.02)
 
 
-def test_another_learner_takes_over_and_decisions_go_on(postgres: str) -> None:
+@contextmanager
+def led_by_nobody(address: str) -> Iterator[threading.Event]:
+    """Queue for the learner's lock, to have it when its holder dies; yield what says that this is so."""
+    held, enough = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with psycopg.connect(address) as connection:
+            connection.execute(LEAD.replace("pg_try_", "pg_").encode())
+            held.set()
+            enough.wait(60.0)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        yield held
+    finally:
+        enough.set()
+        holder.join()
+
+
+def queued(address: str) -> bool:
+    """Say whether somebody waits for the learner's lock."""
+    with psycopg.connect(address) as connection:
+        return connection.execute("SELECT 1 FROM pg_locks WHERE classid = 7301 AND NOT granted").fetchone() is not None
+
+
+def test_another_learner_takes_over_and_decisions_go_on_meanwhile(postgres: str) -> None:
     open_store(postgres).close()
     takers = [Taker(postgres, f"pod-{i}") for i in range(2)]
     try:
         until(lambda: all(one.last["state"] > 20 for one in takers), 60.0)
         assert [one.last["leads"] for one in takers].count(True) == 1
         dead, alive = sorted(takers, key=lambda one: not one.last["leads"])
-        made = alive.last["made"]
-        os.kill(dead.process.pid, signal.SIGKILL)
-        until(lambda: alive.last["leads"], 5.0)
-        state = alive.last["state"]
-        until(lambda: alive.last["state"] > state and alive.last["made"] > made, 5.0)
+        with led_by_nobody(postgres) as held:
+            until(lambda: queued(postgres), 20.0)
+            os.kill(dead.process.pid, signal.SIGKILL)
+            until(held.is_set, 20.0)
+            time.sleep(1.0)  # what the dead one has published is read
+            made, state = alive.last["made"], alive.last["state"]
+            until(lambda: alive.last["made"] > made + 20, 20.0)
+            assert (alive.last["state"], alive.last["leads"]) == (state, False), "nobody learns, and decisions go on"
+        until(lambda: alive.last["leads"] and alive.last["state"] > state, 5.0)
     finally:
         for one in takers:
             one.end()

@@ -22,8 +22,8 @@ class Asked(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     context: dict[str, Known] = {}
     """What is known of the user: every number and segment that the problem declares, by name."""
-    only: list[str] | None = None
-    """The actions that are on offer; left out: all of the problem's."""
+    only: Annotated[list[str], Meta(min_length=1)] | None = None
+    """The actions that are on offer, one at least; left out: all of the problem's."""
     decision_id: Id | None = None
     """The client's own id: a retry with the same is answered the same. Left out: the desk makes one."""
     dry_run: bool = False

@@ -1,6 +1,7 @@
 """The page of a real desk: its button stops decisions, here and in another process; and the simulated users come."""
 
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -34,11 +35,11 @@ def browser() -> Iterator[Any]:
 
 
 @contextmanager
-def watching(place: Path) -> Iterator[Callable[[], str]]:
+def watching(place: str) -> Iterator[Callable[[], str]]:
     """Start the other process; yield what waits for its next line."""
     root = Path(__file__).parents[3]
     told = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
-    command = [sys.executable, "-m", "tests.service.page.watcher", str(place), NAME, "6"]
+    command = [sys.executable, "-m", "tests.service.page.watcher", place, NAME, "6"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root, env=told) as process:
         try:
             assert process.stdout is not None
@@ -54,8 +55,14 @@ def press(tab: Any, what: str, reason: str) -> None:
     tab.click(f"#do-{what} button:not([type])")
 
 
-def test_the_button_stops_decisions_and_another_process_sees_it_within_a_second(tmp_path: Path, browser: Any) -> None:
-    desk = Desk(open_store(str(tmp_path / "desk.db")))
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store."""
+    return str(tmp_path / "desk.db") if request.param == "sqlite" else str(request.getfixturevalue("postgres"))
+
+
+def test_the_button_stops_decisions_in_another_process_too_within_a_second(place: str, browser: Any) -> None:
+    desk = Desk(open_store(place), alone="://" not in place)
     keys, late = Keys(desk.store), list[int]()
     key = keys.add("ada", "admin")
 
@@ -65,12 +72,12 @@ def test_the_button_stops_decisions_and_another_process_sees_it_within_a_second(
     app = App(desk, keys, Settings(log=False), prepare)
     with (
         served(app, "on") as address,
-        watching(tmp_path / "desk.db") as line,
+        watching(place) as line,
         DeskClient(address, key, NAME, "nothing", timeout=10.0) as client,
         tab_of(browser, address, key=key) as tab,
     ):
         tab.goto(f"{address}/e/{NAME}")
-        for i in range(3):  # one of three: the machine may be busy
+        for i in range(3):
             press(tab, "kill", f"test {i}")
             tab.wait_for_selector("h1 >> text=Stopped")
             after, words = line().rstrip().split(" ", 1)
@@ -82,7 +89,7 @@ def test_the_button_stops_decisions_and_another_process_sees_it_within_a_second(
             tab.wait_for_selector("[data-open=do-kill]")
             assert line().endswith("None\n")
         assert tab.troubles == []
-    assert min(late) < 1000
+    assert statistics.median(late) < 1000  # milliseconds; two of three, since the machine may be busy
 
 
 @played

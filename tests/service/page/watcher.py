@@ -1,22 +1,36 @@
-"""Another process at the same store: says when it sees an experiment stopped and started, and how much later."""
+"""Another process at the same store: says when it sees an experiment stopped and started, and how much later.
+
+A file has one desk, so there it only reads; on PostgreSQL it is a second desk, which decides all the time.
+"""
 
 import asyncio
 import sys
+
+from tests.service.desks import user
 
 from stagewise.service.desk import Desk
 from stagewise.service.store.opened import open_store
 
 
+async def seen(desk: Desk, name: str, serves: bool) -> str | None:
+    """Return why the safe action is served here, where that is by a kill switch."""
+    if not serves:
+        return desk.experiment(name).killed
+    made = await desk.decide(name, user())
+    return made.fallback if made.mode == "killed" else None
+
+
 async def watch(place: str, name: str, changes: int) -> None:
     """Print a line for each change that is seen: what holds, and milliseconds since its row was written."""
-    store = open_store(place, read_only=True)
-    desk = Desk(store)
+    serves = "://" in place
+    store = open_store(place, read_only=not serves)
+    desk = Desk(store, alone=not serves)
     await desk.start()
     print("ready", flush=True)
     before: str | None = None
     while changes:
         await asyncio.sleep(0.01)
-        killed = desk.experiment(name).killed
+        killed = await seen(desk, name, serves)
         if killed != before:
             before, changes = killed, changes - 1
             row = store.of_kind(name, "control")[-1]

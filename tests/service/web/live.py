@@ -1,14 +1,17 @@
 """The real desk on a port of this machine, in a thread."""
 
 import asyncio
+import socket
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.service.web.real import Real
 
+import stagewise as sw
 from stagewise.service.web.serving import Server, address_of, listener
 
 
@@ -22,12 +25,18 @@ class Live(NamedTuple):
     desk: Real
 
 
+def run(server: Server, listening: socket.socket) -> None:
+    """Serve by the loop that desks have."""
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(server.serve([listening]))
+
+
 @contextmanager
-def live(folder: Path) -> Iterator[Live]:
-    """Serve a desk, and stop it."""
-    there, listening, begun = Real(folder), listener("127.0.0.1", 0), threading.Event()
+def live(place: Path | str, played: sw.Problem | None = None) -> Iterator[Live]:
+    """Serve a desk on a file in a folder, or at an address, and stop it."""
+    there, listening, begun = Real(place, played), listener("127.0.0.1", 0), threading.Event()
     server = Server(there.app, begun.set)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
+    thread = threading.Thread(target=run, args=(server, listening))
     thread.start()
     try:
         assert begun.wait(20.0)
@@ -35,3 +44,17 @@ def live(folder: Path) -> Iterator[Live]:
     finally:
         server.should_exit = True
         thread.join()
+
+
+def counted(desk: Live) -> Counter[str]:
+    """Return what counts the requests that go the short way."""
+    lane, count = desk.desk.app.lane, Counter[str]()
+    take = lane.take
+
+    def counting(*told: Any) -> bool:
+        taken = take(*told)
+        count["taken" if taken else "left"] += 1
+        return taken
+
+    lane.take = counting  # type: ignore[method-assign]
+    return count

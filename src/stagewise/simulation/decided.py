@@ -9,7 +9,6 @@ from stagewise.problem.checks import number, shown, whole
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.simulation.judge import Judge
-from stagewise.worlds.user_world import UserWorld
 
 SLIGHT = 1e-9  # relative; differences below it are arithmetic
 
@@ -30,8 +29,7 @@ def expected(decision: Any, actions: Any, judge: Judge, round_: int) -> Floats:
     except (ValueError, TypeError) as error:  # a StagewiseError is a ValueError, and so is a ragged array
         raise InvalidProblem(f"the policy's decision in round {round_} cannot be judged: {error}") from None
     if decision.probabilities is None:
-        at = decision.index if isinstance(judge.world, UserWorld) else None
-        return judge.means(decision.action) if at is None else judge.means_at(at, actions)
+        return judge.world.means_played(decision.index, decision.action, actions)
     total, chances = np.zeros(judge.signs.size), np.asarray(decision.probabilities)
     for index in np.flatnonzero(chances):
         total += chances[index] * judge.means_at(int(index), actions)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.kernels.context import fill_user_means
+from stagewise.kernels.loop.play import CROSSED, PLAIN
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, shown, vector_of, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.worlds.linear import NOISES, linear_means
@@ -73,6 +74,14 @@ class ContextWorld(UserWorld):
         if self.outcomes == "bernoulli":
             low, high = -self.actions.most(-self.parameters), self.actions.most(self.parameters)
             check_probabilities(low, high, called, "bernoulli", SLIGHT)
+
+    @property
+    def draws(self) -> int:
+        return CROSSED if self.actions.crossed else PLAIN
+
+    @property
+    def knows_points(self) -> bool:
+        return self.actions.crossed
 
     @property
     def norms(self) -> Floats:

@@ -1,17 +1,20 @@
 """A linear world: it knows the parameters that policies must learn."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.kernels.world import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fill_means
 from stagewise.problem.action_set import ActionSet
-from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of
-from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, shown
+from stagewise.problem.errors import InvalidActions, InvalidFile, InvalidProblem
+from stagewise.problem.renamed import today
+from stagewise.problem.safe_action import SafeAction
+from stagewise.worlds.kinds import action_sets
 from stagewise.worlds.named import noise_of, truth_of
-from stagewise.worlds.world import NoisyWorld, offered, signals
+from stagewise.worlds.world import NoisyWorld, offered, signals, some
 
 NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER, "bernoulli": BERNOULLI}
 
@@ -35,6 +38,7 @@ class LinearWorld(NoisyWorld):
     """
 
     kinds = NOISES
+    theorems: ClassVar[tuple[str, ...]] = ("rays", "mixtures")
 
     def __init__(
         self,
@@ -71,15 +75,32 @@ class LinearWorld(NoisyWorld):
             **offered(self.actions),
         }
 
+    @classmethod
+    def rebuilt(cls, told: dict[str, Any]) -> Self:
+        given, kinds = dict(told), action_sets()
+        name, features, eligible = given.pop("actions"), given.pop("features"), given.pop("eligible", None)
+        if name not in kinds:
+            raise InvalidFile(f"the actions are of kind {shown(name)}; stagewise has {', '.join(kinds)}")
+        return cls(actions=some(kinds[name].rebuilt(features), eligible), **today(cls, given))
+
     @property
     def norms(self) -> Floats:
-        """How long the parameters (1 + m,) of every signal are."""
         return np.asarray(np.linalg.norm(self.parameters, axis=1))
 
     @property
     def offers_rays(self) -> bool:
-        """Whether points between the safe action and the listed ones can be played."""
         return bool(self.actions.between)
+
+    @property
+    def knows_points(self) -> bool:
+        return True
+
+    def safe_place(self, safe: SafeAction | None) -> Any:
+        if safe is None:
+            return np.zeros(self.parameters.shape[1])
+        if safe.features is None or safe.features.size != self.parameters.shape[1]:
+            raise InvalidProblem("the safe action's features do not fit the world's")
+        return np.ascontiguousarray(safe.features)
 
     def means(self, action: Any) -> Floats:
         return linear_means(self.parameters, action)

@@ -107,10 +107,7 @@ def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
 
 def intervals_fail(policy: Any) -> float:
     """Return the probability that some interval may fail with: δ, or more where each signal has more than its share."""
-    signals, delta = 1 + int(policy.thresholds.values.size), float(policy.delta)
-    if policy.share_delta:
-        return delta
-    return float(sum(policy.interval_shares)) if policy.theorem == "arms" else delta * signals / policy.undivided
+    return float(policy.delta) if policy.share_delta else math.fsum(policy.interval_shares)
 
 
 def longest(world: Any) -> float:

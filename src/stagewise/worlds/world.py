@@ -11,8 +11,8 @@ from stagewise.kernels.loop.play import DIRECTIONS
 from stagewise.kernels.world import fill_outcome
 from stagewise.problem.checks import Floats, frozen, shown, whole
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.given_thresholds import unnamed
 from stagewise.problem.renamed import refuse_old
-from stagewise.problem.thresholds import unnamed
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
 from stagewise.worlds.answers import Answers

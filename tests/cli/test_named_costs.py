@@ -112,6 +112,7 @@ def test_a_world_can_be_built_again_from_what_it_says_of_itself() -> None:
         reward=[[0.1, 0.0], [0.2, 0.1]],
         cost={"a": [[0.2, 0.0], [0.4, 0.0]], "b": [[0.05, 0.0], [0.1, 0.0]]},
         noise={"b": 0.2, "a": 0.1, "reward": 0.3},
+        outcomes="gaussian",
         segments=[0.5, 0.5],
         offsets={"reward": zeros, "b": zeros, "a": [[0.0, 0.1], [0.0, 0.0]]},
     )

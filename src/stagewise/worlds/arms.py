@@ -21,7 +21,7 @@ class ArmsWorld(TabledWorld):
         cost: Mean costs (K,) or (m, K), or by name: limits then meet the costs of their names.
         outcomes: "bernoulli", "gaussian", or "clipped-gaussian": cut to [0, 1], with regret and costs still counted by
             the means given here.
-        noise: Standard deviation of what is gaussian, for all signals or for each.
+        noise: Standard deviation of what is gaussian, for all signals or for each; None: 0.1.
         actions: Which of the arms are on offer; None: all.
 
     >>> ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2]).means(1)
@@ -37,7 +37,7 @@ class ArmsWorld(TabledWorld):
         reward: ArrayLike,
         cost: ArrayLike | Mapping[str, ArrayLike],
         outcomes: Outcomes = "bernoulli",
-        noise: PerSignal | Mapping[str, float] = 0.1,
+        noise: PerSignal | Mapping[str, float] | None = None,
         actions: Arms | None = None,
     ) -> None:
         super().__init__(reward, cost, outcomes, noise)
@@ -70,4 +70,4 @@ class ArmsWorld(TabledWorld):
     def rebuilt(cls, told: dict[str, Any]) -> Self:
         given = dict(told)
         eligible = given.pop("eligible", None)
-        return cls(**given, actions=some(Arms(len(given["reward"])), eligible))
+        return cls.again(given, actions=some(Arms(len(given["reward"])), eligible))

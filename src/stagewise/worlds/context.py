@@ -29,8 +29,8 @@ class ContextWorld(UserWorld):
     Args:
         reward: θ of every action (K, d).
         cost: The same for every cost, (K, d) or (m, K, d), or by name: limits then meet the costs of their names.
-        noise: Standard deviation of the noise, for all signals or for each.
-        outcomes: "bernoulli" (1 with the mean as probability, for which `noise` is not read), "gaussian", "uniform" or
+        noise: Standard deviation of the noise, for all signals or for each; None: 0.1.
+        outcomes: "bernoulli" (1 with the mean as probability, without any other noise), "gaussian", "uniform" or
             "rademacher".
         safe: Which action is the safe one.
         features: "crossed": action a has the features e_a ⊗ u (K d), of which all means are linear; "plain": its
@@ -54,7 +54,7 @@ class ContextWorld(UserWorld):
         *,
         reward: ArrayLike,
         cost: ArrayLike | Mapping[str, ArrayLike],
-        noise: PerSignal | Mapping[str, float] = 0.1,
+        noise: PerSignal | Mapping[str, float] | None = None,
         outcomes: Literal["bernoulli", "gaussian", "uniform", "rademacher"] = "bernoulli",
         safe: int = 0,
         features: Form = "crossed",
@@ -70,7 +70,7 @@ class ContextWorld(UserWorld):
         self.actions = Users(count, d, np.cumsum(shares), crossed, whole(safe, "safe", last, 0, count - 1))
         self.shares = shares
         self.outcomes = one_of(outcomes, tuple(NOISES), "outcomes")
-        self.noise = frozen(noise_of(noise, called, self.names))
+        self.noise = frozen(noise_of(noise, called, self.names, self.outcomes))
         if self.outcomes == "bernoulli":
             low, high = -self.actions.most(-self.parameters), self.actions.most(self.parameters)
             check_probabilities(low, high, called, "bernoulli", SLIGHT)

@@ -29,7 +29,7 @@ class LinearWorld(NoisyWorld):
             convex set.
         noise: Standard deviation of the noise, for all signals or for each; it is sub-Gaussian with the same scale.
         outcomes: "gaussian", "uniform" (on ±√3 noise), "rademacher" (±noise), or "bernoulli": 1 with probability
-            <x, θ*> or <x, μ*_j>, else 0, for which `noise` is not read.
+            <x, θ*> or <x, μ*_j>, else 0; only then is `noise` left out.
 
     >>> from stagewise.problem.actions import Rays
     >>> world = LinearWorld(reward=[1.0, 0.0], cost=[0.0, 1.0], actions=Rays([[1.0, 0.5]]), noise=0.1)
@@ -46,7 +46,7 @@ class LinearWorld(NoisyWorld):
         reward: ArrayLike,
         cost: ArrayLike | Mapping[str, ArrayLike],
         actions: ActionSet,
-        noise: PerSignal | Mapping[str, float],
+        noise: PerSignal | Mapping[str, float] | None = None,
         outcomes: Literal["gaussian", "uniform", "rademacher", "bernoulli"] = "gaussian",
     ) -> None:
         parameters, names = truth_of(reward, cost, "d")
@@ -63,8 +63,10 @@ class LinearWorld(NoisyWorld):
         self.parameters = frozen(parameters)
         self.actions = actions
         self.names = names
-        self.noise = frozen(noise_of(noise, signals(len(parameters) - 1, names), names))
         self.outcomes = one_of(outcomes, tuple(NOISES), "outcomes")
+        if noise is None and self.outcomes != "bernoulli":
+            raise InvalidProblem(f"noise is missing; give the standard deviation of what is {self.outcomes}")
+        self.noise = frozen(noise_of(noise, signals(len(parameters) - 1, names), names, self.outcomes))
 
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""
@@ -81,7 +83,7 @@ class LinearWorld(NoisyWorld):
         name, features, eligible = given.pop("actions"), given.pop("features"), given.pop("eligible", None)
         if name not in kinds:
             raise InvalidFile(f"the actions are of kind {shown(name)}; stagewise has {', '.join(kinds)}")
-        return cls(actions=some(kinds[name].rebuilt(features), eligible), **today(cls, given))
+        return cls.again(today(cls, given), actions=some(kinds[name].rebuilt(features), eligible))
 
     @property
     def norms(self) -> Floats:

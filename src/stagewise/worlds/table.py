@@ -31,7 +31,7 @@ class TabledWorld(NoisyWorld):
         if self.outcomes != "gaussian":
             check_probabilities(table.min(axis=1), table.max(axis=1), called, self.outcomes)
         self.table = frozen(table)  # (1 + m, K)
-        self.noise = frozen(noise_of(noise, called, self.names))
+        self.noise = frozen(noise_of(noise, called, self.names, self.outcomes))
 
     @property
     def most(self) -> Floats:
@@ -62,7 +62,7 @@ class TableWorld(TabledWorld):
         features: Features (K, d), or a Finite set of them.
         reward: Mean rewards (K,).
         cost: Mean costs (K,) or (m, K), or by name: limits then meet the costs of their names.
-        noise: Standard deviation of what is gaussian, for all signals or for each.
+        noise: Standard deviation of what is gaussian, for all signals or for each; None: 0.1.
         outcomes: "gaussian", "bernoulli" or "clipped-gaussian".
 
     >>> world = TableWorld(features=[[0.0], [1.0]], reward=[0.1, 0.7], cost=[0.0, 0.2], noise=0.1)
@@ -78,7 +78,7 @@ class TableWorld(TabledWorld):
         features: ArrayLike | Finite,
         reward: ArrayLike,
         cost: ArrayLike | Mapping[str, ArrayLike],
-        noise: PerSignal | Mapping[str, float] = 0.1,
+        noise: PerSignal | Mapping[str, float] | None = None,
         outcomes: Outcomes = "gaussian",
     ) -> None:
         super().__init__(reward, cost, outcomes, noise)
@@ -116,4 +116,5 @@ class TableWorld(TabledWorld):
     def rebuilt(cls, told: dict[str, Any]) -> Self:
         given = dict(told)
         eligible = given.pop("eligible", None)
-        return cls(**{**given, "features": some(Finite.rebuilt(given["features"]), eligible)})
+        features = some(Finite.rebuilt(given.pop("features")), eligible)
+        return cls.again(given, features=features)

@@ -9,14 +9,14 @@ import numpy as np
 
 from stagewise.kernels.loop.play import DIRECTIONS
 from stagewise.kernels.world import fill_outcome
-from stagewise.problem.checks import Floats, frozen, shown, whole
+from stagewise.problem.checks import Floats, frozen, one_per, shown, whole
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.given_thresholds import unnamed
 from stagewise.problem.renamed import refuse_old
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
 from stagewise.worlds.answers import Answers
-from stagewise.worlds.named import Names, order_of, plain_costs, plain_signals
+from stagewise.worlds.named import Names, by_signal, order_of, plain_costs, plain_signals
 
 WORD = 2**32 - 1  # runs and rounds are words of the counter that random numbers are made from
 
@@ -158,7 +158,18 @@ class NoisyWorld(Answers):
     @classmethod
     def rebuilt(cls, told: dict[str, Any]) -> Self:
         """Return the world that described itself so, but for its kind."""
-        return cls(**told)
+        return cls.again(told)
+
+    @classmethod
+    def again(cls, told: Mapping[str, Any], **made: Any) -> Self:
+        """Return a world from what it told and what was made of that; it tells a noise even where none is read."""
+        given = dict(told)
+        unread = given.pop("noise", None) if given.get("outcomes") == "bernoulli" else None
+        world = cls(**given, **made)
+        if unread is not None:
+            called = signals(world.costs, world.names)
+            world.noise = frozen(one_per(by_signal(unread, world.names, "noise"), called, "noise"))
+        return world
 
     def outcome(self, action: Any, draw: Draw) -> Outcome:
         return self.seen(self.means(action), draw)

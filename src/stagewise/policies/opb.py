@@ -93,7 +93,7 @@ class OPB(ArmsPolicy, SafePolicy):
         if self.horizon is not None and most_pulls(self.layout, state.memory) >= self.horizon:
             offer = Offer(self.arms, eligible, home, home, None)  # radii hold for so many pulls and no more
             return staying(offer, self.thresholds, draw.round, FALLBACKS[OVER])
-        seen = self.chosen(self.form, state, self.listed, eligible, draw)
+        seen = self.chosen(self.form, state, self.no_features, eligible, draw)
         arm = seen.code if seen.code >= 0 else home
         return self.explained(seen, state, decision_from(seen, arm, self.thresholds, draw.round))
 

@@ -30,7 +30,7 @@ def assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
 
 def row(words: str, declared: Any, real: Any, kept: Any) -> dict[str, Any]:
     """Return one line of the table."""
-    return {"assumption": words, "declared": listed(declared), "real": listed(real), "kept": bool(kept)}
+    return {"assumption": words, "declared": plain_numbers(declared), "real": plain_numbers(real), "kept": bool(kept)}
 
 
 def at_most(words: str, declared: Any, real: Any) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def at_most(words: str, declared: Any, real: Any) -> dict[str, Any]:
     return row(words, declared, real, np.all(real <= np.asarray(declared) + SLIGHT))
 
 
-def listed(values: Any) -> list[float]:
+def plain_numbers(values: Any) -> list[float]:
     """Return numbers as JSON has them, without what rounding left behind."""
     return [float(f"{value:.12g}") for value in np.atleast_1d(np.asarray(values, dtype=np.float64)).tolist()]
 

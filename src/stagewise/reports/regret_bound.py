@@ -28,7 +28,7 @@ def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
         return f"no theorem with explicit constants is known for {type(policy).__name__}"
     if getattr(policy, "method", "lp") != "lp":
         return "the theorem's regret is then that of the linear program plus the gaps of all rounds"
-    if place.knows_points and not world.actions.listed:
+    if place.knows_points and not world.actions.is_list:
         return "on a convex set the theorem's regret also holds the gaps of all rounds"
     if policy.safe_action.of_the_round:
         return "the theorems with explicit constants are for a safe action that is the same in every round"

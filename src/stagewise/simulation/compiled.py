@@ -25,7 +25,7 @@ def form_of(policy: Any, world: Any) -> Form | None:
     """Return how the loop plays a policy in a world, if it does: no solver, no subclass, no convex set."""
     place: Any = answering(world)
     ours = type(policy).__module__.startswith("stagewise.") and place.known
-    if not ours or not place.actions.listed or not hasattr(policy, "form_for"):
+    if not ours or not place.actions.is_list or not hasattr(policy, "form_for"):
         return None
     form: Form | None = policy.form_for(place.actions)
     points = form is not None and form.points

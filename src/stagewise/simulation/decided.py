@@ -82,7 +82,7 @@ def check_drawn(decision: Decision, chances: Floats, actions: Any, judge: Judge)
 
 def check_played(decision: Decision, actions: Any, judge: Judge) -> None:
     """Refuse an action that is not the one of its index and step, or lies outside the convex set that was offered."""
-    if not actions.listed:
+    if not actions.is_list:
         if not equal(decision.action, judge.safe) and not actions.contains(decision.action):
             raise InvalidProblem(f"it plays {told(decision.action)}, which lies outside the {type(actions).__name__}")
         return

@@ -62,7 +62,7 @@ class Judge:
     def best(self, actions: Any) -> float:
         """Return the largest expected reward that this round's actions allowed under the thresholds."""
         world: Any = self.world
-        if world.knows_points and not actions.listed:
+        if world.knows_points and not actions.is_list:
             parameters = world.parameters * self.signs[:, np.newaxis]
             return best_point(actions, parameters[0], parameters[1 : 1 + self.limits.size], self.limits)
         offered = actions.eligible if actions.eligible.size else slice(None)

@@ -119,7 +119,7 @@ class Answers(ABC):
 
     def truths(self, actions: Any) -> Floats:
         """Return the means (1 + m, K) of all that a round lists."""
-        if not isinstance(actions, ActionSet) or not actions.listed:
+        if not isinstance(actions, ActionSet) or not actions.is_list:
             raise InvalidProblem(
                 f"the world's actions are {type(actions).__name__}; a world of one's own lists them as Arms, Finite or "
                 "Rays, since regret is measured against the best mixture of what is listed"

@@ -16,7 +16,7 @@ from stagewise.worlds.user_world import UserWorld
 from stagewise.worlds.users import Users
 from stagewise.worlds.world import signals
 
-Form = Literal["crossed", "plain"]
+FeatureForm = Literal["crossed", "plain"]
 SLIGHT = 1e-9
 
 
@@ -57,7 +57,7 @@ class ContextWorld(UserWorld):
         noise: PerSignal | Mapping[str, float] | None = None,
         outcomes: Literal["bernoulli", "gaussian", "uniform", "rademacher"] = "bernoulli",
         safe: int = 0,
-        features: Form = "crossed",
+        features: FeatureForm = "crossed",
         segments: ArrayLike | None = None,
         offsets: ArrayLike | Mapping[str, ArrayLike] | None = None,
     ) -> None:

@@ -224,7 +224,7 @@ def on_templates(runs: int = 10) -> None:
 
 def on_one_ray() -> None:
     """Print when one ray that costs one in a hundred is played to its end, at τ = .02."""
-    world = sw.LinearWorld(reward=[0.5], cost=[0.01], actions=sw.Rays([[1.0]]), noise=0.5, outcomes="bernoulli")
+    world = sw.LinearWorld(reward=[0.5], cost=[0.01], actions=sw.Rays([[1.0]]), outcomes="bernoulli")
     told = {"safe_action": sw.SafeAction(features=[0.0]), "threshold": 0.02, "noise": 0.5, "delta": 0.05}
     for name, more in {"noise ½": {}, "unit_outcomes": {"unit_outcomes": True}}.items():
         rounds = 20_000 if more else 400_000

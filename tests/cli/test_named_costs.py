@@ -59,7 +59,7 @@ def test_the_order_in_which_costs_and_limits_are_written_changes_nothing(noise: 
         ("optout = [0.0, 0.02, 0.6]", "", ["has a cost 'optout'", "no limit", "did you mean 'opt_out'?"]),
         ("opt_out = [0.0, 0.02]", "", ["'opt_out' (2,)", "must agree"]),
         ("reward = [0.0, 0.02, 0.6]", "", ["'reward' is taken"]),
-        (OPT_OUT, "noise = { rewrd = 0.1, opt_out = 0.1, complaint = 0.1 }", ["noise names", "did you mean 'reward'?"]),
+        (OPT_OUT, NOISE.replace("reward", "rewrd"), ["noise names", "did you mean 'reward'?"]),
     ],
 )
 def test_a_name_that_no_limit_has_is_refused(first: str, noise: str, parts: list[str], tmp_path: Path) -> None:
@@ -112,6 +112,7 @@ def test_a_world_can_be_built_again_from_what_it_says_of_itself() -> None:
         reward=[[0.1, 0.0], [0.2, 0.1]],
         cost={"a": [[0.2, 0.0], [0.4, 0.0]], "b": [[0.05, 0.0], [0.1, 0.0]]},
         noise={"b": 0.2, "a": 0.1, "reward": 0.3},
+        outcomes="gaussian",
         segments=[0.5, 0.5],
         offsets={"reward": zeros, "b": zeros, "a": [[0.0, 0.1], [0.0, 0.0]]},
     )

@@ -147,7 +147,7 @@ def behaviour(name: str, **settings: Any) -> list[str]:
         agent, chance = sw.Agent(policy, seed=3), np.random.default_rng(7)
         try:
             rounds = 150 if isinstance(actions, sw.Context) else 40
-            for _ in range(rounds if isinstance(actions, sw.Arms | sw.Context) else 12 if actions.listed else 6):
+            for _ in range(rounds if isinstance(actions, sw.Arms | sw.Context) else 12 if actions.is_list else 6):
                 decision = agent.decide(actions)
                 told.append(str(decision.plain()))
                 agent.learn(decision, reward=chance.random(), cost=chance.random(len(policy.thresholds.names)))

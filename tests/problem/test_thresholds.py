@@ -9,8 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.problem.refusal import refused
 
-from stagewise import LCLUCB, OPB, OPLB, AlwaysSafe, AtLeast, InvalidProblem, RelativeToSafe, SafeAction
-from stagewise.problem.thresholds import resolved
+from stagewise import (
+    LCLUCB,
+    OPB,
+    OPLB,
+    AlwaysSafe,
+    AtLeast,
+    InvalidProblem,
+    Limit,
+    Problem,
+    RelativeToSafe,
+    Reward,
+    SafeAction,
+)
+from stagewise.launch.forecast.cases import cases_of
+from stagewise.problem.thresholds import resolved, taken_apart
 
 NAN, INF = math.nan, math.inf
 
@@ -191,3 +204,22 @@ def test_thresholds_do_not_follow_what_they_were_made_of() -> None:
     assert policy.thresholds.values.tolist() == [0.5]
     with pytest.raises(ValueError, match="read-only"):
         policy.thresholds.values[0] = 0.9
+
+
+@pytest.mark.parametrize("threshold", [0.3, AtLeast(0.3), RelativeToSafe(0.3), AtLeast(RelativeToSafe(0.3))], ids=repr)
+def test_a_threshold_with_another_number_stays_of_its_kind(threshold: Any) -> None:
+    parts = taken_apart(threshold)
+    assert parts.number == 0.3
+    assert parts.with_number(0.3) == threshold
+    assert taken_apart(parts.with_number(0.4)) == parts._replace(number=0.4)
+    assert Limit(threshold, safe=0.5).with_number(0.4) == Limit(parts.with_number(0.4), safe=0.5)
+
+
+def test_a_forecast_keeps_a_limit_from_below_relative_to_the_safe_action() -> None:
+    stay = Limit(AtLeast(RelativeToSafe(0.9)), safe=0.8)
+    problem = Problem(actions=["none", "mail"], safe="none", reward=Reward("click"), limits={"stay": stay})
+    narrow, wide = (case.problem for case in cases_of(problem, {"stay": [0.5]}))
+    assert narrow is not None
+    assert wide is not None
+    assert narrow.limits["stay"] == stay
+    assert wide.limits["stay"] == Limit(AtLeast(RelativeToSafe(0.5)), safe=0.8)

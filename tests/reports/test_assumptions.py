@@ -19,7 +19,8 @@ def caps(**more: Any) -> sw.CAPS:
     ("outcomes", "kept"), [("bernoulli", True), ("gaussian", False), ("uniform", False), ("rademacher", False)]
 )
 def test_unit_outcomes_are_held_against_the_world(outcomes: Any, kept: bool) -> None:
-    world = sw.LinearWorld(reward=[0.5], cost=[0.01], actions=sw.Rays([[1.0]]), noise=0.5, outcomes=outcomes)
+    noise = None if outcomes == "bernoulli" else 0.5
+    world = sw.LinearWorld(reward=[0.5], cost=[0.01], actions=sw.Rays([[1.0]]), noise=noise, outcomes=outcomes)
     told = {row["assumption"]: row["kept"] for row in assumptions(caps(unit_outcomes=True), world)}
     assert told[RANGE] is kept
     assert len(told) == len(assumptions(caps(), world)) + 1  # beside the noise, which the ellipsoid rests on

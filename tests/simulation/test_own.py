@@ -81,6 +81,18 @@ def test_a_subclass_of_a_world_is_played_as_it_is() -> None:
     assert sw.simulate(POLICY, sw.LinearWorld(**LINEAR), rounds=50).violations[0] == 0
 
 
+class Closing(sw.LinearWorld):
+    """Offers everything in the first round, and one ray from then on."""
+
+    def actions_in(self, draw: sw.Draw) -> Any:
+        return self.actions if draw.round == 0 else sw.Rays([[1.0, 0.0]])
+
+
+def test_a_subclass_that_offers_other_actions_later_is_judged_by_those() -> None:
+    optimum = sw.simulate(POLICY, Closing(**LINEAR), rounds=3, record=3).optimum[0]
+    assert optimum == pytest.approx([0.8 * 0.3 / 0.6, 0.6 * 0.3 / 0.8, 0.6 * 0.3 / 0.8])
+
+
 def test_a_subclass_of_a_world_is_not_described_as_its_parent() -> None:
     assert Flattering(**LINEAR).description()["kind"] == "Flattering"
 

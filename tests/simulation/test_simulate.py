@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
+from stagewise.reports import sealed
 
 TARGETS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
 WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.1)
@@ -148,27 +150,88 @@ def test_a_result_is_shown_with_its_standard_error() -> None:
     assert "nan" not in repr(played(runs=1))
 
 
-def swap(folder: Path) -> None:
-    (folder / "curves.parquet").write_bytes((folder / "runs.parquet").read_bytes())
+CURVES, RUNS = "curves.parquet", "runs.parquet"
 
 
-SPOILED: dict[str, Any] = {
-    "cut short": lambda folder: (folder / "curves.parquet").write_bytes((folder / "curves.parquet").read_bytes()[:99]),
-    "empty": lambda folder: (folder / "runs.parquet").write_bytes(b""),
-    "damaged": lambda folder: (folder / "runs.parquet").write_bytes(b"PAR1" + bytes(99) + b"PAR1"),
-    "another table": swap,
-    "no table": lambda folder: (folder / "curves.parquet").unlink(),
-    "a list": lambda folder: (folder / "manifest.json").write_text("[]", encoding="utf-8"),
-    "half a manifest": lambda folder: (folder / "manifest.json").write_text('{"format"', encoding="utf-8"),
+def vouched(folder: Path) -> Path:
+    """Let the manifest vouch for the tables as they are now: what is refused then is refused for what is in them."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    del manifest["digest"], manifest["files"]
+    sealed.write_sealed(folder, manifest, {name: (folder / name).read_bytes() for name in (CURVES, RUNS)})
+    return folder
+
+
+def holding(name: str, content: Callable[[bytes], bytes]) -> Callable[[Path], Any]:
+    """Return what gives a file another content."""
+    return lambda folder: (folder / name).write_bytes(content((folder / name).read_bytes()))
+
+
+def told(name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Path], Any]:
+    """Return what changes the columns of a table."""
+    return holding(name, lambda content: sealed.packed(change(sealed.unpacked(content, Path(name)))))
+
+
+SPOILED: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "cut short": (holding(CURVES, lambda whole: whole[:99]), r"curves\.parquet .* must begin and end with PAR1"),
+    "empty": (holding(RUNS, lambda _: b""), r"runs\.parquet .* must begin and end with PAR1"),
+    "damaged": (holding(RUNS, lambda _: b"PAR1" + bytes(99) + b"PAR1"), r"runs\.parquet is not a whole Parquet file: "),
+    "another table": (
+        lambda folder: (folder / CURVES).write_bytes((folder / RUNS).read_bytes()),
+        "do not fit each other, KeyError",
+    ),
+    "a row too few": (
+        told(CURVES, lambda rows: {name: column[:-1] for name, column in rows.items()}),
+        "do not fit each other, ValueError.*runs or rounds",
+    ),
+    "no runs": (
+        told(RUNS, lambda rows: {name: column[:0] for name, column in rows.items()}),
+        r"runs\.parquet is not a whole Parquet file: ",
+    ),
+    "other runs": (
+        told(RUNS, lambda rows: {**rows, "run": rows["run"] + 1}),
+        "do not fit each other, ValueError.*runs or rounds",
+    ),
+    "runs of other lengths": (
+        told(CURVES, lambda rows: {**rows, "round": np.sort(rows["round"])}),
+        "do not fit each other, ValueError.*runs or rounds",
+    ),
 }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
-def test_a_spoiled_result_is_refused(spoil: Any, tmp_path: Path) -> None:
-    played().save(tmp_path)
+@pytest.mark.parametrize(("spoil", "sentence"), SPOILED.values(), ids=SPOILED)
+def test_a_spoiled_result_is_refused_for_what_is_wrong_with_it(spoil: Any, sentence: str, tmp_path: Path) -> None:
+    played(record=20).save(tmp_path)
     spoil(tmp_path)
-    with pytest.raises(sw.InvalidFile, match=r"whole|cannot be read|not a result"):
+    with pytest.raises(sw.InvalidFile, match=r"parquet is not whole: its SHA-256 is not the one"):
+        sw.Result.load(tmp_path)
+    with pytest.raises(sw.InvalidFile, match=sentence):
+        sw.Result.load(vouched(tmp_path))
+
+
+def test_tables_that_were_written_again_with_digests_that_fit_are_read(tmp_path: Path) -> None:
+    """Else all the spoiled ones would be refused for their digests."""
+    played(record=20).save(tmp_path)
+    told(RUNS, lambda rows: {**rows, "violations": rows["violations"] + 7})(tmp_path)
+    assert sw.Result.load(vouched(tmp_path)).violations.tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        (CURVES, None, r"curves\.parquet cannot be read: No such file"),
+        ("manifest.json", "[]", r"its manifest\.json holds a list"),
+        ("manifest.json", '{"format"', r"its manifest\.json cannot be read"),
+        ("manifest.json", '{"format": "stagewise-result", "version": 2}', "not a result of this version"),
+    ],
+    ids=["no table", "a list", "half a manifest", "a manifest of nothing"],
+)
+def test_a_result_that_lacks_a_part_is_refused(name: str, text: str | None, sentence: str, tmp_path: Path) -> None:
+    played(record=20).save(tmp_path)
+    if text is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(sw.InvalidFile, match=sentence):
         sw.Result.load(tmp_path)
 
 

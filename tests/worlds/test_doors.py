@@ -7,6 +7,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
+from stagewise.worlds.family import rebuilt
 
 LINEAR = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
 ARMS = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2])
@@ -56,3 +57,33 @@ def test_the_safe_arm_of_a_family_is_one_of_its_arms(safe: Any) -> None:
 def test_a_family_is_drawn_around_a_world_of_its_kind(family: Any) -> None:
     with refused(sw.InvalidProblem, "TableWorld"):
         family(TABLE)
+
+
+TOLD: dict[str, Any] = {"reward": [0.1, 0.2], "cost": {"opt_out": [0.0, 0.1]}}
+COINS: dict[str, Any] = {
+    "arms": lambda **more: sw.ArmsWorld(**TOLD, **more),
+    "a table": lambda **more: sw.TableWorld(**TOLD, features=[[0.0], [1.0]], outcomes="bernoulli", **more),
+    "linear": lambda **more: sw.LinearWorld(**TOLD, actions=sw.Rays([[1.0, 0.0]]), outcomes="bernoulli", **more),
+    "users": lambda **more: sw.ContextWorld(reward=[[0.1], [0.2]], cost=[[0.0], [0.1]], **more),
+}
+
+
+@pytest.mark.parametrize("made", COINS.values(), ids=COINS)
+def test_a_noise_that_nobody_would_read_is_refused(made: Any) -> None:
+    made()
+    with refused(sw.InvalidProblem, "noise is 0.9", "bernoulli", "leave it out"):
+        made(noise=0.9)
+
+
+@pytest.mark.parametrize("made", COINS.values(), ids=COINS)
+def test_a_world_of_coins_that_told_a_noise_is_built_again_as_it_was(made: Any) -> None:
+    """Certificates tell one: such worlds took it, and did not read it."""
+    told = made().description()
+    noise = told["noise"]
+    then = {**told, "noise": dict.fromkeys(noise, 0.9) if isinstance(noise, dict) else [0.9] * len(noise)}
+    assert rebuilt(then).description() == then
+
+
+def test_a_linear_world_asks_for_its_noise() -> None:
+    with refused(sw.InvalidProblem, "noise is missing", "rademacher"):
+        sw.LinearWorld(**TOLD, actions=sw.Rays([[1.0, 0.0]]), outcomes="rademacher")

@@ -1,5 +1,6 @@
 """Sets that name their own safe action, in worlds: drawn, described, judged."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,3 +99,16 @@ def test_a_policy_of_ones_own_is_judged_from_the_rounds_safe_action() -> None:
     one, other = (sw.simulate(each, Own(), rounds=20, runs=1, record=20) for each in (Stays(), policy))
     assert np.array_equal(one.reward, other.reward)
     assert np.array_equal(one.regret, other.regret)
+
+
+def test_a_table_whose_rows_name_the_safe_action_is_played_described_and_built_again() -> None:
+    rows = sw.Finite([[0.05, 0.02], [1.0, 0.0], [0.0, 1.0]], safe=0)
+    table = sw.TableWorld(features=rows, reward=[0.1, 0.7, 0.3], cost=[0.05, 0.5, 0.1], noise=0.1)
+    safe = sw.SafeAction(cost=0.1, reward=0.0)
+    policy = sw.OPLB(dimension=2, safe_action=safe, threshold=0.3, noise=0.1)
+    results = [sw.simulate(policy, table, rounds=30, backend=backend) for backend in ("cpu", "python")]
+    assert np.array_equal(results[0].regret, results[1].regret)
+    assert results[0].safe.tolist() == [[0.1, 0.05]]
+    assert rebuilt(table.description()).actions.names_safe
+    with pytest.raises(sw.InvalidProblem, match="really costs"):
+        sw.simulate(replace(policy, threshold=0.04, safe_action=sw.SafeAction(cost=0.01)), table, rounds=5)

@@ -55,7 +55,7 @@ class Case:
         """What its page is about: it, and the problem it is tested on."""
         if isinstance(self.world, ArmsWorld):
             return f"{self.name}, on four arms"
-        return f"{self.name}, on the paper's ten rays" if self.world.actions.listed else self.name
+        return f"{self.name}, on the paper's ten rays" if self.world.actions.is_list else self.name
 
 
 BY_HAND = (50, 1000)

@@ -22,7 +22,7 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.declared import scaled
 from stagewise.problem.errors import StagewiseError
 from stagewise.problem.plain_limits import scaled_limit
-from stagewise.problem.thresholds import AtLeast
+from stagewise.problem.thresholds import taken_apart
 from stagewise.records.draw import Draw
 from stagewise.service.client import Decision, DeskClient, DeskRefused
 from stagewise.worlds.context import ContextWorld
@@ -60,9 +60,8 @@ class Population:
             reward[place, 0] = base
             reward[place, -1] += slope
         for row, (name, limit) in zip(cost, problem.limits.items(), strict=True):
-            threshold: Any = scaled_limit(name, limit)
-            below = isinstance(threshold, AtLeast)
-            room = 1.0 - float(threshold.value) if below else float(threshold)
+            below, _, threshold = taken_apart(scaled_limit(name, limit))
+            room = 1.0 - float(threshold) if below else float(threshold)
             known = 0.5 * room if limit.safe is None else scaled(limit, name, limit.safe)
             row[home, 0] = 1.0 - known if below and limit.safe is not None else known
             for place, part in zip(others, itertools.cycle(COSTLY), strict=False):

@@ -15,7 +15,7 @@ from stagewise.cli.order import Commands, InOrder
 from stagewise.cli.reading import read_on
 from stagewise.cli.saying import in_a_sentence as in_a_sentence
 from stagewise.cli.serving import keys, serve
-from stagewise.cli.showing import picture, show
+from stagewise.cli.show import picture, show
 
 app = Commands(cls=InOrder, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(serve)

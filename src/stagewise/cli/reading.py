@@ -25,7 +25,7 @@ def read_on(
     with in_a_sentence():
         commands = getattr(context.find_root().command, "commands", {})
         if topic is None:
-            typer.echo(listed())
+            typer.echo(contents())
         elif topic in commands and topic not in pages():
             own = commands[topic]
             typer.echo(own.get_help(typer.Context(own, info_name=topic, parent=context.parent)), nl=False)
@@ -47,7 +47,7 @@ def title(path: Path) -> str:
         return file.readline().strip("# \n")
 
 
-def listed() -> str:
+def contents() -> str:
     """Return what there is to read."""
     found = pages()
     wide = max(map(len, found), default=0)

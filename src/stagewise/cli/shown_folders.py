@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stagewise.cli.showing import picture
+from stagewise.cli.show import picture
 from stagewise.problem.words import several
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_words import headline

@@ -25,7 +25,7 @@ from stagewise.problem.words import nearest
 from stagewise.simulation.sweep import checked
 from stagewise.worlds.arms import ArmsWorld
 from stagewise.worlds.context import ContextWorld
-from stagewise.worlds.family import action_sets
+from stagewise.worlds.kinds import action_sets
 from stagewise.worlds.linear import LinearWorld
 from stagewise.worlds.table import TableWorld
 from stagewise.worlds.world import World

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.room import GIB, memory
+from stagewise.files.machine import GIB, memory
 from stagewise.problem.errors import InvalidFile, StagewiseError
 from stagewise.problem.words import shown
 

@@ -184,7 +184,7 @@ class Finder:
 
     def __init__(self, columns: Mapping[Any, Any], names: Mapping[str, Any]) -> None:
         self.columns, self.names = columns, names
-        self.listed = listed_names(columns, InvalidOutcome)
+        self.column_names = listed_names(columns, InvalidOutcome)
 
     def refuse_unknown(self, known: Sequence[str], hint: str = "") -> None:
         """Refuse names that nothing is called, and columns that the log does not have: else they would be ignored."""
@@ -194,26 +194,26 @@ class Finder:
                     f"names has {shown(name)}, which nothing is called here; it may name "
                     f"{shown(list(known))}{hint}{nearest(name, known)}"
                 )
-            if column not in self.listed:
+            if column not in self.column_names:
                 raise InvalidOutcome(
                     f"names says that {shown(name)} is in {shown(column)}, which is no column of the log"
-                    f"{near(column, self.listed)}; its columns are {shown(self.listed)}"
+                    f"{near(column, self.column_names)}; its columns are {shown(self.column_names)}"
                 )
 
     def place(self, name: str, prefix: str = "") -> Any:
         """Return the column of a name: as said, else with the prefix that a desk's export gives it, else its own."""
         if name in self.names:
             return self.names[name]
-        return f"{prefix}{name}" if prefix and f"{prefix}{name}" in self.listed else name
+        return f"{prefix}{name}" if prefix and f"{prefix}{name}" in self.column_names else name
 
     def column(self, name: str, prefix: str = "") -> npt.NDArray[Any]:
         """Return a column that must be there."""
         hint = f"; where it has another name, give names={{{name!r}: ...}}, or --names {name}=..."
         place = self.place(name, prefix)
-        if place not in self.listed:
+        if place not in self.column_names:
             raise InvalidOutcome(
-                f"the log has no column {shown(place)}{near(place, self.listed)}; its columns are "
-                f"{shown(self.listed)}{hint}"
+                f"the log has no column {shown(place)}{near(place, self.column_names)}; its columns are "
+                f"{shown(self.column_names)}{hint}"
             )
         return named_column(self.columns, place, "the log", hint=hint)
 
@@ -223,7 +223,7 @@ class Finder:
 
     def perhaps(self, name: str) -> Floats | None:
         """Return a column of numbers (n,) that may be absent; None: it is."""
-        return self.numbers(name) if self.place(name) in self.listed else None
+        return self.numbers(name) if self.place(name) in self.column_names else None
 
     def numbers(self, name: str, prefix: str = "") -> Floats:
         """Return a column of numbers (n,), NaN where there is none."""
@@ -237,12 +237,12 @@ class Finder:
 
     def only_times(self) -> Any:
         """Return the column that holds times, whatever it is called; None where there is none, or more than one."""
-        found = [name for name in self.listed if holds_times(named_column(self.columns, name, "the log"))]
+        found = [name for name in self.column_names if holds_times(named_column(self.columns, name, "the log"))]
         return found[0] if len(found) == 1 else None
 
     def times(self) -> Floats | None:
         """Return when (n,) in seconds since 1970; None where no column says."""
-        name = self.names.get("at", next((name for name in TIMES if name in self.listed), None))
+        name = self.names.get("at", next((name for name in TIMES if name in self.column_names), None))
         name = self.only_times() if name is None else name
         if name is None:
             return None

@@ -124,11 +124,11 @@ class ArmsPolicy(CompiledPolicy):
         return self.begins(start).memory
 
     @cached_property
-    def listed(self) -> Floats:
+    def no_features(self) -> Floats:
         """The arms as actions without features."""
-        listed = np.empty((self.arms, 0))
-        listed.flags.writeable = False  # as all actions are: kernels are compiled once
-        return listed
+        empty = np.empty((self.arms, 0))
+        empty.flags.writeable = False  # as all actions are: kernels are compiled once
+        return empty
 
     def located(self, played: Played) -> tuple[Floats, int]:
         return NO_FEATURES, int(played.action)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.files.room import GIB, memory
+from stagewise.files.machine import GIB, memory
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import FIRST_PLACE, FOLLOWED, NEVER, PARTS, ROOM, is_set_out, memory_size

@@ -48,7 +48,7 @@ class LCLUCB(Sharpened):
         switch(self.bound_gap, "bound_gap")
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        if isinstance(actions, ActionSet) and not actions.listed:
+        if isinstance(actions, ActionSet) and not actions.is_list:
             self.started(actions)
             if self.apart and self.thresholds.values.size > 1:
                 raise InvalidActions(

@@ -30,11 +30,12 @@ class Learning:
     """
 
     thresholds: Thresholds
+    delta: float
+    share_delta: bool = True  # δ is divided among the signals
 
     # What judges, certificates and theorems ask of a policy; a subclass answers alike where it says nothing else.
     mixes: ClassVar[bool] = False  # its limits hold for mixtures, and regret is against the best one
     learns: ClassVar[str] = EVERY  # what it has intervals of
-    undivided: ClassVar[int] = 1  # δ is divided by this where `share_delta` is False
     theorem: ClassVar[str] = ""  # which bounds its regret with explicit constants: "rays", "mixtures" or "arms"
 
     # What an agent asks: in whose words outcomes are given, and whether signals may be learned one by one.
@@ -52,6 +53,14 @@ class Learning:
         """Whether a decision's `hoped` is promised to be at least the optimum; a mixture that came back hopes less."""
         came_back = self.mixes and getattr(self, "optimism", "") == "directional"
         return self.learns != NOTHING and not came_back
+
+    @property
+    def interval_shares(self) -> tuple[float, ...]:
+        """How much of δ the intervals of each signal take: the reward's, then every cost's that it has intervals of."""
+        if self.learns != EVERY:
+            return (float(self.delta),) if self.learns == REWARD else ()
+        signals = 1 + int(self.thresholds.values.size)
+        return (float(self.delta) / (signals if self.share_delta else 1),) * signals
 
     @abstractmethod
     def start(self) -> State:

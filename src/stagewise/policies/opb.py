@@ -47,7 +47,6 @@ class OPB(ArmsPolicy, SafePolicy):
 
     form: ClassVar[Form] = Form(arms=1, rule=MIXTURE)
     mixes: ClassVar[bool] = True
-    undivided: ClassVar[int] = 2
     theorem: ClassVar[str] = "arms"
 
     def __post_init__(self) -> None:
@@ -64,7 +63,7 @@ class OPB(ArmsPolicy, SafePolicy):
         if self.bounded:
             check_safe_range(safe, thresholds, "rescale, or give `noise`")
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
-        signals = 1 + len(thresholds.names) if switch(self.share_delta, "share_delta") else self.undivided
+        signals = sharing(len(thresholds.names), switch(self.share_delta, "share_delta"))
         told = (thresholds, signals, max(1.0, *bounds), safe.reward, thresholds.signed_safe)
         model = replace(self.assumed(*told), apart=self.apart)
         layout, settings = assembled((self.switches, 0, int(safe.arm or 0)), promise, np.empty(0), tuple(model.parts()))
@@ -78,9 +77,8 @@ class OPB(ArmsPolicy, SafePolicy):
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
-        """How much of δ the intervals of each signal take: the reward's, then every cost's."""
         m, delta = self.thresholds.values.size, float(self.delta)
-        signals = 1 + m if self.share_delta else self.undivided
+        signals = sharing(m, self.share_delta)
         if self.radius != "rates":
             return (delta / signals,) * (1 + m)
         upper, other = end_shares(signals - 1)
@@ -95,6 +93,11 @@ class OPB(ArmsPolicy, SafePolicy):
         if self.horizon is not None and most_pulls(self.layout, state.memory) >= self.horizon:
             offer = Offer(self.arms, eligible, home, home, None)  # radii hold for so many pulls and no more
             return staying(offer, self.thresholds, draw.round, FALLBACKS[OVER])
-        seen = self.chosen(self.form, state, self.listed, eligible, draw)
+        seen = self.chosen(self.form, state, self.no_features, eligible, draw)
         arm = seen.code if seen.code >= 0 else home
         return self.explained(seen, state, decision_from(seen, arm, self.thresholds, draw.round))
+
+
+def sharing(costs: int, share_delta: bool) -> int:
+    """Return how many signals δ is divided among; where it is not shared, as if there were one cost."""
+    return 1 + (costs if share_delta else 1)

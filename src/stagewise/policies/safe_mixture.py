@@ -29,7 +29,7 @@ Solve = Callable[[Floats, tuple[Floats, ...], Floats], Vertex]
 class Offer(NamedTuple):
     """What a round offers."""
 
-    listed: int  # n actions
+    size: int  # n actions
     eligible: Flags
     safe: Any  # the safe action's arm or features
     home: int  # the safe arm's own place in the list; −1: it stands beside it
@@ -77,7 +77,7 @@ def bounded(offer: Offer, believed: Believed, rule: Rule, draw: Draw) -> Chosen:
     largest plausible c₀; x₀ may be left when the width of c₀ is at most the slack that is certain
     (docs/theory/unknown-baseline.md, patience 2).
     """
-    m, count = rule.thresholds.values.size, offer.listed
+    m, count = rule.thresholds.values.size, offer.size
     features = np.empty((count, 0)) if offer.features is None else offer.features
     answer, scratch = np.empty(answer_size(m, features.shape[1])), np.empty(workspace_size(m, count))
     area, written = WORKSPACE_IN(rule.layout, count, scratch), WRITTEN_IN(rule.layout, answer)
@@ -116,7 +116,7 @@ def by_solver(seen: Chosen, believed: Believed, offer: Offer, solve: Solve, lott
         code = int(columns[code])
     elif code == -PREFERRED and not mixed.solved:
         code = -UNSOLVED
-    probabilities = np.zeros(offer.listed + 1)
+    probabilities = np.zeros(offer.size + 1)
     probabilities[columns] = mixed.shares[:-1]
     probabilities[offer.home] += mixed.shares[-1]
     gap = max(0.0, mixed.bound - mixed.value)
@@ -130,7 +130,7 @@ def staying_put(worth: Floats, solved: bool) -> Vertex:
 
 def staying(offer: Offer, thresholds: Thresholds, round_: int, why: str) -> Decision:
     """Return the safe action alone: there are no bounds, or none that hold."""
-    probabilities = np.zeros(offer.listed + 1)
+    probabilities = np.zeros(offer.size + 1)
     probabilities[offer.home] = 1.0
     told = (probabilities, 1.0, thresholds.at_safe, thresholds.values, why, round_)
     return Decision(offer.action(-1), offer.home, 1.0, *told)

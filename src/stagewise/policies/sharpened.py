@@ -81,10 +81,9 @@ class Sharpened(LinearPolicy):
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
-        """How much of δ the intervals of each signal take: the reward's, then every cost's."""
         m, delta = self.thresholds.values.size, float(self.delta)
         if not self.keeps_own:
-            return (delta / (1 + m if self.share_delta else self.undivided),) * (1 + m)
+            return super().interval_shares
         cost = (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
         return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * cost] * m))
 

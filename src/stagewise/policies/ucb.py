@@ -50,6 +50,6 @@ class UCB(ArmsPolicy, WatchedPolicy):
         _ = self.watched
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        seen = self.chosen(self.form, state, self.listed, eligible_arms(actions, self.arms), draw)
+        seen = self.chosen(self.form, state, self.no_features, eligible_arms(actions, self.arms), draw)
         decision = decision_on_rays(seen, NO_THRESHOLDS, draw.round, "arm")
         return decision._replace(action=seen.code, step=1.0)._with(decision._table)

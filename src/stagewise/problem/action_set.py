@@ -27,7 +27,7 @@ class ActionSet:
 
     __slots__ = ()
 
-    listed: ClassVar[bool] = True  # one chooses from a list; False: from all points of a convex set
+    is_list: ClassVar[bool] = True  # one chooses from a list; False: from all points of a convex set
     between: bool = False  # every point between the safe action and a member can be played too
     eligible: Flags = ALL  # which of the list are on offer; empty: all
     fresh: ClassVar[bool] = False  # it is drawn anew in every round

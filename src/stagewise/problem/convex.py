@@ -42,7 +42,7 @@ class Convex(ActionSet, ABC):
     follows; what it knows better, such as `longest` and a tighter `hull`, it may say itself.
     """
 
-    listed = False
+    is_list = False
     between = True
 
     @abstractmethod

@@ -1,11 +1,11 @@
 """What a user declares of each signal: the reward, and every limit, in their own words and units."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from stagewise.problem.checks import number, observed, one_of, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+from stagewise.problem.thresholds import AtLeast, RelativeToSafe, ThresholdParts, taken_apart
 from stagewise.problem.window import DROP, Window
 from stagewise.problem.words import nearest, percent
 
@@ -110,9 +110,18 @@ class Limit(Signal):
         check_signal(self, "a limit")
 
     @property
+    def parts(self) -> ThresholdParts:
+        """Its side, its number, and whether that is times the safe action's own."""
+        return taken_apart(self.value)
+
+    @property
     def at_least(self) -> bool:
         """Whether the mean must stay above the limit, instead of under it."""
-        return isinstance(self.value, AtLeast)
+        return self.parts.at_least
+
+    def with_number(self, number: float) -> Self:
+        """Return a limit of the same kind with another number."""
+        return replace(self, value=self.parts.with_number(number))
 
 
 def check_signal(signal: Reward | Limit, name: str) -> None:

@@ -29,13 +29,13 @@ def limits_of(value: Any) -> dict[str, Limit]:
 
 def scaled_limit(name: str, limit: Limit) -> Any:
     """Return a limit for outcomes scaled to [0, 1]."""
-    value, below = (limit.value.value, True) if isinstance(limit.value, AtLeast) else (limit.value, False)
-    if isinstance(value, RelativeToSafe):
+    below, relative, value = limit.parts
+    if relative:
         if limit.safe is None:
             raise InvalidProblem(
                 f"the limit of {name!r} is relative to the safe action, whose mean is unknown; give safe"
             )
-        value = number(value.factor, f"the factor of {name!r}") * limit.safe
+        value = number(value, f"the factor of {name!r}") * limit.safe
     if isinstance(value, str):
         raise InvalidProblem(f"the limit of {name!r} is {shown(value)}; it must be a number: two percent are 0.02")
     exact = number(value, f"the limit of {name!r}")
@@ -57,11 +57,12 @@ def scaled_limit(name: str, limit: Limit) -> Any:
 
 def in_words(limit: Limit) -> str:
     """Return a limit as a sentence holds it."""
-    value, word = (limit.value.value, "at least") if isinstance(limit.value, AtLeast) else (limit.value, "at most")
-    if not isinstance(value, RelativeToSafe):
+    below, relative, value = limit.parts
+    word = "at least" if below else "at most"
+    if not relative:
         return f"{word} {value:g}"
     of = "the safe action's" if limit.safe is None else f"the safe action's {limit.safe:g}"
-    return f"{word} {value.factor:g} times {of}"
+    return f"{word} {value:g} times {of}"
 
 
 def of_kind(kind: Any, entry: Any, what: str) -> Any:
@@ -107,14 +108,11 @@ def plain_signal(signal: Reward | Limit) -> dict[str, Any]:
 
 def plain_limit(limit: Limit) -> dict[str, Any]:
     """Return a limit as `limit_from` reads it."""
-    told, value, way = plain_signal(limit), limit.value, "at_most"
-    if isinstance(value, AtLeast):
-        value, way = value.value, "at_least"
-    if isinstance(value, RelativeToSafe):
-        if way == "at_least":
-            raise InvalidProblem(
-                "a limit from below that is relative to the safe action has no plain form; give its number"
-            )
-        value, way = value.factor, "times_safe"
+    told, (below, relative, value) = plain_signal(limit), limit.parts
+    if below and relative:
+        raise InvalidProblem(
+            "a limit from below that is relative to the safe action has no plain form; give its number"
+        )
+    way = "at_least" if below else "times_safe" if relative else "at_most"
     del told["value"]
     return {way: value if math.isfinite(value) else None, **told}

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from stagewise.problem.checks import Floats, entries_of, frozen, is_listing, mapping_of, number, observed, shown
 from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.given_thresholds import given_as_list
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.tables import in_order, named
 
@@ -40,8 +41,38 @@ class AtLeast:
     """The limit, or how it follows from the safe action's own."""
 
 
-Limit = float | RelativeToSafe | AtLeast
-Threshold = Limit | Sequence[Limit] | Mapping[str, Limit] | Floats  # one, one per constraint, or by name
+OneThreshold = float | RelativeToSafe | AtLeast
+Threshold = OneThreshold | Sequence[OneThreshold] | Mapping[str, OneThreshold] | Floats  # one, several, or by name
+
+
+class ThresholdParts(NamedTuple):
+    """A threshold taken apart: which side it is on, its number, and whether that is times the safe action's own."""
+
+    at_least: bool
+    relative: bool
+    number: Any  # as it was given
+
+    @property
+    def sign(self) -> float:
+        """+1 for at most, −1 for at least."""
+        return -1.0 if self.at_least else 1.0
+
+    def with_number(self, number: Any) -> OneThreshold:
+        """Return a threshold of the same kind with another number."""
+        value = RelativeToSafe(number) if self.relative else number
+        return AtLeast(value) if self.at_least else value
+
+
+def taken_apart(threshold: Any) -> ThresholdParts:
+    """Return the parts of one threshold, unchecked.
+
+    >>> taken_apart(0.02).number, taken_apart(AtLeast(RelativeToSafe(0.9)))
+    (0.02, ThresholdParts(at_least=True, relative=True, number=0.9))
+    """
+    at_least = isinstance(threshold, AtLeast)
+    value = threshold.value if at_least else threshold
+    relative = isinstance(value, RelativeToSafe)
+    return ThresholdParts(at_least, relative, value.factor if relative else value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,17 +137,13 @@ def resolved(threshold: Any, safe_action: SafeAction) -> Thresholds:
     >>> resolved({"opt_out": 0.02, "clicks": AtLeast(0.1)}, SafeAction(arm=0, cost=[0.01, 0.2])).signs
     array([ 1., -1.])
     """
-    given, names = listed(threshold)
+    given, names = given_as_list(threshold)
+    parts = [taken_apart(entry) for entry in given]
     costs = safe_costs(safe_action, names)
     safe = None if np.isnan(costs).any() else costs
-    signs = np.array([-1.0 if isinstance(entry, AtLeast) else 1.0 for entry in given])
-    bare = [entry.value if isinstance(entry, AtLeast) else entry for entry in given]
-    values = np.array(
-        [
-            one_value(entry, name, costs, i, safe_action.of_the_round)
-            for i, (entry, name) in enumerate(zip(bare, names, strict=True))
-        ]
-    )
+    signs = np.array([entry.sign for entry in parts])
+    told = zip(parts, names, costs.tolist(), strict=True)
+    values = np.array([one_value(entry, name, cost, safe_action.of_the_round) for entry, name, cost in told])
     safe = None if safe is None else frozen(safe)
     thresholds = Thresholds(names, frozen(signs), frozen(values), safe, frozen(costs))
     for name, sign, cost, value, limit in zip(names, signs, costs, values, thresholds.limits, strict=True):
@@ -127,38 +154,6 @@ def resolved(threshold: Any, safe_action: SafeAction) -> Thresholds:
                 f"learning needs a safe action strictly {side} it"
             )
     return thresholds
-
-
-def listed(threshold: Any) -> tuple[list[Any], tuple[str, ...]]:
-    """Return the constraints as given, and their names."""
-    if threshold is None:
-        raise InvalidProblem("a threshold is missing; it is what every round's expected cost must stay under")
-    if isinstance(threshold, Mapping):
-        threshold = mapping_of(threshold, "threshold")
-        if not threshold or not all(isinstance(name, str) for name in threshold):
-            raise InvalidProblem(
-                f"threshold is {shown(threshold)}; a mapping needs at least one constraint, named by text"
-            )
-        return list(threshold.values()), tuple(threshold)
-    if isinstance(threshold, str | bytes):
-        raise InvalidProblem(
-            f"threshold is {shown(threshold)}; it must be a number, or one per constraint: two percent are 0.02"
-        )
-    if is_listing(threshold):
-        entries = entries_of(threshold, "threshold")
-        if not entries:
-            raise InvalidProblem("threshold is an empty list; it needs at least one constraint")
-        return entries, unnamed(len(entries))
-    return [threshold], unnamed(1)
-
-
-def unnamed(count: int) -> tuple[str, ...]:
-    """Return what constraints are called that were given without names.
-
-    >>> unnamed(1), unnamed(2)
-    (('cost',), ('cost 1', 'cost 2'))
-    """
-    return ("cost",) if count == 1 else tuple(f"cost {i}" for i in range(1, count + 1))
 
 
 def safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats:
@@ -180,12 +175,12 @@ def safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats:
     return costs
 
 
-def one_value(entry: Any, name: str, costs: Floats, index: int, moving: bool) -> float:
-    """Return one threshold as a number."""
-    if not isinstance(entry, RelativeToSafe):
-        return number(entry, f"the threshold of {name!r}")
-    factor = number(entry.factor, f"the factor of {name!r} relative to the safe action")
-    if np.isnan(costs[index]):
+def one_value(entry: ThresholdParts, name: str, cost: float, moving: bool) -> float:
+    """Return one threshold as a number; `cost` is the safe action's, NaN where it is unknown."""
+    if not entry.relative:
+        return number(entry.number, f"the threshold of {name!r}")
+    factor = number(entry.number, f"the factor of {name!r} relative to the safe action")
+    if np.isnan(cost):
         raise InvalidProblem(
             f"the threshold of {name!r} is relative to the safe action, whose cost is unknown; give that cost"
         )
@@ -194,4 +189,4 @@ def one_value(entry: Any, name: str, costs: Floats, index: int, moving: bool) ->
             f"the threshold of {name!r} is relative to the safe action, which is another one in every round and of "
             "which only a bound is known; give a number"
         )
-    return number(factor * float(costs[index]), f"the threshold of {name!r}, {factor:g} times the safe action's,")
+    return number(factor * cost, f"the threshold of {name!r}, {factor:g} times the safe action's,")

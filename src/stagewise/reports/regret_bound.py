@@ -8,8 +8,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.policies.linear import LinearPolicy
 from stagewise.policies.opb import OPB
-from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.own import answering
 
 MOST = 10**7  # pulls of an arm that are summed up
 
@@ -24,12 +23,12 @@ class Bound(NamedTuple):
 
 def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
     """Return the bound after these rounds, or why there is none."""
-    theorem = getattr(policy, "theorem", "")
+    theorem, place = getattr(policy, "theorem", ""), answering(world)
     if not theorem:
         return f"no theorem with explicit constants is known for {type(policy).__name__}"
     if getattr(policy, "method", "lp") != "lp":
         return "the theorem's regret is then that of the linear program plus the gaps of all rounds"
-    if isinstance(world, LinearWorld) and not world.actions.listed:
+    if place.knows_points and not world.actions.is_list:
         return "on a convex set the theorem's regret also holds the gaps of all rounds"
     if policy.safe_action.of_the_round:
         return "the theorems with explicit constants are for a safe action that is the same in every round"
@@ -40,12 +39,12 @@ def regret_bound(policy: Any, world: Any, rounds: Ints) -> Bound | str:
     if lift is None:
         return "reward_scale is smaller than the theorem asks for"
     if theorem == "arms":
-        if type(world) is not ArmsWorld or world.most[0] > 1.0:
+        if not place.known or theorem not in place.theorems or world.most[0] > 1.0:
             return "the theorem is for mean rewards of at most 1"
         if int(rounds[-1]) // policy.arms > MOST:
             return f"the theorem's sum is not reckoned for more than {MOST:,} pulls of an arm"
         return arms_bound(policy, lift, rounds)
-    if type(world) is not LinearWorld or world.most[0] > 1.0 + 1e-9:
+    if not place.known or theorem not in place.theorems or world.most[0] > 1.0 + 1e-9:
         return "the theorem is for linear worlds with mean rewards of at most 1"
     return linear_bound(policy, world, lift, rounds, theorem == "mixtures")
 
@@ -71,7 +70,7 @@ def weight(policy: Any, slack: float) -> float | None:
     return None if given < needed else given
 
 
-def linear_bound(policy: LinearPolicy, world: LinearWorld, lift: float, rounds: Ints, mixes: bool) -> Bound:
+def linear_bound(policy: LinearPolicy, world: Any, lift: float, rounds: Ints, mixes: bool) -> Bound:
     """Return (2 + lift) β_T Σ‖x‖, with Lemma 6 of docs/theory/rays.md for the sum; a draw from a mixture adds Azuma's.
 
     Its log det, also in β_T, is at most d log(1 + TL²/dλ).
@@ -108,12 +107,9 @@ def arms_bound(policy: OPB, lift: float, rounds: Ints) -> Bound:
 
 def intervals_fail(policy: Any) -> float:
     """Return the probability that some interval may fail with: δ, or more where each signal has more than its share."""
-    signals, delta = 1 + int(policy.thresholds.values.size), float(policy.delta)
-    if policy.share_delta:
-        return delta
-    return float(sum(policy.interval_shares)) if policy.theorem == "arms" else delta * signals / policy.undivided
+    return float(policy.delta) if policy.share_delta else math.fsum(policy.interval_shares)
 
 
-def longest(world: LinearWorld) -> float:
+def longest(world: Any) -> float:
     """Return L, the largest norm of an action."""
     return 1.0 if world.actions.fresh else float(np.linalg.norm(world.actions.features, axis=1).max())

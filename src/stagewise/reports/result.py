@@ -108,13 +108,17 @@ class Result:
         """Return the result that two tables hold."""
         runs = totals["run"]
         shape = (len(runs), len(curves["run"]) // len(runs))
+        rounds = curves["round"][: shape[1]]
+        played = np.repeat(runs, shape[1]), np.tile(rounds, shape[0])
+        if not np.array_equal((curves["run"], curves["round"]), played):
+            raise ValueError("the curves are of other runs or rounds")
         audit = None
         if "missed_reward" in totals:
             audit = {name: totals[name] for name in AUDIT}
             audit |= {name: stacked(f"{name}_", totals, len(runs)) for name in ("missed", "margin")}
             audit["bound"] = curves["bound"].reshape(shape)
         return cls(
-            rounds=curves["round"][: shape[1]],
+            rounds=rounds,
             **{name: curves[name].reshape(shape) for name in CURVES},
             cost=stacked("cost_", curves, len(curves["run"])).reshape(*shape, -1),
             max_cost=stacked("max_cost_", totals, len(runs)),

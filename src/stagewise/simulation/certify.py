@@ -23,12 +23,12 @@ from stagewise.simulation.closeness import closeness
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.folder import SAME, Folder
 from stagewise.simulation.jobs import Backend, Batch, Job, job_for, on_cuda, working
-from stagewise.simulation.judge import OURS
 from stagewise.simulation.pairs import Family, Pairs
 from stagewise.simulation.plan import machine, versions
 from stagewise.simulation.recording import recorded
 from stagewise.simulation.run import play
 from stagewise.simulation.size import check_length, check_room, counted
+from stagewise.worlds.kinds import world_kind
 
 POINTS = 20  # of the regret curves
 DEVICE_BATCH = 2**15  # runs that a GPU plays at once
@@ -120,7 +120,7 @@ def audited(policy: Any, world: Family, rounds: Any, seed: Any, backend: Any, ou
     job = job_for(policy, world, **told)
     place = None if out is None else usable(out)  # now, and not after hours of play
     kind = job.pairs.description().get("world", {}).get("kind")  # none, where a function draws them
-    known = kind in [ours.__name__ for ours in OURS] and isinstance(job.plan["policy"]["settings"], dict)
+    known = world_kind(kind) is not None and isinstance(job.plan["policy"]["settings"], dict)
     if place is None or not known:
         return job
     return job._replace(folder=Folder(place / "batches", job.plan, (*SAME, "backend", "versions")))

@@ -25,20 +25,21 @@ def terms_for(pairs: Pairs, delta: float | None, confidence: float, rounds: int,
 
 
 def shares_of(policy: Any, signals: int) -> tuple[float | None, ...]:
-    """Return how much of δ the intervals of each signal take; None: it has none.
+    """Return how much of δ the intervals of each signal take, as the policy says; None: it has none."""
+    told: Any = getattr(policy, "interval_shares", None)  # one of someone's own may not say it
+    shares = shown_shares(policy, signals) if told is None else tuple(told)
+    return (*shares, *([None] * (signals - len(shares))))
 
-    A policy says what it `learns`; one of someone's own shows it by `delta` and `share_delta`.
-    """
-    if hasattr(policy, "interval_shares"):
-        return tuple(policy.interval_shares)
+
+def shown_shares(policy: Any, signals: int) -> tuple[float, ...]:
+    """Return the same of a policy of someone's own, which shows by `delta` and `share_delta` what it learns."""
     shown = EVERY if hasattr(policy, "share_delta") else REWARD if hasattr(policy, "delta") else NOTHING
     learned = getattr(policy, "learns", shown)
     if learned == NOTHING:
-        return (None,) * signals
+        return ()
     if learned == REWARD:
-        return (float(policy.delta), *([None] * (signals - 1)))
-    shared = getattr(policy, "share_delta", True)
-    return (float(policy.delta) / (signals if shared else getattr(policy, "undivided", 1)),) * signals
+        return (float(policy.delta),)
+    return (float(policy.delta) / (signals if getattr(policy, "share_delta", True) else 1),) * signals
 
 
 def setting(pairs: Pairs, plan: dict[str, Any]) -> dict[str, Any]:

@@ -8,30 +8,28 @@ from stagewise.kernels.answer import answer_size
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import FOLLOWED, LIMITS, PARTS, ROOM
-from stagewise.kernels.loop.play import CROSSED, DIRECTIONS, LISTED, PLAIN, LoopForm, World, judging_size, play_for
+from stagewise.kernels.loop.play import LoopForm, World, judging_size, play_for
 from stagewise.kernels.loop.round import REWARD, STAY, Form, scratch_size
 from stagewise.kernels.trace import Trace
 from stagewise.policies.arrays import aligned, sized
 from stagewise.policies.policy import State
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.draw import Draw
-from stagewise.simulation.judge import OURS, Judge
-from stagewise.worlds.linear import LinearWorld
-from stagewise.worlds.logged import LoggedWorld
-from stagewise.worlds.user_world import UserWorld
+from stagewise.simulation.judge import Judge
+from stagewise.worlds.own import answering
 
 ANSWER_SIZE, SCRATCH_SIZE, JUDGING_SIZE = named(answer_size), named(scratch_size), named(judging_size)
 
 
 def form_of(policy: Any, world: Any) -> Form | None:
     """Return how the loop plays a policy in a world, if it does: no solver, no subclass, no convex set."""
-    ours = type(policy).__module__.startswith("stagewise.") and type(world) in OURS
-    if not ours or not world.actions.listed or not hasattr(policy, "form_for"):
+    place: Any = answering(world)
+    ours = type(policy).__module__.startswith("stagewise.") and place.known
+    if not ours or not place.actions.is_list or not hasattr(policy, "form_for"):
         return None
-    form: Form | None = policy.form_for(world.actions)
+    form: Form | None = policy.form_for(place.actions)
     points = form is not None and form.points
-    linear = type(world) is LinearWorld or draws_of(world) == CROSSED  # means are known of any features
-    return None if points and not linear else form
+    return None if points and not place.knows_points else form
 
 
 def plays(policy: Any, world: Any) -> bool:
@@ -57,14 +55,14 @@ class LoopInputs(NamedTuple):
 
 def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = None) -> LoopInputs:
     """Return a policy and its world as arrays, or say why the loop cannot play them; `start`: learned before."""
-    world, form = judge.world, form_of(policy, judge.world)
+    told: Any = judge.world
+    form = form_of(policy, told)
     if form is None:
         by = f" with method {policy.method!r}" if hasattr(policy, "method") else ""
         raise InvalidProblem(
-            f"backend='cpu' cannot play {type(policy).__name__}{by} in a {type(world).__name__} like this; "
+            f"backend='cpu' cannot play {type(policy).__name__}{by} in a {told.called} like this; "
             "backend='python' plays anything with start, decide and learn"
         )
-    told: Any = world
     fresh, count, d = told.actions.fresh, int(told.actions.count), int(told.actions.dimension or 0)
     features, eligible = np.zeros((count, d)), np.array(told.actions.eligible)
     if not fresh and d:
@@ -74,12 +72,10 @@ def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = N
     if form.roving:
         layout, settings = policy.at_start(policy.started(told.actions.draw(Draw())))
     memory = policy.played_from(told.actions.draw(Draw()), features, fresh, start) if form.rule != STAY else np.zeros(0)
-    if form.cells and isinstance(world, UserWorld):
-        memory = policy.with_room_for(memory, world.actions.segments)
+    if form.cells:
+        memory = policy.with_room_for(memory, told.plain_users.segments)
     check_outcomes(policy, told)
-    m, limits, size = world.costs, int(layout[LIMITS]), max(d, int(memory[ROOM]) if form.space else 0)
-    linear = isinstance(world, LinearWorld | UserWorld)
-    parameters = told.parameters * judge.signs[:, None] if linear else np.zeros((1 + m, d))
+    m, limits, size = told.costs, int(layout[LIMITS]), max(d, int(memory[ROOM]) if form.space else 0)
     truths = np.zeros((1 + m, count + 1))
     truths[:, count] = judge.safe_means_in(told.actions)
     if not fresh:
@@ -88,10 +84,10 @@ def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = N
     begun = start is not None and start.memory.size > 0 and start.memory[FOLLOWED] > 0.0 and not fresh
     judged = (audited, judge.mixes, form.points, judge.limits.size > 1, fresh and told.actions.names_safe, begun)
     known = (told.noise.copy(), judge.signs.copy(), judge.limits.copy(), told.kind)
-    truth = World(parameters, truths, *known, best, *drawn_in(told))
+    truth = World(told.signed_parameters(judge.signs), truths, *known, best, *told.drawn)
     return LoopInputs(
         sized(form, limits, int(layout[PARTS])),
-        LoopForm(draws_of(told), *(int(each) for each in judged)),
+        LoopForm(told.draws, *(int(each) for each in judged)),
         features,
         eligible,
         layout,
@@ -104,25 +100,9 @@ def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = N
     )
 
 
-def draws_of(world: Any) -> int:
-    """Return what the loop draws in every round (see `kernels.loop.play`)."""
-    if isinstance(world, LoggedWorld):
-        return LISTED
-    if isinstance(world, UserWorld):
-        return CROSSED if world.actions.crossed else PLAIN
-    return DIRECTIONS if world.actions.fresh else 0
-
-
-def drawn_in(world: Any) -> tuple[int, Floats]:
-    """Return which listed action is safe in every round, and what the rest of the draw needs."""
-    if isinstance(world, UserWorld):
-        return world.actions.safe, world.actions.drawn.copy()
-    return -1, np.array([getattr(world.actions, "safe", None) or 0.0])
-
-
 def check_outcomes(policy: Any, world: Any) -> None:
     """Refuse a world whose outcomes leave the range that a policy was promised."""
-    if getattr(policy, "bounded", False) and getattr(world, "outcomes", "") == "gaussian":
+    if getattr(policy, "bounded", False) and world.outcomes == "gaussian":
         raise InvalidProblem(
             f"the world's outcomes are 'gaussian' and {type(policy).__name__} takes them to lie in [0, 1]; give `noise`"
         )

@@ -9,7 +9,6 @@ from stagewise.problem.checks import number, shown, whole
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.simulation.judge import Judge
-from stagewise.worlds.user_world import UserWorld
 
 SLIGHT = 1e-9  # relative; differences below it are arithmetic
 
@@ -30,8 +29,7 @@ def expected(decision: Any, actions: Any, judge: Judge, round_: int) -> Floats:
     except (ValueError, TypeError) as error:  # a StagewiseError is a ValueError, and so is a ragged array
         raise InvalidProblem(f"the policy's decision in round {round_} cannot be judged: {error}") from None
     if decision.probabilities is None:
-        at = decision.index if isinstance(judge.world, UserWorld) else None
-        return judge.means(decision.action) if at is None else judge.means_at(at, actions)
+        return judge.world.means_played(decision.index, decision.action, actions)
     total, chances = np.zeros(judge.signs.size), np.asarray(decision.probabilities)
     for index in np.flatnonzero(chances):
         total += chances[index] * judge.means_at(int(index), actions)
@@ -84,7 +82,7 @@ def check_drawn(decision: Decision, chances: Floats, actions: Any, judge: Judge)
 
 def check_played(decision: Decision, actions: Any, judge: Judge) -> None:
     """Refuse an action that is not the one of its index and step, or lies outside the convex set that was offered."""
-    if not actions.listed:
+    if not actions.is_list:
         if not equal(decision.action, judge.safe) and not actions.contains(decision.action):
             raise InvalidProblem(f"it plays {told(decision.action)}, which lies outside the {type(actions).__name__}")
         return

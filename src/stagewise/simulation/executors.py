@@ -14,7 +14,7 @@ from signal import SIG_IGN, SIGINT, signal
 from threading import Thread
 from typing import Any, TypeVar
 
-from stagewise.files.room import GIB, memory
+from stagewise.files.machine import GIB, memory
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import nearest

@@ -7,8 +7,9 @@ from typing import Any
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import is_listing, kept, mapping_of, number, shown
 from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.given_thresholds import given_as_list
 from stagewise.problem.naming import listing
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe, listed
+from stagewise.problem.thresholds import AtLeast, taken_apart
 from stagewise.problem.words import nearest
 
 Named = tuple[tuple[str, Any], ...]  # limits by name
@@ -16,11 +17,7 @@ Named = tuple[tuple[str, Any], ...]  # limits by name
 
 def limit_of(value: Any, what: str = "thresholds") -> Any:
     """Return one threshold: a number, or one of the special kinds of a number."""
-    if isinstance(value, AtLeast | RelativeToSafe):
-        inner = value.value if isinstance(value, AtLeast) else value.factor
-        limit_of(inner, what)
-        return value
-    number(value, f"an entry of {what}")
+    number(taken_apart(value).number, f"an entry of {what}")
     return kept(value)
 
 
@@ -54,7 +51,7 @@ def under_limits(policy: Any, limits: Named) -> Any:
             limit = own[known(name, tuple(own))]
             own[name] = dataclasses.replace(limit, value=turned(limit.value, value))
         return dataclasses.replace(policy, limits=own)
-    given, names = listed(settable(policy, "limits").threshold)
+    given, names = given_as_list(settable(policy, "limits").threshold)
     for name, value in limits:
         place = names.index(known(name, names))
         given[place] = turned(given[place], value)
@@ -82,4 +79,4 @@ def turned(old: Any, new: Any) -> Any:
     >>> turned(AtLeast(0.9), 0.8), turned(0.1, 0.2)
     (AtLeast(value=0.8), 0.2)
     """
-    return AtLeast(new) if isinstance(old, AtLeast) and not isinstance(new, AtLeast) else new
+    return AtLeast(new) if taken_apart(old).at_least and not taken_apart(new).at_least else new

@@ -9,8 +9,7 @@ from stagewise.policies.policy import State
 from stagewise.policies.settings import FALLBACKS
 from stagewise.records.draw import Draw
 from stagewise.simulation.decided import expected
-from stagewise.simulation.judge import OURS, Judge
-from stagewise.worlds.user_world import UserWorld
+from stagewise.simulation.judge import Judge
 
 
 class Hand:
@@ -31,11 +30,11 @@ class Hand:
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
         world, judge = self.judge.world, self.judge
-        fixed = isinstance(world, OURS) and world.actions_in(Draw()) is world.actions
+        same = world.offers_same
         for round_ in range(first, last):
             draw = Draw(self.seed, self.run, round_)
             actions = world.actions_in(draw)
-            if self.best is None or not fixed:
+            if self.best is None or not same:
                 self.best = judge.best(actions)
             decision = self.policy.decide(self.state, actions, draw)
             means = judge.signs * expected(decision, actions, judge, round_)
@@ -45,9 +44,5 @@ class Hand:
                 watch(self.trace.audit, round_, self.best, safe, means, judge.limits)
                 if decision.fallback != FALLBACKS[WARMING]:
                     weigh_hope(self.trace.audit, self.best, decision.hoped + decision.gap)
-            if isinstance(world, UserWorld):
-                place = decision.index if decision.index >= 0 else world.actions.safe
-                outcome = world.outcome_of(place, actions.at(place), draw)
-            else:
-                outcome = world.outcome(decision.action, draw)
+            outcome = world.outcome_played(decision.index, decision.action, actions, draw)
             self.state = self.policy.learn(self.state, decision, outcome)

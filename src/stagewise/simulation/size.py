@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.files.room import GIB, memory
+from stagewise.files.machine import GIB, memory
 from stagewise.problem.checks import alone, shown, whole
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import several

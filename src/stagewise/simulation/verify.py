@@ -25,7 +25,7 @@ from stagewise.simulation.jobs import BACKENDS, Backend, Batch, working
 from stagewise.simulation.pairs import Pairs
 from stagewise.simulation.plan import machine, versions
 from stagewise.worlds.family import family_of, rebuilt
-from stagewise.worlds.linear import LinearWorld
+from stagewise.worlds.kinds import world_kind
 
 CLOSE = 1e-9  # relative; what arithmetic in another order may come to
 TOLERANCE = 1e-6  # relative, where another backend, version or machine may round differently
@@ -175,8 +175,9 @@ def named_today(content: dict[str, Any]) -> dict[str, Any]:
     policy, world = content["policy"], content["world"]
     if policy["kind"] in kinds() and isinstance(policy["settings"], dict):
         policy = {**policy, "settings": today(kinds()[policy["kind"]], policy["settings"])}
-    if world.get("world", {}).get("kind") == LinearWorld.__name__:
-        world = {**world, "world": today(LinearWorld, world["world"])}
+    place = world_kind(world.get("world", {}).get("kind"))
+    if place is not None:
+        world = {**world, "world": today(place, world["world"])}
     return {**content, "policy": policy, "world": world}
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.kernels.context import fill_user_means
+from stagewise.kernels.loop.play import CROSSED, PLAIN
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, shown, vector_of, whole
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.worlds.linear import NOISES, linear_means
@@ -15,7 +16,7 @@ from stagewise.worlds.user_world import UserWorld
 from stagewise.worlds.users import Users
 from stagewise.worlds.world import signals
 
-Form = Literal["crossed", "plain"]
+FeatureForm = Literal["crossed", "plain"]
 SLIGHT = 1e-9
 
 
@@ -28,8 +29,8 @@ class ContextWorld(UserWorld):
     Args:
         reward: θ of every action (K, d).
         cost: The same for every cost, (K, d) or (m, K, d), or by name: limits then meet the costs of their names.
-        noise: Standard deviation of the noise, for all signals or for each.
-        outcomes: "bernoulli" (1 with the mean as probability, for which `noise` is not read), "gaussian", "uniform" or
+        noise: Standard deviation of the noise, for all signals or for each; None: 0.1.
+        outcomes: "bernoulli" (1 with the mean as probability, without any other noise), "gaussian", "uniform" or
             "rademacher".
         safe: Which action is the safe one.
         features: "crossed": action a has the features e_a ⊗ u (K d), of which all means are linear; "plain": its
@@ -53,10 +54,10 @@ class ContextWorld(UserWorld):
         *,
         reward: ArrayLike,
         cost: ArrayLike | Mapping[str, ArrayLike],
-        noise: PerSignal | Mapping[str, float] = 0.1,
+        noise: PerSignal | Mapping[str, float] | None = None,
         outcomes: Literal["bernoulli", "gaussian", "uniform", "rademacher"] = "bernoulli",
         safe: int = 0,
-        features: Form = "crossed",
+        features: FeatureForm = "crossed",
         segments: ArrayLike | None = None,
         offsets: ArrayLike | Mapping[str, ArrayLike] | None = None,
     ) -> None:
@@ -69,10 +70,18 @@ class ContextWorld(UserWorld):
         self.actions = Users(count, d, np.cumsum(shares), crossed, whole(safe, "safe", last, 0, count - 1))
         self.shares = shares
         self.outcomes = one_of(outcomes, tuple(NOISES), "outcomes")
-        self.noise = frozen(noise_of(noise, called, self.names))
+        self.noise = frozen(noise_of(noise, called, self.names, self.outcomes))
         if self.outcomes == "bernoulli":
             low, high = -self.actions.most(-self.parameters), self.actions.most(self.parameters)
             check_probabilities(low, high, called, "bernoulli", SLIGHT)
+
+    @property
+    def draws(self) -> int:
+        return CROSSED if self.actions.crossed else PLAIN
+
+    @property
+    def knows_points(self) -> bool:
+        return self.actions.crossed
 
     @property
     def norms(self) -> Floats:

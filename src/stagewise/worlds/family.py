@@ -5,17 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from stagewise import _exported
 from stagewise.kernels.draw import INSTANCE, fill_normal, fill_uniform, signed
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import Arms, Finite
 from stagewise.problem.checks import number, seed_of, shown, whole
 from stagewise.problem.errors import InvalidFile, InvalidProblem
-from stagewise.problem.renamed import today
 from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.context import ContextWorld
+from stagewise.worlds.kinds import world_kind
 from stagewise.worlds.linear import LinearWorld
-from stagewise.worlds.table import TableWorld
 from stagewise.worlds.world import run_of
 
 
@@ -118,27 +113,8 @@ def family_of(name: str, world: Any, safe: int, seed: int, spread: float | None 
 def rebuilt(description: dict[str, Any]) -> Any:
     """Return the world that described itself so."""
     told = dict(description)
-    kind, eligible = told.pop("kind", None), told.pop("eligible", None)
-    if kind == "ArmsWorld":
-        return ArmsWorld(**told, actions=some(Arms(len(told["reward"])), eligible))
-    if kind == "TableWorld":
-        return TableWorld(**{**told, "features": some(Finite(told["features"]), eligible)})
-    if kind == "ContextWorld":
-        return ContextWorld(**told)
-    if kind != "LinearWorld":
-        raise InvalidFile(f"the world is of kind {shown(kind)}, which cannot be built again")
-    name, features, kinds = told.pop("actions"), told.pop("features"), action_sets()
-    if name not in kinds:
-        raise InvalidFile(f"the actions are of kind {shown(name)}; stagewise has {', '.join(kinds)}")
-    return LinearWorld(actions=some(kinds[name].rebuilt(features), eligible), **today(LinearWorld, told))
-
-
-def action_sets() -> dict[str, Any]:
-    """Return the kinds of action sets that stagewise exports, by their names: a new one is known from then on."""
-    found = _exported("problem", "worlds").items()
-    return {name: kind for name, kind in found if issubclass(kind, ActionSet)}
-
-
-def some(actions: Any, eligible: list[int] | None) -> Any:
-    """Return the actions, of which only these are on offer; None: all."""
-    return actions if eligible is None else actions.only(eligible)
+    name = told.pop("kind", None)
+    kind = world_kind(name)
+    if kind is None:
+        raise InvalidFile(f"the world is of kind {shown(name)}, which cannot be built again")
+    return kind.rebuilt(told)

@@ -1,17 +1,20 @@
 """A linear world: it knows the parameters that policies must learn."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.kernels.world import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fill_means
 from stagewise.problem.action_set import ActionSet
-from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of
-from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_of, shown
+from stagewise.problem.errors import InvalidActions, InvalidFile, InvalidProblem
+from stagewise.problem.renamed import today
+from stagewise.problem.safe_action import SafeAction
+from stagewise.worlds.kinds import action_sets
 from stagewise.worlds.named import noise_of, truth_of
-from stagewise.worlds.world import NoisyWorld, offered, signals
+from stagewise.worlds.world import NoisyWorld, offered, signals, some
 
 NOISES = {"gaussian": GAUSSIAN, "uniform": UNIFORM, "rademacher": RADEMACHER, "bernoulli": BERNOULLI}
 
@@ -26,7 +29,7 @@ class LinearWorld(NoisyWorld):
             convex set.
         noise: Standard deviation of the noise, for all signals or for each; it is sub-Gaussian with the same scale.
         outcomes: "gaussian", "uniform" (on ±√3 noise), "rademacher" (±noise), or "bernoulli": 1 with probability
-            <x, θ*> or <x, μ*_j>, else 0, for which `noise` is not read.
+            <x, θ*> or <x, μ*_j>, else 0; only then is `noise` left out.
 
     >>> from stagewise.problem.actions import Rays
     >>> world = LinearWorld(reward=[1.0, 0.0], cost=[0.0, 1.0], actions=Rays([[1.0, 0.5]]), noise=0.1)
@@ -35,6 +38,7 @@ class LinearWorld(NoisyWorld):
     """
 
     kinds = NOISES
+    theorems: ClassVar[tuple[str, ...]] = ("rays", "mixtures")
 
     def __init__(
         self,
@@ -42,7 +46,7 @@ class LinearWorld(NoisyWorld):
         reward: ArrayLike,
         cost: ArrayLike | Mapping[str, ArrayLike],
         actions: ActionSet,
-        noise: PerSignal | Mapping[str, float],
+        noise: PerSignal | Mapping[str, float] | None = None,
         outcomes: Literal["gaussian", "uniform", "rademacher", "bernoulli"] = "gaussian",
     ) -> None:
         parameters, names = truth_of(reward, cost, "d")
@@ -59,8 +63,10 @@ class LinearWorld(NoisyWorld):
         self.parameters = frozen(parameters)
         self.actions = actions
         self.names = names
-        self.noise = frozen(noise_of(noise, signals(len(parameters) - 1, names), names))
         self.outcomes = one_of(outcomes, tuple(NOISES), "outcomes")
+        if noise is None and self.outcomes != "bernoulli":
+            raise InvalidProblem(f"noise is missing; give the standard deviation of what is {self.outcomes}")
+        self.noise = frozen(noise_of(noise, signals(len(parameters) - 1, names), names, self.outcomes))
 
     def description(self) -> dict[str, Any]:
         """Return the world as plain values, enough to build it again."""
@@ -71,15 +77,32 @@ class LinearWorld(NoisyWorld):
             **offered(self.actions),
         }
 
+    @classmethod
+    def rebuilt(cls, told: dict[str, Any]) -> Self:
+        given, kinds = dict(told), action_sets()
+        name, features, eligible = given.pop("actions"), given.pop("features"), given.pop("eligible", None)
+        if name not in kinds:
+            raise InvalidFile(f"the actions are of kind {shown(name)}; stagewise has {', '.join(kinds)}")
+        return cls.again(today(cls, given), actions=some(kinds[name].rebuilt(features), eligible))
+
     @property
     def norms(self) -> Floats:
-        """How long the parameters (1 + m,) of every signal are."""
         return np.asarray(np.linalg.norm(self.parameters, axis=1))
 
     @property
     def offers_rays(self) -> bool:
-        """Whether points between the safe action and the listed ones can be played."""
         return bool(self.actions.between)
+
+    @property
+    def knows_points(self) -> bool:
+        return True
+
+    def safe_place(self, safe: SafeAction | None) -> Any:
+        if safe is None:
+            return np.zeros(self.parameters.shape[1])
+        if safe.features is None or safe.features.size != self.parameters.shape[1]:
+            raise InvalidProblem("the safe action's features do not fit the world's")
+        return np.ascontiguousarray(safe.features)
 
     def means(self, action: Any) -> Floats:
         return linear_means(self.parameters, action)

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.kernels.context import fill_listed
+from stagewise.kernels.loop.play import LISTED
 from stagewise.kernels.world import SHRUNK
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_per, shown, vector_of, whole
-from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.errors import InvalidActions, InvalidFile, InvalidProblem
 from stagewise.records.draw import Draw
 from stagewise.worlds.named import truth_of
 from stagewise.worlds.user_world import UserWorld
@@ -107,6 +108,14 @@ class LoggedWorld(UserWorld):
         self.noise = frozen(one_per(noise, signals(len(means) - 1), "noise"))
         if not self.noise.max() <= 1.0:
             raise InvalidProblem(f"noise is {self.noise.max():g}; at 1 outcomes are 0 or 1, and no further from a mean")
+
+    @property
+    def draws(self) -> int:
+        return LISTED
+
+    @classmethod
+    def rebuilt(cls, told: dict[str, Any]) -> Self:
+        raise InvalidFile("the world is of kind 'LoggedWorld', which cannot be built again: its tables are not told")
 
     @property
     def table(self) -> Floats:

@@ -13,6 +13,7 @@ from stagewise.problem.tables import in_order
 from stagewise.problem.words import nearest, percent
 
 Names = tuple[str, ...]
+USUAL = 0.1  # the standard deviation of what is gaussian, where none is given
 
 
 def costs_of(value: Any) -> tuple[Floats, Names]:
@@ -57,9 +58,14 @@ def by_signal(value: Any, names: Names, what: str) -> Any:
     return in_order(value, ("reward", *names), what) if isinstance(value, Mapping) else value
 
 
-def noise_of(value: Any, signals: Sequence[str], names: Names) -> Floats:
-    """Return the scale (1 + m,) of each signal's noise."""
-    return one_per(by_signal(value, names, "noise"), signals, "noise")
+def noise_of(value: Any, signals: Sequence[str], names: Names, outcomes: str) -> Floats:
+    """Return the scale (1 + m,) of each signal's noise; None: the usual one. What nobody would read is refused."""
+    if value is not None and outcomes == "bernoulli":
+        raise InvalidProblem(
+            f"noise is {shown(value)} and outcomes are bernoulli, zeros and ones, for which no noise is read; leave "
+            "it out, or name other outcomes"
+        )
+    return one_per(by_signal(USUAL if value is None else value, names, "noise"), signals, "noise")
 
 
 def plain_costs(values: Any, names: Names) -> Any:

@@ -1,7 +1,7 @@
 """What worlds of users have in common: every round another user, for whom one of the same actions is chosen."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 from stagewise.problem.checks import Floats
 from stagewise.records.draw import Draw
@@ -13,7 +13,6 @@ class UserWorld(NoisyWorld):
     """A world whose actions are told by their place among those listed, and what is known of the user."""
 
     parameters: Floats  # (1 + m, …) what the means are made of
-    assumed: ClassVar[bool] = True  # the safe action must keep the limits; False: it may break them, which is counted
 
     @abstractmethod
     def means_of(self, index: int, features: Any) -> Floats:
@@ -22,3 +21,21 @@ class UserWorld(NoisyWorld):
     def outcome_of(self, index: int, features: Any, draw: Draw) -> Outcome:
         """Return what is seen when a listed action is played in this round."""
         return self.seen(self.means_of(index, features), draw)
+
+    @property
+    def plain_users(self) -> Any:
+        return None if self.actions.crossed else self.actions
+
+    @property
+    def drawn(self) -> tuple[int, Floats]:
+        return self.actions.safe, self.actions.drawn.copy()
+
+    def means_at(self, index: int, actions: Any) -> Floats:
+        return self.means_of(index, actions.at(index))
+
+    def means_played(self, index: int, action: Any, actions: Any) -> Floats:
+        return self.means_at(index if index >= 0 else self.actions.safe, actions)
+
+    def outcome_played(self, index: int, action: Any, actions: Any, draw: Draw) -> Outcome:
+        place = index if index >= 0 else self.actions.safe
+        return self.outcome_of(place, actions.at(place), draw)

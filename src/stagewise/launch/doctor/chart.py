@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from stagewise.launch.doctor.exchange import Flags, ranks
 from stagewise.launch.log import Log, Texts, texts_of
 from stagewise.launch.mixing import hashed
 from stagewise.problem.declared import Limit
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
 INTERVAL = named(kl_interval)
 MISSING = "(missing)"  # the group of rows that name none
@@ -139,12 +137,9 @@ def numbered(texts: Texts) -> tuple[Ints, list[str]]:
 def threshold_of(limit: Limit) -> tuple[float, bool]:
     """Return a limit's number in its own units, and whether it is one from below.
 
+    >>> from stagewise.problem.thresholds import AtLeast, RelativeToSafe
     >>> threshold_of(Limit(AtLeast(0.9))), threshold_of(Limit(RelativeToSafe(1.5), safe=0.01))
     ((0.9, True), (0.015, False))
     """
-    value: Any = limit.value
-    below = isinstance(value, AtLeast)
-    value = value.value if below else value
-    if isinstance(value, RelativeToSafe):
-        value = value.factor * (0.0 if limit.safe is None else limit.safe)
-    return float(value), below
+    below, relative, value = limit.parts
+    return float(value * (limit.safe or 0.0) if relative else value), below

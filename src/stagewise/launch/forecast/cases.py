@@ -9,7 +9,6 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.checks import is_listing, mapping_of, number
 from stagewise.problem.declared import Limit
 from stagewise.problem.errors import InvalidProblem, StagewiseError
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.problem.words import nearest, shown
 
 MOST = 24  # cases, each of which is played by itself
@@ -28,17 +27,11 @@ class Case:
 def value_of(limit: Limit) -> float:
     """Return the number of a limit, whatever its kind.
 
+    >>> from stagewise.problem.thresholds import AtLeast, RelativeToSafe
     >>> value_of(Limit(0.02)), value_of(Limit(AtLeast(0.9))), value_of(Limit(RelativeToSafe(1.1)))
     (0.02, 0.9, 1.1)
     """
-    value: Any = limit.value
-    return float(value.factor if isinstance(value, RelativeToSafe) else getattr(value, "value", value))
-
-
-def changed(limit: Limit, value: float) -> Limit:
-    """Return a limit of the same kind with another number."""
-    kinds: dict[Any, Any] = {AtLeast: AtLeast, RelativeToSafe: RelativeToSafe}
-    return replace(limit, value=kinds.get(type(limit.value), float)(value))
+    return float(limit.parts.number)
 
 
 def wideness(limits: Mapping[str, Limit], values: Mapping[str, float]) -> tuple[float, ...]:
@@ -75,8 +68,7 @@ def cases_of(problem: Problem, limits: Any) -> list[Case]:
 def checked(limit: Limit, name: str, value: Any) -> float:
     """Return the value of a limit, or refuse one that no outcome can reach."""
     given = number(value, f"the limit of {name!r}")
-    relative = isinstance(limit.value, RelativeToSafe)
-    if not relative and not limit.low <= given <= limit.high:
+    if not limit.parts.relative and not limit.low <= given <= limit.high:
         percent = "; was it a percentage?" if limit.high == 1.0 and 1.0 < given <= 100.0 else ""
         raise InvalidProblem(
             f"the limit of {name!r} is {given:.15g}, outside [{limit.low:g}, {limit.high:g}], where every outcome "
@@ -89,7 +81,7 @@ def case_of(problem: Problem, values: dict[str, float], declared: bool) -> Case:
     """Return one case; a limit that the safe action is declared to break is told, not raised."""
     if declared:
         return Case(values, True, problem)
-    limits = {name: changed(limit, values[name]) for name, limit in problem.limits.items()}
+    limits = {name: limit.with_number(float(values[name])) for name, limit in problem.limits.items()}
     try:
         return Case(values, False, replace(problem, limits=limits))
     except StagewiseError as error:

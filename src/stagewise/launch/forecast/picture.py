@@ -7,7 +7,6 @@ import numpy as np
 
 from stagewise.launch.forecast.cases import value_of
 from stagewise.launch.forecast.words import in_limits
-from stagewise.problem.thresholds import RelativeToSafe
 from stagewise.reports.style import GUARDED, SAFE, STYLES, band, halo, level, limit, panels, plain, plain_axes
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def cost(axes: Any, told: "Forecast", name: str) -> None:
                       label="counted in a day, by chance around it, 90 %")  # fmt: skip
     plain_axes(axes, in_lines(f"expected {name} of a user"), "day")
     legend_under(axes, 1)
-    if not isinstance(declared.value, RelativeToSafe):
+    if not declared.parts.relative:
         limit(axes, value_of(declared), shorten(name), not declared.at_least)
 
 

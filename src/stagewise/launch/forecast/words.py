@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from stagewise.launch.forecast.bands import Band
 from stagewise.launch.forecast.cases import value_of
 from stagewise.launch.forecast.outlook import Outlook
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
 if TYPE_CHECKING:
     from stagewise.launch.forecast.forecast import Forecast
@@ -47,9 +46,9 @@ def in_limits(told: "Forecast", case: Outlook, most: int = 1000) -> str:
 
 def limit_words(told: "Forecast", name: str, value: float, most: int = 1000) -> str:
     """Return one limit, its name in at most so many letters."""
-    kind = told.problem.limits[name].value
-    sign, known = "≥" if isinstance(kind, AtLeast) else "≤", name if len(name) <= most else name[: most - 1] + "…"
-    return f"{known} {sign} {value:g}" + (" × safe" if isinstance(kind, RelativeToSafe) else "")
+    below, relative, _ = told.problem.limits[name].parts
+    sign, known = "≥" if below else "≤", name if len(name) <= most else name[: most - 1] + "…"
+    return f"{known} {sign} {value:g}" + (" × safe" if relative else "")
 
 
 def cells(told: "Forecast", case: Outlook) -> list[str]:

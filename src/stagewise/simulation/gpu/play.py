@@ -36,7 +36,7 @@ def play(policy: Any, judge: Judge, rounds: int, points: int, seed: int, runs: I
     """Play these runs, all of their rounds, in as many batches as their traces need room for; a run a row."""
     cuda = driver()
     if not plays(policy, judge.world):
-        name = f"{type(policy).__name__} in a {type(judge.world).__name__} like this"
+        name = f"{type(policy).__name__} in a {judge.world.called} like this"
         raise InvalidProblem(f"backend is 'cuda', which cannot play {name}; use backend='python'")
     inputs = inputs_for(policy, judge, audited)
     if inputs.loop.moving:

@@ -87,7 +87,7 @@ def rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
     ridge = FRAME(part, settings).ridge
     rest = (getattr(policy, "cost_scale", 1.0), ridge, policy.action_bound**2)
     scalars = [float(value) for value in (*each.flat, *np.ravel(limits), *rest)]
-    form = unrolled_rays.Rays(
+    form = unrolled_rays.RaysForm(
         count, costs, inputs.world.noise.size, not part.reflected, HAS(layout, DIRECTIONAL), HAS(layout, OFFERS_SAFE),
         int(part.radius), int(part.size), inputs.world.outcomes, inputs.world.thresholds.size > 0,
         bool(inputs.loop.audited),
@@ -134,7 +134,7 @@ def arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
     _, ceiling, factor = limits[0]
     numbers = (*noise, policy.model.confidence, widths[0], *bounds[:, CENTRE, -1], LIMIT_OF(layout, settings, 0))
     scalars = [float(value) for value in (*numbers, ceiling, factor, policy.cost_scale)]
-    form = unrolled_arms.Arms(
+    form = unrolled_arms.ArmsForm(
         count, int(layout[HOME]), int(part.radius), inputs.world.outcomes, bool(inputs.loop.audited)
     )
     return Call(

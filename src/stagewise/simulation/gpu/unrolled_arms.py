@@ -10,7 +10,7 @@ DECLARED = ["noise_0", "noise_1", "confidence", "width"]
 PROMISED = ["start_0", "start_1", "limit", "ceiling", "factor", "cost_scale"]
 
 
-class Arms(NamedTuple):
+class ArmsForm(NamedTuple):
     """What the loop over arms under one limit is written for."""
 
     arms: int  # K
@@ -20,7 +20,7 @@ class Arms(NamedTuple):
     audited: bool
 
 
-def look(form: Arms, i: int) -> list[str]:
+def look(form: ArmsForm, i: int) -> list[str]:
     """Return the lines for what an arm may be worth and may cost, compared with the truth where that is asked for."""
     lines = [
         f"h_{i} = r_{i} + (noise_0 + factor * noise_1) * w_{i}",
@@ -56,7 +56,7 @@ def scan(others: list[int]) -> list[str]:
     return [*lines, "if cheap_ == -2 and not safe_worth < floor:", "    cheap_ = -1"]
 
 
-def search(form: Arms, others: list[int]) -> list[str]:
+def search(form: ArmsForm, others: list[int]) -> list[str]:
     """Return the lines that solve for the mixture of two arms: kernels/rules/pair.py with the arms written out."""
     return [
         "price, value, alone = 0.0, -math.inf, False",
@@ -93,7 +93,7 @@ def search(form: Arms, others: list[int]) -> list[str]:
     ]
 
 
-def learn(form: Arms, kept: list[int]) -> list[str]:
+def learn(form: ArmsForm, kept: list[int]) -> list[str]:
     """Return the lines that take in what was seen of the pulled arm."""
     lines = ["n, r, c = 0.0, 0.0, 0.0"]
     for i in kept:
@@ -105,7 +105,7 @@ def learn(form: Arms, kept: list[int]) -> list[str]:
     return lines
 
 
-def written(form: Arms) -> str:
+def written(form: ArmsForm) -> str:
     """Return the loop of OPB under one limit, with a known safe arm and intervals around the means."""
     others = [i for i in range(form.arms) if i != form.safe]
     kept = list(range(form.arms)) if form.audited else others  # an audit asks for the safe arm's interval, too

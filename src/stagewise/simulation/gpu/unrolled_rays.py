@@ -11,7 +11,7 @@ from stagewise.kernels.audit import ROUNDING
 from stagewise.simulation.gpu.unrolled import loop, noting, seeing, world_names
 
 
-class Rays(NamedTuple):
+class RaysForm(NamedTuple):
     """What the loop over fixed rays is written for."""
 
     rays: int  # M
@@ -32,35 +32,35 @@ def pair(i: int, j: int) -> str:
     return f"g_{min(i, j)}_{max(i, j)}"
 
 
-def scalar_names(form: Rays) -> list[str]:
+def scalar_names(form: RaysForm) -> list[str]:
     """Return the scalars of a policy on rays."""
     each = [[f"noise_{k}", f"bound_{k}", f"confidence_{k}", f"start_{k}"] for k in range(1 + form.costs)]
     limits = [[f"slack_{j}", f"ceiling_{j}", f"factor_{j}"] for j in range(1, 1 + form.costs)]
     return [*(name for names in [*each, *limits] for name in names), "cost_scale", "ridge", "length_squared"]
 
 
-def estimate(form: Rays, k: int, i: int | str) -> str:
+def estimate(form: RaysForm, k: int, i: int | str) -> str:
     """Return the estimate of a signal at a ray's end: the known part and the learned one; "ray" is the chosen one."""
     learned = f"a_{k}" if i == "ray" else f"e_{k}_{i}"
     return learned if form.origin else f"known[{k}, {i}] + {learned}"
 
 
-def dearest(form: Rays, j: int, i: int | str) -> str:
+def dearest(form: RaysForm, j: int, i: int | str) -> str:
     """Return how much dearer than the start a ray's end may be."""
     return f"lesser({estimate(form, j, i)} + reach_{j} * w, ceiling_{j}) - start_{j}"
 
 
-def cheapest(form: Rays, j: int, i: int | str) -> str:
+def cheapest(form: RaysForm, j: int, i: int | str) -> str:
     """Return how much dearer than the start a ray's end is at least."""
     return f"{estimate(form, j, i)} - reach_{j} * w - start_{j}"
 
 
-def hope(form: Rays, i: int | str, step: str) -> str:
+def hope(form: RaysForm, i: int | str, step: str) -> str:
     """Return the most that a step on a ray may be worth."""
     return f"start_0 + {step} * ({estimate(form, 0, i)} + (beta_0 + lift) * w - start_0)"
 
 
-def radii(form: Rays) -> list[str]:
+def radii(form: RaysForm) -> list[str]:
     """Return the lines for β of every signal, and for what lifts the hopes."""
     costs = range(1, 1 + form.costs)
     seen = f"log_det, {form.size}, t * length_squared"
@@ -73,7 +73,7 @@ def radii(form: Rays) -> list[str]:
     ]
 
 
-def look(form: Rays, i: int) -> list[str]:
+def look(form: RaysForm, i: int) -> list[str]:
     """Return the lines that rank a ray, and compare its intervals with the truth where that is asked for."""
     bound = cheapest if form.directional else dearest
     lines = [f"w = root({pair(i, i)})", "s = 1.0"]
@@ -86,7 +86,7 @@ def look(form: Rays, i: int) -> list[str]:
     return lines
 
 
-def choose(form: Rays) -> list[str]:
+def choose(form: RaysForm) -> list[str]:
     """Return the lines that find the first of the best rays, and take its column of G and its estimates."""
     every, signals = range(form.rays), range(1 + form.costs)
     lines = ["top = h_0", *(f"top = larger(top, h_{i})" for i in every[1:]), "floor = tie_floor(top)", "ray = 0"]
@@ -98,7 +98,7 @@ def choose(form: Rays) -> list[str]:
     return lines
 
 
-def step(form: Rays) -> list[str]:
+def step(form: RaysForm) -> list[str]:
     """Return the lines for how far to go on the chosen ray: exactly, since this is what keeps the limits."""
     lines = ["w = math.sqrt(larger(own, 0.0))", "step = 1.0", "s = 1.0"]
     for j in range(1, 1 + form.costs):
@@ -112,7 +112,7 @@ def step(form: Rays) -> list[str]:
     return lines
 
 
-def learn(form: Rays) -> list[str]:
+def learn(form: RaysForm) -> list[str]:
     """Return the lines that take in what was seen."""
     every = range(form.rays)
     lines = ["spread = 1.0 + step * step * own", "log_det += math.log(spread)", "shrink = step / spread"]
@@ -126,7 +126,7 @@ def learn(form: Rays) -> list[str]:
     return lines
 
 
-def written(form: Rays) -> str:
+def written(form: RaysForm) -> str:
     """Return the loop over fixed rays whose safe action is known."""
     every, signals, means = range(form.rays), range(1 + form.costs), range(form.signals)
     begin = ["log_det = 0.0", *(f"{pair(i, j)} = gram[{i}, {j}]" for i in every for j in every[i:])]

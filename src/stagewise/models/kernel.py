@@ -11,10 +11,13 @@ from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import SPACE
 from stagewise.kernels.signals import similarity as reproducing
 from stagewise.kernels.signals.radius import JOINT
+from stagewise.models.answers import register
 from stagewise.models.part import Modelled, RegressionModel, known_at_safe, regressions
+from stagewise.models.regressed import SpaceAnswers
 from stagewise.problem.checks import number, positive
 from stagewise.problem.errors import InvalidProblem
 
+register(SPACE, SpaceAnswers())
 SHORTEST = 1e-50  # below it the square of a distance in lengthscales could be infinite
 SMOOTHNESS = {0.5: reproducing.MATERN_12, 1.5: reproducing.MATERN_32, 2.5: reproducing.MATERN_52}
 

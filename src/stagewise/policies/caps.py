@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import EVENTS
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.models.linear import LinearModel
 from stagewise.models.part import parts_in
@@ -102,10 +101,12 @@ class CAPS(Certified, Sharpened):
 
     def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
         """Take in a log as one batch: all its rows together, not each on its way."""
+        if not self.rare_costs:
+            return super().absorb_log(state, actions, values)
         before = state.memory.copy()
         state = super().absorb_log(state, actions, values)
         for part in parts_in(self.layout, state.memory):
-            if part.kind == EVENTS:
+            if part.first > 0:  # every cost has a model of its own
                 absorb_events(part, self.settings, before, state.memory, np.asarray(actions), np.array(values))
         return state
 

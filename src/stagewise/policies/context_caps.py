@@ -71,7 +71,7 @@ class ContextCAPS(Certified, UserRows, SafePolicy):
     launched: int | None = None
     """How many actions there were when learning began; those that came later take what was kept back of δ."""
     expected: Mapping[str, float] | None = None
-    """Around which mean the sets of a cost's rates are sharpest; None: its limit. A limit that is changed later keeps the first."""
+    """Around which mean a cost's rates have the sharpest sets; None: its limit, the first where it is changed later."""
     share_delta: bool = field(init=False, default=True)
 
     decides: ClassVar[type[Decision]] = Decision  # what its decisions are

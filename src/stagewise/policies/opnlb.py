@@ -11,12 +11,13 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import OFFERS_SAFE, RETURNS
 from stagewise.kernels.rules.promise import ALARM, BASELINE, NOISE, disputed
 from stagewise.kernels.signals.watch import farthest, least_noise
+from stagewise.models.answers import Evidence
 from stagewise.models.functions import FunctionsModel
 from stagewise.policies.arms import eligible_arms, logged_arms
 from stagewise.policies.arrays import assembled
 from stagewise.policies.baseline import baseline_of, refuse_start
 from stagewise.policies.classes import Functions, fitting
-from stagewise.policies.contradictions import Evidence, words_for
+from stagewise.policies.contradictions import words_for
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.policy import Played, State
 from stagewise.policies.rays import listed_of

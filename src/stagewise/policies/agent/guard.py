@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import APIECE, ARMS, EVENTS, HOME, RIDGE, ROVING, SPACE, Part, roving_action
+from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import DECLARED as BOUNDED
+from stagewise.kernels.layout import HOME, ROVING, roving_action
 from stagewise.kernels.rules.promise import (
-    ALARM,
     BASELINE,
     CEILING,
     DISPUTED,
@@ -22,16 +21,12 @@ from stagewise.kernels.rules.promise import (
     has,
     terms_of,
 )
-from stagewise.kernels.signals.apiece import piece_of
-from stagewise.kernels.signals.arms import KL, dearer
-from stagewise.kernels.signals.declared import mistold_start
-from stagewise.kernels.signals.events import mistold_events
-from stagewise.kernels.signals.watch import farthest, mistold_regression
+from stagewise.models.answers import answers_of
 from stagewise.models.part import parts_in
 from stagewise.policies.agent.drift import marked, moved, sums_of
 from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.compiled import Chosen, CompiledPolicy
-from stagewise.policies.contradictions import Evidence, evidence_of, explained, subject
+from stagewise.policies.contradictions import explained, subject
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALLBACKS
@@ -40,9 +35,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import shown
 from stagewise.records.decision import Decision
 
-TERMS, DEARER = named(terms_of), named(dearer)
-HAS, START, PIECE, MISTOLD = named(has), named(roving_action), named(piece_of), named(mistold_regression)
-MISTOLD_EVENTS, MISTOLD_START = named(mistold_events), named(mistold_start)
+TERMS, HAS, START = named(terms_of), named(has), named(roving_action)
 KNOWN = frozenset((*FALLBACKS.values(), "this policy plays nothing else"))
 TESTS = {CEILING: "cost bound", BASELINE: "safe cost", NOISE: "noise", UNSAFE: "safe action", MODEL: "model"}
 DRIFT, DECLARED = "drift", "declared value"
@@ -61,15 +54,16 @@ def disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
     for part in parts_in(layout, memory):
         for signal in range(part.signals):
             j = part.first + signal - 1
-            if j < 0 or part.kind not in (ARMS, RIDGE, SPACE):
+            if j < 0:
                 continue
-            told = evidence_of(part, layout, settings, memory, signal)
-            if told.least > told.noise and not (part.kind == ARMS and part.radius >= KL):
+            arrays, answers = (part, layout, settings, memory, signal), answers_of(part)
+            told = answers.evidence(*arrays)
+            if answers.tests_noise(part) and told.least > told.noise:
                 codes.append(-disputed(NOISE, j))
             safe = policy.thresholds.signed_safe
-            if safe is None or part.anchored != 1:
+            if safe is None or not answers.anchors or part.anchored != 1:
                 continue
-            if strays(layout, part, settings, memory, signal, told, float(safe[j])):
+            if answers.strays(*arrays, told, float(safe[j])):
                 codes.append(-disputed(BASELINE, j))
     bounds, terms = seen.workspace.bounds, TERMS(layout, settings)
     codes += declared_disputes(policy, seen, memory)
@@ -82,30 +76,12 @@ def disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
     return codes
 
 
-def strays(
-    layout: Ints, part: Part, settings: Floats, memory: Floats, signal: int, told: Evidence, known: float
-) -> bool:
-    """Say whether what was seen at the safe action contradicts what was declared of it there, signed."""
-    if part.kind == ARMS:
-        return bool(DEARER(int(layout[HOME]), part, settings, memory, signal))
-    stray = told.safe_count * abs(told.safe_mean - known)
-    return bool(stray > farthest(told.safe_count, told.noise, settings[ALARM]))
-
-
 def declared_disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
     """Return the codes of bounds declared of this round's safe action, and of models, that the data contradict."""
-    layout, settings, codes = seen.layout, seen.settings, []
+    layout, settings, codes = seen.layout, seen.settings, list[int]()
     home = int(layout[HOME])
     for part in parts_in(layout, memory):
-        j = part.first - 1
-        if part.kind == EVENTS and MISTOLD_EVENTS(part, memory):
-            codes.append(-int(MISTOLD_EVENTS(part, memory)))
-        if part.kind == RIDGE and HAS(layout, ROVING):
-            told = MISTOLD_START(part, settings)
-            codes += [-int(told)] if told else []
-        if part.kind == APIECE and j >= 0:
-            found = [MISTOLD(PIECE(part, memory, action), settings, memory, 0.0) for action in range(part.detail)]
-            codes += [-int(code) for code in found if code]
+        codes += answers_of(part).mistold(part, layout, settings, memory)
     told_costs = declared_costs_of(policy, seen)
     place = home if home >= 0 else -1
     for j, told_cost in enumerate(told_costs):

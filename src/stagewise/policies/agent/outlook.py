@@ -7,20 +7,14 @@ import numpy as np
 
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, LIMITS
+from stagewise.kernels.layout import HOME, LIMITS
 from stagewise.kernels.rules.promise import COST_SCALE, terms_of
-from stagewise.kernels.signals.apiece import fill_fits, piece_of
-from stagewise.kernels.signals.arms import KL, confidence_in, interval, means_of, stated_of_arms, unit_radius
-from stagewise.kernels.signals.cells import fill_pulls, fill_rates
-from stagewise.kernels.signals.ridge import summed
+from stagewise.models.answers import answers_of
 from stagewise.models.part import parts_in
 from stagewise.policies.compiled import Chosen
 from stagewise.records.decision import Decision
 
-TERMS, MEANS_OF, STATED = named(terms_of), named(means_of), named(stated_of_arms)
-FITS, RATES, PULLS, PIECE = named(fill_fits), named(fill_rates), named(fill_pulls), named(piece_of)
-INTERVAL, RADIUS, SURE, SUMMED = named(interval), named(unit_radius), named(confidence_in), named(summed)
-MOST_PULLS = 1e12
+TERMS = named(terms_of)
 
 
 class Outlook(NamedTuple):
@@ -68,13 +62,12 @@ def fitted(seen: Chosen, memory: Floats, centre: Floats, half: Floats) -> Floats
 
     What was never seen has none of its own, and keeps the middle.
     """
-    fit = centre.copy()
+    fit, home = centre.copy(), int(seen.layout[HOME])
     for part in parts_in(seen.layout, memory):
-        if part.kind in (APIECE, CELLS):
-            told = np.full(fit.shape[1] - 1, np.nan)
-            (FITS if part.kind == APIECE else RATES)(part, seen.features, seen.settings, memory, told)
-            row = np.append(told, told[int(seen.layout[HOME])])
-            fit[part.first] = np.where(np.isnan(row), fit[part.first], row)
+        told = np.full(fit.shape[1] - 1, np.nan)
+        answers_of(part).fill_fits(part, seen.features, seen.settings, memory, told)
+        row = np.append(told, told[home] if home >= 0 else np.nan)
+        fit[part.first] = np.where(np.isnan(row), fit[part.first], row)
     return np.clip(fit, centre - half, centre + half)
 
 
@@ -119,30 +112,16 @@ def pulls_needed(seen: Chosen, memory: Floats, arm: int, limits: Floats) -> floa
 
     None: the model does not go arm by arm. An infinite need: an estimate is above its limit.
     """
-    parts = list(parts_in(seen.layout, memory))
-    if any(part.kind != ARMS for part in parts):
-        return None
     pulls, most = 0.0, 0.0
-    for part in parts:
-        held, declared, confidence = MEANS_OF(part, memory), STATED(part, seen.settings), SURE(part, seen.settings)
-        pulls = float(held.pulls[arm])
+    for part in parts_in(seen.layout, memory):
         for signal in range(part.signals):
             j = part.first + signal - 1
-            if j < 0:
-                continue
-            mean, low = float(held.means[signal, arm]), float(declared.low[signal])
-            noise = float(declared.noise[signal])
-            count = max(pulls, 1.0)
-            while count < MOST_PULLS:
-                if part.radius >= KL:
-                    squares = count * (mean - low) * (1.0 - mean + low)
-                    high = INTERVAL(part.radius, count, mean, squares, low, confidence).high
-                else:
-                    high = mean + noise * RADIUS(part.radius, count, confidence)
-                if high <= limits[j]:
-                    break
-                count *= 1.05
-            most = max(most, count if count < MOST_PULLS else math.inf)
+            limit = float(limits[j]) if j >= 0 else math.inf
+            told = answers_of(part).pulls_until(part, seen.settings, memory, arm, signal, limit)
+            if told is None:
+                return None
+            pulls, until = told
+            most = max(most, until) if j >= 0 else most
     return most - pulls
 
 
@@ -153,14 +132,11 @@ def learned_of(seen: Chosen, memory: Floats, index: int) -> Floats | None:
     """
     counts = np.zeros(int(seen.layout[LIMITS]))
     for part in parts_in(seen.layout, memory):
-        if part.kind == CELLS and part.first > 0:
-            pulls = np.zeros(part.size)
-            PULLS(part, seen.features, memory, pulls)
-            counts[part.first - 1] = pulls[index]
-        elif part.kind == APIECE and part.first > 0:
-            counts[part.first - 1] = SUMMED(PIECE(part, memory, index)).taken
-        elif part.kind not in (CELLS, APIECE):
+        learned = answers_of(part).learned(part, seen.features, memory, index)
+        if learned is None:
             return None
+        if part.first > 0:
+            counts[part.first - 1] = learned
     return counts
 
 

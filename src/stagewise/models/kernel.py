@@ -41,6 +41,7 @@ class RBF:
     """ℓ, in the units of the features."""
 
     kind: ClassVar[int] = reproducing.RBF  # by which kernels know it
+    is_linear: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", length(self.lengthscale))
@@ -58,6 +59,8 @@ class Matern:
     """ℓ, in the units of the features."""
     smoothness: float = 2.5
     """ν: 0.5, 1.5 or 2.5."""
+
+    is_linear: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", length(self.lengthscale))
@@ -83,6 +86,7 @@ class LinearKernel:
 
     kind: ClassVar[int] = reproducing.LINEAR
     lengthscale: ClassVar[float] = 1.0  # it has none; nothing depends on this number
+    is_linear: ClassVar[bool] = True  # its functions are linear, so that features may be too long for the ridge
 
 
 Kernel = RBF | Matern | LinearKernel

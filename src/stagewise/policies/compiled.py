@@ -61,6 +61,7 @@ class CompiledPolicy(Learning):
     layout: Ints
     settings: Floats
     thresholds: Thresholds
+    has_parts: ClassVar[bool] = True
 
     def arrays(self, dimension: int) -> tuple[Ints, Floats]:
         """Return layout and settings; a policy that knows no dimension beforehand has them for each."""

@@ -42,6 +42,8 @@ class Learning:
     reward_span: tuple[float, float] = (0.0, 1.0)  # in the user's units: where its range begins, and its length
     names: Sequence[str] | None = None  # of the actions, where they have some
     apart: bool = False  # every signal has a part of its own: `take` accepts NaN for those that are not in yet
+    problem: Any = None  # the problem that it plays, by name
+    has_parts: ClassVar[bool] = False  # its memory is made of parts, which answer the watch (`models.answers`)
 
     def __new__(cls, *_: Any, **settings: Any) -> Self:
         refuse_old(cls, settings)

@@ -131,7 +131,7 @@ class Agent(Overdue):
         """
         with self._alone:
             policy: Any = self.policy
-            if not hasattr(policy, "problem"):
+            if self._ours is None or self._ours.problem is None:
                 raise InvalidProblem("this agent has a policy and no problem; only actions of a problem have names")
             more = policy.problem.with_action(name).policy()
             self._state, self.policy = more.grown(policy, self._state), more

@@ -39,7 +39,7 @@ def divided(policy: Any, memory: Floats) -> Iterator[tuple[Part, Floats, Floats]
 
 def segments_now(policy: Any, state: Any) -> tuple[SegmentNow, ...]:
     """Return what was learned in the segments of a problem's limits, those of which most was learned first."""
-    if not hasattr(policy, "problem"):
+    if getattr(policy, "problem", None) is None:
         return ()
     found, shown, limits = [], policy.presented, list(policy.problem.limits.items())
     for part, numbers, seen in divided(policy, state.memory):
@@ -58,7 +58,7 @@ def segments_now(policy: Any, state: Any) -> tuple[SegmentNow, ...]:
 
 def names_met(policy: Any, memory: Floats) -> list[str]:
     """Return the names of all segments that were met, so that a file holds them: numbers do not tell them."""
-    if not hasattr(policy, "problem"):
+    if policy.problem is None:
         return []
     met = {int(number) for _, numbers, _ in divided(policy, memory) for number in numbers}
     return sorted(name_of_segment(number) for number in met)

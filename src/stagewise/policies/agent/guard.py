@@ -99,10 +99,10 @@ def declared_costs_of(policy: CompiledPolicy, seen: Chosen) -> list[float]:
     return []
 
 
-def looked(policy: Learning, memory: Floats, notes: Notes, round_: int) -> None:
+def looked(policy: Any, memory: Floats, notes: Notes, round_: int) -> None:
     """Hold means against earlier ones, and note the costs that moved."""
     notes.looked(round_)
-    if not isinstance(policy, CompiledPolicy) or not policy.thresholds.names or not getattr(policy, "watch", False):
+    if not policy.has_parts or not policy.thresholds.names or not getattr(policy, "watch", False):
         return
     now = sums_of(policy.layout, policy.settings, memory)
     if now is None:
@@ -130,14 +130,14 @@ def guarded(
     if open_doubts:
         words = next(iter(open_doubts.values()))
         return decision if decision.fallback == words else stayed(policy, decision, actions, words)
-    told = decision._seen is not None or not isinstance(policy, CompiledPolicy)  # all that is contradicted is known
+    told = decision._seen is not None or not policy.has_parts  # all that is contradicted is known
     return again(unwatched(policy)) if contradicted and told else decision
 
 
-def note_contradictions(policy: Learning, state: State, notes: Notes, decision: Decision) -> None:
+def note_contradictions(policy: Any, state: State, notes: Notes, decision: Decision) -> None:
     """Note all that a decision's memory contradicts; once noted it stays, as a test that was lost is not won back."""
     seen = decision._seen
-    if seen is None or not isinstance(policy, CompiledPolicy):
+    if seen is None or not policy.has_parts:
         limit = next((name for name in policy.thresholds.names if repr(name) in str(decision.fallback)), "a cost")
         notes.doubts[f"{DECLARED} of {limit}"] = str(decision.fallback)
         return
@@ -171,7 +171,7 @@ def stayed(policy: Any, decision: Decision, actions: Any, why: str) -> Decision:
     return changed._with(lambda: safe_alone(limits, label, hoped, why), decision._offered, decision._unfollowed)
 
 
-def acknowledged(policy: Learning, memory: Floats, notes: Notes, name: Any, note: Any) -> None:
+def acknowledged(policy: Any, memory: Floats, notes: Notes, name: Any, note: Any) -> None:
     """Let go on what contradicts safety, on a person's word; where means moved, only what comes from now on counts."""
     if not isinstance(note, str):
         raise InvalidProblem(f"note is {shown(note)}; it must be text: who says so, and why")
@@ -179,7 +179,7 @@ def acknowledged(policy: Learning, memory: Floats, notes: Notes, name: Any, note
     if not isinstance(name, str) or name not in open_doubts:
         what = f"in doubt are {shown(list(open_doubts))}" if open_doubts else "nothing is"
         raise InvalidProblem(f"{shown(name)} is not in doubt; {what}")
-    if not name.startswith(DRIFT) or not isinstance(policy, CompiledPolicy):
+    if not name.startswith(DRIFT) or not policy.has_parts:
         notes.accepted[name] = note
         return
     del notes.doubts[name]

@@ -69,7 +69,7 @@ class Health(tuple[Finding, ...]):
 def health_of(policy: Any, state: State, notes: Notes) -> Health:
     """Return the findings about a policy's settings and memory."""
     found: list[Finding] = []
-    if isinstance(policy, CompiledPolicy) and policy.thresholds.names:
+    if getattr(policy, "has_parts", False) and policy.thresholds.names:
         settings = policy.settings.copy()
         settings[ALARM] = math.log(1.0 / FALSE_ALARMS)  # also where the watch is off: looking stops nobody
         found += declared(policy, settings, state.memory)

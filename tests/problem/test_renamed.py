@@ -63,6 +63,22 @@ def test_an_old_name_is_answered_with_the_new_one(make: Any, old: str, new: str)
         make()
 
 
+@pytest.mark.parametrize("name", ["tolerance", "budget", "search"])
+def test_settings_of_the_exact_method_say_where_it_is(name: str) -> None:
+    with refused(sw.InvalidProblem, f"`{name}` is gone with method='exact'", "ExactOPLB of stagewise_reproduction"):
+        sw.OPLB(**SETTINGS, **{name: 1})
+    arm = {"safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.1), "threshold": 0.3}
+    with refused(sw.InvalidProblem, f"`{name}` is gone", "ExactOPNLB of stagewise_reproduction"):
+        sw.OPNLB(reward_class=[[0.1, 0.5]], cost_class=[[0.1, 0.2]], **arm, **{name: 1})
+    with pytest.raises(TypeError, match=name):
+        sw.LCLUCB(**SETTINGS, **{name: 1})
+
+
+def test_a_file_of_safe_lts_from_when_it_had_an_optimism_loads() -> None:
+    assert today(sw.SafeLTS, {**SETTINGS, "optimism": "inflated"}) == SETTINGS
+    assert today(sw.LCLUCB, {"optimism": "inflated"}) == {"optimism": "inflated"}
+
+
 def test_a_name_that_never_was_is_pythons_own_error() -> None:
     with pytest.raises(TypeError, match="theta"):
         sw.LCLUCB(**SETTINGS, theta=1.0)

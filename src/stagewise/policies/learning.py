@@ -45,6 +45,8 @@ class Learning:
     problem: Any = None  # the problem that it plays, by name
     has_parts: ClassVar[bool] = False  # its memory is made of parts, which answer the watch (`models.answers`)
 
+    gone: ClassVar[Mapping[str, str]] = {}  # settings that it had before, and what became of them
+
     def __new__(cls, *_: Any, **settings: Any) -> Self:
         refuse_old(cls, settings)
         return super().__new__(cls)

@@ -1,5 +1,6 @@
 """OPLB: optimistic in the reward, pessimistic in the costs, one safe mixture over any set of actions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +13,7 @@ from stagewise.policies.grades import best_blend, graded, listing_of
 from stagewise.policies.mixtures import Blend, decision_from, drawn, solved_blend
 from stagewise.policies.policy import State
 from stagewise.policies.rays import listed_of, own
-from stagewise.policies.settings import check_method
+from stagewise.policies.settings import check_method, gone_with
 from stagewise.policies.sharpened import Sharpened
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
@@ -45,6 +46,7 @@ class OPLB(Sharpened):
     theorem: ClassVar[str] = "mixtures"
 
     methods: ClassVar[tuple[str, ...]] = ("lp", "socp")
+    gone: ClassVar[Mapping[str, str]] = gone_with("ExactOPLB")
 
     method: Literal["lp", "socp"] = "lp"
     """How the mixture is found: see above."""

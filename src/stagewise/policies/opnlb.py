@@ -23,7 +23,7 @@ from stagewise.policies.policy import Played, State
 from stagewise.policies.rays import listed_of
 from stagewise.policies.safe_mixture import Offer, Rule, decided, staying
 from stagewise.policies.safe_policy import SafeLearning
-from stagewise.policies.settings import check_method, hope_switch, keep, probability, promise_numbers, settle
+from stagewise.policies.settings import check_method, gone_with, hope_switch, keep, probability, promise_numbers, settle
 from stagewise.problem.actions import checked
 from stagewise.problem.checks import PerSignal, number, one_per
 from stagewise.problem.errors import InvalidActions, InvalidProblem
@@ -71,6 +71,7 @@ class OPNLB(SafeLearning):
 
     mixes: ClassVar[bool] = True
     methods: ClassVar[tuple[str, ...]] = ("pointwise", "rows")
+    gone: ClassVar[Mapping[str, str]] = gone_with("ExactOPNLB")
 
     def __post_init__(self) -> None:
         keep(self)

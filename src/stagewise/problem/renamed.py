@@ -16,7 +16,7 @@ NAMES = {
 }
 VALUES = {("radius", "mixture"): "joint"}
 GONE = ("tolerance", "budget", "search")  # of methods that only the reproduction has
-USUAL = ("sets", "likelihood")  # the others are there too
+ONLY = (("sets", "likelihood"), ("optimism", "inflated"))  # settings that are gone where this is their only value
 
 
 def today(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,14 +29,17 @@ def today(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     known, named = signature(kind).parameters, {}
     for name, value in settings.items():
         new = name if name in known or NAMES.get(name) not in known else NAMES[name]
-        if new in known or not (new in GONE or (new, value) == USUAL):
+        if new in known or not (new in GONE or (new, value) in ONLY):
             named[new] = VALUES.get((new, value), value) if isinstance(value, str) else value
     return named
 
 
 def refuse_old(kind: Any, settings: Mapping[str, Any]) -> None:
-    """Refuse old names, with the new ones."""
+    """Refuse old names, with the new ones; and settings that are no more, with what became of them (`kind.gone`)."""
+    gone = getattr(kind, "gone", {})
     for name, value in settings.items():
+        if name in gone and name not in signature(kind).parameters:
+            raise InvalidProblem(f"`{name}` is gone {gone[name]}")
         if name in NAMES or name == "radius":
             for new, worth in today(kind, {name: value}).items():
                 if new != name:

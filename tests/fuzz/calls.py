@@ -124,7 +124,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "capacity": 20,
         },
     ),
-    "LCLUCB": Call(sw.LCLUCB, {**OPTIMISTIC, "starts": 8, "bound_gap": True}),
+    "LCLUCB": Call(sw.LCLUCB, {**OPTIMISTIC, "directions": 8, "bound_gap": True}),
     "LinUCB": Call(
         sw.LinUCB,
         {

@@ -8,14 +8,14 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import ROVING, Part
 from stagewise.kernels.rules.promise import ALARM, has
-from stagewise.kernels.signals.declared import mistold_start
+from stagewise.kernels.signals.declared import mistold_safe_of_round
 from stagewise.kernels.signals.ridge import frame_of, stated, summed
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.models.answers import Answers, Evidence, Moved, Sums
 
 STATED, FRAME, SUMMED = named(stated), named(frame_of), named(summed)
-HAS, MISTOLD_START, NEGLECTED = named(has), named(mistold_start), named(neglected_in)
+HAS, MISTOLD_SAFE, NEGLECTED = named(has), named(mistold_safe_of_round), named(neglected_in)
 LARGEST = 200  # features of a regression that is held against its past
 SHARES = np.linspace(0.1, 0.9, 9)
 
@@ -32,7 +32,7 @@ class RegressionAnswers(Answers):
         return regressed(part, settings, signal)
 
     def mistold(self, part: Part, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
-        code = int(MISTOLD_START(part, settings)) if HAS(layout, ROVING) else 0
+        code = int(MISTOLD_SAFE(part, settings)) if HAS(layout, ROVING) else 0
         return iter([-code] if code else [])
 
     def sums(self, part: Part, settings: Floats, memory: Floats, which: str) -> Sums | None:

@@ -149,22 +149,22 @@ class CAPS(Certified, Sharpened):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         listed = listed_of(actions) if self.mixtures else rays_of(actions)
-        start = self.entered(listed)
-        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw, start)
-        safe: Any = self.safe_action.features if start is None else start.features
+        of_round = self.entered(listed)
+        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw, of_round)
+        safe: Any = self.safe_action.features if of_round is None else of_round.features
         if type(self).propose is not CAPS.propose and undecided(seen):
             seen = self.proposed(seen, draw, safe)
         if not self.mixtures:
-            return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), start)
+            return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), of_round)
         action = own(listed.features[seen.code] if seen.code >= 0 else safe)
         decision = decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED)
-        return self.explained(seen, state, decision, start)
+        return self.explained(seen, state, decision, of_round)
 
-    def proposed(self, seen: Chosen, draw: Draw, start: Floats) -> Chosen:
-        """Return the round as a subclass proposes it, or as it is; `start` is the safe action."""
+    def proposed(self, seen: Chosen, draw: Draw, safe: Floats) -> Chosen:
+        """Return the round as a subclass proposes it, or as it is; `safe` is the safe action."""
         known = intervals_of(seen)
         proposal = self.propose(known, draw)
         if proposal is None:
             return seen
         place = checked(proposal, known)
-        return in_mixture(seen, place, draw) if self.mixtures else on_ray(seen, place, start)
+        return in_mixture(seen, place, draw) if self.mixtures else on_ray(seen, place, safe)

@@ -11,7 +11,7 @@ from stagewise.models.part import parts_in
 from stagewise.problem.thresholds import Thresholds
 from stagewise.problem.words import average, several
 
-HAS, START = named(has), named(roving_action)
+HAS, ROVING_ACTION = named(has), named(roving_action)
 
 
 def subject(code: int) -> tuple[int, int]:
@@ -27,7 +27,7 @@ def explained(code: int, thresholds: Thresholds, layout: Ints, settings: Floats,
         if 0 <= signal < part.signals:
             seen = answers_of(part).evidence(part, layout, settings, memory, signal)
     if HAS(layout, ROVING) and subject(code)[0] == BASELINE:
-        return words_for_start(constraint, thresholds, float(START(layout, settings).costs[constraint]), seen)
+        return words_for_round(constraint, thresholds, float(ROVING_ACTION(layout, settings).costs[constraint]), seen)
     if HAS(layout, DECLARED) and subject(code)[0] == BASELINE:
         home = bounds[1 + constraint, :, int(layout[HOME])]
         return words_for_user(constraint, thresholds, float(home[CENTRE] - home[HALF]), seen)
@@ -46,7 +46,7 @@ def words_for_user(constraint: int, thresholds: Thresholds, low: float, seen: Ev
     )
 
 
-def words_for_start(constraint: int, thresholds: Thresholds, most: float, seen: Evidence) -> str:
+def words_for_round(constraint: int, thresholds: Thresholds, most: float, seen: Evidence) -> str:
     """Return the sentence for a safe action of the round; what it costs at most is signed."""
     name, sign = thresholds.names[constraint], float(thresholds.signs[constraint])
     side, bound = ("at most", "above") if sign > 0.0 else ("at least", "below")

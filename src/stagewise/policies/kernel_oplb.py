@@ -14,7 +14,7 @@ from stagewise.kernels.signals.space import basis_of
 from stagewise.models.kernel import Kernel, KernelModel, similarity
 from stagewise.models.part import parts_in
 from stagewise.policies.arrays import MEMORY_SIZE, assembled, fitting_memory
-from stagewise.policies.baseline import featured, refuse_start, vanishing
+from stagewise.policies.baseline import featured, refuse_safe, vanishing
 from stagewise.policies.ceilings import beyond, ceilings_of, span_of
 from stagewise.policies.compiled import KNOWN_IN, STRAYED
 from stagewise.policies.linear import check_features, check_scale, check_span
@@ -134,11 +134,11 @@ class KernelOPLB(SafePolicy):
         come_back = actions.listed and actions.dimension and not (actions.between or actions.fresh)
         return self.form if come_back else None
 
-    def played_from(self, offered: Any, features: Floats, fresh: bool, start: State | None = None) -> Floats:
+    def played_from(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
         """Return the memory that a compiled run begins with: it follows all actions, and has room for all of them."""
         self.fitting(offered)  # refuse here what play by hand refuses
-        memory = self.begins(start).memory
-        used = 0 if start is None else fullest(self.layout, memory)
+        memory = self.begins(learned).memory
+        used = 0 if learned is None else fullest(self.layout, memory)
         room = max(min(self.capacity, len(features) + 1 + used), self.first_room)
         known = KNOWN_IN(self.layout, self.settings, memory).followed
         if memory[FOLLOWED] != 0.0 and not np.array_equal(known, features):
@@ -156,13 +156,13 @@ class KernelOPLB(SafePolicy):
                 "that can be played as a Finite set"
             )
         listed = self.fitting(listed_of(actions))
-        self.started(listed)
+        self.safe_named_by(listed)
         seen = self.chosen(self.form, state, listed.features, listed.eligible, draw)
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
         return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round))
 
-    def started(self, listed: Any) -> None:
-        refuse_start(listed, "KernelOPLB")
+    def safe_named_by(self, listed: Any) -> None:
+        refuse_safe(listed, "KernelOPLB")
 
     def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
         """Return the memory, with more room where another basis point could not join, up to the capacity."""

@@ -82,15 +82,15 @@ class OPLB(Sharpened):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         listed = listed_of(actions)
-        start = self.entered(listed)
-        seen, blend = self.chosen(self.form, state, listed.features, listed.eligible, draw, start), None
+        of_round = self.entered(listed)
+        seen, blend = self.chosen(self.form, state, listed.features, listed.eligible, draw, of_round), None
         if self.method != "lp" and -seen.code not in (WARMING, NOTHING_SAFE, NOT_FINITE) and seen.code > -DISPUTED:
             blend = self.graded(seen, state.memory)
             seen = seen._replace(code=drawn(blend.probabilities, uniform(draw.seed, draw.run, draw.round, POLICY, 0)))
-        safe = self.safe_action.features if start is None else start.features
+        safe = self.safe_action.features if of_round is None else of_round.features
         action = own(listed.features[seen.code] if seen.code >= 0 else safe)
         decision = decision_from(seen, action, self.thresholds, draw.round, blend=blend)
-        return self.explained(seen, state, decision, start)
+        return self.explained(seen, state, decision, of_round)
 
     def graded(self, seen: Chosen, memory: Floats) -> Blend:
         """Return a better mixture than the linear program's, where a solver finds one."""

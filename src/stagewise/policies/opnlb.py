@@ -15,7 +15,7 @@ from stagewise.models.answers import Evidence
 from stagewise.models.functions import FunctionsModel
 from stagewise.policies.arms import eligible_arms, logged_arms
 from stagewise.policies.arrays import assembled
-from stagewise.policies.baseline import baseline_of, refuse_start
+from stagewise.policies.baseline import baseline_of, refuse_safe
 from stagewise.policies.classes import Functions, fitting
 from stagewise.policies.contradictions import words_for
 from stagewise.policies.learning import check_unit_range
@@ -134,7 +134,7 @@ class OPNLB(SafeLearning):
             return Offer(count, eligible_arms(actions, count), arm, arm, None), np.arange(count)
         listed = listed_of(actions)
         self.check_dimension(listed.features)
-        refuse_start(listed, "OPNLB")
+        refuse_safe(listed, "OPNLB")
         safe = self.safe_action.features
         return Offer(len(listed), listed.eligible, safe, -1, listed.features), listed.features
 

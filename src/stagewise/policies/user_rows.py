@@ -69,8 +69,10 @@ class UserRows(CompiledPolicy):
             return self.rows_for(Context()), ALL
         if not isinstance(actions, Finite):
             raise InvalidActions(f"the actions are {shown(actions)}; this policy is given a Context")
-        if actions.start is not None and actions.start.place != int(self.layout[HOME]):
-            raise InvalidActions(f"the rows name {shown(actions.start.place)} as safe; here it is {self.layout[HOME]}")
+        if actions.safe_of_round is not None and actions.safe_of_round.place != int(self.layout[HOME]):
+            raise InvalidActions(
+                f"the rows name {shown(actions.safe_of_round.place)} as safe; here it is {self.layout[HOME]}"
+            )
         rows = self.logged(actions.features)
         if len(rows) != self.actions or not np.array_equal(rows[:, 0], self._template[:, 0]):
             raise InvalidActions(f"the rows are {shown(actions)}; there must be one for each of {self.actions} actions")
@@ -110,10 +112,10 @@ class UserRows(CompiledPolicy):
         """Return how compiled loops play it: where every round has a user, in plain features."""
         return self.form if getattr(actions, "crossed", None) is False else None
 
-    def played_from(self, offered: Any, features: Floats, fresh: bool, start: State | None = None) -> Floats:
+    def played_from(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
         """Return the memory that a compiled run begins with: nothing is followed."""
         self.logged(offered.features)  # refuse here what play by hand refuses
-        return self.begins(start).memory
+        return self.begins(learned).memory
 
     @property
     def first_room(self) -> int:

@@ -1,16 +1,20 @@
 """What settings were called before: files of then still load, and whoever gives an old name is told the new one."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from inspect import signature
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from stagewise.problem.errors import InvalidProblem
 
+P = ParamSpec("P")
+R = TypeVar("R")
 NAMES = {
     "certify": "bound_gap",
     "mu": "cost",
     "noise_kind": "outcomes",
     "parameter_bound": "norm_bound",
+    "starts": "directions",
     "theta": "reward",
     "tolerance": "novelty",
 }
@@ -46,3 +50,27 @@ def refuse_old(kind: Any, settings: Mapping[str, Any]) -> None:
                     raise InvalidProblem(f"`{name}` is now `{new}`; give it by that name")
                 if worth is not value:
                     raise InvalidProblem(f"{name}={value!r} is now {name}={worth!r}; give it by that name")
+
+
+def renamed(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator of a function whose arguments had other names: whoever gives an old one is told the new one.
+
+    >>> @renamed(start="learned")
+    ... def played(learned: object = None) -> object:
+    ...     return learned
+    >>> played(start=1)
+    Traceback (most recent call last):
+    stagewise.problem.errors.InvalidProblem: `start` is now `learned`; give it by that name
+    """
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def called(*given: P.args, **told: P.kwargs) -> R:
+            for old, new in names.items():
+                if old in told:
+                    raise InvalidProblem(f"`{old}` is now `{new}`; give it by that name")
+            return function(*given, **told)
+
+        return called
+
+    return decorated

@@ -101,8 +101,8 @@ def round_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
     if type(world) not in (LinearWorld, ContextWorld) or not world.actions.names_safe or limits.safe is None:
         return []
     least = float(policy.safe_action.reward or 0.0)
-    worth = -float(world.actions.most_at_start(-world.parameters[:1])[0])
-    most = limits.signs * world.actions.most_at_start(limits.signs[:, None] * world.parameters[1 : 1 + m])
+    worth = -float(world.actions.most_at_safe(-world.parameters[:1])[0])
+    most = limits.signs * world.actions.most_at_safe(limits.signs[:, None] * world.parameters[1 : 1 + m])
     kept = np.all(limits.signs * most <= limits.signs * limits.safe + SLIGHT)
     return [
         row("every round's safe action is worth at least this", least, worth, worth >= least - SLIGHT),

@@ -50,17 +50,17 @@ class Judge:
     def means_at(self, index: int, actions: Any) -> Floats:
         """Return the same of what is listed under an index; of the safe action under −1 and at the end of the list."""
         if isinstance(self.world, UserWorld):
-            place = index if 0 <= index < actions.count else actions.start.place
+            place = index if 0 <= index < actions.count else actions.safe_of_round.place
             return self.world.means_of(place, actions.at(place))
         return self.means(self.safe_in(actions) if index in (-1, actions.count) else actions.at(index))
 
     def safe_in(self, actions: Any) -> Any:
         """Return the safe action of a round: features or arm; None: there is none."""
-        return self.safe if actions.start is None else actions.start.features
+        return self.safe if actions.safe_of_round is None else actions.safe_of_round.features
 
     def safe_means_in(self, actions: Any) -> Floats:
         """Return its true means (1 + m,), signed."""
-        return self.safe_means if actions.start is None else self.means_at(-1, actions) * self.signs
+        return self.safe_means if actions.safe_of_round is None else self.means_at(-1, actions) * self.signs
 
     def safe_on_average(self) -> Floats:
         """Return what the safe action earns and costs (1 + m,), the mean over rounds, in the user's own direction."""
@@ -68,7 +68,7 @@ class Judge:
         if self.safe is not None:
             return self.safe_means * self.signs
         if type(world) in OURS and world.actions.names_safe:
-            return np.asarray(world.actions.mean_at_start(world.parameters))
+            return np.asarray(world.actions.mean_at_safe(world.parameters))
         return np.full(1 + world.costs, np.nan)  # there is none
 
     def best(self, actions: Any) -> float:
@@ -125,7 +125,7 @@ def judge(policy: Any, world: World) -> Judge:
     safe_means = np.zeros(1 + world.costs) if safe is None else true_means(world, safe) * signs
     limits = thresholds.signs * thresholds.values
     if moving:
-        safe_means[:] = world.actions.most_at_start(world.parameters * signs[:, None])  # type: ignore[attr-defined]
+        safe_means[:] = world.actions.most_at_safe(world.parameters * signs[:, None])  # type: ignore[attr-defined]
     assumed = not isinstance(world, UserWorld) or world.assumed
     if assumed and (moving or safe is not None) and m and not np.all(safe_means[1:] <= limits):
         raise InvalidProblem(

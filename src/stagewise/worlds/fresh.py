@@ -4,12 +4,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stagewise.kernels.world import fill_directions, fill_start
+from stagewise.kernels.world import fill_directions, fill_safe_of_round
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.actions import Finite, Listed, Rays
 from stagewise.problem.checks import MOST, Floats, positive, size_of
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.start import Start
+from stagewise.problem.round_safe import SafeOfRound
 from stagewise.records.draw import Draw
 from stagewise.worlds.world import checked_draw
 
@@ -46,18 +46,18 @@ class Fresh(ActionSet):
         if self.safe is None:
             return self.kind.borrowed(features)
         point = np.empty(self.dimension)
-        fill_start(point, features.size, self.safe, *checked_draw(draw))
-        return self.kind.borrowed(features, Start(-1, point))
+        fill_safe_of_round(point, features.size, self.safe, *checked_draw(draw))
+        return self.kind.borrowed(features, SafeOfRound(-1, point))
 
     @property
     def names_safe(self) -> bool:
         return self.safe is not None
 
-    def most_at_start(self, directions: Floats) -> Floats:
+    def most_at_safe(self, directions: Floats) -> Floats:
         """Return how far a safe action may go along each direction."""
         return np.asarray((self.safe or 0.0) * np.linalg.norm(directions, axis=1))
 
-    def mean_at_start(self, directions: Floats) -> Floats:
+    def mean_at_safe(self, directions: Floats) -> Floats:
         """Return nothing of any: every direction is drawn as often as its opposite."""
         return np.zeros(len(directions))
 

@@ -193,7 +193,7 @@ class Agent(Overdue):
         made, policy = sent(decision), self._learner("replicas are")
         with self._alone:
             check_new(made, self._who, self._adopted)
-            played = policy.made(Played(made.action, made.index, made.step, made._start))
+            played = policy.made(Played(made.action, made.index, made.step, made._safe))
             if made._unfollowed:
                 policy.follow(self._state, made)  # a rehearsal: what is refused changes nothing
             told = self._pass(now) if self._deadlines is not None or now is not None else 0.0

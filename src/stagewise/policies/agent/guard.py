@@ -35,7 +35,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import shown
 from stagewise.records.decision import Decision
 
-TERMS, HAS, START = named(terms_of), named(has), named(roving_action)
+TERMS, HAS, ROVING_ACTION = named(terms_of), named(has), named(roving_action)
 KNOWN = frozenset((*FALLBACKS.values(), "this policy plays nothing else"))
 TESTS = {CEILING: "cost bound", BASELINE: "safe cost", NOISE: "noise", UNSAFE: "safe action", MODEL: "model"}
 DRIFT, DECLARED = "drift", "declared value"
@@ -93,7 +93,7 @@ def declared_disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> l
 def declared_costs_of(policy: CompiledPolicy, seen: Chosen) -> list[float]:
     """Return what was declared of the safe action's signed costs in this round, where bounds are declared."""
     if HAS(seen.layout, ROVING):
-        return [float(cost) for cost in START(seen.layout, seen.settings).costs]
+        return [float(cost) for cost in ROVING_ACTION(seen.layout, seen.settings).costs]
     if HAS(seen.layout, BOUNDED):
         return list(getattr(policy, "declared_costs", ()))
     return []

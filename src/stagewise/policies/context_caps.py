@@ -152,7 +152,7 @@ class ContextCAPS(Certified, UserRows, SafePolicy):
                 parts.append(signal.linear(size, self.shares, ridge, bound))
             else:
                 division = divisions[name]
-                parts.append(signal.rates(-1 if division < 0 else 1 + size + division, self.shares))
+                parts.append(signal.rates(-1 if division < 0 else self.first_segment + division, self.shares))
         return tuple(parts)
 
     def check_regressions_read(self) -> None:

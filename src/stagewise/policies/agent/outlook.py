@@ -5,16 +5,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.kernels.bounds import CENTRE, HALF, per_limit_size
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import HOME, LIMITS
+from stagewise.kernels.loop.best import best_mixture_of
 from stagewise.kernels.rules.promise import COST_SCALE, terms_of
+from stagewise.kernels.rules.ray import safe_step
 from stagewise.models.answers import answers_of
 from stagewise.models.part import parts_in
 from stagewise.policies.compiled import Chosen
 from stagewise.records.decision import Decision
 
-TERMS = named(terms_of)
+TERMS, BEST_MIXTURE, SAFE_STEP = named(terms_of), named(best_mixture_of), named(safe_step)
 
 
 class Outlook(NamedTuple):
@@ -73,27 +75,29 @@ def fitted(seen: Chosen, memory: Floats, centre: Floats, half: Floats) -> Floats
 
 def best_ray(reward: Floats, dearest: Floats, limits: Floats) -> Floats:
     """Return the weights of the ray that is worth most at its longest safe step."""
-    slack, rise = limits - dearest[:, -1], dearest - dearest[:, -1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.clip(np.where(rise > 0.0, slack[:, None] / rise, 1.0).min(axis=0, initial=1.0), 0.0, 1.0)
-        gain = np.where(np.isfinite(reward), steps * (reward - reward[-1]), -np.inf)
-    best, weights = int(np.argmax(gain[:-1])), np.zeros(reward.size)
-    step = steps[best] if gain[best] > 0.0 else 0.0
-    weights[best], weights[-1] = step, 1.0 - step
+    weights, slacks, most = np.eye(reward.size)[-1], limits - dearest[:, -1], 0.0
+    if (slacks < 0.0).any():
+        return weights
+    for ray in np.flatnonzero(np.isfinite(reward[:-1])).tolist():
+        rises = dearest[:, ray] - dearest[:, -1]
+        step = min([1.0, *(SAFE_STEP(rise, slack) for rise, slack in zip(rises, slacks, strict=True))])
+        if step * (reward[ray] - reward[-1]) > most:
+            most = step * (reward[ray] - reward[-1])
+            weights[:] = 0.0
+            weights[ray], weights[-1] = step, 1.0 - step
     return weights
 
 
 def best_mixture(reward: Floats, dearest: Floats, limits: Floats) -> Floats:
-    """Maximise <p, reward> subject to <p, dearest> ≤ limits, p a mixture; where there is none, the safe action."""
-    from scipy.optimize import linprog  # type: ignore[import-untyped]
-
-    open_, weights = np.flatnonzero(np.isfinite(reward)), np.zeros(reward.size)
-    told = {"A_ub": dearest[:, open_], "b_ub": limits} if limits.size else {}
-    solved = linprog(-reward[open_], **told, A_eq=np.ones((1, open_.size)), b_eq=[1.0], method="highs")
-    if solved.status == 0:
-        weights[open_] = solved.x
-    else:
-        weights[-1] = 1.0
+    """Maximise <p, reward> subject to <p, dearest> ≤ limits, by the rule of the policies that mix."""
+    m, count = limits.size, reward.size
+    if m == 0:
+        return np.eye(count)[int(np.argmax(reward))]
+    shares, places = np.eye(m + 2)[0], np.full(m + 2, -1)  # the safe action alone, where it is itself above a limit
+    rule, basis = np.empty((3 + 2 * m, count)), np.empty(per_limit_size(m) - m) if m > 1 else None
+    BEST_MIXTURE(np.vstack([reward, dearest]), limits, rule, basis, shares, places)
+    weights = np.zeros(count)
+    np.add.at(weights, np.where(places < 0, count - 1, places), shares)
     return weights
 
 

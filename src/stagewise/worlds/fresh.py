@@ -79,7 +79,10 @@ class Fresh(ActionSet):
 
 
 class RandomRays(Fresh):
-    """Fresh rays every round.
+    """Fresh rays every round: `count` far ends, uniform on the unit sphere in `dimension` dimensions.
+
+    With `safe`, rays begin at the round's own safe action, a point drawn at this distance from 0; without, at the
+    policy's.
 
     >>> RandomRays(count=3, dimension=2).draw(Draw(seed=1)).features.shape
     (3, 2)
@@ -90,7 +93,10 @@ class RandomRays(Fresh):
 
 
 class RandomFinite(Fresh):
-    """A fresh finite set every round.
+    """A fresh finite set every round: `count` actions, uniform on the unit sphere in `dimension` dimensions.
+
+    With `safe`, the set of every round names its own safe action beside the list, a point drawn at this distance from
+    0; without, the policy knows one for all rounds.
 
     >>> RandomFinite(count=3, dimension=2).draw(Draw(seed=1))
     Finite(3 actions, 2 features)

@@ -63,7 +63,7 @@ class Adopted:
         self.taken = Stretches()  # the places of all of them
 
     def copied(self) -> "Adopted":
-        """Return a copy, which changes by itself."""
+        """Return an independent copy."""
         other = Adopted()
         other.places = dict(self.places)
         other.met = {mark: Stretches(met.pairs) for mark, met in self.met.items()}

@@ -75,7 +75,7 @@ def fitted(seen: Chosen, memory: Floats, centre: Floats, half: Floats) -> Floats
 
 def best_ray(reward: Floats, dearest: Floats, limits: Floats) -> Floats:
     """Return the weights of the ray that is worth most at its longest safe step."""
-    weights, slacks, most = np.eye(reward.size)[-1], limits - dearest[:, -1], 0.0
+    weights, slacks, most = only(reward.size, -1), limits - dearest[:, -1], 0.0
     if (slacks < 0.0).any():
         return weights
     for ray in np.flatnonzero(np.isfinite(reward[:-1])).tolist():
@@ -92,12 +92,19 @@ def best_mixture(reward: Floats, dearest: Floats, limits: Floats) -> Floats:
     """Maximise <p, reward> subject to <p, dearest> ≤ limits, by the rule of the policies that mix."""
     m, count = limits.size, reward.size
     if m == 0:
-        return np.eye(count)[int(np.argmax(reward))]
-    shares, places = np.eye(m + 2)[0], np.full(m + 2, -1)  # the safe action alone, where it is itself above a limit
+        return only(count, int(np.argmax(reward)))
+    shares, places = only(m + 2, 0), np.full(m + 2, -1)  # the safe action alone, where it is itself above a limit
     rule, basis = np.empty((3 + 2 * m, count)), np.empty(per_limit_size(m) - m) if m > 1 else None
     BEST_MIXTURE(np.vstack([reward, dearest]), limits, rule, basis, shares, places)
     weights = np.zeros(count)
     np.add.at(weights, np.where(places < 0, count - 1, places), shares)
+    return weights
+
+
+def only(count: int, place: int) -> Floats:
+    """Return weights that are all in one place."""
+    weights = np.zeros(count)
+    weights[place] = 1.0
     return weights
 
 

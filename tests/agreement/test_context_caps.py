@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.agreement.test_backends import same
-from tests.simulation.test_start import FRAME, PROBLEM, learned
-from tests.simulation.test_start import users as listed
+from tests.simulation.test_learned import FRAME, PROBLEM, learned
+from tests.simulation.test_learned import users as listed
 
 import stagewise as sw
 
@@ -54,8 +54,8 @@ def test_a_problem_goes_on_from_an_agent_and_from_a_log_among_listed_users() -> 
     plan: dict[str, Any] = {"rounds": 400, "runs": [0, 3], "seed": 5, "record": 40}
     agent = learned()
     runs = [
-        sw.simulate(PROBLEM, listed(), start=start, backend=backend, **plan)
-        for start, backend in ((agent, "cpu"), (agent, "python"), (FRAME, "cpu"))
+        sw.simulate(PROBLEM, listed(), learned=begun, backend=backend, **plan)
+        for begun, backend in ((agent, "cpu"), (agent, "python"), (FRAME, "cpu"))
     ]
     assert same(runs[0], runs[1])
     assert same(runs[0], runs[2])

@@ -63,7 +63,7 @@ def cases() -> Iterator[Case]:
             limits |= {"wait": costs[1] + 0.5, "clicks": AtLeast(costs[2] - 0.45)}
         place = SafeAction(features=safe, reward=reward, cost=dict(zip(limits, costs, strict=True)))
         known = {"safe_action": place, "threshold": limits, "noise": 0.05, "cost_bound": 2.0}
-        settings = {**known, "ridge": 0.1, "starts": 16}
+        settings = {**known, "ridge": 0.1, "directions": 16}
         name = f"{kind.__name__}, {shape}, {len(limits)} limits"
         yield Case(name, partial(kind, **settings), ConvexWorld(shape, safe, parameters), length=ROUNDS)
 

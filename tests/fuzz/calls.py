@@ -124,7 +124,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "capacity": 20,
         },
     ),
-    "LCLUCB": Call(sw.LCLUCB, {**OPTIMISTIC, "starts": 8, "bound_gap": True}),
+    "LCLUCB": Call(sw.LCLUCB, {**OPTIMISTIC, "directions": 8, "bound_gap": True}),
     "LinUCB": Call(
         sw.LinUCB,
         {
@@ -188,7 +188,7 @@ CONSTRUCTORS: dict[str, Call] = {
     "RelativeToSafe": Call(sw.RelativeToSafe, {"factor": 1.5}),
     "SafeAction": Call(sw.SafeAction, {"features": [0.5, 0.5], "arm": None, "reward": 0.2, "cost": 0.1}),
     "SafeAction of an arm": Call(sw.SafeAction, {"arm": 0, "reward": 0.2, "cost": [0.1]}),
-    "SafeLTS": Call(sw.SafeLTS, {**OPTIMISTIC, "inflation": "theory"}),
+    "SafeLTS": Call(sw.SafeLTS, {**FEATURED, "inflation": "theory"}),
     "SphereFamily": Call(sw.SphereFamily, {"world": LINEAR, "seed": 0}),
     "TableWorld": Call(
         sw.TableWorld,

@@ -97,7 +97,7 @@ noise = [0.1, 0.2]
 delta = 0.05
 radius = "joint"
 share_delta = true
-starts = 8
+directions = 8
 
 [sweep]
 thresholds = [0.5]

@@ -2,7 +2,7 @@
 
 It becomes `kernels/signals/logistic.py` of a copy of the package (see `test_new_model.py`).
 
-    memory:   own (n + 1, n): T, lower triangular with V⁻¹ = TᵀT, then the fit θ̂ | the excess (1,)
+    memory:   own (n + 1, n): T, lower triangular with V⁻¹ = TᵀT, then the fit θ̂ | the excess (1,) | outcomes (1,)
     settings: λ, S, log 1/δ, known at x₀
 
 **Theorem.** Begin with V = λI, θ̂ = 0. When y is seen at x, forecast the logit z = <x, θ̂>, cut to ±S‖x‖, and let
@@ -21,6 +21,7 @@ are a ridge regression of w with weights κ: ‖θ* − θ̂‖²_V and its leas
 """
 
 import math
+from typing import NamedTuple
 
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF
 from stagewise.kernels.compile import Floats, kernel
@@ -47,7 +48,7 @@ def curvature(logit: float, reach: float) -> float:
 @kernel
 def logistic_size(size: int) -> int:
     """Return how many numbers of memory it takes."""
-    return (size + 1) * size + 1
+    return (size + 1) * size + 2
 
 
 @kernel
@@ -57,6 +58,35 @@ def length(vector: Floats) -> float:
     for i in range(vector.size):
         total += vector[i] * vector[i]
     return math.sqrt(total)
+
+
+class Kept(NamedTuple):
+    """What it remembers."""
+
+    root: Floats  # (n, n) T
+    fit: Floats  # (n,) θ̂
+    excess: float
+    outcomes: float
+
+
+@kernel
+def kept_of(part: Part, memory: Floats) -> Kept:
+    """Return what it remembers."""
+    n, at, end = part.size, part.memory, part.memory + (part.size + 1) * part.size
+    return Kept(memory[at : at + n * n].reshape(n, n), memory[at + n * n : end], memory[end], memory[end + 1])
+
+
+class Stated(NamedTuple):
+    """What is assumed of it."""
+
+    ridge: float
+    bound: float
+
+
+@kernel
+def stated_of_logistic(part: Part, settings: Floats) -> Stated:
+    """Return what is assumed of it."""
+    return Stated(settings[part.settings], settings[part.settings + 1])
 
 
 @kernel
@@ -97,6 +127,7 @@ def learn_logistic(part: Part, action: Floats, values: Floats, settings: Floats,
     n, at, end = part.size, part.memory, part.memory + (part.size + 1) * part.size
     own, fit, image, gain = memory[at : at + n * n].reshape(n, n), memory[at + n * n : end], work[:n], work[n : 2 * n]
     estimate, reach = 0.0, settings[part.settings + 1] * length(action)
+    memory[end + 1] += 1.0
     for i in range(n):
         estimate += fit[i] * action[i]
     logit = min(max(estimate, -reach), reach)

@@ -4,12 +4,53 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from stagewise.kernels.signals.logistic import kept_of, stated_of_logistic
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import LOGISTIC
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.layout import LOGISTIC, Part
+from stagewise.models.answers import Answers, Moved, Sums, register
 from stagewise.models.linear import LinearModel
 from stagewise.models.part import Modelled
+from stagewise.models.regressed import disjoint
 from stagewise.problem.errors import InvalidProblem
+
+KEPT, STATED = named(kept_of), named(stated_of_logistic)
+
+
+class LogisticAnswers(Answers):
+    """What a logistic model answers when it is held against the data: sets of earlier and of later outcomes.
+
+    The theorem of its kernels holds for the outcomes after a mark alone, with the forecasts that were made. In sums,
+    with A = λI + Σ κ xxᵀ, b = Σ κ w x and q = Σ (κw² − g²/κ):  ‖θ* − A⁻¹b‖²_A ≤ λS² + 2 log 1/a + bᵀA⁻¹b − q.
+    """
+
+    def sums(self, part: Part, settings: Floats, memory: Floats, which: str) -> Sums | None:
+        """Return Σ κ xxᵀ, b and q."""
+        kept = KEPT(part, memory)
+        root = np.linalg.inv(np.tril(kept.root))
+        matrix = root @ root.T  # V, as V⁻¹ = TᵀT
+        return {
+            f"squares {which}": matrix - STATED(part, settings).ridge * np.eye(part.size),
+            f"sums {which}": matrix @ kept.fit,
+            f"rest {which}": np.array(kept.fit @ matrix @ kept.fit - kept.excess),
+            f"seen {which}": np.array(kept.outcomes),
+        }
+
+    def moved(
+        self, part: Part, settings: Floats, memory: Floats, early: Sums, late: Sums, which: str, alarm: float
+    ) -> Iterator[Moved]:
+        """Yield the signal where both sets have no parameter in common."""
+        told, sets = STATED(part, settings), []
+        for sums in (early, late):
+            inverse = np.linalg.inv(sums[f"squares {which}"] + told.ridge * np.eye(part.size))
+            fit = inverse @ sums[f"sums {which}"]
+            rest = float(sums[f"sums {which}"] @ fit - sums[f"rest {which}"])
+            sets.append((fit, max(told.ridge * told.bound**2 + 2.0 * alarm + rest, 0.0) * inverse))
+        if disjoint(sets[0][0] - sets[1][0], sets[0][1], sets[1][1]):
+            yield Moved(0, float(early[f"seen {which}"]), float(late[f"seen {which}"]))
+
+
+register(LOGISTIC, LogisticAnswers())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -105,6 +105,19 @@ def vouched(folder: str) -> dict[str, Any]:
     return {"stands": sw.verify(folder).stands, "disputed": fallback}
 
 
+def watched(before: float, after: float) -> dict[str, Any]:
+    """Show an agent rates of one size and then of another, at all its actions: what it finds, and what it says."""
+    agent, chance = sw.Agent(oplb(cost_bound=None)), np.random.default_rng(3)
+    for t in range(520):
+        decision = agent.decide(sw.Finite(FEATURES))
+        rate = before if t < 256 else after  # when the watch looks first
+        agent.learn(decision, reward=float(THETA @ decision.action), cost=float(chance.uniform() < rate))
+    health, last = agent.health(), agent.decide(sw.Finite(FEATURES))
+    found = health["drift of cost"]
+    told = {"verdict": found.verdict, "sentence": found.sentence, "fallback": last.fallback}
+    return told | {"names": [finding.name for finding in health]}
+
+
 def refusals() -> list[str]:
     """Return what is said of what the model cannot be."""
     said = []
@@ -122,6 +135,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "plain":
         with tempfile.TemporaryDirectory() as folder:
             found = {"alike": alike(25), "rays": on_rays(3, 40), "refused": refusals(), "vouched": vouched(folder)}
+            found["watched"] = {"moved": watched(0.02, 0.9), "steady": watched(SAFE, SAFE)}
     else:
         found = {"alike": alike(100), "covered": covered(400, 2000)}
         found["mistold"] = covered(400, 1000, norm_bound=[1.0, 1.5])

@@ -64,7 +64,7 @@ def add_model(package: Path) -> None:
     memory.write_text(text, encoding="utf-8")
     start = "start_logistic(part, settings, memory)"
     insert(memory, "            if arms and part.kind == ARMS:", before=branch.format("part", start))
-    kept = "copy(memory, old.memory, changed, new.memory, (new.size + 1) * new.size + 1)"
+    kept = "copy(memory, old.memory, changed, new.memory, (new.size + 1) * new.size + 2)"
     insert(memory, "            if arms and new.kind == ARMS:", before=branch.format("new", kept))
 
 
@@ -124,6 +124,16 @@ def test_on_rays_the_rate_of_every_point_keeps_its_limit(plain: Any) -> None:
 def test_certificates_and_contradictions_know_it(plain: Any) -> None:
     assert plain["vouched"]["stands"]
     assert "puts a mean 'cost' above 0.16, the declared bound" in plain["vouched"]["disputed"]
+
+
+def test_the_watch_sees_its_rates_move_and_only_where_they_do(plain: Any) -> None:
+    moved, steady = plain["watched"]["moved"], plain["watched"]["steady"]
+    assert moved["verdict"] == "contradicted"
+    assert "no one parameter explains the first" in moved["sentence"]
+    assert moved["fallback"].startswith("the mean of 'cost' moved: ")
+    assert steady["verdict"] == "fine"
+    assert steady["fallback"] is None
+    assert "noise of cost" not in moved["names"]  # none was declared
 
 
 def test_it_refuses_what_it_cannot_be(plain: Any) -> None:

@@ -88,7 +88,7 @@ def test_a_rate_is_the_interval_of_its_own_plays() -> None:
 
 
 def test_segments_have_rates_of_their_own_and_the_later_ones_less_of_delta() -> None:
-    made = policy(segments=2, by={"opt_out": 1})
+    made = policy(segments=2, by={"reward": 0, "opt_out": 1}, reward_model="rates")
     state = made.start()
     for segment in (7, 2**52 - 1):
         context = sw.Context([0.0, 0.0], segments=[3, segment])

@@ -231,10 +231,10 @@ def test_the_papers_radius_refuses_actions_that_are_too_long() -> None:
         decided(LCLUCB, Ball(2.0), radius="paper")
 
 
-@pytest.mark.parametrize("starts", [0, -1, 1.5, True, None])
-def test_the_number_of_starts_is_checked(starts: Any) -> None:
-    with refused(InvalidProblem, "starts", starts):
-        decided(LCLUCB, Ball(1.0), starts=starts)
+@pytest.mark.parametrize("directions", [0, -1, 1.5, True, None])
+def test_the_number_of_starts_is_checked(directions: Any) -> None:
+    with refused(InvalidProblem, "directions", directions):
+        decided(LCLUCB, Ball(1.0), directions=directions)
 
 
 def test_whether_to_certify_is_checked() -> None:

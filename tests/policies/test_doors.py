@@ -161,15 +161,15 @@ def test_a_count_of_a_file_that_is_none(count: Any, tmp_path: Path) -> None:
         Agent.load(rewritten(written(tmp_path), change))
 
 
-def test_a_decision_told_with_a_start_that_no_round_had() -> None:
+def test_a_decision_told_with_a_safe_action_that_no_round_had() -> None:
     policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=ROVING, dimension=2)
     agent = Agent(policy, name="here")
     rays = sw.Rays(np.eye(2), safe=[0.0, 0.1])
     told = sw.Replica(agent.snapshot(), name="there").decide(rays).plain()
-    for start in ("nothing", [0, [0.0, 0.1]], [0, [0.0, 0.1], ["x"], 0.0]):
-        refuses(lambda start=start: agent.adopt({**told, "start": start}), InvalidOutcome, "start")  # type: ignore[misc]
+    for safe in ("nothing", [0, [0.0, 0.1]], [0, [0.0, 0.1], ["x"], 0.0]):
+        refuses(lambda safe=safe: agent.adopt({**told, "safe": safe}), InvalidOutcome, "safe action")  # type: ignore[misc]
     long = [-1, [0.0, 0.1, 0.2], [0.05], 0.0]
-    refuses(lambda: agent.adopt({**told, "start": long}), InvalidOutcome, "none of this LCLUCB's rounds")
+    refuses(lambda: agent.adopt({**told, "safe": long}), InvalidOutcome, "none of this LCLUCB's rounds")
     assert agent.waiting == 0
 
 
@@ -182,7 +182,7 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
         told, mine = replica.decide(rays).plain(), own.decide(rays)
         stayed = {"action": [0.0, 0.1], "index": -1, "step": 0.0}
         agent.learn(agent.adopt({**told, **stayed}), reward=0.0, cost=0.9)
-        own._ledger.open[mine.round] = Played(np.array([0.0, 0.1]), -1, 0.0, mine._start)
+        own._ledger.open[mine.round] = Played(np.array([0.0, 0.1]), -1, 0.0, mine._safe)
         own.learn(mine.round, reward=0.0, cost=0.9)
     assert np.array_equal(agent.state.memory, own.state.memory)
     assert "declared" in str(agent.decide(rays).fallback)

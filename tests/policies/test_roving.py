@@ -57,7 +57,7 @@ def test_pessimistic_costs_stay_under_their_limits_and_something_is_dared(kind: 
     decisions = played(sw.Agent(policy(kind, **settings), seed=5), kind, mixtures, 0, 80)
     for t, decision in enumerate(decisions):
         assert np.all(decision.dearest <= decision.thresholds)
-        x0, listed = offered(kind, mixtures, t).start.features, offered(kind, mixtures, t)
+        x0, listed = offered(kind, mixtures, t).safe_of_round.features, offered(kind, mixtures, t)
         if mixtures:
             index = decision.index
             assert np.array_equal(decision.action, listed.features[index])
@@ -77,12 +77,13 @@ def test_at_first_the_safe_action_is_judged_by_what_was_declared(kind: Any) -> N
     """Before anything is seen high(x) = β ‖x‖: the step, or the share, follows from u₀ = min(c₀, β ‖x₀‖)."""
     told, actions = policy(kind, ridge=1.0), offered(kind, kind is sw.OPLB, 0)
     beta = math.sqrt(0.1**2 * 2.0 * math.log(3.0 / 0.05) + 1.0)
-    dear, start = beta * np.linalg.norm(actions.features, axis=1), beta * float(np.linalg.norm(actions.start.features))
+    dear = beta * np.linalg.norm(actions.features, axis=1)
+    today = beta * float(np.linalg.norm(actions.safe_of_round.features))
     decision = told.decide(told.start(), actions)
     for most in (BOUND, {"opt_out": 0.01, "complaint": 0.02}):
         told = policy(kind, ridge=1.0, safe_action=sw.SafeAction(cost=most))
         decision = told.decide(told.start(), actions)
-        first = np.minimum([most[name] for name in LIMITS], start)
+        first = np.minimum([most[name] for name in LIMITS], today)
         if kind is sw.LCLUCB:
             slack, rise = np.array(list(LIMITS.values())) - first, dear[decision.index] - first
             assert decision.step == pytest.approx(np.min(slack / rise), rel=1e-9)
@@ -98,7 +99,7 @@ def test_this_rounds_cost_may_be_tighter_and_leaves_more_room() -> None:
     told = policy(sw.LCLUCB)
     rows = offered(sw.LCLUCB, False, 0)
     steps = [
-        told.decide(told.start(), sw.Rays(rows.targets[:1], safe=rows.start.features, safe_cost=cost)).step
+        told.decide(told.start(), sw.Rays(rows.targets[:1], safe=rows.safe_of_round.features, safe_cost=cost)).step
         for cost in (None, [0.1, 0.1], {"complaint": 0.02, "opt_out": 0.02})
     ]
     assert steps[0] < steps[1] < steps[2]

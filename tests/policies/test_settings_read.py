@@ -75,7 +75,7 @@ OTHER: dict[str, Any] = {
     "ridge": 2.0,
     "safe_action": OFF,
     "share_delta": False,
-    "starts": 1,
+    "directions": 1,
     "threshold": 0.4,
     "watch": False,
 }
@@ -101,12 +101,14 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("DOSLB", "watch"): {"noise": 0.01},
     ("KernelOPLB", "novelty"): {"watch": False},
     ("KernelOPLB", "capacity"): {"watch": False},
-    ("LCLUCB", "starts"): {"watch": False, "bound_gap": False, "noise": 0.3},
-    ("ROFUL", "starts"): {"watch": False, "bound_gap": False, "noise": 0.3},
+    ("LCLUCB", "directions"): {"watch": False, "bound_gap": False, "noise": 0.3},
+    ("ROFUL", "directions"): {"watch": False, "bound_gap": False, "noise": 0.3},
     ("OPNLB", "watch"): {"noise": 0.01},
     ("SafeLTS", "cost_scale"): {"watch": False},
     ("CAPS", "unit_outcomes"): {"noise": 0.5, "watch": False},
-    ("ContextCAPS", "by"): {"segments": 1, "watch": False},
+    ("ContextCAPS", "by"): {"segments": 1, "by": {"reward": 0}, "reward_model": "rates", "watch": False},
+    ("ContextCAPS", "norm_bound"): {"watch": False},
+    ("ContextCAPS", "ridge"): {"watch": False},
     ("ContextCAPS", "cost_bound"): {"watch": False},
     ("ContextCAPS", "launched"): {"watch": False},
     ("ContextCAPS", "expected"): {"watch": False},
@@ -200,6 +202,47 @@ def test_a_bound_on_actions_that_no_radius_rests_on_is_refused(kind: Any) -> Non
     kind(**settings, radius="paper")
     with pytest.raises(sw.InvalidProblem, match=r"action_bound is 2\.0; leave it out"):
         kind(**settings)
+
+
+RATES: dict[str, Any] = BASES["ContextCAPS"] | {"context": 0, "reward_model": "rates"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"norm_bound": 2.0}, r"norm_bound is 2\.0; leave it out, since it is for signals that are linear"),
+        ({"ridge": 3.0}, r"ridge is 3\.0; leave it out, since it is for signals that are linear"),
+        ({"segments": 2}, "segments is 2, and by keeps no signal by division 0"),
+        ({"segments": 2, "by": {"cost": 0}}, "segments is 2, and by keeps no signal by division 1"),
+        ({"context": 1, "cost_model": "linear", "expected": {"cost": 0.1}}, "expected names 'cost', which is linear"),
+    ],
+)
+def test_actions_in_a_context_refuse_what_no_model_of_theirs_reads(settings: dict[str, Any], sentence: str) -> None:
+    sw.ContextCAPS(**RATES)
+    with pytest.raises(sw.InvalidProblem, match=sentence):
+        sw.ContextCAPS(**RATES | settings)
+
+
+@pytest.mark.parametrize("settings", [{"norm_bound": 2.0}, {"ridge": 3.0}])
+def test_a_problem_of_rates_refuses_settings_of_regressions(settings: dict[str, float]) -> None:
+    told: dict[str, Any] = {"actions": ["a", "b"], "safe": "a", "reward": sw.Reward("click")}
+    told |= {"limits": {"opt_out": sw.Limit(0.02, safe=0.0)}}
+    sw.Problem(**told, context=["age"], settings=settings)
+    with pytest.raises(sw.InvalidProblem, match="here all are rates"):
+        sw.Problem(**told, settings=settings)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **told: sw.LinUCB(noise=0.1, safe_action=ZERO, **told),
+        lambda **told: sw.UCB(arms=3, safe_action=ARM, **told),
+    ],
+)
+def test_a_safe_action_that_no_threshold_refers_to_is_refused(make: Any) -> None:
+    make(threshold=0.3)
+    with pytest.raises(sw.InvalidProblem, match="leave it out, since only a threshold refers to it"):
+        make()
 
 
 def shown_settings(kind: type) -> set[str]:

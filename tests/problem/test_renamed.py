@@ -42,6 +42,8 @@ features = [0.0, 0.0]
         (lambda: sw.LCLUCB(**SETTINGS, parameter_bound=1.0), "parameter_bound", "norm_bound"),
         (lambda: sw.LinUCB(noise=0.1, parameter_bound=1.0), "parameter_bound", "norm_bound"),
         (lambda: sw.LCLUCB(**SETTINGS, certify=False), "certify", "bound_gap"),
+        (lambda: sw.ROFUL(**SETTINGS, starts=8), "starts", "directions"),
+        (lambda: sw.simulate(sw.LinUCB(noise=0.1), None, rounds=2, start=None), "start", "learned"),  # type: ignore[call-arg, arg-type]
         (
             lambda: sw.KernelOPLB(**SETTINGS, kernel=sw.RBF(lengthscale=1.0), norm_bound=1.0, tolerance=1e-3),
             "tolerance",
@@ -61,6 +63,51 @@ features = [0.0, 0.0]
 def test_an_old_name_is_answered_with_the_new_one(make: Any, old: str, new: str) -> None:
     with refused(sw.InvalidProblem, old, "is now", new):
         make()
+
+
+@pytest.mark.parametrize("name", ["tolerance", "budget", "search"])
+def test_settings_of_the_exact_method_say_where_it_is(name: str) -> None:
+    with refused(sw.InvalidProblem, f"`{name}` is gone with method='exact'", "ExactOPLB of stagewise_reproduction"):
+        sw.OPLB(**SETTINGS, **{name: 1})
+    arm = {"safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.1), "threshold": 0.3}
+    with refused(sw.InvalidProblem, f"`{name}` is gone", "ExactOPNLB of stagewise_reproduction"):
+        sw.OPNLB(reward_class=[[0.1, 0.5]], cost_class=[[0.1, 0.2]], **arm, **{name: 1})
+    with pytest.raises(TypeError, match=name):
+        sw.LCLUCB(**SETTINGS, **{name: 1})
+
+
+def test_a_file_of_safe_lts_from_when_it_had_an_optimism_loads() -> None:
+    assert today(sw.SafeLTS, {**SETTINGS, "optimism": "inflated"}) == SETTINGS
+    assert today(sw.LCLUCB, {"optimism": "inflated"}) == {"optimism": "inflated"}
+
+
+def test_a_set_says_what_its_start_is_called_now() -> None:
+    with pytest.raises(AttributeError, match="`start` of a set of actions is now `safe_of_round`"):
+        _ = sw.Finite(np.eye(2), safe=0).start
+    assert sw.Finite(np.eye(2), safe=0).safe_of_round.place == 0  # type: ignore[union-attr]
+
+
+def test_a_decision_that_was_written_down_with_a_start_is_adopted() -> None:
+    policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=sw.SafeAction(cost=0.1), dimension=2)
+    agent = sw.Agent(policy)
+    told = sw.Replica(agent.snapshot(), "pod-1").decide(sw.Rays(np.eye(2), safe=[0.1, 0.2])).plain()
+    then = {**{name: value for name, value in told.items() if name != "safe"}, "start": told["safe"]}
+    agent.adopt(then)
+    ((_, played),) = agent._ledger.open.items()
+    assert played.safe is not None
+    assert played.safe.features.tolist() == [0.1, 0.2]
+
+
+def test_a_folder_that_was_begun_with_a_start_goes_on(tmp_path: Path) -> None:
+    arm: dict[str, Any] = {"safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.2}
+    policy, world = sw.OPB(arms=2, **arm), sw.ArmsWorld(reward=[0.1, 0.5], cost=[0.0, 0.1])
+    plan: dict[str, Any] = {"rounds": 3, "learned": sw.Agent(policy), "out": tmp_path, "progress": False}
+    sw.simulate(policy, world, **plan)
+    path = tmp_path / "plan.json"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"learned"', '"start"'), encoding="utf-8")
+    assert '"start"' in path.read_text(encoding="utf-8")
+    sw.simulate(policy, world, **plan)
 
 
 def test_a_name_that_never_was_is_pythons_own_error() -> None:

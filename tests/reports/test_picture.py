@@ -85,12 +85,12 @@ def test_where_users_come_the_safe_action_is_drawn_for_the_mean_user() -> None:
     )
     users = [world.actions_in(Draw(seed=3, round=t)).features[0] for t in range(4000)]
     seen = np.mean([world.means(user) for user in users], axis=0)
-    assert world.actions.mean_at_start(world.parameters) == pytest.approx(seen, abs=0.01)
-    assert world.actions.mean_at_start(world.parameters) == pytest.approx([0.425, 0.0125])
+    assert world.actions.mean_at_safe(world.parameters) == pytest.approx(seen, abs=0.01)
+    assert world.actions.mean_at_safe(world.parameters) == pytest.approx([0.425, 0.0125])
 
 
 def test_safe_points_of_all_directions_come_to_nothing_on_average() -> None:
     world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RandomRays(3, 2, safe=0.2), noise=0.1)
-    draws = [world.actions_in(Draw(seed=3, round=t)).start.features for t in range(4000)]  # type: ignore[union-attr]
-    assert world.actions.mean_at_start(world.parameters) == pytest.approx([0.0, 0.0])
+    draws = [world.actions_in(Draw(seed=3, round=t)).safe_of_round.features for t in range(4000)]  # type: ignore[union-attr]
+    assert world.actions.mean_at_safe(world.parameters) == pytest.approx([0.0, 0.0])
     assert np.mean(draws, axis=0) @ world.parameters.T == pytest.approx([0.0, 0.0], abs=0.01)

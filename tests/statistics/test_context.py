@@ -44,9 +44,8 @@ def test_rates_that_ignore_what_a_cost_depends_on_break_it() -> None:
         reward=users(True).parameters[0].reshape(4, -1)[:, :3], cost=COSTS, features="plain", segments=SHARES,
         offsets=offsets,
     )  # fmt: skip
-    result = sw.simulate(
-        policy(delta=DELTA, segments=1), world, rounds=6_000, runs=50, seed=5, audit=True, record=2, progress=False
-    )
+    made = policy(delta=DELTA, segments=1, by={"opt_out": 0})
+    result = sw.simulate(made, world, rounds=6_000, runs=50, seed=5, audit=True, record=2, progress=False)
     assert (result.violations > 0).sum() > allowed(50, DELTA)
 
 

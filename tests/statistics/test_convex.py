@@ -17,7 +17,7 @@ from stagewise.policies.policy import Played
 
 pytestmark = pytest.mark.compiled
 
-STARTS = 8
+DIRECTIONS = 8
 
 
 def world_of(run: int) -> tuple[LinearWorld, Any]:
@@ -36,7 +36,13 @@ def world_of(run: int) -> tuple[LinearWorld, Any]:
 
 def excess(kind: Any, world: LinearWorld, actions: Any, run: int, rounds: int, declared: float, **more: Any) -> float:
     """Return the largest excess of a true cost over its threshold in a run."""
-    settings = {"noise": declared * world.noise, "watch": declared == 1.0, "bound_gap": False, "starts": STARTS, **more}
+    settings = {
+        "noise": declared * world.noise,
+        "watch": declared == 1.0,
+        "bound_gap": False,
+        "directions": DIRECTIONS,
+        **more,
+    }
     policy = linear_policy(kind, world, True, **settings)
     random = np.random.default_rng([SEED, run, 8])
     state, worst = State(policy.start().memory.copy()), -np.inf

@@ -30,8 +30,8 @@ def test_a_world_described_and_built_again_draws_the_same(actions: Any) -> None:
     for round_ in range(3):
         one, other = (place.actions_in(sw.Draw(1, 2, round_)) for place in (world(actions), again))
         assert np.array_equal(one.features, other.features)
-        assert one.start.place == other.start.place
-        assert np.array_equal(one.start.features, other.start.features)
+        assert one.safe_of_round.place == other.safe_of_round.place
+        assert np.array_equal(one.safe_of_round.features, other.safe_of_round.features)
 
 
 @pytest.mark.parametrize("kind", [sw.RandomRays, sw.RandomFinite])
@@ -40,8 +40,8 @@ def test_a_drawn_safe_point_has_its_length_and_leaves_the_set_as_it_was(kind: An
         draw = sw.Draw(4, 1, round_)
         named, bare = kind(count=3, dimension=3, safe=0.25).draw(draw), kind(count=3, dimension=3).draw(draw)
         assert np.array_equal(named.features, bare.features)
-        assert np.linalg.norm(named.start.features) == pytest.approx(0.25, rel=1e-12)
-        assert bare.start is None
+        assert np.linalg.norm(named.safe_of_round.features) == pytest.approx(0.25, rel=1e-12)
+        assert bare.safe_of_round is None
 
 
 def test_a_world_whose_safe_points_may_cost_too_much_is_refused() -> None:
@@ -90,7 +90,7 @@ def test_a_policy_of_ones_own_is_judged_from_the_rounds_safe_action() -> None:
 
         def decide(self, state: Any, actions: Any, draw: sw.Draw) -> sw.Decision:
             told = (None, 1.0, np.array([0.3]), np.array([0.4]), "as always", draw.round)
-            return sw.Decision(actions.start.features, actions.start.place, 1.0, *told)
+            return sw.Decision(actions.safe_of_round.features, actions.safe_of_round.place, 1.0, *told)
 
         def learn(self, state: Any, decision: Any, outcome: Any) -> None:
             return None

@@ -204,7 +204,7 @@ def roving_action(layout: Ints, settings: Floats) -> Roving:
 
 
 @kernel
-def set_start(layout: Ints, settings: Floats, features: Floats, reward: float, costs: Floats) -> None:
+def set_safe_of_round(layout: Ints, settings: Floats, features: Floats, reward: float, costs: Floats) -> None:
     """Write the safe action of a round, and what is declared of it."""
     at = FIRST_TERM + 3 * layout[LIMITS]
     end = at + features.size

@@ -79,7 +79,7 @@ def fill_directions(features: Floats, seed: int, run: int, round_: int) -> None:
 
 
 @kernel
-def fill_start(safe: Floats, before: int, length: float, seed: int, run: int, round_: int) -> None:
+def fill_safe_of_round(safe: Floats, before: int, length: float, seed: int, run: int, round_: int) -> None:
     """Write a round's own safe action: of this length, in a uniform direction; `before` positions are the set's."""
     size = 0.0
     for i in range(safe.size):

@@ -11,7 +11,11 @@ from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import ARMS
 from stagewise.kernels.signals.arms import ANYTIME, BERNSTEIN, KL, RATES, UNION, UNION_ANYTIME, unit_radius
 from stagewise.kernels.signals.rates import LOG_REST
+from stagewise.models.answers import register
 from stagewise.models.part import Modelled, known_at_safe, regressions
+from stagewise.models.pulled import ArmsAnswers
+
+register(ARMS, ArmsAnswers())
 
 RANGED = {"kl": KL, "bernstein": BERNSTEIN, "rates": RATES}  # radii for outcomes in [0, 1]
 ArmRadius = Literal["hoeffding", "kl", "rates", "bernstein", "paper"]

@@ -8,9 +8,13 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import APIECE, CELLS
 from stagewise.kernels.signals.radius import JOINT
+from stagewise.models.answers import register
 from stagewise.models.arms import SMALLEST_RATE
+from stagewise.models.for_users import CellsAnswers, PiecesAnswers
 from stagewise.models.part import Modelled
 
+register(APIECE, PiecesAnswers())
+register(CELLS, CellsAnswers())
 SignalModel = Literal["linear", "rates"]
 NOISE = 0.5  # of numbers in a range of length 1
 RESERVED = 0.1  # of δ, for actions that come later

@@ -6,15 +6,29 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import EVENTS
+from stagewise.kernels.compile import Floats, Ints, named
+from stagewise.kernels.layout import EVENTS, Part
+from stagewise.kernels.signals.events import mistold_events
+from stagewise.models.answers import Answers, register
 from stagewise.models.linear import LinearModel
 from stagewise.models.part import Modelled
 
+MISTOLD = named(mistold_events)
 TABLE = 2048  # events of a cost that are kept before they are folded
 SCALES = 16  # σ = S, S/2, S/4, … share the weight of the prior
 REACHES = (0.5, 0.7, 0.9)  # how far from the fit, in units of an event's mean, the posterior is followed
 NEWTON = 24
+
+
+class EventsAnswers(Answers):
+    """What rare costs answer when they are held against the data: whether a set is empty."""
+
+    def mistold(self, part: Part, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
+        code = int(MISTOLD(part, memory))
+        return iter([-code] if code else [])
+
+
+register(EVENTS, EventsAnswers())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,10 +11,13 @@ from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import SPACE
 from stagewise.kernels.signals import similarity as reproducing
 from stagewise.kernels.signals.radius import JOINT
+from stagewise.models.answers import register
 from stagewise.models.part import Modelled, RegressionModel, known_at_safe, regressions
+from stagewise.models.regressed import SpaceAnswers
 from stagewise.problem.checks import number, positive
 from stagewise.problem.errors import InvalidProblem
 
+register(SPACE, SpaceAnswers())
 SHORTEST = 1e-50  # below it the square of a distance in lengthscales could be infinite
 SMOOTHNESS = {0.5: reproducing.MATERN_12, 1.5: reproducing.MATERN_32, 2.5: reproducing.MATERN_52}
 
@@ -38,6 +41,7 @@ class RBF:
     """ℓ, in the units of the features."""
 
     kind: ClassVar[int] = reproducing.RBF  # by which kernels know it
+    is_linear: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", length(self.lengthscale))
@@ -55,6 +59,8 @@ class Matern:
     """ℓ, in the units of the features."""
     smoothness: float = 2.5
     """ν: 0.5, 1.5 or 2.5."""
+
+    is_linear: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", length(self.lengthscale))
@@ -80,6 +86,7 @@ class LinearKernel:
 
     kind: ClassVar[int] = reproducing.LINEAR
     lengthscale: ClassVar[float] = 1.0  # it has none; nothing depends on this number
+    is_linear: ClassVar[bool] = True  # its functions are linear, so that features may be too long for the ridge
 
 
 Kernel = RBF | Matern | LinearKernel

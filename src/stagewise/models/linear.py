@@ -9,8 +9,12 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import RIDGE
 from stagewise.kernels.signals.radius import PAPER, RADII, radius
+from stagewise.models.answers import register
 from stagewise.models.part import Modelled, RegressionModel, known_at_safe, regressions
+from stagewise.models.regressed import RegressionAnswers
 from stagewise.problem.errors import InvalidProblem
+
+register(RIDGE, RegressionAnswers())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

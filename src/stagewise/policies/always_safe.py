@@ -8,7 +8,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.loop.round import Form
 from stagewise.policies.arrays import assembled
-from stagewise.policies.baseline import baseline_of, named_start
+from stagewise.policies.baseline import baseline_of, named_safe
 from stagewise.policies.learning import NOTHING, Learning
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import keep
@@ -59,8 +59,8 @@ class AlwaysSafe(Learning):
         safe = self.safe_action
         features, index = safe.features, -1
         if safe.of_the_round:
-            start = named_start(actions, type(self).__name__)
-            features, index = start.features, start.place
+            of_round = named_safe(actions, type(self).__name__)
+            features, index = of_round.features, of_round.place
         return Decision(
             features.copy() if safe.arm is None else safe.arm,
             index if safe.arm is None else safe.arm,

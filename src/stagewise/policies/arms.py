@@ -119,9 +119,9 @@ class ArmsPolicy(CompiledPolicy):
     def form_for(self, actions: Any) -> Form | None:
         return self.form if actions.dimension == 0 else None
 
-    def played_from(self, offered: Any, features: Floats, fresh: bool, start: State | None = None) -> Floats:
+    def played_from(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
         """Return the memory that a compiled run begins with: arms need not be followed."""
-        return self.begins(start).memory
+        return self.begins(learned).memory
 
     @cached_property
     def no_features(self) -> Floats:

@@ -4,8 +4,8 @@ from typing import Any
 
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.round_safe import SafeOfRound
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.start import Start
 from stagewise.problem.thresholds import Thresholds
 
 
@@ -46,15 +46,15 @@ def armed(value: Any, arms: int) -> SafeAction:
     return safe
 
 
-def named_start(actions: Any, kind: str) -> Start:
+def named_safe(actions: Any, kind: str) -> SafeOfRound:
     """Return the safe action that a set names, for a policy whose own has no features."""
-    start = getattr(actions, "start", None)
-    if not isinstance(start, Start):
+    of_round = getattr(actions, "safe_of_round", None)
+    if not isinstance(of_round, SafeOfRound):
         raise InvalidActions(
             f"the actions name no safe action, and this {kind}'s SafeAction has no features; give "
             "Finite(features, safe=0), Rays(targets, safe=x0), or features that are the same in every round"
         )
-    return start
+    return of_round
 
 
 def check_safe_range(safe: SafeAction, thresholds: Thresholds, way: str) -> None:
@@ -69,9 +69,9 @@ def check_safe_range(safe: SafeAction, thresholds: Thresholds, way: str) -> None
             )
 
 
-def refuse_start(listed: Any, kind: str) -> None:
+def refuse_safe(listed: Any, kind: str) -> None:
     """Refuse a set that names a safe action, for a policy whose own is the same in every round."""
-    if listed.start is not None:
+    if listed.safe_of_round is not None:
         raise InvalidActions(
             f"the actions name a safe action of the round, and this {kind} has one with features for all rounds; leave "
             "safe= out, or take LCLUCB, ROFUL, SafeLTS, OPLB or CAPS with SafeAction(cost=...) without features"

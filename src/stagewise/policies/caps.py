@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import EVENTS
 from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
 from stagewise.models.linear import LinearModel
 from stagewise.models.part import parts_in
@@ -102,10 +101,12 @@ class CAPS(Certified, Sharpened):
 
     def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
         """Take in a log as one batch: all its rows together, not each on its way."""
+        if not self.rare_costs:
+            return super().absorb_log(state, actions, values)
         before = state.memory.copy()
         state = super().absorb_log(state, actions, values)
         for part in parts_in(self.layout, state.memory):
-            if part.kind == EVENTS:
+            if part.first > 0:  # every cost has a model of its own
                 absorb_events(part, self.settings, before, state.memory, np.asarray(actions), np.array(values))
         return state
 
@@ -148,22 +149,22 @@ class CAPS(Certified, Sharpened):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         listed = listed_of(actions) if self.mixtures else rays_of(actions)
-        start = self.entered(listed)
-        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw, start)
-        safe: Any = self.safe_action.features if start is None else start.features
+        of_round = self.entered(listed)
+        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw, of_round)
+        safe: Any = self.safe_action.features if of_round is None else of_round.features
         if type(self).propose is not CAPS.propose and undecided(seen):
             seen = self.proposed(seen, draw, safe)
         if not self.mixtures:
-            return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), start)
+            return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), of_round)
         action = own(listed.features[seen.code] if seen.code >= 0 else safe)
         decision = decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED)
-        return self.explained(seen, state, decision, start)
+        return self.explained(seen, state, decision, of_round)
 
-    def proposed(self, seen: Chosen, draw: Draw, start: Floats) -> Chosen:
-        """Return the round as a subclass proposes it, or as it is; `start` is the safe action."""
+    def proposed(self, seen: Chosen, draw: Draw, safe: Floats) -> Chosen:
+        """Return the round as a subclass proposes it, or as it is; `safe` is the safe action."""
         known = intervals_of(seen)
         proposal = self.propose(known, draw)
         if proposal is None:
             return seen
         place = checked(proposal, known)
-        return in_mixture(seen, place, draw) if self.mixtures else on_ray(seen, place, start)
+        return in_mixture(seen, place, draw) if self.mixtures else on_ray(seen, place, safe)

@@ -45,7 +45,7 @@ def fitting(reward_class: FunctionClass, cost_class: Any, safe: SafeAction, thre
     arms = check_alike(classes, safe)
     names = ("reward", *thresholds.names)
     known = [safe.reward, *([None] * thresholds.values.size if thresholds.safe is None else thresholds.safe)]
-    kept, starts = [], []
+    kept, at_safe = [], []
     for signal, (name, each) in enumerate(zip(names, classes, strict=True)):
         place = each.functions[:, safe.arm] if arms else each.over(safe.features[None], InvalidProblem)[:, 0]
         left = np.ones(len(each), dtype=np.bool_)
@@ -57,9 +57,9 @@ def fitting(reward_class: FunctionClass, cost_class: Any, safe: SafeAction, thre
             left = thresholds.signs[signal - 1] * place < thresholds.limits[signal - 1]
             check_left(left, name, "keeps the safe action strictly within its threshold", place)
         kept.append(np.flatnonzero(left))
-        starts.append(place[left])
+        at_safe.append(place[left])
     signs = np.repeat(np.append(1.0, thresholds.signs), [len(rows) for rows in kept])
-    safe_values = signs * np.concatenate(starts)
+    safe_values = signs * np.concatenate(at_safe)
     table = None
     if arms:
         table = signs[:, None] * np.concatenate([c.functions[rows] for c, rows in zip(classes, kept, strict=True)])

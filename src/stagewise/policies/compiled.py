@@ -23,15 +23,15 @@ from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
 from stagewise.problem.checks import MANY
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.start import Start
+from stagewise.problem.round_safe import SafeOfRound
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes some
 STRAYED = (
-    "the start has been offered other actions than this world's, which a compiled run cannot follow; backend='python' "
-    "plays it"
+    "what was learned before was learned with other actions than this world's, which a compiled run cannot follow; "
+    "backend='python' plays it"
 )
 FEW = 512  # candidates: what is believed of more is not kept beside a decision
 WORKSPACE_IN, KNOWN_IN = named(workspace_in), named(known_actions)
@@ -61,6 +61,7 @@ class CompiledPolicy(Learning):
     layout: Ints
     settings: Floats
     thresholds: Thresholds
+    has_parts: ClassVar[bool] = True
 
     def arrays(self, dimension: int) -> tuple[Ints, Floats]:
         """Return layout and settings; a policy that knows no dimension beforehand has them for each."""
@@ -70,22 +71,22 @@ class CompiledPolicy(Learning):
         """Return how compiled loops play this policy on listed actions; None: they do not."""
         return self.form
 
-    def played_from(self, offered: Any, features: Floats, fresh: bool, start: State | None = None) -> Floats:
+    def played_from(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
         """Return the memory that a compiled run begins with: it follows actions that are always the same."""
-        self.started(self.fitting(offered))  # refuse here what play by hand refuses
-        state = self.begins(start)
+        self.safe_named_by(self.fitting(offered))  # refuse here what play by hand refuses
+        state = self.begins(learned)
         if not fresh:
             state = self.following(state, features)
             if state.memory.size and state.memory[FOLLOWED] == NEVER and not self.form.roving:
                 raise InvalidProblem(STRAYED)
         return self.remembered(state, features.shape[1])[2]
 
-    def begins(self, start: State | None) -> State:
+    def begins(self, learned: State | None) -> State:
         """Return an empty memory, or a copy of one that has learned."""
-        if start is None:
+        if learned is None:
             return self.start()
-        memory = aligned(start.memory.size)
-        np.copyto(memory, start.memory)
+        memory = aligned(learned.memory.size)
+        np.copyto(memory, learned.memory)
         return State(memory)
 
     def fitting(self, listed: Any) -> Any:
@@ -121,11 +122,11 @@ class CompiledPolicy(Learning):
         """Return layout, settings and the state's memory."""
         return self.layout, self.settings, state.memory
 
-    def started(self, listed: Any) -> Start | None:
+    def safe_named_by(self, listed: Any) -> SafeOfRound | None:
         """Return the safe action that a set names, with what is declared of it; None: it is always the same."""
         return None
 
-    def at_start(self, start: Start) -> tuple[Ints, Floats]:
+    def at_safe(self, of_round: SafeOfRound) -> tuple[Ints, Floats]:
         """Return layout and settings of a round with a safe action of its own."""
         raise NotImplementedError
 
@@ -136,7 +137,7 @@ class CompiledPolicy(Learning):
         features: Floats,
         eligible: Flags,
         draw: Draw,
-        start: Start | None = None,
+        of_round: SafeOfRound | None = None,
     ) -> Chosen:
         """Play a round on these candidates (K, d), from a safe action of its own if it has one."""
         count, d = features.shape
@@ -145,8 +146,8 @@ class CompiledPolicy(Learning):
         else:
             layout, settings, memory = self.remembered(state, d)
             size = self.coordinates(d, memory)
-        if start is not None:
-            layout, settings = self.at_start(start)
+        if of_round is not None:
+            layout, settings = self.at_safe(of_round)
         needs = self._needs.get((form.rule, d, count, size)) or self.needs(form, d, count, size)
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
@@ -204,8 +205,8 @@ class CompiledPolicy(Learning):
             layout, settings, memory = self.remembered(state, d)
             memory = self.roomy(layout, settings, memory)
             size = self.coordinates(d, memory)
-        if played.start is not None:
-            layout, settings = self.at_start(played.start)
+        if played.safe is not None:
+            layout, settings = self.at_safe(played.safe)
         count = int(memory.item(FOLLOWED))
         needs = self._needs.get((form.rule, d, count, size)) or self.needs(form, d, count, size)
         needs.learn(features, index, played.step, values, layout, settings, memory, np.empty(needs.work))
@@ -245,10 +246,12 @@ class CompiledPolicy(Learning):
     def fits(self, memory: Floats) -> bool:
         return fitting_memory(memory, self.layout, 0)
 
-    def explained(self, seen: Chosen, state: State, decision: Decision, start: Start | None = None) -> Decision:
+    def explained(
+        self, seen: Chosen, state: State, decision: Decision, of_round: SafeOfRound | None = None
+    ) -> Decision:
         """Return the decision; where its code disputes what was declared, with the fallback in words."""
-        if start is not None:
-            decision._start = start
+        if of_round is not None:
+            decision._safe = of_round
         if len(seen.features) <= FEW:
             decision._seen = seen
         if seen.code > -DISPUTED:

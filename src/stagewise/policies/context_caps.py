@@ -57,7 +57,7 @@ class ContextCAPS(Certified, UserRows, SafePolicy):
     context: int = 0
     """How many numbers are known about a user, each in [−1, 1]; a constant is added to them."""
     segments: int = 0
-    """In how many ways users are divided into segments."""
+    """In how many ways users are divided into segments; `by` names a signal for each."""
     by: Mapping[str, int] | None = None
     """By which division a signal's rates are kept; a signal that is not named has one rate for each action."""
     reward_model: SignalModel = "linear"
@@ -65,13 +65,13 @@ class ContextCAPS(Certified, UserRows, SafePolicy):
     cost_model: SignalModel | Mapping[str, SignalModel] = "rates"
     """How mean costs do; one for all, or one for each."""
     norm_bound: float = 1.0
-    """S: the norm of every action's parameter, where a signal is linear."""
+    """S: the norm of every action's parameter, where a signal is linear; else it is refused."""
     ridge: float | None = None
     """λ of the regressions; None: n R²/S²."""
     launched: int | None = None
     """How many actions there were when learning began; those that came later take what was kept back of δ."""
     expected: Mapping[str, float] | None = None
-    """Around which mean a cost's sets are sharpest; None: its limit. A limit that is changed later keeps the first."""
+    """Around which mean a cost's rates have the sharpest sets; None: its limit, the first where it is changed later."""
     share_delta: bool = field(init=False, default=True)
 
     decides: ClassVar[type[Decision]] = Decision  # what its decisions are
@@ -114,6 +114,12 @@ class ContextCAPS(Certified, UserRows, SafePolicy):
             if self.models[name] != "rates":
                 raise InvalidProblem(f"by names {name!r}, which is {self.models[name]}; only rates are kept by segment")
             whole(division, f"the division of {name!r}", f"below segments ({self.segments})", 0, self.segments - 1)
+        unread = next((division for division in range(self.segments) if division not in given.values()), None)
+        if unread is not None:
+            raise InvalidProblem(
+                f"segments is {self.segments}, and by keeps no signal by division {unread}; name a signal for it, or "
+                "have fewer segments"
+            )
         return {name: int(given.get(name, -1)) for name in self.models}
 
     @cached_property
@@ -133,6 +139,8 @@ class ContextCAPS(Certified, UserRows, SafePolicy):
         """Return the models of the signals as kernels read them."""
         size, bound, m = 1 + self.context, positive(self.norm_bound, "norm_bound"), thresholds.values.size
         ridge = ridge_of(self.ridge, size, NOISE, bound)
+        divisions = self.divisions
+        self.check_regressions_read()
         delta, (high, other) = probability(self.delta, "delta"), end_shares(m)
         costs = self.declared_costs
         declared, lows, parts = [-np.inf if safe.reward is None else safe.reward, *costs], lows_of(thresholds.signs), []
@@ -143,14 +151,28 @@ class ContextCAPS(Certified, UserRows, SafePolicy):
             if kind == "linear":
                 parts.append(signal.linear(size, self.shares, ridge, bound))
             else:
-                division = self.divisions[name]
-                parts.append(signal.rates(-1 if division < 0 else 1 + size + division, self.shares))
+                division = divisions[name]
+                parts.append(signal.rates(-1 if division < 0 else self.first_segment + division, self.shares))
         return tuple(parts)
+
+    def check_regressions_read(self) -> None:
+        """Refuse settings of regressions where no signal is linear."""
+        if "linear" in self.models.values():
+            return
+        given = {"norm_bound": None if self.norm_bound == 1.0 else self.norm_bound, "ridge": self.ridge}
+        for name, value in given.items():
+            if value is not None:
+                raise InvalidProblem(
+                    f"{name} is {shown(value)}; leave it out, since it is for signals that are linear, and here all "
+                    "are rates"
+                )
 
     def sharpest(self, thresholds: Thresholds) -> Floats:
         """Return the mean costs (m,) around which the sets are sharpest."""
         given, means = by_name(self.expected, thresholds.names, "expected", "limits"), thresholds.values.copy()
         for name, value in given.items():
+            if self.models[name] != "rates":
+                raise InvalidProblem(f"expected names {name!r}, which is {self.models[name]}; only rates have one")
             mean = means[thresholds.names.index(name)] = number(value, f"the expected {name!r}")
             if not 0.0 <= mean <= 1.0:
                 raise InvalidProblem(f"the expected {name!r} is {mean:g}; outcomes lie in [0, 1]")

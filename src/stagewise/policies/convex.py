@@ -29,7 +29,7 @@ TRADES = (0.25, 0.5, 1.0, 2.0, 4.0)  # λ of the first directions θ̂ − λ μ
 
 
 def decision_in_convex(
-    policy: LinearPolicy, actions: Any, starts: int, bound_gap: bool, state: State, draw: Draw
+    policy: LinearPolicy, actions: Any, directions: int, bound_gap: bool, state: State, draw: Draw
 ) -> Decision:
     """Return the best point found on a ray from the safe action into the set."""
     safe, placed = policy.safe_action.features, checked(policy, actions)
@@ -49,7 +49,7 @@ def decision_in_convex(
         regions = list(regions_of(policy, placed, forms, seen))
         relaxed = [part.relaxed() for part in regions] if bound_gap else []
         bound = max((part.bound for part in relaxed), default=math.inf)
-        points = [target, first_points(placed, safe, forms, starts), *(part.point[np.newaxis] for part in relaxed)]
+        points = [target, first_points(placed, safe, forms, directions), *(part.point[np.newaxis] for part in relaxed)]
         best = climbed(hoped, placed, safe, np.vstack(points), hints_of(placed, safe, forms), bound)
 
         compared = REACHES if policy.optimism == "directional" else STEPS
@@ -87,12 +87,12 @@ def checked(policy: LinearPolicy, actions: Any) -> Convex:
     return placed
 
 
-def first_points(actions: Convex, safe: Floats, forms: Belief, starts: int) -> Floats:
+def first_points(actions: Convex, safe: Floats, forms: Belief, directions: int) -> Floats:
     """Return points of the set to begin with: best for θ̂ − λ μ̂, along the axes of the widths, vertices, and a net."""
     traded = [forms.reward - trade * cost for cost in forms.costs for trade in TRADES]
     _, axes = np.linalg.eigh(forms.reward_norm.T @ forms.reward_norm)
     leading = np.array([*traded, *-forms.costs, *axes.T[::-1], *-axes.T[::-1]])
-    spread = net(starts, safe.size, 0) @ actions.spread.T
+    spread = net(directions, safe.size, 0) @ actions.spread.T
     points = [actions.support(leading), actions.exits(actions.middle, spread)]
     return np.vstack([*points, *([actions.vertices] if actions.count else [])])
 

@@ -45,9 +45,9 @@ class DOSLB(LCLUCB):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         if isinstance(actions, ActionSet) and not actions.between:
             listed = self.fitting(actions.as_list())
-            start, form = self.started(listed), MIXED._replace(roving=self.form.roving)
-            seen = self.chosen(form, state, listed.features, listed.eligible, draw, start)
+            of_round, form = self.safe_named_by(listed), MIXED._replace(roving=self.form.roving)
+            seen = self.chosen(form, state, listed.features, listed.eligible, draw, of_round)
             action = own(WRITTEN_IN(seen.layout, seen.answer).action)
             decision = decision_from(seen, action, self.thresholds, draw.round, why=DARING)
-            return self.explained(seen, state, decision, start)
+            return self.explained(seen, state, decision, of_round)
         return super().choose(state, actions, draw)

@@ -11,10 +11,10 @@ from stagewise.kernels.layout import FOLLOWED, OFFERS_SAFE, RETURNS, ROOM
 from stagewise.kernels.loop.memory import fullest, memory_kernels_for
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.signals.space import basis_of
-from stagewise.models.kernel import Kernel, KernelModel, LinearKernel, similarity
+from stagewise.models.kernel import Kernel, KernelModel, similarity
 from stagewise.models.part import parts_in
 from stagewise.policies.arrays import MEMORY_SIZE, assembled, fitting_memory
-from stagewise.policies.baseline import featured, refuse_start, vanishing
+from stagewise.policies.baseline import featured, refuse_safe, vanishing
 from stagewise.policies.ceilings import beyond, ceilings_of, span_of
 from stagewise.policies.compiled import KNOWN_IN, STRAYED
 from stagewise.policies.linear import check_features, check_scale, check_span
@@ -23,7 +23,8 @@ from stagewise.policies.policy import State
 from stagewise.policies.rays import listed_of, own
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import hope_switch, keep, probability, promise_numbers, settle
-from stagewise.problem.actions import Finite, Listed, Rays
+from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import Finite, Listed
 from stagewise.problem.checks import MANY, PerSignal, number, one_per, positive, shown, switch, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -95,7 +96,7 @@ class KernelOPLB(SafePolicy):
         ceilings = ceilings_of(thresholds, self.cost_bound)
         promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
         span = span_of(self.cost_bound, ceilings, model.norm_bound[1:])
-        if size > span and not (isinstance(self.kernel, LinearKernel) and thresholds.safe is not None):
+        if size > span and not (self.kernel.is_linear and thresholds.safe is not None):
             raise InvalidProblem(beyond("the safe action", size, span))
         layout, settings = assembled((switches, 0, -1), promise, safe.features, tuple(model.parts()))
         settle(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
@@ -130,13 +131,14 @@ class KernelOPLB(SafePolicy):
 
     def form_for(self, actions: Any) -> Form | None:
         """Return how compiled loops play it: on actions that come back, so that their points are known beforehand."""
-        return self.form if isinstance(actions, Finite) else None
+        come_back = actions.is_list and actions.dimension and not (actions.between or actions.fresh)
+        return self.form if come_back else None
 
-    def played_from(self, offered: Any, features: Floats, fresh: bool, start: State | None = None) -> Floats:
+    def played_from(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
         """Return the memory that a compiled run begins with: it follows all actions, and has room for all of them."""
         self.fitting(offered)  # refuse here what play by hand refuses
-        memory = self.begins(start).memory
-        used = 0 if start is None else fullest(self.layout, memory)
+        memory = self.begins(learned).memory
+        used = 0 if learned is None else fullest(self.layout, memory)
         room = max(min(self.capacity, len(features) + 1 + used), self.first_room)
         known = KNOWN_IN(self.layout, self.settings, memory).followed
         if memory[FOLLOWED] != 0.0 and not np.array_equal(known, features):
@@ -148,19 +150,19 @@ class KernelOPLB(SafePolicy):
         return int(memory[ROOM])
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        if isinstance(actions, Rays):
+        if isinstance(actions, ActionSet) and actions.is_list and actions.between:
             raise InvalidActions(
                 "the actions are Rays, whose inner points are no mixtures of their ends for a kernel; list the points "
                 "that can be played as a Finite set"
             )
         listed = self.fitting(listed_of(actions))
-        self.started(listed)
+        self.safe_named_by(listed)
         seen = self.chosen(self.form, state, listed.features, listed.eligible, draw)
         action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
         return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round))
 
-    def started(self, listed: Any) -> None:
-        refuse_start(listed, "KernelOPLB")
+    def safe_named_by(self, listed: Any) -> None:
+        refuse_safe(listed, "KernelOPLB")
 
     def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
         """Return the memory, with more room where another basis point could not join, up to the capacity."""
@@ -188,8 +190,7 @@ class KernelOPLB(SafePolicy):
         return self.fitting(Finite.borrowed(actions)).features
 
     def fitting(self, listed: Listed) -> Listed:
-        linear = isinstance(self.kernel, LinearKernel)
-        check_features(listed, self.dimension, self.ridge if linear else math.inf, math.inf)
-        if linear:
+        check_features(listed, self.dimension, self.ridge if self.kernel.is_linear else math.inf, math.inf)
+        if self.kernel.is_linear:
             check_span(listed, self.span)
         return listed

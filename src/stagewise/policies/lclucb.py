@@ -35,7 +35,7 @@ class LCLUCB(Sharpened):
     (0, 0.5)
     """
 
-    starts: int = 64
+    directions: int = 64
     """On a convex set: how many fixed directions the search begins with."""
     bound_gap: bool = True
     """On a convex set: bound `decision.gap`, by a small conic program; if not, it is infinite."""
@@ -44,12 +44,12 @@ class LCLUCB(Sharpened):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole_at_least(self.starts, "starts", 1)
+        whole_at_least(self.directions, "directions", 1)
         switch(self.bound_gap, "bound_gap")
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         if isinstance(actions, ActionSet) and not actions.is_list:
-            self.started(actions)
+            self.safe_named_by(actions)
             if self.apart and self.thresholds.values.size > 1:
                 raise InvalidActions(
                     f"the actions are {type(actions).__name__}, with apart=True and several limits; the search in a "
@@ -60,7 +60,7 @@ class LCLUCB(Sharpened):
                     f"the actions are a {type(actions).__name__} and own_sets is True; no point of a convex set is "
                     "sure to come back, so leave own_sets out"
                 )
-            return decision_in_convex(self, actions, self.starts, self.bound_gap, state, draw)
+            return decision_in_convex(self, actions, self.directions, self.bound_gap, state, draw)
         return Sharpened.choose(self, state, actions, draw)  # `super()` would be built in every round
 
 

@@ -14,7 +14,7 @@ from stagewise.policies.policy import Played, State
 from stagewise.problem.checks import LARGEST, number, observed, shown, whole_at_least
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.renamed import refuse_old
-from stagewise.problem.start import Start
+from stagewise.problem.round_safe import SafeOfRound
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
@@ -43,6 +43,10 @@ class Learning:
     reward_span: tuple[float, float] = (0.0, 1.0)  # in the user's units: where its range begins, and its length
     names: Sequence[str] | None = None  # of the actions, where they have some
     apart: bool = False  # every signal has a part of its own: `take` accepts NaN for those that are not in yet
+    problem: Any = None  # the problem that it plays, by name
+    has_parts: ClassVar[bool] = False  # its memory is made of parts, which answer the watch (`models.answers`)
+
+    gone: ClassVar[Mapping[str, str]] = {}  # settings that it had before, and what became of them
 
     def __new__(cls, *_: Any, **settings: Any) -> Self:
         refuse_old(cls, settings)
@@ -126,10 +130,10 @@ class Learning:
             raise InvalidOutcome(f"{shown(action)} was played, which is no action of this {kind}: {error}") from None
         ray = whole_at_least(played.ray, "the index", ELSEWHERE, InvalidOutcome)
         return Played(
-            row, min(ray, 2**62), number(played.step, "the step", InvalidOutcome), self.begun_at(played.start)
+            row, min(ray, 2**62), number(played.step, "the step", InvalidOutcome), self.safe_played(played.safe)
         )
 
-    def begun_at(self, start: Start | None) -> Start | None:
+    def safe_played(self, of_round: SafeOfRound | None) -> SafeOfRound | None:
         """Return the safe action of a round that this policy has played; None: its safe action is always the same."""
         return None
 

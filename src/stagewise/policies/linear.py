@@ -82,11 +82,11 @@ class LinearPolicy(RovingPolicy, SafePolicy):
         span, size = span_of(self.cost_bound, ceilings, model.norm_bound[1:]), longest(safe.features[np.newaxis])
         if thresholds.safe is None and size > span:
             raise InvalidProblem(beyond("the safe action", size, span))
-        head, start, declared = (self.switches, self.sampling, -1), safe.features, NOTHING
+        head, features, declared = (self.switches, self.sampling, -1), safe.features, NOTHING
         if roving:
-            head, start, declared = (head[0] | ROVING, *head[1:]), *unknown(safe.dimension, thresholds.values.size)
+            head, features, declared = (head[0] | ROVING, *head[1:]), *unknown(safe.dimension, thresholds.values.size)
             settle(self, form=self.form._replace(roving=1))
-        layout, settings = assembled(head, promise, start, tuple(model.parts()), declared)
+        layout, settings = assembled(head, promise, features, tuple(model.parts()), declared)
         settle(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
         settle(self, layout=layout, settings=np.append(settings, self.last_numbers(model)))
 
@@ -136,9 +136,9 @@ class LinearPolicy(RovingPolicy, SafePolicy):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         rays = actions if type(actions) is Rays else rays_of(actions)
-        start = None if rays.fits is self.token else self.entered(rays)
-        seen = self.chosen(self.form, state, rays.features, rays.eligible, draw, start)
-        return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), start)
+        of_round = None if rays.fits is self.token else self.entered(rays)
+        seen = self.chosen(self.form, state, rays.features, rays.eligible, draw, of_round)
+        return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), of_round)
 
     def logged(self, actions: Any) -> Floats:
         return self.fitting(Finite.borrowed(actions)).features

@@ -1,5 +1,6 @@
 """OPLB: optimistic in the reward, pessimistic in the costs, one safe mixture over any set of actions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +13,7 @@ from stagewise.policies.grades import best_blend, graded, listing_of
 from stagewise.policies.mixtures import Blend, decision_from, drawn, solved_blend
 from stagewise.policies.policy import State
 from stagewise.policies.rays import listed_of, own
-from stagewise.policies.settings import check_method
+from stagewise.policies.settings import check_method, gone_with
 from stagewise.policies.sharpened import Sharpened
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
@@ -45,6 +46,7 @@ class OPLB(Sharpened):
     theorem: ClassVar[str] = "mixtures"
 
     methods: ClassVar[tuple[str, ...]] = ("lp", "socp")
+    gone: ClassVar[Mapping[str, str]] = gone_with("ExactOPLB")
 
     method: Literal["lp", "socp"] = "lp"
     """How the mixture is found: see above."""
@@ -80,15 +82,15 @@ class OPLB(Sharpened):
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         listed = listed_of(actions)
-        start = self.entered(listed)
-        seen, blend = self.chosen(self.form, state, listed.features, listed.eligible, draw, start), None
+        of_round = self.entered(listed)
+        seen, blend = self.chosen(self.form, state, listed.features, listed.eligible, draw, of_round), None
         if self.method != "lp" and -seen.code not in (WARMING, NOTHING_SAFE, NOT_FINITE) and seen.code > -DISPUTED:
             blend = self.graded(seen, state.memory)
             seen = seen._replace(code=drawn(blend.probabilities, uniform(draw.seed, draw.run, draw.round, POLICY, 0)))
-        safe = self.safe_action.features if start is None else start.features
+        safe = self.safe_action.features if of_round is None else of_round.features
         action = own(listed.features[seen.code] if seen.code >= 0 else safe)
         decision = decision_from(seen, action, self.thresholds, draw.round, blend=blend)
-        return self.explained(seen, state, decision, start)
+        return self.explained(seen, state, decision, of_round)
 
     def graded(self, seen: Chosen, memory: Floats) -> Blend:
         """Return a better mixture than the linear program's, where a solver finds one."""

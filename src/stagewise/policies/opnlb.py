@@ -11,18 +11,19 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import OFFERS_SAFE, RETURNS
 from stagewise.kernels.rules.promise import ALARM, BASELINE, NOISE, disputed
 from stagewise.kernels.signals.watch import farthest, least_noise
+from stagewise.models.answers import Evidence
 from stagewise.models.functions import FunctionsModel
 from stagewise.policies.arms import eligible_arms, logged_arms
 from stagewise.policies.arrays import assembled
-from stagewise.policies.baseline import baseline_of, refuse_start
+from stagewise.policies.baseline import baseline_of, refuse_safe
 from stagewise.policies.classes import Functions, fitting
-from stagewise.policies.contradictions import Evidence, words_for
+from stagewise.policies.contradictions import words_for
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.policy import Played, State
 from stagewise.policies.rays import listed_of
 from stagewise.policies.safe_mixture import Offer, Rule, decided, staying
 from stagewise.policies.safe_policy import SafeLearning
-from stagewise.policies.settings import check_method, hope_switch, keep, probability, promise_numbers, settle
+from stagewise.policies.settings import check_method, gone_with, hope_switch, keep, probability, promise_numbers, settle
 from stagewise.problem.actions import checked
 from stagewise.problem.checks import PerSignal, number, one_per
 from stagewise.problem.errors import InvalidActions, InvalidProblem
@@ -70,6 +71,7 @@ class OPNLB(SafeLearning):
 
     mixes: ClassVar[bool] = True
     methods: ClassVar[tuple[str, ...]] = ("pointwise", "rows")
+    gone: ClassVar[Mapping[str, str]] = gone_with("ExactOPNLB")
 
     def __post_init__(self) -> None:
         keep(self)
@@ -132,7 +134,7 @@ class OPNLB(SafeLearning):
             return Offer(count, eligible_arms(actions, count), arm, arm, None), np.arange(count)
         listed = listed_of(actions)
         self.check_dimension(listed.features)
-        refuse_start(listed, "OPNLB")
+        refuse_safe(listed, "OPNLB")
         safe = self.safe_action.features
         return Offer(len(listed), listed.eligible, safe, -1, listed.features), listed.features
 

@@ -6,7 +6,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.problem.checks import missing, shown
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.start import Start
+from stagewise.problem.round_safe import SafeOfRound
 from stagewise.records.decision import Decision
 from stagewise.records.draw import FIRST, Draw
 from stagewise.records.outcome import Outcome
@@ -24,14 +24,14 @@ class Played(NamedTuple):
     action: Any  # features or arm
     ray: int = ELSEWHERE  # on whose ray; AT_SAFE: the safe action
     step: float = 1.0
-    start: Start | None = None  # the safe action of its round, where that was the round's own
+    safe: SafeOfRound | None = None  # the safe action of its round, where that was the round's own
 
     @classmethod
     def by(cls, decision: Decision) -> "Played":
         """Return what a decision played; candidates that were not followed yet give it no place."""
         if decision._unfollowed:
             return cls(decision.action)
-        return cls(decision.action, decision.index, decision.step, decision._start)
+        return cls(decision.action, decision.index, decision.step, decision._safe)
 
 
 class Policy(Protocol):

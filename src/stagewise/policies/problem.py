@@ -174,7 +174,7 @@ class Problem(ToldByName, Declared):
         }
 
     def _expected(self) -> dict[str, Any]:
-        """Return around which means the sets of limits are sharpest, scaled, where that was said."""
+        """Return around which means the sets of limits are sharpest, scaled, where that was said and they are rates."""
         if self.settings.get("expected") is None:
             return {}
         given = mapping_of(self.settings["expected"], "expected")
@@ -183,7 +183,8 @@ class Problem(ToldByName, Declared):
             raise InvalidProblem(
                 f"expected names {shown(unknown)}, which is no limit{nearest(unknown, list(self.limits))}"
             )
-        return {"expected": {name: scaled(self.limits[name], name, value) for name, value in given.items()}}
+        means = {name: scaled(self.limits[name], name, value) for name, value in given.items()}
+        return {"expected": {name: mean for name, mean in means.items() if self.choices[name].model == "rates"}}
 
     def with_action(self, name: str) -> "Problem":
         """Return the same problem with one action more; what was learned of the others carries over."""

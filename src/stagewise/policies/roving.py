@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import HOME, set_start
-from stagewise.policies.baseline import named_start, refuse_start
+from stagewise.kernels.layout import HOME, set_safe_of_round
+from stagewise.policies.baseline import named_safe, refuse_safe
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.problem.checks import number, shown, size_of
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
+from stagewise.problem.round_safe import SafeOfRound
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.start import Start
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 
-SET_START = named(set_start)
+SET_SAFE = named(set_safe_of_round)
 LOWEST = 0.0  # what a mean reward is at least where nothing is said: rewards lie in [0, 1]
 
 
@@ -37,60 +37,62 @@ class RovingPolicy(CompiledPolicy):
         """What a set is marked with that this policy can choose from; a copy has the same settings, and the same."""
         return object()
 
-    def entered(self, listed: Any) -> Start | None:
+    def entered(self, listed: Any) -> SafeOfRound | None:
         """Check a set, once where rounds do not differ, and return the safe action that it names."""
         if listed.fits is self.token:
             return None
-        start = self.started(self.fitting(listed))
-        if start is None:
+        of_round = self.safe_named_by(self.fitting(listed))
+        if of_round is None:
             listed.fits = self.token
-        return start
+        return of_round
 
-    def started(self, listed: Any) -> Start | None:
+    def safe_named_by(self, listed: Any) -> SafeOfRound | None:
         """Return the safe action that a set names, with signed costs; None: it is always the same."""
         kind = type(self).__name__
         if not self.form.roving:
-            refuse_start(listed, kind)
+            refuse_safe(listed, kind)
             return None
-        start = named_start(listed, kind)
+        of_round = named_safe(listed, kind)
         reward = self.safe_action.reward
         least = LOWEST if reward is None else float(reward)
-        if start.reward is not None:
-            least = max(least, number(start.reward, "safe_reward", InvalidActions))
-        if start.place < 0:
-            self.fitting(type(listed).borrowed(start.features[np.newaxis]))
-        return Start(start.place, start.features.copy(), declared_costs(start.cost, self.thresholds), least)
+        if of_round.reward is not None:
+            least = max(least, number(of_round.reward, "safe_reward", InvalidActions))
+        if of_round.place < 0:
+            self.fitting(type(listed).borrowed(of_round.features[np.newaxis]))
+        return SafeOfRound(
+            of_round.place, of_round.features.copy(), declared_costs(of_round.cost, self.thresholds), least
+        )
 
-    def at_start(self, start: Start) -> tuple[Ints, Floats]:
+    def at_safe(self, of_round: SafeOfRound) -> tuple[Ints, Floats]:
         settings = self.settings.copy()
-        SET_START(self.layout, settings, start.features, start.reward, start.cost)
-        if start.place not in self.homes:
+        SET_SAFE(self.layout, settings, of_round.features, of_round.reward, of_round.cost)
+        if of_round.place not in self.homes:
             layout = self.layout.copy()
-            layout[HOME] = start.place
-            self.homes[start.place] = layout
-        return self.homes[start.place], settings
+            layout[HOME] = of_round.place
+            self.homes[of_round.place] = layout
+        return self.homes[of_round.place], settings
 
     def safe_in(self, decision: Decision) -> tuple[Any, int, float]:
-        start: Start | None = decision._start
-        if start is None:
+        of_round: SafeOfRound | None = decision._safe
+        if of_round is None:
             return super().safe_in(decision)
-        return start.features.copy(), start.place, 0.0
+        return of_round.features.copy(), of_round.place, 0.0
 
-    def begun_at(self, start: Start | None) -> Start | None:
+    def safe_played(self, of_round: SafeOfRound | None) -> SafeOfRound | None:
         """Return the safe action of a round that this policy has played; None: nothing is known of it."""
-        if start is None or not self.form.roving:
+        if of_round is None or not self.form.roving:
             return None
         sizes = (self.dimension, self.thresholds.values.size)
         try:
-            fits = (start.features.size, start.cost.size) == sizes and -1 <= start.place < 2**62
-            fits = fits and math.isfinite(start.features.sum() + start.cost.sum() + start.reward)
+            fits = (of_round.features.size, of_round.cost.size) == sizes and -1 <= of_round.place < 2**62
+            fits = fits and math.isfinite(of_round.features.sum() + of_round.cost.sum() + of_round.reward)
         except (AttributeError, TypeError, ValueError):
             fits = False
         if not fits:
             raise InvalidOutcome(
-                f"the decision's safe action is {shown(start)}, which is none of this {type(self).__name__}'s rounds"
+                f"the decision's safe action is {shown(of_round)}, which is none of this {type(self).__name__}'s rounds"
             )
-        return start
+        return of_round
 
 
 def declared_costs(given: Any, thresholds: Thresholds) -> Floats:

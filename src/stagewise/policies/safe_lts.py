@@ -1,11 +1,13 @@
 """Safe-LTS: linear Thompson sampling on the pessimistically safe set, the baseline of the paper's experiments."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from stagewise.kernels.loop.round import RAYS, Form
 from stagewise.kernels.signals.sampling import AUTHORS, PLAIN, THEORY
 from stagewise.policies.linear import LinearPolicy
+from stagewise.policies.settings import Optimism
 from stagewise.problem.checks import one_of
 from stagewise.problem.errors import InvalidProblem
 
@@ -30,6 +32,7 @@ class SafeLTS(LinearPolicy):
 
     inflation: Literal["theory", "none", "authors"] = "theory"
     """How far θ̃ is drawn from θ̂, in radii: see above."""
+    optimism: Optimism = field(init=False, repr=False, default="inflated")
 
     @property
     def sampling(self) -> int:
@@ -37,7 +40,6 @@ class SafeLTS(LinearPolicy):
 
     def __post_init__(self) -> None:
         one_of(self.inflation, tuple(INFLATIONS), "inflation")
-        one_of(self.optimism, ("inflated",), "the optimism of SafeLTS, which samples instead,")
         super().__post_init__()
         least = float((self.thresholds.signs * self.thresholds.values).min())
         if self.inflation == "authors" and not least > 0.0:
@@ -47,6 +49,7 @@ class SafeLTS(LinearPolicy):
             )
 
     form: ClassVar[Form] = Form(ridge=1, rule=RAYS, sampled=1)
+    gone: ClassVar[Mapping[str, str]] = {"optimism": "from SafeLTS, which samples instead; leave it out"}
     inflates: ClassVar[bool] = False  # a sampled reward is not raised by the costs' uncertainty
 
     @property

@@ -68,6 +68,12 @@ def hope_switch(policy: Any) -> int:
     return DIRECTIONAL if optimism == "directional" else INFLATED if inflates else 0
 
 
+def gone_with(exact: str) -> dict[str, str]:
+    """Return what became of the settings of method='exact', which this class of the reproduction has."""
+    why = f"with method='exact', which is {exact} of stagewise_reproduction.exact (reproduction/ in the repository)"
+    return dict.fromkeys(("tolerance", "budget", "search"), why)
+
+
 def check_method(method: Any, methods: tuple[str, ...], exact: str) -> None:
     """Refuse a method that a policy does not have; the paper's own maximum stands beside the package."""
     if isinstance(method, str) and method == "exact" and "exact" not in methods:
@@ -82,7 +88,7 @@ def check_method(method: Any, methods: tuple[str, ...], exact: str) -> None:
 def promise_numbers(
     thresholds: Thresholds, ceilings: Floats, reward_scale: float | None, cost_scale: float, watch: Any = False
 ) -> Floats:
-    """Return the end of the array of settings: α_r, α_c, log 1/a | thresholds | limits | ceilings, all signed."""
+    """Return how the array of settings begins: α_r, α_c, log 1/a | thresholds | limits | ceilings, all signed."""
     if reward_scale is not None and not number(reward_scale, "reward_scale") >= 1.0:
         raise InvalidProblem(
             f"reward_scale is {reward_scale}; it must be at least 1, or hoped rewards are not optimistic"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import NOISY, RARE, RIDGE
+from stagewise.kernels.layout import NOISY, RARE
 from stagewise.kernels.signals.own import edge, narrow, own_of
 from stagewise.models.arms import lows_of
 from stagewise.models.linear import LinearModel
@@ -97,7 +97,7 @@ class Sharpened(LinearPolicy):
         before = state.memory.copy()
         state = super().absorb_log(state, actions, values)
         for part, old in zip(parts_in(self.layout, state.memory), parts_in(self.layout, before), strict=True):
-            if part.kind == RIDGE:
+            if part.sharp > 0:
                 ends, kept = OWN_OF(part), OWN_OF(old)
                 ends.lows[:], ends.highs[:] = kept.lows, kept.highs
                 NARROW(part, self.settings, np.empty(part.width))

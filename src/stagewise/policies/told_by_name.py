@@ -112,7 +112,7 @@ class ToldByName:
 
 
 def each_in(names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
-    """Return what a context says of these, where they are fewer than two."""
+    """Return the numbers of a context with at most one name."""
     return [given[name] for name in names]
 
 

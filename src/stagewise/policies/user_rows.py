@@ -13,6 +13,7 @@ from stagewise.kernels.signals.cells import before_full, in_order, meet, most_me
 from stagewise.policies.arrays import MEMORY_SIZE, aligned, fitting_memory, starting
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.policies.policy import State
+from stagewise.policies.rows_of_users import ACTION, FIRST_NUMBER, ONE
 from stagewise.problem.action_set import ALL, Flags
 from stagewise.problem.actions import Finite
 from stagewise.problem.checks import MOST, array, shown
@@ -36,13 +37,18 @@ class UserRows(CompiledPolicy):
     @property
     def width(self) -> int:
         """How many numbers a row has."""
-        return 2 + self.context + self.segments
+        return self.first_segment + self.segments
+
+    @property
+    def first_segment(self) -> int:
+        """Where the segments begin in a row."""
+        return FIRST_NUMBER + self.context
 
     @cached_property
     def _template(self) -> Floats:
         """The rows of all actions, without a context."""
         rows = np.zeros((self.actions, self.width))
-        rows[:, 0], rows[:, 1] = np.arange(self.actions), 1.0
+        rows[:, ACTION], rows[:, ONE] = np.arange(self.actions), 1.0
         return rows
 
     def rows_for(self, context: Context) -> Floats:
@@ -56,10 +62,15 @@ class UserRows(CompiledPolicy):
             beyond = context.features[np.abs(context.features) > 1.0][0]
             raise InvalidActions(f"the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it")
         rows = self._template.copy()
-        rows[:, 2 : 2 + self.context] = context.features
+        rows[:, FIRST_NUMBER : self.first_segment] = context.features
         if self.segments:
-            rows[:, 2 + self.context :] = context.segments
+            rows[:, self.first_segment :] = context.segments
         return rows
+
+    def context_in(self, row: Floats) -> Context:
+        """Return the user of a row."""
+        segments = [int(key) for key in row[self.first_segment :]]
+        return Context.trusted(row[FIRST_NUMBER : self.first_segment], segments, None)
 
     def offer_of(self, actions: Any) -> tuple[Floats, Flags]:
         """Return the rows of all actions for this user, and which of them are on offer."""
@@ -69,27 +80,29 @@ class UserRows(CompiledPolicy):
             return self.rows_for(Context()), ALL
         if not isinstance(actions, Finite):
             raise InvalidActions(f"the actions are {shown(actions)}; this policy is given a Context")
-        if actions.start is not None and actions.start.place != int(self.layout[HOME]):
-            raise InvalidActions(f"the rows name {shown(actions.start.place)} as safe; here it is {self.layout[HOME]}")
+        if actions.safe_of_round is not None and actions.safe_of_round.place != int(self.layout[HOME]):
+            raise InvalidActions(
+                f"the rows name {shown(actions.safe_of_round.place)} as safe; here it is {self.layout[HOME]}"
+            )
         rows = self.logged(actions.features)
-        if len(rows) != self.actions or not np.array_equal(rows[:, 0], self._template[:, 0]):
+        if len(rows) != self.actions or not np.array_equal(rows[:, ACTION], self._template[:, ACTION]):
             raise InvalidActions(f"the rows are {shown(actions)}; there must be one for each of {self.actions} actions")
-        if not np.array_equal(rows[:, 1:], np.broadcast_to(rows[0, 1:], rows[:, 1:].shape)):
+        if not np.array_equal(rows[:, ONE:], np.broadcast_to(rows[0, ONE:], rows[:, ONE:].shape)):
             raise InvalidActions("the rows tell of several users; a round is for one of them")
         return rows, actions.eligible
 
     def logged(self, actions: Any) -> Floats:
         """Return rows (n, 2 + context + segments): the action, 1, the context, the segments."""
         rows = array(actions, "the logged actions", InvalidActions)
-        d = 2 + self.context
+        d = self.first_segment
         if rows.ndim != 2 or rows.shape[1] != d + self.segments:
             raise InvalidActions(
                 f"the logged actions have shape {rows.shape}; each row is the action's number, 1, "
                 f"{several(self.context, 'number')} and {several(self.segments, 'segment')}{self.log_hint}"
             )
-        numbered, segments = rows[:, 0], rows[:, d:]
-        good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, 1] == 1.0)
-        good &= (np.abs(rows[:, 2:d]) <= 1.0).all(axis=1)
+        numbered, segments = rows[:, ACTION], rows[:, d:]
+        good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, ONE] == 1.0)
+        good &= (np.abs(rows[:, FIRST_NUMBER:d]) <= 1.0).all(axis=1)
         good &= ((segments >= 0) & (segments < LARGEST_SEGMENT) & (segments == np.floor(segments))).all(axis=1)
         if not good.all():
             first = int(np.argmin(good))
@@ -103,17 +116,17 @@ class UserRows(CompiledPolicy):
         """Return what is done today for a decision's user."""
         home = int(self.layout[HOME])
         row = np.array(decision.action)
-        row[0] = float(home)
+        row[ACTION] = float(home)
         return row, home, 1.0
 
     def form_for(self, actions: Any) -> Form | None:
         """Return how compiled loops play it: where every round has a user, in plain features."""
         return self.form if getattr(actions, "crossed", None) is False else None
 
-    def played_from(self, offered: Any, features: Floats, fresh: bool, start: State | None = None) -> Floats:
+    def played_from(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
         """Return the memory that a compiled run begins with: nothing is followed."""
         self.logged(offered.features)  # refuse here what play by hand refuses
-        return self.begins(start).memory
+        return self.begins(learned).memory
 
     @property
     def first_room(self) -> int:
@@ -161,7 +174,7 @@ class UserRows(CompiledPolicy):
 
     def absorb_log(self, state: State, actions: Any, values: Any) -> State:
         """Take in a log as one batch; its segments count in the order of their numbers, as rows stand in any order."""
-        memory, first = state.memory, 2 + self.context
+        memory, first = state.memory, self.first_segment
         met = [np.unique(actions[:, first + division]) for division in range(self.segments)]
         memory = self.with_room(memory, most_met(self.layout, memory) + max((keys.size for keys in met), default=0))
         for division, keys in enumerate(met):

@@ -15,7 +15,7 @@ class WatchedPolicy(CompiledPolicy):
     """A policy that heeds no limits."""
 
     safe_action: SafeAction | None = None
-    """The action that a threshold relative to it refers to; it is not played for its safety."""
+    """The action that `threshold` refers to; it is not played for its safety."""
     threshold: Threshold | None = None
     """The limits that its runs are judged by, and that it does not heed."""
 
@@ -26,5 +26,10 @@ class WatchedPolicy(CompiledPolicy):
         """The thresholds its runs are judged by."""
         if self.safe_action is not None and not isinstance(self.safe_action, SafeAction):
             raise InvalidProblem(f"safe_action is {shown(self.safe_action)}; it must be a SafeAction, or None")
+        if self.safe_action is not None and self.threshold is None:
+            raise InvalidProblem(
+                f"safe_action is {shown(self.safe_action)}; leave it out, since only a threshold refers to it, and "
+                "there is none"
+            )
         safe = self.safe_action or SafeAction(arm=0)
         return NO_THRESHOLDS if self.threshold is None else resolved(self.threshold, safe)

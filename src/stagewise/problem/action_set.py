@@ -10,7 +10,7 @@ from stagewise.problem.errors import InvalidActions
 
 if TYPE_CHECKING:
     from stagewise.problem.actions import Listed
-    from stagewise.problem.start import Start
+    from stagewise.problem.round_safe import SafeOfRound
 
 Flags = npt.NDArray[np.bool_]
 
@@ -31,12 +31,17 @@ class ActionSet:
     between: bool = False  # every point between the safe action and a member can be played too
     eligible: Flags = ALL  # which of the list are on offer; empty: all
     fresh: ClassVar[bool] = False  # it is drawn anew in every round
-    start: "Start | None" = None  # the safe action of this round, where the set names it
+    safe_of_round: "SafeOfRound | None" = None  # the safe action of this round, where the set names it
+
+    @property
+    def start(self) -> "SafeOfRound | None":
+        """What `safe_of_round` was called before."""
+        raise AttributeError("`start` of a set of actions is now `safe_of_round`")
 
     @property
     def names_safe(self) -> bool:
         """Whether the set of every round names the round's own safe action."""
-        return self.start is not None
+        return self.safe_of_round is not None
 
     @property
     def dimension(self) -> int | None:
@@ -56,13 +61,13 @@ class ActionSet:
         """Return the largest <x, v> over the set, for each direction v (M, d)."""
         raise NotImplementedError
 
-    def most_at_start(self, directions: Floats) -> Floats:
+    def most_at_safe(self, directions: Floats) -> Floats:
         """Return the largest <x₀, v> over the safe actions that rounds may name, for each direction v (M, d)."""
-        return np.asarray(directions @ self.start.features) if self.start else np.zeros(len(directions))
+        return np.asarray(directions @ self.safe_of_round.features) if self.safe_of_round else np.zeros(len(directions))
 
-    def mean_at_start(self, directions: Floats) -> Floats:
+    def mean_at_safe(self, directions: Floats) -> Floats:
         """Return the mean of <x₀, v> over rounds, for each direction v (M, d): what safe actions come to on average."""
-        return self.most_at_start(directions)  # the same in every round, unless they are drawn
+        return self.most_at_safe(directions)  # the same in every round, unless they are drawn
 
     def as_rays(self) -> "Listed":
         """Return the rays to choose a step on, or refuse a set that has none to list."""

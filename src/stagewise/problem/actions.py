@@ -10,8 +10,8 @@ from stagewise.problem.action_set import ActionSet
 from stagewise.problem.action_set import Flags as Flags
 from stagewise.problem.checks import Floats, as_array, frozen, size_of, table_of
 from stagewise.problem.errors import InvalidActions
+from stagewise.problem.round_safe import SafeOfRound, safe_of
 from stagewise.problem.safe_action import Cost
-from stagewise.problem.start import Start, start_of
 
 
 def mask_of(chosen: Any, count: int) -> Flags:
@@ -52,13 +52,13 @@ def checked(features: Any) -> tuple[Floats, float]:
 class Listed(ActionSet):
     """Actions given by their features, one row each; unchangeable, so that a decision can refer to it later."""
 
-    __slots__ = ("eligible", "features", "fits", "largest", "longest", "start")
+    __slots__ = ("eligible", "features", "fits", "largest", "longest", "safe_of_round")
 
     features: Floats
     eligible: Flags
     largest: float  # the size of the largest feature
     longest: float | None  # the largest norm of a row, once somebody has asked for it
-    start: Start | None  # the safe action of this round; None: the policy knows one for all rounds
+    safe_of_round: SafeOfRound | None  # the safe action of this round; None: the policy knows one for all rounds
     fits: object  # what the policy that checked it last shows of itself: rows do not change, so once is enough
 
     def __init__(
@@ -71,14 +71,14 @@ class Listed(ActionSet):
     ) -> None:
         given, self.largest = table_of(features, "the actions", InvalidActions)
         self.features, self.eligible, self.longest, self.fits = frozen(given), ALL, None, None
-        self.start = start_of(safe, self.features, not self.between, safe_cost, safe_reward)
+        self.safe_of_round = safe_of(safe, self.features, not self.between, safe_cost, safe_reward)
 
     @classmethod
-    def borrowed(cls, features: Any, start: Start | None = None) -> Self:
+    def borrowed(cls, features: Any, safe: SafeOfRound | None = None) -> Self:
         """Take an array as it is, without a copy: for one decision only."""
         listed = cls.__new__(cls)
         given, listed.largest = table_of(features, "the actions", InvalidActions)
-        listed.features, listed.eligible, listed.longest, listed.start = given.view(), ALL, None, start
+        listed.features, listed.eligible, listed.longest, listed.safe_of_round = given.view(), ALL, None, safe
         listed.fits = None
         listed.features.flags.writeable = False  # kernels are compiled once, for arrays that nobody writes to
         return listed
@@ -87,7 +87,7 @@ class Listed(ActionSet):
         """Return the same actions, of which only these (indices or a mask) are eligible in this call."""
         listed = self.__class__.__new__(self.__class__)
         listed.features, listed.largest, listed.longest = self.features, self.largest, self.longest
-        listed.eligible, listed.start, listed.fits = mask_of(chosen, len(self)), self.start, self.fits
+        listed.eligible, listed.safe_of_round, listed.fits = mask_of(chosen, len(self)), self.safe_of_round, self.fits
         return listed
 
     @property
@@ -109,11 +109,11 @@ class Listed(ActionSet):
 
     def description(self) -> Any:
         """Return the features, and what is said of the safe action where the set names one."""
-        features, start = self.features.tolist(), self.start
-        if start is None:
+        features, of_round = self.features.tolist(), self.safe_of_round
+        if of_round is None:
             return features
-        safe = start.features.tolist() if start.place < 0 else start.place
-        told = {"features": features, "safe": safe, "safe_cost": start.cost, "safe_reward": start.reward}
+        safe = of_round.features.tolist() if of_round.place < 0 else of_round.place
+        told = {"features": features, "safe": safe, "safe_cost": of_round.cost, "safe_reward": of_round.reward}
         return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in told.items()}
 
     @classmethod
@@ -128,8 +128,8 @@ class Listed(ActionSet):
 
     def __repr__(self) -> str:
         count = "" if self.eligible.size == 0 else f", {int(self.eligible.sum())} eligible"
-        if self.start is not None:
-            count += ", a safe point" if self.start.place < 0 else f", {self.start.place} safe"
+        if self.safe_of_round is not None:
+            count += ", a safe point" if self.safe_of_round.place < 0 else f", {self.safe_of_round.place} safe"
         return f"{type(self).__name__}({len(self)} actions, {self.features.shape[1]} features{count})"
 
 

@@ -51,7 +51,7 @@ class Decision(Made):
     _offered: Floats | None = None  # (M, d) the candidates that a memory may follow
     _unfollowed: bool = False  # the memory that decided did not follow them
     _seen: Any = None  # what was believed of the candidates, where they are few (see `policies.agent.report`)
-    _start: Any = None  # the safe action of the round, where it is the round's own
+    _safe: Any = None  # the safe action of the round, where it is the round's own
     _by: str = ""  # whose it is
     _told: Floats | None = None  # candidates that its learner has to be told of
 
@@ -75,7 +75,7 @@ class Decision(Made):
     def _replace(self, **changes: Any) -> "Decision":
         """Return a changed copy; what only the policy needs stays with it."""
         other = type(self)(**{**self._asdict(), **changes})._with(self._table, self._offered, self._unfollowed)
-        other._start, other._seen = self._start, self._seen
+        other._safe, other._seen = self._safe, self._seen
         return other._made_by(self._by, self._told)
 
     def _made_by(self, mark: str, told: Floats | None = None) -> "Decision":
@@ -91,8 +91,8 @@ class Decision(Made):
         ([0.5], 3)
         """
         offered = {} if self._told is None else {"offered": plain(self._told)}
-        start = {} if self._start is None else {"start": plain(list(self._start))}
-        return {"id": self.id, **{name: plain(getattr(self, name)) for name in self._fields}, **offered, **start}
+        safe = {} if self._safe is None else {"safe": plain(list(self._safe))}
+        return {"id": self.id, **{name: plain(getattr(self, name)) for name in self._fields}, **offered, **safe}
 
     def explanation(self) -> str:
         """Return what `explain` prints."""

@@ -13,7 +13,7 @@ from stagewise.policies.agent.guard import KNOWN, acknowledged, looked, note_con
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
-from stagewise.problem.context import Context
+from stagewise.policies.rows_of_users import rows_of
 from stagewise.problem.declared import scaled
 from stagewise.problem.errors import InvalidProblem, StagewiseError
 from stagewise.problem.naming import number_of, segment_name
@@ -112,16 +112,11 @@ class Fold:
 
     def rows_of(self, decisions: Sequence[Decided]) -> Floats:
         """Return what was played (n, D): the action, 1, the numbers about the user, the segments."""
-        problem, count = self.problem, len(decisions)
-        rows = np.empty((count, self.policy.width))
-        rows[:, 0] = [problem.place_of(one.action) for one in decisions]
-        rows[:, 1] = 1.0
-        for column, (name, (low, high)) in enumerate(problem.ranges, 2):
-            told = np.array([one.asked.context[name] for one in decisions], dtype=np.float64)
-            rows[:, column] = np.clip((2.0 * told - (low + high)) / (high - low), -1.0, 1.0)
-        for column, name in enumerate(problem.divisions, 2 + len(problem.context)):
-            rows[:, column] = [number_of(segment_name(one.asked.context[name], name)) for one in decisions]
-        return rows
+        problem, contexts = self.problem, [one.asked.context for one in decisions]
+        columns: dict[str, list[Any]] = {name: [told[name] for told in contexts] for name in problem.context}
+        for name in problem.divisions:
+            columns[name] = [number_of(segment_name(told[name], name)) for told in contexts]
+        return rows_of(problem, [problem.place_of(one.action) for one in decisions], columns)
 
     def decided(self, told: Decided, event: Event) -> None:
         """Take in a decision; from time to time, hold what was declared against the data."""
@@ -142,9 +137,7 @@ class Fold:
 
     def check(self, row: Floats) -> None:
         """Note what contradicts what was declared; once noted it stays, until a person acknowledges it."""
-        numbers = 2 + len(self.problem.context)
-        context = Context.trusted(row[2:numbers], [int(key) for key in row[numbers:]], None)
-        decision = self.policy.choose(self.state, context, FIRST)
+        decision = self.policy.choose(self.state, self.policy.context_in(row), FIRST)
         if decision.fallback is not None and decision.fallback not in KNOWN:
             note_contradictions(self.policy, self.state, self.notes, decision)
 

@@ -53,8 +53,8 @@ class LoopInputs(NamedTuple):
     judging: int
 
 
-def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = None) -> LoopInputs:
-    """Return a policy and its world as arrays, or say why the loop cannot play them; `start`: learned before."""
+def inputs_for(policy: Any, judge: Judge, audited: bool, learned: State | None = None) -> LoopInputs:
+    """Return a policy and its world as arrays, or say why the loop cannot play them; `learned`: before."""
     told: Any = judge.world
     form = form_of(policy, told)
     if form is None:
@@ -70,8 +70,10 @@ def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = N
     features.flags.writeable, eligible.flags.writeable = fresh, False  # as by hand: kernels are compiled once for both
     layout, settings = policy.arrays(d)
     if form.roving:
-        layout, settings = policy.at_start(policy.started(told.actions.draw(Draw())))
-    memory = policy.played_from(told.actions.draw(Draw()), features, fresh, start) if form.rule != STAY else np.zeros(0)
+        layout, settings = policy.at_safe(policy.safe_named_by(told.actions.draw(Draw())))
+    memory = (
+        policy.played_from(told.actions.draw(Draw()), features, fresh, learned) if form.rule != STAY else np.zeros(0)
+    )
     if form.cells:
         memory = policy.with_room_for(memory, told.plain_users.segments)
     check_outcomes(policy, told)
@@ -81,7 +83,7 @@ def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = N
     if not fresh:
         truths[:, :count] = judge.truths(told.actions)
     best = 0.0 if fresh else judge.best(told.actions)
-    begun = start is not None and start.memory.size > 0 and start.memory[FOLLOWED] > 0.0 and not fresh
+    begun = learned is not None and learned.memory.size > 0 and learned.memory[FOLLOWED] > 0.0 and not fresh
     judged = (audited, judge.mixes, form.points, judge.limits.size > 1, fresh and told.actions.names_safe, begun)
     known = (told.noise.copy(), judge.signs.copy(), judge.limits.copy(), told.kind)
     truth = World(told.signed_parameters(judge.signs), truths, *known, best, *told.drawn)
@@ -120,9 +122,9 @@ class Compiled:
     """A compiled run that can be continued."""
 
     def __init__(
-        self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int, start: State | None = None
+        self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int, learned: State | None = None
     ) -> None:
-        inputs = inputs_for(policy, judge, trace.audit.size > 0, start)
+        inputs = inputs_for(policy, judge, trace.audit.size > 0, learned)
         self.inputs, self.trace, self.seed, self.run = inputs, trace, seed, run
         m = judge.world.costs
         self.own = (np.zeros(inputs.answer), aligned(inputs.scratch), np.zeros(inputs.judging))

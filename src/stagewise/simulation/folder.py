@@ -11,7 +11,7 @@ from stagewise.problem.errors import InvalidFile
 from stagewise.reports.files import made, usable, write_text
 from stagewise.reports.result import Result, kept
 
-SAME = ("policy", "world", "rounds", "record", "seed", "audit", "start")  # what runs of one plan have in common
+SAME = ("policy", "world", "rounds", "record", "seed", "audit", "learned")  # what runs of one plan have in common
 
 
 class Folder:
@@ -79,6 +79,8 @@ def agreed(place: Path, plan: dict[str, Any], same: Sequence[str]) -> bool:
         raise InvalidFile(f"{place} cannot be used as a folder: {error.strerror}") from None
     except ValueError as error:
         raise InvalidFile(f"{path} is not whole: {error}; choose another folder") from None
+    if isinstance(told, dict) and "start" in told:  # what `learned` was called before
+        told["learned"] = told.pop("start")
     for key in same:
         if not isinstance(told, dict) or told.get(key) != plan.get(key):
             raise InvalidFile(f"{place} holds runs of another plan, whose {key} differs; choose another folder")

@@ -15,13 +15,13 @@ from stagewise.simulation.compiled import plays
 from stagewise.simulation.executors import PAYS, Workers, opened, performed
 from stagewise.simulation.folder import SAME, Folder
 from stagewise.simulation.judge import judge
+from stagewise.simulation.learned import begun_from
 from stagewise.simulation.pairs import Family, Pairs
 from stagewise.simulation.plan import described, machine, versions
 from stagewise.simulation.progress import bar
 from stagewise.simulation.recording import recorded
 from stagewise.simulation.run import Settings, play
 from stagewise.simulation.size import check_room, counted
-from stagewise.simulation.start import begun_from
 
 Backend = Literal["auto", "cpu", "python", "cuda"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
@@ -61,7 +61,7 @@ def job_for(
     record: Any,
     backend: Any,
     audit: Any = False,
-    start: Any = None,
+    learned: Any = None,
     out: Path | None = None,
     single: bool = False,
 ) -> Job:
@@ -72,7 +72,7 @@ def job_for(
     player, place = pairs(0)
     check_room(1, min(length, points), 0)
     chosen = backend_for(player, place, length, backend)
-    begun = None if start is None else begun_from(start, policy, player, chosen)
+    begun = None if learned is None else begun_from(learned, policy, player, chosen)
     arbiter = judge(player, place)
     bound = bound_values(player, place, recorded(length, points)) if audited and pairs.fixed else None
     settings = Settings(length, points, origin, chosen, audited, arbiter.limits.size, bound, begun and begun.state)
@@ -90,7 +90,7 @@ def job_for(
         "machine": machine(),
         **({"at_least": below} if below else {}),  # which of the thresholds are from below
         **({"audit": True} if audited else {}),
-        **({"start": begun.told} if begun else {}),
+        **({"learned": begun.told} if begun else {}),
     }
     plan = json.loads(json.dumps(plan))
     return Job(pairs, settings, plan, Folder(out, plan, SAME, single and chosen == "cuda", again=pairs.described))

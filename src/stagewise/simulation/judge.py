@@ -41,17 +41,17 @@ class Judge:
         """
         if index not in (-1, actions.count):
             return self.world.means_at(index, actions)
-        if actions.start is None or actions.start.place < 0:
+        if actions.safe_of_round is None or actions.safe_of_round.place < 0:
             return self.world.means(self.safe_in(actions))
-        return self.world.means_at(actions.start.place, actions)
+        return self.world.means_at(actions.safe_of_round.place, actions)
 
     def safe_in(self, actions: Any) -> Any:
         """Return the safe action of a round: features or arm; None: there is none."""
-        return self.safe if actions.start is None else actions.start.features
+        return self.safe if actions.safe_of_round is None else actions.safe_of_round.features
 
     def safe_means_in(self, actions: Any) -> Floats:
         """Return its true means (1 + m,), signed."""
-        return self.safe_means if actions.start is None else self.means_at(-1, actions) * self.signs
+        return self.safe_means if actions.safe_of_round is None else self.means_at(-1, actions) * self.signs
 
     def safe_on_average(self) -> Floats:
         """Return what the safe action earns and costs (1 + m,), the mean over rounds, in the user's own direction."""

@@ -13,14 +13,14 @@ from stagewise.simulation.judge import Judge
 
 
 class Hand:
-    """A run that can be continued: any object with start, decide and learn."""
+    """A run that can be continued: any object with learned, decide and learn."""
 
     def __init__(
-        self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int, start: State | None = None
+        self, policy: Any, judge: Judge, trace: Trace, seed: int, run: int, learned: State | None = None
     ) -> None:
         self.policy, self.judge, self.trace = policy, judge, trace
         self.seed, self.run = seed, run
-        self.state = policy.start() if start is None else State(start.memory.copy())
+        self.state = policy.start() if learned is None else State(learned.memory.copy())
         self.best: float | None = None
         if trace.audit.size:
             trace.audit[MISSED:] = UNKNOWN  # a decision does not show the intervals of every candidate

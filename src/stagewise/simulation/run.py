@@ -35,7 +35,7 @@ class Settings(NamedTuple):
     audit: bool
     limits: int  # how many every run has
     bound: Floats | None = None  # what a theorem allows, reckoned once where all runs have the same policy and world
-    start: State | None = None  # what every run has learned before
+    learned: State | None = None  # what every run has learned before
 
     @property
     def points(self) -> int:
@@ -48,7 +48,7 @@ def one_run(policy: Any, arbiter: Judge, settings: Settings, run: int) -> Trace:
     rounds = settings.rounds
     trace = empty_trace(recorded(rounds, settings.record), arbiter.world.costs, settings.audit)
     kind = Compiled if settings.backend == "cpu" else Hand
-    player = kind(policy, arbiter, trace, signed(settings.seed), run, settings.start)
+    player = kind(policy, arbiter, trace, signed(settings.seed), run, settings.learned)
     for first in range(0, rounds, STRETCH):
         player.play(first, min(first + STRETCH, rounds))
     return trace

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from stagewise.files.paths import path_of
 from stagewise.problem.checks import switch
+from stagewise.problem.renamed import renamed
 from stagewise.reports.result import Result, merged
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.jobs import Backend, Batch, Job, job_for, on_cuda, working
@@ -28,6 +29,7 @@ class Simulation(NamedTuple):
         return [Batch(self.job, part) for part in parts]
 
 
+@renamed(start="learned")
 def simulate(
     policy: Any,
     world: Family,
@@ -40,7 +42,7 @@ def simulate(
     executor: Workers = None,
     progress: bool = True,
     audit: bool = False,
-    start: Any = None,
+    learned: Any = None,
     out: str | Path | None = None,
 ) -> Result:
     """Play `runs` runs (a number, or the numbers of the runs) of `rounds` rounds, keeping `record` points of each.
@@ -51,7 +53,7 @@ def simulate(
     same on a GPU, for ten thousand runs and more, "python" plays any object with start, decide and learn, "auto" picks
     "cpu" where it can. `executor` is any concurrent.futures.Executor, "processes:N", "dask:ADDRESS", "dask:local" or
     "cuda", which is backend="cuda"; without one a process pool is used when it pays. `audit`: also count in which
-    rounds an interval missed the truth or less was hoped for than was possible (`Result.audit`). `start`: every run
+    rounds an interval missed the truth or less was hoped for than was possible (`Result.audit`). `learned`: every run
     begins with what an agent of this policy has learned, with a state, or for a problem with a log, as a frame that
     `agent.learn_frame` takes. With `out` every
     finished run is kept there at once, and the same call continues where it was interrupted (unless a function that
@@ -66,7 +68,7 @@ def simulate(
     backend, executor = on_cuda(backend, executor)
     place = None if out is None else path_of(out, "out")
     told: dict[str, Any] = {"rounds": rounds, "seed": seed, "record": record, "backend": backend, "audit": audit}
-    told["start"] = start
+    told["learned"] = learned
     return collected({"": asked(policy, world, runs, out=place, **told)}, executor, progress)[""]
 
 

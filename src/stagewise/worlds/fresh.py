@@ -4,12 +4,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stagewise.kernels.world import fill_directions, fill_start
+from stagewise.kernels.world import fill_directions, fill_safe_of_round
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.actions import Finite, Listed, Rays
 from stagewise.problem.checks import MOST, Floats, positive, size_of
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.start import Start
+from stagewise.problem.round_safe import SafeOfRound
 from stagewise.records.draw import Draw
 from stagewise.worlds.world import checked_draw
 
@@ -46,18 +46,18 @@ class Fresh(ActionSet):
         if self.safe is None:
             return self.kind.borrowed(features)
         point = np.empty(self.dimension)
-        fill_start(point, features.size, self.safe, *checked_draw(draw))
-        return self.kind.borrowed(features, Start(-1, point))
+        fill_safe_of_round(point, features.size, self.safe, *checked_draw(draw))
+        return self.kind.borrowed(features, SafeOfRound(-1, point))
 
     @property
     def names_safe(self) -> bool:
         return self.safe is not None
 
-    def most_at_start(self, directions: Floats) -> Floats:
+    def most_at_safe(self, directions: Floats) -> Floats:
         """Return how far a safe action may go along each direction."""
         return np.asarray((self.safe or 0.0) * np.linalg.norm(directions, axis=1))
 
-    def mean_at_start(self, directions: Floats) -> Floats:
+    def mean_at_safe(self, directions: Floats) -> Floats:
         """Return nothing of any: every direction is drawn as often as its opposite."""
         return np.zeros(len(directions))
 
@@ -79,7 +79,10 @@ class Fresh(ActionSet):
 
 
 class RandomRays(Fresh):
-    """Fresh rays every round.
+    """Fresh rays every round: `count` far ends, uniform on the unit sphere in `dimension` dimensions.
+
+    With `safe`, rays begin at the round's own safe action, a point drawn at this distance from 0; without, at the
+    policy's.
 
     >>> RandomRays(count=3, dimension=2).draw(Draw(seed=1)).features.shape
     (3, 2)
@@ -90,7 +93,10 @@ class RandomRays(Fresh):
 
 
 class RandomFinite(Fresh):
-    """A fresh finite set every round.
+    """A fresh finite set every round: `count` actions, uniform on the unit sphere in `dimension` dimensions.
+
+    With `safe`, the set of every round names its own safe action beside the list, a point drawn at this distance from
+    0; without, the policy knows one for all rounds.
 
     >>> RandomFinite(count=3, dimension=2).draw(Draw(seed=1))
     Finite(3 actions, 2 features)

@@ -41,7 +41,7 @@ class TabledWorld(NoisyWorld):
         return self.mean_at_safe() * signs
 
     def mean_at_safe(self) -> Floats:
-        return self.means(self.actions.start.features)  # the same in every round
+        return self.means(self.actions.safe_of_round.features)  # the same in every round
 
     def truths(self, actions: Any) -> Floats:
         return self.table

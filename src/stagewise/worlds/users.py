@@ -8,7 +8,7 @@ from stagewise.kernels.context import fill_crossed, fill_plain
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.actions import Finite
 from stagewise.problem.checks import Floats
-from stagewise.problem.start import Start
+from stagewise.problem.round_safe import SafeOfRound
 from stagewise.records.draw import Draw
 from stagewise.worlds.world import checked_draw
 
@@ -37,12 +37,12 @@ class OfferedUsers(ActionSet):
     def draw(self, draw: Draw) -> Finite:
         features = np.empty((self.count, int(self.dimension or 0)))
         self.fill(features, checked_draw(draw))
-        return Finite.borrowed(features, Start(self.safe, features[self.safe]))
+        return Finite.borrowed(features, SafeOfRound(self.safe, features[self.safe]))
 
     def most(self, directions: Floats) -> Floats:
         return np.asarray(self.each(directions).max(axis=1))
 
-    def most_at_start(self, directions: Floats) -> Floats:
+    def most_at_safe(self, directions: Floats) -> Floats:
         return self.each(directions)[:, self.safe]
 
     def description(self) -> Any:
@@ -101,7 +101,7 @@ class Users(OfferedUsers):
         most = numbers[:, :, 0] + np.maximum(numbers[:, :, 1:], 0.0).sum(axis=2)
         return np.asarray(most + (offsets.max(axis=2) if self.ends.size else 0.0))
 
-    def mean_at_start(self, directions: Floats) -> Floats:
+    def mean_at_safe(self, directions: Floats) -> Floats:
         """Return what the safe action comes to for the mean user: (1, ½, …, ½), and every segment by its share."""
         shares = np.diff(self.ends, prepend=0.0)
         user = np.concatenate([[1.0], np.full(self.numbers - 1, 0.5), shares])

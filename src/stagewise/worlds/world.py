@@ -113,10 +113,10 @@ class NoisyWorld(Answers):
             )
 
     def most_at_safe(self, signs: Floats) -> Floats:
-        return np.asarray(self.actions.most_at_start(self.rows * signs[:, np.newaxis]))
+        return np.asarray(self.actions.most_at_safe(self.rows * signs[:, np.newaxis]))
 
     def mean_at_safe(self) -> Floats:
-        return np.asarray(self.actions.mean_at_start(self.rows))
+        return np.asarray(self.actions.mean_at_safe(self.rows))
 
     def under(self, names: Sequence[str]) -> Self:
         """Return the same world with its costs in the order of limits of these names; without own names, as it is.

@@ -19,7 +19,7 @@ from stagewise.kernels.rules.promise import WARMING, has
 from stagewise.kernels.signals.arms import pulled
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.kernels.trace import Trace, note
-from stagewise.kernels.world import fill_directions, fill_means, fill_signed_outcome, fill_start
+from stagewise.kernels.world import fill_directions, fill_means, fill_safe_of_round, fill_signed_outcome
 
 DIRECTIONS, CROSSED, PLAIN, LISTED = (
     1,
@@ -39,7 +39,7 @@ class World(NamedTuple):
     thresholds: Floats  # (m,); none: nothing limits the optimum
     outcomes: int  # how they are drawn (see `world.noisy`)
     best: float  # the optimum, where the actions are always the same
-    start: int  # which of the listed actions is safe, where every round has its own; −1: another point
+    safe: int  # which of the listed actions is safe, where every round has its own; −1: another point
     drawn: Floats  # how far that point lies from 0, or (G,) the shares of segments, added up, or listed users (n w,)
 
 
@@ -113,15 +113,15 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                     world.truths[signal, candidate] = means[signal]
         if moving:
             if directed:
-                fill_start(safe, features.size, world.drawn[0], seed, run, t)
+                fill_safe_of_round(safe, features.size, world.drawn[0], seed, run, t)
                 fill_means(world.parameters, safe, means)
                 for signal in range(means.size):
                     world.truths[signal, count] = means[signal]
             else:
                 for i in range(safe.size):
-                    safe[i] = features[world.start, i]
+                    safe[i] = features[world.safe, i]
                 for signal in range(means.size):
-                    world.truths[signal, count] = world.truths[signal, world.start]
+                    world.truths[signal, count] = world.truths[signal, world.safe]
 
     @kernel
     def play(

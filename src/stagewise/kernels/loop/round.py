@@ -39,7 +39,7 @@ from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.apiece import draw_apiece, learn_apiece, look_apiece
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
 from stagewise.kernels.signals.cells import draw_cells, learn_cells, look_cells
-from stagewise.kernels.signals.declared import declare, mistold_start, note_start
+from stagewise.kernels.signals.declared import declare, mistold_safe_of_round, note_safe_of_round
 from stagewise.kernels.signals.events import draw_events, look_events, mistold_events
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.own import learn_own, look_own, narrow
@@ -177,7 +177,7 @@ def round_for(form: Form) -> Round:
             found = 0
             if ridge and part.kind == RIDGE:
                 if sharp:
-                    # along a ray whose start is learned, bounds bend; of the round's own start a bound is declared
+                    # along a ray whose safe action is learned, bounds bend; of the round's own a bound is declared
                     straight = bool(mixes) or bool(roving) or part.anchored == 1
                     look_own(part, features, safe, known, straight, settings, memory, bounds, work)
                 elif known:
@@ -186,7 +186,7 @@ def round_for(form: Form) -> Round:
                     look_ridge(part, features, safe, settings, memory, bounds, work)
                 found = mistold_regression(part, settings, memory, 0.0)
                 if roving:
-                    begun = mistold_start(part, settings)
+                    begun = mistold_safe_of_round(part, settings)
                     found = begun if found == 0 else found
             if arms and part.kind == ARMS:
                 look_arms(layout, part, settings, memory, bounds)
@@ -314,7 +314,7 @@ def round_for(form: Form) -> Round:
                 learn_events(part, action, seen, settings, memory)
             if roving:
                 if part.kind == RIDGE:
-                    note_start(layout, part, at_safe, settings, seen, work)
+                    note_safe_of_round(layout, part, at_safe, settings, seen, work)
             elif (ridge or space) and at_safe and (part.kind == RIDGE or part.kind == SPACE):
                 note_safe(part, settings, memory, seen)
             if sharp and part.kind == RIDGE:

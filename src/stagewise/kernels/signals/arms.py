@@ -33,6 +33,12 @@ ANYTIME, UNION, UNION_ANYTIME, KL, BERNSTEIN, RATES = 0, 1, 2, 3, 4, 5
 
 
 @kernel
+def is_ranged(kind: int) -> bool:
+    """Say whether an interval is for numbers in [low, low + 1]; others are for noise of a known size."""
+    return kind in (KL, BERNSTEIN, RATES)
+
+
+@kernel
 def unit_radius(kind: int, pulls: float, confidence: float) -> float:
     """Return the radius of the mean of n 1-sub-Gaussian numbers; `confidence` is log 1/δ'. No pull counts as one.
 
@@ -158,7 +164,7 @@ def start_arms(part: Part, settings: Floats, memory: Floats) -> None:
     confidence, blind = settings[part.settings], settings[part.settings + 1]
     for signal in range(k):
         centre, half = 0.0, max(declared.noise[signal] * unit_radius(part.radius, 0.0, confidence), blind)
-        if part.radius >= KL:
+        if is_ranged(part.radius):
             centre, half = declared.low[signal] + 0.5, 0.5
         centres, halves = (1 + signal) * part.size, (1 + k + signal) * part.size
         for arm in range(part.size):
@@ -183,7 +189,7 @@ def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: F
         table[centre + 2 * block] = mean
         table[centre + 3 * block] += square
         noise, low, squares = declared.noise[signal], declared.low[signal], table[centre + 3 * block]
-        if part.radius < KL:
+        if not is_ranged(part.radius):
             table[centre] = mean
             table[centre + block] = noise * wide
         elif part.radius == RATES:
@@ -237,7 +243,7 @@ def mistold_arms(layout: Ints, part: Part, settings: Floats, memory: Floats) -> 
         if part.first + signal == 0:
             continue  # a reward breaks no limit
         noise = declared.noise[signal]
-        loud = part.radius < KL and spread[1 + signal] > LEAST * spread[0] * noise * noise
+        loud = not is_ranged(part.radius) and spread[1 + signal] > LEAST * spread[0] * noise * noise
         if loud and spread[1 + signal] > loudest(spread[0], alarm) * noise * noise:
             return disputed(NOISE, part.first + signal - 1)
         if part.anchored == 1 and dearer(layout[HOME], part, settings, memory, signal):
@@ -263,7 +269,7 @@ def dearer(arm: int, part: Part, settings: Floats, memory: Floats, signal: int) 
     noise, low, known = declared.noise[signal], declared.low[signal], declared.known[signal]
     if not mean > known:
         return False
-    if part.radius < KL:
+    if not is_ranged(part.radius):
         return pulls * (mean - known) > farthest(pulls, noise, alarm)
     if part.radius == BERNSTEIN:
         return bernstein_interval(pulls, mean - low, squares, alarm).low > known - low

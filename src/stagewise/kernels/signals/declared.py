@@ -54,7 +54,7 @@ def declare(layout: Ints, settings: Floats, bounds: Floats, rewards: bool) -> in
 
 
 @kernel
-def mistold_start(part: Part, settings: Floats) -> int:
+def mistold_safe_of_round(part: Part, settings: Floats) -> int:
     """Return which cost's outcomes at the safe actions of all rounds add up to more than was declared; 0: none."""
     tally, declared, k, alarm = part.tally, stated(part, settings), part.signals, settings[ALARM]
     for signal in range(k):
@@ -65,7 +65,7 @@ def mistold_start(part: Part, settings: Floats) -> int:
 
 
 @kernel
-def note_start(layout: Ints, part: Part, at_safe: bool, settings: Floats, values: Floats, work: Floats) -> None:
+def note_safe_of_round(layout: Ints, part: Part, at_safe: bool, settings: Floats, values: Floats, work: Floats) -> None:
     """Take down what was seen (k,) at the safe action, beside what it costs at most, and whether that is contradicted.
 
     `work` is (n,). The safe action of the round is NaN where it is not known, as in a log: nothing is noted then.

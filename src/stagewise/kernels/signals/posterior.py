@@ -7,7 +7,7 @@ from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, fill_normal
 from stagewise.kernels.layout import HOME, Part
 from stagewise.kernels.rules.promise import limit_of
-from stagewise.kernels.signals.arms import KL, pulled, stated_of_arms
+from stagewise.kernels.signals.arms import is_ranged, pulled, stated_of_arms
 from stagewise.kernels.signals.ridge import TAKEN, place, stated
 
 
@@ -103,7 +103,7 @@ def draw_arms(
         for arm in range(count):
             pulls, mean = table[arm], table[means + arm]
             deviate = spread * drawn[arm]
-            if part.radius >= KL:
+            if is_ranged(part.radius):
                 drawn[arm] = low + drawn_share(pulls * (mean - low), pulls, prior, deviate)
             elif pulls > 0.0:
                 drawn[arm] = mean + deviate * noise / math.sqrt(pulls)

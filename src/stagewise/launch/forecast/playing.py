@@ -27,7 +27,7 @@ class Player(NamedTuple):
     """A policy, and what it has learned."""
 
     policy: ContextCAPS
-    start: State
+    learned: State
 
 
 class Length(NamedTuple):
@@ -102,7 +102,7 @@ def one(player: Player, world: LoggedWorld, safe: Floats, run: int, length: Leng
     """Play one run."""
     policy, arbiter = player.policy, judge(player.policy, world)
     trace = empty_trace(recorded(length.rounds, length.days), world.costs)
-    game = Compiled(policy, arbiter, trace, signed(length.seed), run, player.start)
+    game = Compiled(policy, arbiter, trace, signed(length.seed), run, player.learned)
     before, counted, given = totals_of(policy, game.state), [], []
     for day in range(length.days):
         game.play(day * length.users, (day + 1) * length.users)

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.problem.checks import mapping_of, shown
 from stagewise.problem.errors import InvalidOutcome
-from stagewise.problem.start import start_from
+from stagewise.problem.round_safe import safe_from
 from stagewise.records.decision import Decision
 from stagewise.records.identity import parts_of
 
@@ -63,7 +63,7 @@ class Adopted:
         self.taken = Stretches()  # the places of all of them
 
     def copied(self) -> "Adopted":
-        """Return a copy, which changes by itself."""
+        """Return an independent copy."""
         other = Adopted()
         other.places = dict(self.places)
         other.met = {mark: Stretches(met.pairs) for mark, met in self.met.items()}
@@ -108,12 +108,11 @@ def sent(decision: Any) -> Decision:
     mark, round_ = parts
     played, nothing = (told["action"], told["index"], told["step"]), np.empty(0)
     made = Decision(*played, None, 0.0, nothing, nothing, None, round_)._made_by(mark)
+    named = told.get("safe", told.get("start"))  # as it was called before
     try:
-        made._start = start_from(told.get("start"))
+        made._safe = safe_from(named)
     except (TypeError, ValueError):
-        raise InvalidOutcome(
-            f"the decision's start is {shown(told.get('start'))}; it must be what plain() wrote"
-        ) from None
+        raise InvalidOutcome(f"the decision's safe action is {shown(named)}; it must be what plain() wrote") from None
     offered = told.get("offered")
     return made if offered is None else made._with(None, offered, True)
 

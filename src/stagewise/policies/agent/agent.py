@@ -131,7 +131,7 @@ class Agent(Overdue):
         """
         with self._alone:
             policy: Any = self.policy
-            if not hasattr(policy, "problem"):
+            if self._ours is None or self._ours.problem is None:
                 raise InvalidProblem("this agent has a policy and no problem; only actions of a problem have names")
             more = policy.problem.with_action(name).policy()
             self._state, self.policy = more.grown(policy, self._state), more
@@ -193,7 +193,7 @@ class Agent(Overdue):
         made, policy = sent(decision), self._learner("replicas are")
         with self._alone:
             check_new(made, self._who, self._adopted)
-            played = policy.made(Played(made.action, made.index, made.step, made._start))
+            played = policy.made(Played(made.action, made.index, made.step, made._safe))
             if made._unfollowed:
                 policy.follow(self._state, made)  # a rehearsal: what is refused changes nothing
             told = self._pass(now) if self._deadlines is not None or now is not None else 0.0

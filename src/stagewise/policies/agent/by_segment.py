@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import CELLS, Part
-from stagewise.kernels.signals.cells import fill_segments, least_of, segments_met
+from stagewise.kernels.layout import Part
+from stagewise.kernels.signals.cells import least_of
+from stagewise.models.answers import answers_of
 from stagewise.models.part import parts_in
 from stagewise.problem.naming import name_of_segment
 
-FILL, MET, LEAST = named(fill_segments), named(segments_met), named(least_of)
+LEAST = named(least_of)
 MOST = 12  # segments of a limit that a report tells of: those of which most was learned
 
 
@@ -28,24 +29,17 @@ class SegmentNow(NamedTuple):
     threshold: float
 
 
-def segments_in(part: Part, memory: Floats) -> tuple[Floats, Floats]:
-    """Return the numbers (S,) of the segments that a part has met, and of each and every action (S, K, 3) what."""
-    count = MET(part, memory)
-    numbers, seen = np.zeros(count), np.zeros((count, part.size, 3))
-    FILL(part, memory, numbers, seen)
-    return numbers, seen
-
-
 def divided(policy: Any, memory: Floats) -> Iterator[tuple[Part, Floats, Floats]]:
     """Yield every part that has segments: their numbers (S,), and of each and every action (S, K, 3) what was seen."""
     for part in parts_in(policy.layout, memory):
-        if part.kind == CELLS and part.detail >= 0:
-            yield part, *segments_in(part, memory)
+        met = answers_of(part).segments(part, memory)
+        if met is not None:
+            yield part, *met
 
 
 def segments_now(policy: Any, state: Any) -> tuple[SegmentNow, ...]:
     """Return what was learned in the segments of a problem's limits, those of which most was learned first."""
-    if not hasattr(policy, "problem"):
+    if getattr(policy, "problem", None) is None:
         return ()
     found, shown, limits = [], policy.presented, list(policy.problem.limits.items())
     for part, numbers, seen in divided(policy, state.memory):
@@ -64,7 +58,7 @@ def segments_now(policy: Any, state: Any) -> tuple[SegmentNow, ...]:
 
 def names_met(policy: Any, memory: Floats) -> list[str]:
     """Return the names of all segments that were met, so that a file holds them: numbers do not tell them."""
-    if not hasattr(policy, "problem"):
+    if policy.problem is None:
         return []
     met = {int(number) for _, numbers, _ in divided(policy, memory) for number in numbers}
     return sorted(name_of_segment(number) for number in met)

@@ -35,7 +35,7 @@ class Deadlines:
         self.late = {span.signal: 0 for span in spans}
 
     def copied(self) -> "Deadlines":
-        """Return deadlines that change by themselves."""
+        """Return an independent copy."""
         other = Deadlines(self.windows, self.spans)
         other.latest, other.dates, other.undated = self.latest, dict(self.dates), list(self.undated)
         other.closed, other.late = dict(self.closed), dict(self.late)

@@ -8,7 +8,6 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.policies.agent.named_frames import named_actions, named_values
 from stagewise.policies.learning import Learning
-from stagewise.policies.named_caps import NamedCAPS
 from stagewise.problem.checks import is_listing, mapping_of
 from stagewise.problem.columns import NOTHINGS, columns_of, distinct, lacking, named_column, near, numbers_in
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
@@ -32,10 +31,10 @@ class Asked(NamedTuple):
     names: Any
 
 
-def rows_in(policy: Learning, frame: Any, asked: Asked) -> Rows | None:
+def rows_in(policy: Any, frame: Any, asked: Asked) -> Rows | None:
     """Return the rows of a frame, or refuse it; None: it has none."""
     columns = columns_of(frame)
-    if isinstance(policy, NamedCAPS):
+    if policy.problem is not None:
         if asked.names is not None:
             raise InvalidActions(f"names is {shown(asked.names)}; leave it out, since a problem's actions have names")
         done, seen = (

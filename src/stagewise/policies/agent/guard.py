@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import APIECE, ARMS, EVENTS, HOME, RIDGE, ROVING, SPACE, Part, roving_action
+from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import DECLARED as BOUNDED
+from stagewise.kernels.layout import HOME, ROVING, roving_action
 from stagewise.kernels.rules.promise import (
-    ALARM,
     BASELINE,
     CEILING,
     DISPUTED,
@@ -22,16 +21,12 @@ from stagewise.kernels.rules.promise import (
     has,
     terms_of,
 )
-from stagewise.kernels.signals.apiece import piece_of
-from stagewise.kernels.signals.arms import KL, dearer
-from stagewise.kernels.signals.declared import mistold_start
-from stagewise.kernels.signals.events import mistold_events
-from stagewise.kernels.signals.watch import farthest, mistold_regression
+from stagewise.models.answers import answers_of
 from stagewise.models.part import parts_in
 from stagewise.policies.agent.drift import marked, moved, sums_of
 from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.compiled import Chosen, CompiledPolicy
-from stagewise.policies.contradictions import Evidence, evidence_of, explained, subject
+from stagewise.policies.contradictions import explained, subject
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALLBACKS
@@ -40,9 +35,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import shown
 from stagewise.records.decision import Decision
 
-TERMS, DEARER = named(terms_of), named(dearer)
-HAS, START, PIECE, MISTOLD = named(has), named(roving_action), named(piece_of), named(mistold_regression)
-MISTOLD_EVENTS, MISTOLD_START = named(mistold_events), named(mistold_start)
+TERMS, HAS, ROVING_ACTION = named(terms_of), named(has), named(roving_action)
 KNOWN = frozenset((*FALLBACKS.values(), "this policy plays nothing else"))
 TESTS = {CEILING: "cost bound", BASELINE: "safe cost", NOISE: "noise", UNSAFE: "safe action", MODEL: "model"}
 DRIFT, DECLARED = "drift", "declared value"
@@ -61,15 +54,16 @@ def disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
     for part in parts_in(layout, memory):
         for signal in range(part.signals):
             j = part.first + signal - 1
-            if j < 0 or part.kind not in (ARMS, RIDGE, SPACE):
+            if j < 0:
                 continue
-            told = evidence_of(part, layout, settings, memory, signal)
-            if told.least > told.noise and not (part.kind == ARMS and part.radius >= KL):
+            arrays, answers = (part, layout, settings, memory, signal), answers_of(part)
+            told = answers.evidence(*arrays)
+            if answers.tests_noise(part) and told.least > told.noise:
                 codes.append(-disputed(NOISE, j))
             safe = policy.thresholds.signed_safe
-            if safe is None or part.anchored != 1:
+            if safe is None or not answers.anchors or part.anchored != 1:
                 continue
-            if strays(layout, part, settings, memory, signal, told, float(safe[j])):
+            if answers.strays(*arrays, told, float(safe[j])):
                 codes.append(-disputed(BASELINE, j))
     bounds, terms = seen.workspace.bounds, TERMS(layout, settings)
     codes += declared_disputes(policy, seen, memory)
@@ -82,30 +76,12 @@ def disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
     return codes
 
 
-def strays(
-    layout: Ints, part: Part, settings: Floats, memory: Floats, signal: int, told: Evidence, known: float
-) -> bool:
-    """Say whether what was seen at the safe action contradicts what was declared of it there, signed."""
-    if part.kind == ARMS:
-        return bool(DEARER(int(layout[HOME]), part, settings, memory, signal))
-    stray = told.safe_count * abs(told.safe_mean - known)
-    return bool(stray > farthest(told.safe_count, told.noise, settings[ALARM]))
-
-
 def declared_disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
     """Return the codes of bounds declared of this round's safe action, and of models, that the data contradict."""
-    layout, settings, codes = seen.layout, seen.settings, []
+    layout, settings, codes = seen.layout, seen.settings, list[int]()
     home = int(layout[HOME])
     for part in parts_in(layout, memory):
-        j = part.first - 1
-        if part.kind == EVENTS and MISTOLD_EVENTS(part, memory):
-            codes.append(-int(MISTOLD_EVENTS(part, memory)))
-        if part.kind == RIDGE and HAS(layout, ROVING):
-            told = MISTOLD_START(part, settings)
-            codes += [-int(told)] if told else []
-        if part.kind == APIECE and j >= 0:
-            found = [MISTOLD(PIECE(part, memory, action), settings, memory, 0.0) for action in range(part.detail)]
-            codes += [-int(code) for code in found if code]
+        codes += answers_of(part).mistold(part, layout, settings, memory)
     told_costs = declared_costs_of(policy, seen)
     place = home if home >= 0 else -1
     for j, told_cost in enumerate(told_costs):
@@ -117,16 +93,16 @@ def declared_disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> l
 def declared_costs_of(policy: CompiledPolicy, seen: Chosen) -> list[float]:
     """Return what was declared of the safe action's signed costs in this round, where bounds are declared."""
     if HAS(seen.layout, ROVING):
-        return [float(cost) for cost in START(seen.layout, seen.settings).costs]
+        return [float(cost) for cost in ROVING_ACTION(seen.layout, seen.settings).costs]
     if HAS(seen.layout, BOUNDED):
         return list(getattr(policy, "declared_costs", ()))
     return []
 
 
-def looked(policy: Learning, memory: Floats, notes: Notes, round_: int) -> None:
+def looked(policy: Any, memory: Floats, notes: Notes, round_: int) -> None:
     """Hold means against earlier ones, and note the costs that moved."""
     notes.looked(round_)
-    if not isinstance(policy, CompiledPolicy) or not policy.thresholds.names or not getattr(policy, "watch", False):
+    if not policy.has_parts or not policy.thresholds.names or not getattr(policy, "watch", False):
         return
     now = sums_of(policy.layout, policy.settings, memory)
     if now is None:
@@ -154,14 +130,14 @@ def guarded(
     if open_doubts:
         words = next(iter(open_doubts.values()))
         return decision if decision.fallback == words else stayed(policy, decision, actions, words)
-    told = decision._seen is not None or not isinstance(policy, CompiledPolicy)  # all that is contradicted is known
+    told = decision._seen is not None or not policy.has_parts  # all that is contradicted is known
     return again(unwatched(policy)) if contradicted and told else decision
 
 
-def note_contradictions(policy: Learning, state: State, notes: Notes, decision: Decision) -> None:
+def note_contradictions(policy: Any, state: State, notes: Notes, decision: Decision) -> None:
     """Note all that a decision's memory contradicts; once noted it stays, as a test that was lost is not won back."""
     seen = decision._seen
-    if seen is None or not isinstance(policy, CompiledPolicy):
+    if seen is None or not policy.has_parts:
         limit = next((name for name in policy.thresholds.names if repr(name) in str(decision.fallback)), "a cost")
         notes.doubts[f"{DECLARED} of {limit}"] = str(decision.fallback)
         return
@@ -195,7 +171,7 @@ def stayed(policy: Any, decision: Decision, actions: Any, why: str) -> Decision:
     return changed._with(lambda: safe_alone(limits, label, hoped, why), decision._offered, decision._unfollowed)
 
 
-def acknowledged(policy: Learning, memory: Floats, notes: Notes, name: Any, note: Any) -> None:
+def acknowledged(policy: Any, memory: Floats, notes: Notes, name: Any, note: Any) -> None:
     """Let go on what contradicts safety, on a person's word; where means moved, only what comes from now on counts."""
     if not isinstance(note, str):
         raise InvalidProblem(f"note is {shown(note)}; it must be text: who says so, and why")
@@ -203,7 +179,7 @@ def acknowledged(policy: Learning, memory: Floats, notes: Notes, name: Any, note
     if not isinstance(name, str) or name not in open_doubts:
         what = f"in doubt are {shown(list(open_doubts))}" if open_doubts else "nothing is"
         raise InvalidProblem(f"{shown(name)} is not in doubt; {what}")
-    if not name.startswith(DRIFT) or not isinstance(policy, CompiledPolicy):
+    if not name.startswith(DRIFT) or not policy.has_parts:
         notes.accepted[name] = note
         return
     del notes.doubts[name]

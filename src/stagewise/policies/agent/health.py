@@ -7,15 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import APIECE, ARMS, CELLS, RIDGE, SPACE, Part
+from stagewise.kernels.layout import Part
 from stagewise.kernels.rules.promise import ALARM
-from stagewise.kernels.signals.arms import KL
+from stagewise.models.answers import Evidence, answers_of
 from stagewise.models.part import parts_in
 from stagewise.policies.agent.drift import moved, seen_in, sums_of
-from stagewise.policies.agent.guard import TERMS, acknowledged, strays
+from stagewise.policies.agent.guard import TERMS, acknowledged
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.compiled import CompiledPolicy
-from stagewise.policies.contradictions import Evidence, evidence_of
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALSE_ALARMS
@@ -70,7 +69,7 @@ class Health(tuple[Finding, ...]):
 def health_of(policy: Any, state: State, notes: Notes) -> Health:
     """Return the findings about a policy's settings and memory."""
     found: list[Finding] = []
-    if isinstance(policy, CompiledPolicy) and policy.thresholds.names:
+    if getattr(policy, "has_parts", False) and policy.thresholds.names:
         settings = policy.settings.copy()
         settings[ALARM] = math.log(1.0 / FALSE_ALARMS)  # also where the watch is off: looking stops nobody
         found += declared(policy, settings, state.memory)
@@ -91,16 +90,14 @@ def declared(policy: CompiledPolicy, settings: Floats, memory: Floats) -> Iterat
     layout, names = policy.layout, (policy.reward_name, *policy.thresholds.names)
     for part in parts_in(layout, memory):
         for signal in range(part.signals):
-            if part.kind in (APIECE, CELLS):
-                yield declared_of_today(policy, evidence_of(part, layout, settings, memory, signal), part.first)
-            if part.kind not in (ARMS, RIDGE, SPACE):
-                continue
-            arms, name = part.kind == ARMS, names[part.first + signal]
-            told = evidence_of(part, layout, settings, memory, signal)
+            answers, name = answers_of(part), names[part.first + signal]
+            told = answers.evidence(part, layout, settings, memory, signal)
             wrong = CONTRADICTED if part.first + signal else DOUBTFUL
-            if not (arms and part.radius >= KL):
+            if answers.of_today:
+                yield declared_of_today(policy, told, part.first)
+            if answers.tests_noise(part):
                 yield noise(name, told, wrong)
-            if part.anchored == 1:
+            if answers.anchors and part.anchored == 1:
                 yield safe_value(policy, layout, settings, memory, part, signal, told, wrong)
 
 
@@ -141,7 +138,7 @@ def safe_value(
     known, title = 0.0 if known is None else float(known), f"safe {'cost of ' if j >= 0 else ''}{name}"
     if not told.safe_count:
         return Finding(title, UNKNOWN, f"declared {known:g}, and no outcome was seen at the safe action yet")
-    wrongly = strays(layout, part, settings, memory, signal, told, sign * known)
+    wrongly = answers_of(part).strays(part, layout, settings, memory, signal, told, sign * known)
     said = "which it does not explain" if wrongly else "which is no contradiction"
     words = f"declared {known:g}, and {average(told.safe_count, f'{sign * told.safe_mean:.3g}', ' seen there')}"
     return Finding(title, wrong if wrongly else FINE, f"{words}, {said}")
@@ -171,7 +168,7 @@ def drift(policy: CompiledPolicy, settings: Floats, memory: Floats, notes: Notes
     for signal, name in enumerate(names):
         title, marks = f"drift of {name}", notes.track_of(name).marks
         if now is None:
-            yield Finding(title, UNKNOWN, "means are held against earlier ones for arms and linear models only")
+            yield Finding(title, UNKNOWN, "a model of this policy keeps no sums to hold means against earlier ones by")
         elif not marks:
             yield Finding(title, UNKNOWN, "too little was seen to tell earlier from later")
         elif signal in found:

@@ -26,7 +26,7 @@ class Identity:
         self.alone, self.begins = not self.former, len(self.mark) + 1  # an id is the mark, "-", and the round
 
     def copied(self) -> "Identity":
-        """Return the same, to change by itself."""
+        """Return an independent copy."""
         return Identity(self.seed, self.name, dict(self.former))
 
     def renamed(self, name: Any, round_: int) -> "Identity":

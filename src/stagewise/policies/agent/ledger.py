@@ -25,7 +25,7 @@ class Row:
         self.played, self.values, self.standing = played, values, standing
 
     def copied(self) -> "Row":
-        """Return a row that changes by itself."""
+        """Return an independent copy."""
         values = list(self.values) if isinstance(self.values, list) else self.values
         return Row(self.played, values, bytearray(self.standing))
 
@@ -62,7 +62,7 @@ class Ledger:
         self.holding = 0  # rows with a signal held
 
     def copied(self) -> "Ledger":
-        """Return a ledger that changes by itself."""
+        """Return an independent copy."""
         other = Ledger.__new__(Ledger)
         vars(other).update(vars(self))
         other.open, other.rows = dict(self.open), {round_: row.copied() for round_, row in self.rows.items()}

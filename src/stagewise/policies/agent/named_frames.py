@@ -8,6 +8,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.policies.named_caps import NamedCAPS
+from stagewise.policies.rows_of_users import rows_of
 from stagewise.problem.checks import mapping_of
 from stagewise.problem.columns import named_column, numbers_in
 from stagewise.problem.declared import Limit, Reward, scaled
@@ -69,9 +70,8 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     hint = "" if action is not None else "; give action='...' where the column of the actions has another name"
     done = named_column(columns, "action" if action is None else action, "action", InvalidActions, hint).tolist()
     numbered = {name: at_row(done, name, problem.place_of) for name in dict.fromkeys(done)}
-    rows = np.ones((len(done), 2 + len(places)))
-    rows[:, 0] = [numbered[name] for name in done]
-    for i, (name, (low, high)) in enumerate(problem.ranges, start=2):
+    told: dict[str, Any] = {}
+    for name, (low, high) in problem.ranges:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
         values = numbers_in(columns, places[name], "context", InvalidActions, hint)
         check_length(values, done, name)
@@ -79,15 +79,15 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
         if beyond.any():
             row = int(np.argmax(beyond))
             raise InvalidActions(f"row {row} of the frame: {outside(name, float(values[row]), low, high)}")
-        rows[:, i] = np.clip((2.0 * values - (low + high)) / (high - low), -1.0, 1.0)
-    for i, name in enumerate(problem.divisions, start=2 + len(problem.context)):
+        told[name] = values
+    for name in problem.divisions:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
         segments = named_column(columns, places[name], "context", InvalidActions, hint).tolist()
         check_length(segments, done, name)
         take = partial(segment_name, division=name)
         known = {one: float(number_of(at_row(segments, one, take))) for one in dict.fromkeys(segments)}
-        rows[:, i] = [known[value] for value in segments]
-    return rows
+        told[name] = [known[value] for value in segments]
+    return rows_of(problem, [numbered[name] for name in done], told)
 
 
 def at_row(values: list[Any], value: Any, take: Callable[[Any], Any]) -> Any:

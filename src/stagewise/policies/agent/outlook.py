@@ -5,22 +5,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.kernels.bounds import CENTRE, HALF, per_limit_size
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, LIMITS
+from stagewise.kernels.layout import HOME, LIMITS
+from stagewise.kernels.loop.best import best_mixture_of
 from stagewise.kernels.rules.promise import COST_SCALE, terms_of
-from stagewise.kernels.signals.apiece import fill_fits, piece_of
-from stagewise.kernels.signals.arms import KL, confidence_in, interval, means_of, stated_of_arms, unit_radius
-from stagewise.kernels.signals.cells import fill_pulls, fill_rates
-from stagewise.kernels.signals.ridge import summed
+from stagewise.kernels.rules.ray import safe_step
+from stagewise.models.answers import answers_of
 from stagewise.models.part import parts_in
 from stagewise.policies.compiled import Chosen
 from stagewise.records.decision import Decision
 
-TERMS, MEANS_OF, STATED = named(terms_of), named(means_of), named(stated_of_arms)
-FITS, RATES, PULLS, PIECE = named(fill_fits), named(fill_rates), named(fill_pulls), named(piece_of)
-INTERVAL, RADIUS, SURE, SUMMED = named(interval), named(unit_radius), named(confidence_in), named(summed)
-MOST_PULLS = 1e12
+TERMS, BEST_MIXTURE, SAFE_STEP = named(terms_of), named(best_mixture_of), named(safe_step)
 
 
 class Outlook(NamedTuple):
@@ -68,39 +64,47 @@ def fitted(seen: Chosen, memory: Floats, centre: Floats, half: Floats) -> Floats
 
     What was never seen has none of its own, and keeps the middle.
     """
-    fit = centre.copy()
+    fit, home = centre.copy(), int(seen.layout[HOME])
     for part in parts_in(seen.layout, memory):
-        if part.kind in (APIECE, CELLS):
-            told = np.full(fit.shape[1] - 1, np.nan)
-            (FITS if part.kind == APIECE else RATES)(part, seen.features, seen.settings, memory, told)
-            row = np.append(told, told[int(seen.layout[HOME])])
-            fit[part.first] = np.where(np.isnan(row), fit[part.first], row)
+        told = np.full(fit.shape[1] - 1, np.nan)
+        answers_of(part).fill_fits(part, seen.features, seen.settings, memory, told)
+        row = np.append(told, told[home] if home >= 0 else np.nan)
+        fit[part.first] = np.where(np.isnan(row), fit[part.first], row)
     return np.clip(fit, centre - half, centre + half)
 
 
 def best_ray(reward: Floats, dearest: Floats, limits: Floats) -> Floats:
     """Return the weights of the ray that is worth most at its longest safe step."""
-    slack, rise = limits - dearest[:, -1], dearest - dearest[:, -1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.clip(np.where(rise > 0.0, slack[:, None] / rise, 1.0).min(axis=0, initial=1.0), 0.0, 1.0)
-        gain = np.where(np.isfinite(reward), steps * (reward - reward[-1]), -np.inf)
-    best, weights = int(np.argmax(gain[:-1])), np.zeros(reward.size)
-    step = steps[best] if gain[best] > 0.0 else 0.0
-    weights[best], weights[-1] = step, 1.0 - step
+    weights, slacks, most = only(reward.size, -1), limits - dearest[:, -1], 0.0
+    if (slacks < 0.0).any():
+        return weights
+    for ray in np.flatnonzero(np.isfinite(reward[:-1])).tolist():
+        rises = dearest[:, ray] - dearest[:, -1]
+        step = min([1.0, *(SAFE_STEP(rise, slack) for rise, slack in zip(rises, slacks, strict=True))])
+        if step * (reward[ray] - reward[-1]) > most:
+            most = step * (reward[ray] - reward[-1])
+            weights[:] = 0.0
+            weights[ray], weights[-1] = step, 1.0 - step
     return weights
 
 
 def best_mixture(reward: Floats, dearest: Floats, limits: Floats) -> Floats:
-    """Maximise <p, reward> subject to <p, dearest> ≤ limits, p a mixture; where there is none, the safe action."""
-    from scipy.optimize import linprog  # type: ignore[import-untyped]
+    """Maximise <p, reward> subject to <p, dearest> ≤ limits, by the rule of the policies that mix."""
+    m, count = limits.size, reward.size
+    if m == 0:
+        return only(count, int(np.argmax(reward)))
+    shares, places = only(m + 2, 0), np.full(m + 2, -1)  # the safe action alone, where it is itself above a limit
+    rule, basis = np.empty((3 + 2 * m, count)), np.empty(per_limit_size(m) - m) if m > 1 else None
+    BEST_MIXTURE(np.vstack([reward, dearest]), limits, rule, basis, shares, places)
+    weights = np.zeros(count)
+    np.add.at(weights, np.where(places < 0, count - 1, places), shares)
+    return weights
 
-    open_, weights = np.flatnonzero(np.isfinite(reward)), np.zeros(reward.size)
-    told = {"A_ub": dearest[:, open_], "b_ub": limits} if limits.size else {}
-    solved = linprog(-reward[open_], **told, A_eq=np.ones((1, open_.size)), b_eq=[1.0], method="highs")
-    if solved.status == 0:
-        weights[open_] = solved.x
-    else:
-        weights[-1] = 1.0
+
+def only(count: int, place: int) -> Floats:
+    """Return weights that are all in one place."""
+    weights = np.zeros(count)
+    weights[place] = 1.0
     return weights
 
 
@@ -119,30 +123,16 @@ def pulls_needed(seen: Chosen, memory: Floats, arm: int, limits: Floats) -> floa
 
     None: the model does not go arm by arm. An infinite need: an estimate is above its limit.
     """
-    parts = list(parts_in(seen.layout, memory))
-    if any(part.kind != ARMS for part in parts):
-        return None
     pulls, most = 0.0, 0.0
-    for part in parts:
-        held, declared, confidence = MEANS_OF(part, memory), STATED(part, seen.settings), SURE(part, seen.settings)
-        pulls = float(held.pulls[arm])
+    for part in parts_in(seen.layout, memory):
         for signal in range(part.signals):
             j = part.first + signal - 1
-            if j < 0:
-                continue
-            mean, low = float(held.means[signal, arm]), float(declared.low[signal])
-            noise = float(declared.noise[signal])
-            count = max(pulls, 1.0)
-            while count < MOST_PULLS:
-                if part.radius >= KL:
-                    squares = count * (mean - low) * (1.0 - mean + low)
-                    high = INTERVAL(part.radius, count, mean, squares, low, confidence).high
-                else:
-                    high = mean + noise * RADIUS(part.radius, count, confidence)
-                if high <= limits[j]:
-                    break
-                count *= 1.05
-            most = max(most, count if count < MOST_PULLS else math.inf)
+            limit = float(limits[j]) if j >= 0 else math.inf
+            told = answers_of(part).pulls_until(part, seen.settings, memory, arm, signal, limit)
+            if told is None:
+                return None
+            pulls, until = told
+            most = max(most, until) if j >= 0 else most
     return most - pulls
 
 
@@ -153,14 +143,11 @@ def learned_of(seen: Chosen, memory: Floats, index: int) -> Floats | None:
     """
     counts = np.zeros(int(seen.layout[LIMITS]))
     for part in parts_in(seen.layout, memory):
-        if part.kind == CELLS and part.first > 0:
-            pulls = np.zeros(part.size)
-            PULLS(part, seen.features, memory, pulls)
-            counts[part.first - 1] = pulls[index]
-        elif part.kind == APIECE and part.first > 0:
-            counts[part.first - 1] = SUMMED(PIECE(part, memory, index)).taken
-        elif part.kind not in (CELLS, APIECE):
+        learned = answers_of(part).learned(part, seen.features, memory, index)
+        if learned is None:
             return None
+        if part.first > 0:
+            counts[part.first - 1] = learned
     return counts
 
 

@@ -10,7 +10,6 @@ from stagewise.policies.agent.snapshot import Snapshot
 from stagewise.policies.changed import extends
 from stagewise.policies.encoded import encoded
 from stagewise.policies.learning import Learning
-from stagewise.policies.named_caps import NamedCAPS
 from stagewise.problem.checks import shown, whole_at_least
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.window import moment
@@ -88,7 +87,7 @@ class Replica:
 
 def akin(one: Learning, other: Learning) -> bool:
     """Say whether two policies are one learner's: the same, or the same problem before and after actions were added."""
-    if isinstance(one, NamedCAPS) and isinstance(other, NamedCAPS):
+    if one.problem is not None and other.problem is not None:
         return extends(one.problem, other.problem) or extends(other.problem, one.problem)
     return bool(encoded(one) == encoded(other))
 

@@ -157,7 +157,7 @@ class Rounds:
                 self._state = ours.follow(self._state, decision)
                 self._learned += 1
             else:
-                self._ledger.open[round_] = NEW(Played, (decision[0], index, decision[2], decision._start))  # as `by`
+                self._ledger.open[round_] = NEW(Played, (decision[0], index, decision[2], decision._safe))  # as `by`
             if deadlines is not None:
                 deadlines.date(round_, now)
             self.round = round_ + 1

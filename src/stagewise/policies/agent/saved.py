@@ -19,7 +19,6 @@ from stagewise.policies.agent.saved_waits import Waits, count, waits_content, wa
 from stagewise.policies.changed import differences
 from stagewise.policies.encoded import check_kind, decoded, encoded
 from stagewise.policies.learning import Learning
-from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.policy import check_verbs
 from stagewise.problem.checks import one_of, seed_of, shown
 from stagewise.problem.errors import InvalidFile, InvalidProblem, StagewiseError
@@ -162,9 +161,9 @@ def check_same(path: Path, kept: Learning, given: Any) -> None:
     check_verbs(given)
     check_kind(given)
     if type(kept) is not type(given):
-        one, other = ("a problem" if isinstance(p, NamedCAPS) else type(p).__name__ for p in (kept, given))
+        one, other = (type(p).__name__ if p.problem is None else "a problem" for p in (kept, given))
         raise InvalidFile(f"{named(path)} was saved by an agent of {one}, and what is given is {other}")
-    if isinstance(kept, NamedCAPS) and isinstance(given, NamedCAPS):
+    if kept.problem is not None:
         for what, instead in differences(kept.problem, given.problem):
             raise InvalidFile(f"{named(path)} was saved under another problem: {what}; {instead}")
         return

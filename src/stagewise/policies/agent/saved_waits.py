@@ -15,7 +15,7 @@ from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played
 from stagewise.problem.checks import number, whole
 from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.start import start_entry, start_from
+from stagewise.problem.round_safe import safe_entry, safe_from
 from stagewise.problem.window import Window, windows_of
 
 
@@ -112,17 +112,17 @@ def count(value: Any, name: str, end: int = 2**62) -> int:
     return whole(value, name, f"from 0 to {end - 1}", 0, end - 1)
 
 
-def played(policy: Learning, action: Any, index: Any, step: Any, start: Any = None) -> Played:
+def played(policy: Learning, action: Any, index: Any, step: Any, safe: Any = None) -> Played:
     """Return an action that this policy can have played, in a round with this safe action of its own."""
     row = policy.logged([action])[0]
-    place, began = count(index - ELSEWHERE, "index") + ELSEWHERE, policy.begun_at(start_from(start))
+    place, began = count(index - ELSEWHERE, "index") + ELSEWHERE, policy.safe_played(safe_from(safe))
     return Played(row if isinstance(action, list) else int(row), place, number(step, "step"), began)
 
 
 def entry_of(played: Played) -> list[Any]:
     """Return what was played as `played` reads it."""
     entry = [np.asarray(played.action).tolist(), int(played.ray), float(played.step)]
-    return entry if played.start is None else [*entry, start_entry(played.start)]
+    return entry if played.safe is None else [*entry, safe_entry(played.safe)]
 
 
 def row_entry(policy: Learning, row: Row) -> list[Any]:

@@ -82,7 +82,7 @@ def loop_on_device(form: Form, loop: LoopForm, sizes: Sizes) -> Any:
     @cuda.jit(max_registers=most_registers(form))
     def kernel(
         features, eligible, layout, settings, memory, parameters, truths, noise, signs, thresholds, outcomes, best,
-        start, drawn, ends, runs, seed, rounds, regret, reward, cost, bests, largest, running, audit,
+        safe, drawn, ends, runs, seed, rounds, regret, reward, cost, bests, largest, running, audit,
     ):  # fmt: skip
         place = cuda.grid(1)
         if place < runs.size:
@@ -96,7 +96,7 @@ def loop_on_device(form: Form, loop: LoopForm, sizes: Sizes) -> Any:
                 for signal in range(signals):
                     true[signal, count] = truths[signal, count]
             world = World(
-                parameters, true if fresh else truths, noise, signs, thresholds[:limits], outcomes, best, start, drawn
+                parameters, true if fresh else truths, noise, signs, thresholds[:limits], outcomes, best, safe, drawn
             )  # fmt: skip
             trace = Trace(
                 ends, regret[place], reward[place], cost[place, :, : signals - 1], bests[place],

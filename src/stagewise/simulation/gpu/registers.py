@@ -17,7 +17,7 @@ from stagewise.kernels.rules.pair import safe_share
 from stagewise.kernels.rules.promise import ceiling_of, has, limit_of, weigh
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.kernels.rules.tie import tie_floor
-from stagewise.kernels.signals.arms import KL, look_arms, stated_of_arms, unit_radius
+from stagewise.kernels.signals.arms import is_ranged, look_arms, stated_of_arms, unit_radius
 from stagewise.kernels.signals.look import recall_ridge
 from stagewise.kernels.signals.radius import radius
 from stagewise.kernels.signals.ridge import frame_of, place, stated
@@ -124,7 +124,7 @@ def arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
     """Return the loop over a few arms under one limit, with intervals around the means."""
     layout, settings, part = inputs.layout, inputs.settings, PART_OF(inputs.layout, inputs.memory, 0)
     count = len(inputs.features)
-    if int(layout[LIMITS]) != 1 or part.radius >= KL or HAS(layout, DIRECTIONAL) or not 2 <= count <= MOST_ARMS:
+    if int(layout[LIMITS]) != 1 or is_ranged(part.radius) or HAS(layout, DIRECTIONAL) or not 2 <= count <= MOST_ARMS:
         return None
     bounds, noise = np.zeros((2, 3, count + 1)), STATED_OF_ARMS(part, settings).noise
     LOOK_ARMS(layout, part, settings, inputs.memory, bounds)

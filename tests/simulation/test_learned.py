@@ -50,8 +50,8 @@ def users() -> sw.LoggedWorld:
 PLAN: dict[str, Any] = {"rounds": 120, "runs": [0, 2], "seed": 5, "record": 120, "audit": True}
 
 
-def agree(policy: Any, world: Any, start: Any, **plan: Any) -> sw.Result:
-    told = {**PLAN, **plan, "start": start}
+def agree(policy: Any, world: Any, begun: Any, **plan: Any) -> sw.Result:
+    told = {**PLAN, **plan, "learned": begun}
     runs = [sw.simulate(policy, world, **told, backend=backend) for backend in ("cpu", "python")]
     assert same(*runs)
     return runs[0]
@@ -60,16 +60,16 @@ def agree(policy: Any, world: Any, start: Any, **plan: Any) -> sw.Result:
 @pytest.mark.long
 def test_a_problem_goes_on_from_an_agent_a_state_and_a_log_alike() -> None:
     agent = learned()
-    results = [agree(PROBLEM, users(), start) for start in (agent, agent.state, FRAME)]
+    results = [agree(PROBLEM, users(), begun) for begun in (agent, agent.state, FRAME)]
     assert all(same(results[0], other) for other in results[1:])
     assert not np.array_equal(results[0].reward, sw.simulate(PROBLEM, users(), **PLAN).reward)
-    assert [result.manifest["start"]["from"] for result in results] == ["an agent", "a state", "a log"]
-    assert len({result.manifest["start"]["digest"] for result in results}) == 1
+    assert [result.manifest["learned"]["from"] for result in results] == ["an agent", "a state", "a log"]
+    assert len({result.manifest["learned"]["digest"] for result in results}) == 1
 
 
 def test_an_agent_by_hand_goes_on_as_the_run_does() -> None:
     agent, world, names = learned(), users(), PROBLEM.signals
-    start, rewards = agent.state, []
+    begun, rewards = agent.state, []
     for t in range(60):
         rows = world.actions_in(sw.Draw(5, 0, t))
         decision = agent.decide(sw.Context(rows.features[0, 2:3], rows.features[0, 3:].astype(int)))
@@ -78,7 +78,7 @@ def test_an_agent_by_hand_goes_on_as_the_run_does() -> None:
         rewards.append(sum(p * mean for p, mean in zip(chances, means, strict=False)))
         seen = world.outcome_of(decision.index, rows.features[decision.index], sw.Draw(5, 0, t))
         agent.learn(decision, **dict(zip(names, [seen.reward, *seen.cost], strict=True)))
-    result = sw.simulate(PROBLEM, world, start=start, rounds=60, record=60, seed=5)
+    result = sw.simulate(PROBLEM, world, learned=begun, rounds=60, record=60, seed=5)
     np.testing.assert_allclose(result.reward[0], rewards, rtol=1e-12)
 
 
@@ -108,11 +108,11 @@ def test_arms() -> None:
     agree(policy, sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6]), agent)
 
 
-def test_a_folder_is_of_one_start(tmp_path: Any) -> None:
+def test_a_folder_is_of_what_was_learned(tmp_path: Any) -> None:
     plan = {**PLAN, "rounds": 5, "record": 5, "runs": 1}
-    sw.simulate(PROBLEM, users(), start=learned(), out=tmp_path, **plan)
-    sw.simulate(PROBLEM, users(), start=FRAME, out=tmp_path / "other", **plan)
-    with refused(sw.InvalidFile, "start differs"):
+    sw.simulate(PROBLEM, users(), learned=learned(), out=tmp_path, **plan)
+    sw.simulate(PROBLEM, users(), learned=FRAME, out=tmp_path / "other", **plan)
+    with refused(sw.InvalidFile, "learned differs"):
         sw.simulate(PROBLEM, users(), out=tmp_path, **plan)
 
 
@@ -122,21 +122,21 @@ class Own:
     def learn(self, state: Any, decision: Any, outcome: Any) -> Any: ...
 
 
-def test_what_cannot_be_a_start_is_refused() -> None:
+def test_what_cannot_have_been_learned_is_refused() -> None:
     told: dict[str, Any] = {"safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.2}
     arms, world = sw.OPB(arms=2, **told), sw.ArmsWorld(reward=[0.1, 0.5], cost=[0.0, 0.1])
-    for start, words in (
+    for begun, words in (
         (learned(), "other settings"),
         (sw.Agent(sw.OPB(arms=2, **told | {"threshold": 0.3})), "other settings"),
         (sw.State(np.zeros(3)), "not this OPB's"),
         ("log.csv", "must be an Agent"),
     ):
         with refused(sw.InvalidProblem, words):
-            sw.simulate(arms, world, start=start, rounds=2)
+            sw.simulate(arms, world, learned=begun, rounds=2)
     with refused(sw.InvalidProblem, "leave the horizon out"):
         limited = sw.OPB(arms=2, horizon=10, **told)
-        sw.simulate(limited, world, start=sw.Agent(limited), rounds=2)
+        sw.simulate(limited, world, learned=sw.Agent(limited), rounds=2)
     with refused(sw.InvalidProblem, "one of your own"):
-        sw.simulate(Own(), world, start=sw.State(np.zeros(3)), rounds=2)
+        sw.simulate(Own(), world, learned=sw.State(np.zeros(3)), rounds=2)
     with refused(sw.InvalidProblem, "use 'cpu'"):
-        sw.simulate(arms, world, start=sw.Agent(arms), rounds=2, backend="cuda")
+        sw.simulate(arms, world, learned=sw.Agent(arms), rounds=2, backend="cuda")

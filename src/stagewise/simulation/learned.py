@@ -19,38 +19,38 @@ class Begun(NamedTuple):
     told: dict[str, Any]
 
 
-def begun_from(start: Any, given: Any, player: Any, backend: str) -> Begun:
+def begun_from(learned: Any, given: Any, player: Any, backend: str) -> Begun:
     """Return where runs of `player` begin; `given` is the policy or the problem as it was given."""
     if given is None or not isinstance(player, Learning):
         raise InvalidProblem(
-            "start is given, and the policy is drawn for each run or one of your own; it is for one policy of "
+            "learned is given, and the policy is drawn for each run or one of your own; it is for one policy of "
             "stagewise, and your own returns from start() what it begins with"
         )
     if backend == "cuda":
-        raise InvalidProblem("backend is 'cuda' and start is given; runs on a GPU begin with nothing, so use 'cpu'")
+        raise InvalidProblem("backend is 'cuda' and learned is given; runs on a GPU begin with nothing, so use 'cpu'")
     if getattr(player, "horizon", None) is not None:
         raise InvalidProblem(
-            f"the policy has a horizon of {player.horizon}, within which its radii hold, and a start that was reached "  # type: ignore[attr-defined]
-            "by some of it; leave the horizon out"
+            f"the policy has a horizon of {player.horizon}, within which its radii hold, and what was learned "  # type: ignore[attr-defined]
+            "before took some of it; leave the horizon out"
         )
-    kind, state = state_of(start, given)
+    kind, state = state_of(learned, given)
     memory = player.own(state).memory
     return Begun(State(memory), {"from": kind, "digest": sha256(memory.tobytes()).hexdigest()})
 
 
-def state_of(start: Any, given: Any) -> tuple[str, Any]:
-    """Return what kind of start it is, and its state."""
-    if isinstance(start, Agent):
-        check_policy(start.policy, given.policy() if isinstance(given, Problem) else given)
-        return "an agent", start.state
-    if isinstance(start, State):
-        return "a state", start
+def state_of(learned: Any, given: Any) -> tuple[str, Any]:
+    """Return of what kind it is, and its state."""
+    if isinstance(learned, Agent):
+        check_policy(learned.policy, given.policy() if isinstance(given, Problem) else given)
+        return "an agent", learned.state
+    if isinstance(learned, State):
+        return "a state", learned
     if isinstance(given, Problem):
         agent = Agent(given)
-        agent.learn_frame(start)
+        agent.learn_frame(learned)
         return "a log", agent.state
     raise InvalidProblem(
-        f"start is {shown(start)}; it must be an Agent, a State, or for a Problem a frame of columns by its names"
+        f"learned is {shown(learned)}; it must be an Agent, a State, or for a Problem a frame of columns by its names"
     )
 
 
@@ -58,6 +58,6 @@ def check_policy(learned: Any, played: Any) -> None:
     """Refuse what an agent of another policy has learned."""
     if type(learned) is not type(played) or encoded(learned) != encoded(played):
         raise InvalidProblem(
-            f"start is an agent of {learned!r:.60}, and the policy played is another, or has other settings; what was "
-            "learned under them does not carry over"
+            f"learned is an agent of {learned!r:.60}, and the policy played is another, or has other settings; what "
+            "was learned under them does not carry over"
         )

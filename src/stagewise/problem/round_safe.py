@@ -8,7 +8,7 @@ from stagewise.problem.checks import Floats, alone, array, frozen, kept, number,
 from stagewise.problem.errors import InvalidActions
 
 
-class Start(NamedTuple):
+class SafeOfRound(NamedTuple):
     """Which action is safe in this round, and what is promised of it."""
 
     place: int  # its place in the list; −1: it stands beside it
@@ -17,7 +17,7 @@ class Start(NamedTuple):
     reward: Any = None  # what it is worth at least in this round; None: the same
 
 
-def start_of(safe: Any, features: Floats, member: bool, cost: Any, reward: Any) -> Start | None:
+def safe_of(safe: Any, features: Floats, member: bool, cost: Any, reward: Any) -> SafeOfRound | None:
     """Return the safe action that a set names: one of its rows by its number, or a point; None: it names none."""
     if safe is None:
         if cost is not None or reward is not None:
@@ -31,22 +31,22 @@ def start_of(safe: Any, features: Floats, member: bool, cost: Any, reward: Any) 
         raise InvalidActions(f"safe is {shown(safe)}; rays begin at a point, so give its {d} features")
     if numbered:
         index = whole(safe, "safe", f"from 0 to {count - 1}, being one of the actions", 0, count - 1, InvalidActions)
-        return Start(index, features[index], kept(cost), reward)
+        return SafeOfRound(index, features[index], kept(cost), reward)
     point = frozen(vector_of(safe, "safe", InvalidActions))
     if point.size != d:
         raise InvalidActions(f"safe has {point.size} features; the actions have {d}, and they must agree")
-    return Start(-1, point, kept(cost), reward)
+    return SafeOfRound(-1, point, kept(cost), reward)
 
 
-def start_entry(start: Start) -> list[Any]:
+def safe_entry(safe: SafeOfRound) -> list[Any]:
     """Return a safe action as plain values: its place, features, c₀ and r₀."""
-    return [int(start.place), start.features.tolist(), np.asarray(start.cost).tolist(), float(start.reward or 0.0)]
+    return [int(safe.place), safe.features.tolist(), np.asarray(safe.cost).tolist(), float(safe.reward or 0.0)]
 
 
-def start_from(entry: Any) -> Start | None:
-    """Return the safe action that `start_entry` wrote; None: there was none."""
+def safe_from(entry: Any) -> SafeOfRound | None:
+    """Return the safe action that `safe_entry` wrote; None: there was none."""
     if entry is None:
         return None
     place, features, costs, reward = entry
     row, told = array(features, "the safe action"), array(costs, "its costs")
-    return Start(whole(place, "its place", "from -1", -1, 2**62), row, told, number(reward, "its reward"))
+    return SafeOfRound(whole(place, "its place", "from -1", -1, 2**62), row, told, number(reward, "its reward"))

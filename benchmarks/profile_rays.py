@@ -45,7 +45,7 @@ def loop(left_out: str) -> Callable[..., None]:
     learn, only = left_out not in ("learning", "all but the recursion"), left_out == "all but the recursion"
 
     form = sized(sw.LCLUCB.form, 1, 1)
-    see, absorb, pinned = round_for(form).see, round_for(form).absorb, pinned_for(1, 1)
+    see, learn_at, pinned = round_for(form).see, round_for(form).learn_at, pinned_for(1, 1)
 
     @numba.njit(error_model="numpy", _nrt=False)
     def play(
@@ -82,7 +82,7 @@ def loop(left_out: str) -> Callable[..., None]:
             if keep:
                 note(trace, t, world.best, means, world.thresholds)
             if learn:
-                absorb((part,), action, ray, max(ray, 0), answer[STEP], True, values, layout, settings, memory, work)
+                learn_at((part,), action, ray, max(ray, 0), answer[STEP], True, values, layout, settings, memory, work)
 
     return play
 

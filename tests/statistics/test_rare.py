@@ -18,7 +18,7 @@ from stagewise.kernels.draw import OUTCOME, uniform
 from stagewise.kernels.layout import Part, part_of
 from stagewise.kernels.signals.events import LOSS, block_of, declared_of, forecast_of, highest, rate_of
 from stagewise.kernels.signals.refit import learn_events
-from stagewise.policies.rare_costs import absorb_events
+from stagewise.policies.rare_costs import learn_events_log
 
 PART_OF, BLOCK_OF = named(part_of), named(block_of)
 DELTA, MU = 0.2, np.array([0.05, 0.06, -0.04])
@@ -93,7 +93,7 @@ def missed_by_logs(runs: int, rows: int) -> int:
         memory = ours.start().memory
         part = PART_OF(ours.layout, memory, 1)
         values = np.column_stack([np.zeros(rows), seen])
-        absorb_events(part, ours.settings, memory.copy(), memory, USERS[users], values)
+        learn_events_log(part, ours.settings, memory.copy(), memory, USERS[users], values)
         block = BLOCK_OF(part, memory, 0)
         count += any(highest(part, ours.settings, block, user) < mean for user, mean in zip(USERS, MEANS, strict=True))
     return count

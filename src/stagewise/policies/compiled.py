@@ -194,7 +194,7 @@ class CompiledPolicy(Learning):
         memory_kernels_for(*self.form.models).change(chosen, layout, settings, memory, int(room), changed, work)
         return changed
 
-    def take(self, state: State, played: Played, values: Floats) -> State:
+    def learn_in_place(self, state: State, played: Played, values: Floats) -> State:
         """Take in what was seen with an action, in place where there is room."""
         features, index = self.located(played)
         d, form = features.size, self.form
@@ -215,7 +215,7 @@ class CompiledPolicy(Learning):
         """Return the features of what was played, and its index."""
         return played.action, played.ray
 
-    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
+    def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
         """Take in a log as one batch: the same as row by row, to the bit, in compiled code."""
         features, indices = self.located_rows(actions)
         seen, d, done = np.array(values), features.shape[1], 0
@@ -224,9 +224,9 @@ class CompiledPolicy(Learning):
             memory = self.roomy(layout, settings, memory)
             end = min(done + self.spare(layout, memory), len(seen))
             needs = self.needs(self.form, d, int(memory.item(FOLLOWED)), self.coordinates(d, memory))
-            absorb_rows = log_for(sized(self.form, *self.counted))
+            learn_rows = log_for(sized(self.form, *self.counted))
             rows = slice(done, end)
-            absorb_rows(features[rows], indices[rows], seen[rows], layout, settings, memory, np.empty(needs.work))
+            learn_rows(features[rows], indices[rows], seen[rows], layout, settings, memory, np.empty(needs.work))
             state, done = State(memory), end
         return state
 

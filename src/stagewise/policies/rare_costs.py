@@ -46,7 +46,7 @@ def rare_costs(model: LinearModel, thresholds: Thresholds, blocks: int, ceilings
     return EventCosts(**told, blocks=blocks, guesses=guesses, ceilings=ceilings)
 
 
-def absorb_events(
+def learn_events_log(
     part: Part, settings: Floats, before: Floats, memory: Floats, actions: Floats, values: Floats
 ) -> None:
     """Write a part as it is `before`, with the rows (n, d) and values (n, 1 + m) of a log in it.

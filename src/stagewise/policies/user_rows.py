@@ -148,25 +148,25 @@ class UserRows(CompiledPolicy):
         """Return the memory with room for so many segments beside those that were met."""
         return self.with_room(memory, segments + most_met(self.layout, memory)) if segments else memory
 
-    def take_rows(self, state: State, rows: Floats, values: Floats) -> State:
-        """Take in rows (n, D) and values (n, 1 + m), NaN for what is not in: as `take` one by one, to the bit."""
+    def learn_rows(self, state: State, rows: Floats, values: Floats) -> State:
+        """Take in rows (n, D) and values (n, 1 + m), NaN for what is not in: as one by one, to the bit."""
         done = 0
         while done < len(rows):
             memory = self.roomy(self.layout, self.settings, state.memory)
             few = before_full(self.layout, memory, rows[done:], values[done:]) if memory.item(ROOM) else len(rows)
             end = min(done + few, len(rows))
-            state = super().absorb_log(State(memory), rows[done:end], values[done:end])
+            state = super().learn_log(State(memory), rows[done:end], values[done:end])
             done = end
         return state
 
-    def absorb_log(self, state: State, actions: Any, values: Any) -> State:
+    def learn_log(self, state: State, actions: Any, values: Any) -> State:
         """Take in a log as one batch; its segments count in the order of their numbers, as rows stand in any order."""
         memory, first = state.memory, 2 + self.context
         met = [np.unique(actions[:, first + division]) for division in range(self.segments)]
         memory = self.with_room(memory, most_met(self.layout, memory) + max((keys.size for keys in met), default=0))
         for division, keys in enumerate(met):
             meet(self.layout, memory, first + division, keys)
-        return super().absorb_log(State(memory), actions, values)
+        return super().learn_log(State(memory), actions, values)
 
     def grown(self, fewer: "UserRows", state: State) -> State:
         """Return what was learned with fewer actions, the same first, as this policy's own."""

@@ -64,7 +64,7 @@ def judging_size(m: int, count: int) -> int:
 @cache
 def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
     """Return the loop for one form of round and one kind of world."""
-    see, choose, absorb = round_for(form).see, round_for(form).choose, round_for(form).absorb
+    see, choose, learn_at = round_for(form).see, round_for(form).choose, round_for(form).learn_at
     mixes, stays = int(form.mixes), int(form.rule == STAY)
     parts_of, pinned = parts_for(form.parts), pinned_for(0 if stays else form.parts, form.single)
     sampled, several, arms, roving = form.sampled, form.several, form.arms, form.roving
@@ -184,6 +184,6 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
             if not stays:
                 fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
                 place = ELSEWHERE if anew or t == unmet else max(code, -1)  # what is offered first is not followed yet
-                absorb(parts, action, code, place, answer[STEP], not anew, values, told, settings, memory, work)
+                learn_at(parts, action, code, place, answer[STEP], not anew, values, told, settings, memory, work)
 
     return play

@@ -97,7 +97,7 @@ class Round(NamedTuple):
     learn: Callable[..., None]
     see: Callable[..., int]
     choose: Callable[..., int]
-    absorb: Callable[..., None]
+    learn_at: Callable[..., None]
 
 
 @kernel
@@ -286,7 +286,7 @@ def round_for(form: Form) -> Round:
         )  # fmt: skip
 
     @kernel
-    def absorb(
+    def learn_at(
         parts: tuple[Part, ...], action: Floats, index: int, place: int, step: float, lean: bool, values: Floats,
         layout: Ints, settings: Floats, memory: Floats, work: Floats,
     ) -> None:  # fmt: skip
@@ -338,6 +338,6 @@ def round_for(form: Form) -> Round:
                 or (index == AT_SAFE and not same(action, known.safe))
             ):
                 place = ELSEWHERE
-        absorb(parts_of(told, memory), action, index, place, step, False, values, told, settings, memory, work)
+        learn_at(parts_of(told, memory), action, index, place, step, False, values, told, settings, memory, work)
 
-    return Round(decide, learn, see, choose, absorb)
+    return Round(decide, learn, see, choose, learn_at)

@@ -16,7 +16,7 @@ import math
 from stagewise.kernels.answer import SAFE_HOPE
 from stagewise.kernels.bounds import CENTRE, HOPED, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.rules.promise import PREFERRED, WARMING, weigh
+from stagewise.kernels.promise import PREFERRED, WARMING, weigh
 from stagewise.kernels.rules.ray import fill_safe_steps
 from stagewise.kernels.rules.tie import first_best, tie_floor
 

@@ -15,7 +15,7 @@ from stagewise.kernels.layout import FOLLOWED, NEVER, PARTS, ROOM, known_actions
 from stagewise.kernels.loop.log import log_for
 from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import Form
-from stagewise.kernels.rules.promise import DISPUTED
+from stagewise.kernels.promise import DISPUTED
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.arrays import MEMORY_SIZE, Needs, aligned, fitting_memory, needed, sized, starting
 from stagewise.policies.contradictions import explained

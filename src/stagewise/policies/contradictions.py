@@ -6,7 +6,7 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import APIECE, ARMS, CELLS, DECLARED, HOME, RIDGE, ROVING, SPACE, Part, roving_action
-from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, MODEL, NOISE, ceiling_of, has
+from stagewise.kernels.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, MODEL, NOISE, ceiling_of, has
 from stagewise.kernels.signals.apiece import piece_of
 from stagewise.kernels.signals.arms import shown_at, stated_of_arms
 from stagewise.kernels.signals.cells import tally_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.kernels.bounds import CENTRE, HALF, HOPED, REACHES, STEPS
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.rules.promise import COST_SCALE, DISPUTED, NOT_FINITE, WARMING, terms_of, weigh
+from stagewise.kernels.promise import COST_SCALE, DISPUTED, NOT_FINITE, WARMING, terms_of, weigh
 from stagewise.models.regression import Belief, believed
 from stagewise.policies.ceilings import beyond
 from stagewise.policies.compiled import Chosen

@@ -65,7 +65,7 @@ class LinearPolicy(RovingPolicy, SafePolicy):
 
     @property
     def switches(self) -> int:
-        """The switches of its rule (see `kernels.rules.promise`)."""
+        """The switches of its rule (see `kernels.promise`)."""
         return OFFERS_SAFE | hope_switch(self) | (RETURNS if self.returns else 0)
 
     def __post_init__(self) -> None:

@@ -73,7 +73,7 @@ class OPB(ArmsPolicy, SafePolicy):
 
     @property
     def switches(self) -> int:
-        """The switches of its rule (see `kernels.rules.promise`)."""
+        """The switches of its rule (see `kernels.promise`)."""
         return OFFERS_SAFE | RETURNS | hope_switch(self)
 
     @property

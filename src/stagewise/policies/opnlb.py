@@ -9,7 +9,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import OFFERS_SAFE, RETURNS
-from stagewise.kernels.rules.promise import ALARM, BASELINE, NOISE, disputed
+from stagewise.kernels.promise import ALARM, BASELINE, NOISE, disputed
 from stagewise.kernels.signals.watch import farthest, least_noise
 from stagewise.models.functions import FunctionsModel, Seen
 from stagewise.policies.arms import eligible_arms, logged_arms

@@ -9,8 +9,8 @@ from stagewise.kernels.answer import UNFOLLOWED, answer_size
 from stagewise.kernels.bounds import CENTRE, HALF, HOPED, per_limit_in, workspace_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.promise import NOT_FINITE, PREFERRED, WARMING, terms_of, weigh
 from stagewise.kernels.rules.mixture import choose_mixture
-from stagewise.kernels.rules.promise import NOT_FINITE, PREFERRED, WARMING, terms_of, weigh
 from stagewise.models.functions import Believed
 from stagewise.policies.compiled import WORKSPACE_IN, Chosen
 from stagewise.policies.mixtures import WRITTEN_IN, Blend, decision_from, drawn

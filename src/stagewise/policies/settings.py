@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import DIRECTIONAL, INFLATED
-from stagewise.kernels.rules.promise import TOO_LITTLE
+from stagewise.kernels.promise import TOO_LITTLE
 from stagewise.problem.checks import kept, number, one_of, shown, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds

@@ -7,7 +7,7 @@ import numpy as np
 
 from stagewise.kernels.bounds import CENTRE
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.rules.promise import weigh
+from stagewise.kernels.promise import weigh
 from stagewise.models.regression import Belief
 from stagewise.policies.compiled import Chosen
 from stagewise.policies.grades import Listing, blended, columns_of, graded, images_of, listing_of

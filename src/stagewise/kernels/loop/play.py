@@ -14,8 +14,8 @@ from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
 from stagewise.kernels.loop.pinned import pinned_for
 from stagewise.kernels.loop.round import STAY, Form, parts_for, round_for
 from stagewise.kernels.loop.worth import fill_mixed
+from stagewise.kernels.promise import WARMING, has
 from stagewise.kernels.rules.mixture import mean_of, solve
-from stagewise.kernels.rules.promise import WARMING, has
 from stagewise.kernels.signals.arms import pulled
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.kernels.trace import Trace, note

@@ -31,10 +31,10 @@ from stagewise.kernels.layout import (
     safe_action,
 )
 from stagewise.kernels.loop.pinned import pinned_for
+from stagewise.kernels.promise import ALARM, cut_at_ceilings
 from stagewise.kernels.rules.certified_mixture import choose_certified_mixture
 from stagewise.kernels.rules.certified_ray import choose_certified_ray, exchange_crosses
 from stagewise.kernels.rules.mixture import choose_mixture
-from stagewise.kernels.rules.promise import ALARM, cut_at_ceilings
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.apiece import draw_apiece, learn_apiece, look_apiece
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms

@@ -15,7 +15,7 @@ to what is safe, which satisfies it with C = 1 (docs/theory/caps.md). Safety res
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import LIMITS
-from stagewise.kernels.rules.promise import capped, ceiling_of, limit_of, safe_cost
+from stagewise.kernels.promise import capped, ceiling_of, limit_of, safe_cost
 
 
 @kernel

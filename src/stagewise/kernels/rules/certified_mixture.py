@@ -6,9 +6,7 @@ from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
 from stagewise.kernels.bounds import CENTRE, COSTS, HALF, HOPED, SAMPLED
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.layout import FIRST_TERM, HOME, LIMITS
-from stagewise.kernels.rules.certified import cut_draws, highest, lowest, set_prices
-from stagewise.kernels.rules.mixture import drawn, listed_share, mean_of, mix_back, solve, stay
-from stagewise.kernels.rules.promise import (
+from stagewise.kernels.promise import (
     DRAWN,
     NOT_FINITE,
     NOTHING_SAFE,
@@ -19,6 +17,8 @@ from stagewise.kernels.rules.promise import (
     threshold_of,
     weigh,
 )
+from stagewise.kernels.rules.certified import cut_draws, highest, lowest, set_prices
+from stagewise.kernels.rules.mixture import drawn, listed_share, mean_of, mix_back, solve, stay
 from stagewise.kernels.rules.tie import tie_floor
 
 LIFT = 0.75  # how far a drawn price is raised towards v/Δ; without it little-known actions wait too long for their turn

@@ -6,9 +6,7 @@ from stagewise.kernels.answer import SAFE_HOPE
 from stagewise.kernels.bounds import CENTRE, COSTS, CROSS, HALF, HOPED, REACHES, SAMPLED, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.layout import LIMITS
-from stagewise.kernels.rules.certified import cut_draws, highest, largest_reward, set_prices
-from stagewise.kernels.rules.curve import held_along
-from stagewise.kernels.rules.promise import (
+from stagewise.kernels.promise import (
     NOT_FINITE,
     NOTHING_SAFE,
     PREFERRED,
@@ -18,6 +16,8 @@ from stagewise.kernels.rules.promise import (
     threshold_of,
     weigh,
 )
+from stagewise.kernels.rules.certified import cut_draws, highest, largest_reward, set_prices
+from stagewise.kernels.rules.curve import held_along
 from stagewise.kernels.rules.ray import fill_plausible_steps, fill_safe_steps, pessimistic, safe_step, wide_of
 from stagewise.kernels.rules.tie import first_best, tie_floor
 

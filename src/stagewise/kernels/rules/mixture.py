@@ -6,8 +6,7 @@ from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
 from stagewise.kernels.bounds import CENTRE, COSTS, HALF, HOPED, REACHES
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, RETURNS
-from stagewise.kernels.rules.pair import best_pair
-from stagewise.kernels.rules.promise import (
+from stagewise.kernels.promise import (
     COST_SCALE,
     DRAWN,
     NOT_FINITE,
@@ -21,6 +20,7 @@ from stagewise.kernels.rules.promise import (
     threshold_of,
     weigh,
 )
+from stagewise.kernels.rules.pair import best_pair
 from stagewise.kernels.rules.simplex import best_mixture
 from stagewise.kernels.rules.tie import tie_floor
 

@@ -6,8 +6,7 @@ from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF, HOPED, REACHES, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, distinct, kernel
 from stagewise.kernels.layout import DIRECTIONAL, LIMITS, OFFERS_SAFE, RETURNS
-from stagewise.kernels.rules.curve import SLIGHTLY, first_crossing, held_along, last_crossing
-from stagewise.kernels.rules.promise import (
+from stagewise.kernels.promise import (
     COST_SCALE,
     NOT_FINITE,
     NOTHING_SAFE,
@@ -21,6 +20,7 @@ from stagewise.kernels.rules.promise import (
     threshold_of,
     weigh,
 )
+from stagewise.kernels.rules.curve import SLIGHTLY, first_crossing, held_along, last_crossing
 from stagewise.kernels.rules.tie import first_best, tie_floor
 
 

@@ -16,7 +16,7 @@ from stagewise.kernels.bounds import CENTRE, CROSS, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, normal
 from stagewise.kernels.layout import HOME, RIDGE, Part, piece_size
-from stagewise.kernels.rules.promise import BASELINE, disputed
+from stagewise.kernels.promise import BASELINE, disputed
 from stagewise.kernels.signals.look import radius_of
 from stagewise.kernels.signals.posterior import hold
 from stagewise.kernels.signals.ridge import ELSEWHERE, SQUARES, TAKEN, fill_image, learn_ridge, start_ridge, stated

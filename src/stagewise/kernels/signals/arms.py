@@ -18,7 +18,7 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import HOME, Part
-from stagewise.kernels.rules.promise import ALARM, BASELINE, NOISE, disputed
+from stagewise.kernels.promise import ALARM, BASELINE, NOISE, disputed
 from stagewise.kernels.signals.interval import (
     Interval,
     bernstein_interval,

@@ -19,7 +19,7 @@ from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, normal
 from stagewise.kernels.layout import CELL, CELLS, HOME, PARTS, ROOM, SLOT, Part, part_of, slot_size
-from stagewise.kernels.rules.promise import limit_of
+from stagewise.kernels.promise import limit_of
 from stagewise.kernels.signals.apiece import declare
 from stagewise.kernels.signals.posterior import drawn_share, hold
 from stagewise.kernels.signals.rates import rate_ends

@@ -10,7 +10,7 @@ import math
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import LIMITS, Part, roving_action
-from stagewise.kernels.rules.promise import ALARM, BASELINE, ceiling_of, disputed
+from stagewise.kernels.promise import ALARM, BASELINE, ceiling_of, disputed
 from stagewise.kernels.signals.look import radius_of
 from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, fill_image, stated
 from stagewise.kernels.signals.watch import farthest

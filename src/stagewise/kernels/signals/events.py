@@ -21,7 +21,7 @@ from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.draw import POSTERIOR, fill_normal
 from stagewise.kernels.layout import EVENT_SUMS, Part, block_size, events_size
-from stagewise.kernels.rules.promise import MODEL, disputed
+from stagewise.kernels.promise import MODEL, disputed
 from stagewise.kernels.signals.posterior import hold
 
 ROWS, HITS, TOTAL, LOSS, DUE_HITS, DUE_ROWS, SQUARE, CONSTANT = range(EVENT_SUMS)  # SQUARE: the ellipsoid's radius²

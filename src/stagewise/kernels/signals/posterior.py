@@ -6,7 +6,7 @@ from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, fill_normal
 from stagewise.kernels.layout import HOME, Part
-from stagewise.kernels.rules.promise import limit_of
+from stagewise.kernels.promise import limit_of
 from stagewise.kernels.signals.arms import KL, pulled, stated_of_arms
 from stagewise.kernels.signals.ridge import TAKEN, place, stated
 

@@ -6,7 +6,7 @@ from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, distinct, kernel
 from stagewise.kernels.draw import POLICY, fill_normal
 from stagewise.kernels.layout import LIMITS, SAMPLING, Part
-from stagewise.kernels.rules.promise import COST_SCALE, limit_of, threshold_of
+from stagewise.kernels.promise import COST_SCALE, limit_of, threshold_of
 from stagewise.kernels.signals.look import radius_of
 from stagewise.kernels.signals.ridge import TAKEN, place
 

@@ -8,7 +8,7 @@ import math
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import LIMITS, Part
-from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, NOISE, UNSAFE, ceiling_of, disputed, threshold_of
+from stagewise.kernels.promise import ALARM, BASELINE, CEILING, NOISE, UNSAFE, ceiling_of, disputed, threshold_of
 from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, stated
 
 FEW, SOME, MANY = 0.9, 0.3, 0.05  # shares s at which squares are held against noise

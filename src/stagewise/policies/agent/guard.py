@@ -10,7 +10,7 @@ from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import APIECE, ARMS, EVENTS, HOME, RIDGE, ROVING, SPACE, Part, roving_action
 from stagewise.kernels.layout import DECLARED as BOUNDED
-from stagewise.kernels.rules.promise import (
+from stagewise.kernels.promise import (
     ALARM,
     BASELINE,
     CEILING,

@@ -8,7 +8,7 @@ import numpy as np
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, LIMITS
-from stagewise.kernels.rules.promise import COST_SCALE, terms_of
+from stagewise.kernels.promise import COST_SCALE, terms_of
 from stagewise.kernels.signals.apiece import fill_fits, piece_of
 from stagewise.kernels.signals.arms import KL, confidence_in, interval, means_of, stated_of_arms, unit_radius
 from stagewise.kernels.signals.cells import fill_pulls, fill_rates

@@ -13,8 +13,8 @@ from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.draw import uniform, uniform_pair
 from stagewise.kernels.layout import DIRECTIONAL, HOME, INFLATED, LIMITS, OFFERS_SAFE, PARTS, RETURNS, part_of
 from stagewise.kernels.loop.round import MIXTURE, RAYS, Form
+from stagewise.kernels.promise import ceiling_of, has, limit_of, weigh
 from stagewise.kernels.rules.pair import safe_share
-from stagewise.kernels.rules.promise import ceiling_of, has, limit_of, weigh
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.kernels.rules.tie import tie_floor
 from stagewise.kernels.signals.arms import KL, look_arms, stated_of_arms, unit_radius

@@ -3,7 +3,8 @@
 A policy crosses into compiled code as three arrays (docs/decisions/0004-one-array-crosses-into-a-kernel.md):
 
     layout    limits m, parts P, switches, d, sampling, home | the whole numbers of every part
-    settings  α_r, α_c, log 1/a | thresholds | limits | ceilings | x₀ | r₀, c₀ if ROVING | the numbers of every part
+    settings  α_r, α_c, log 1/a | thresholds | limits | ceilings | x₀ | r₀, c₀ if ROVING | the numbers of every part |
+              at the end, where CERTIFIED: ν, C, the largest mean reward; where a reward may be sampled: 2LS
     memory    candidates followed, room, where each part begins | every part's own | the features that are followed
 
 A part is a model of the signals `first` to `first + count`; signals that can share a matrix share a part.
@@ -211,6 +212,30 @@ def set_start(layout: Ints, settings: Floats, features: Floats, reward: float, c
     settings[at:end] = features
     settings[end] = reward
     settings[end + 1 : end + 1 + costs.size] = costs
+
+
+@kernel
+def spread_of(settings: Floats) -> float:
+    """Return ν, how many posterior deviations the draws of a CERTIFIED choice spread."""
+    return settings[settings.size - 3]
+
+
+@kernel
+def patience_of(settings: Floats) -> float:
+    """Return C, how much regret a CERTIFIED proposal may cost, in units of what is unknown of it."""
+    return settings[settings.size - 2]
+
+
+@kernel
+def largest_reward(settings: Floats) -> float:
+    """Return the largest mean reward there is, where a choice is CERTIFIED."""
+    return settings[settings.size - 1]
+
+
+@kernel
+def length_of(settings: Floats) -> float:
+    """Return 2LS, the length of what linear rewards lie in, where a reward may be sampled."""
+    return settings[settings.size - 1]
 
 
 @kernel

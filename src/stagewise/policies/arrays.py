@@ -35,11 +35,16 @@ def aligned(size: int) -> Floats:
 
 
 def assembled(
-    head: Sequence[int], promise: Floats, safe: Floats, parts: Sequence[Modelled], declared: Floats = NOTHING
+    head: Sequence[int],
+    promise: Floats,
+    safe: Floats,
+    parts: Sequence[Modelled],
+    declared: Floats = NOTHING,
+    last: Sequence[float] = (),
 ) -> tuple[Ints, Floats]:
     """Return the layout and the settings of a policy: `head` is switches, sampling and home (see `kernels.layout`).
 
-    `declared` are r₀ and c₀ of a safe action that is another one in every round.
+    `declared` are r₀ and c₀ of a safe action that is another one in every round; `last` stand at the settings' end.
     """
     switches, sampling, home = head
     limits, place = (promise.size - 3) // 3, promise.size + safe.size + declared.size
@@ -48,7 +53,7 @@ def assembled(
         whole += [*part.whole, place]
         numbers.append(part.numbers)
         place += part.numbers.size
-    return np.array(whole, dtype=np.int64), np.concatenate(numbers)
+    return np.array(whole, dtype=np.int64), np.concatenate([*numbers, np.array(last, dtype=np.float64)])
 
 
 @cache

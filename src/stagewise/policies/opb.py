@@ -9,7 +9,7 @@ from stagewise.kernels.layout import HOME, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.models.arms import ArmsModel, end_shares
 from stagewise.policies.arms import ArmsPolicy, eligible_arms, most_pulls
-from stagewise.policies.arrays import assembled
+from stagewise.policies.arrays import NOTHING, assembled
 from stagewise.policies.baseline import armed, check_safe_range
 from stagewise.policies.ceilings import bounds_of, ceilings_of
 from stagewise.policies.mixtures import decision_from
@@ -67,9 +67,10 @@ class OPB(ArmsPolicy, SafePolicy):
         signals = 1 + len(thresholds.names) if switch(self.share_delta, "share_delta") else self.undivided
         told = (thresholds, signals, max(1.0, *bounds), safe.reward, thresholds.signed_safe)
         model = replace(self.assumed(*told), apart=self.apart)
-        layout, settings = assembled((self.switches, 0, int(safe.arm or 0)), promise, np.empty(0), tuple(model.parts()))
-        settle(self, thresholds=thresholds, model=model, layout=layout)
-        settle(self, settings=np.append(settings, self.last_numbers()))
+        head, parts = (self.switches, 0, int(safe.arm or 0)), tuple(model.parts())
+        settle(self, thresholds=thresholds, model=model)
+        layout, settings = assembled(head, promise, NOTHING, parts, last=self.last_numbers())
+        settle(self, layout=layout, settings=settings)
 
     @property
     def switches(self) -> int:

@@ -29,6 +29,7 @@ from stagewise.kernels.layout import (
     padded,
     part_of,
     safe_action,
+    spread_of,
 )
 from stagewise.kernels.loop.pinned import pinned_for
 from stagewise.kernels.promise import ALARM, cut_at_ceilings
@@ -227,7 +228,7 @@ def round_for(form: Form) -> Round:
         safe, written, code = safe_action(layout, settings).features, written_in(layout, answer), -1
         action = written.action
         if certified:
-            spread = settings[settings.size - 3]
+            spread = spread_of(settings)
             if rays:
                 exchange_crosses(bounds, rule)
             for part in parts:

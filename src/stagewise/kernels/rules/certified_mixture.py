@@ -5,7 +5,7 @@ import math
 from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
 from stagewise.kernels.bounds import CENTRE, COSTS, HALF, HOPED, SAMPLED
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.layout import FIRST_TERM, HOME, LIMITS
+from stagewise.kernels.layout import FIRST_TERM, HOME, LIMITS, patience_of
 from stagewise.kernels.promise import (
     DRAWN,
     NOT_FINITE,
@@ -168,7 +168,7 @@ def certify_mixture(
         if shares[place] != 0.0:
             action = safe if places[place] < 0 else places[place]
             width = ignorance(layout, settings, bounds, prices, action)
-            certified += shares[place] * (lowest(bounds, action) + settings[settings.size - 2] * width)
+            certified += shares[place] * (lowest(bounds, action) + patience_of(settings) * width)
     fill_hopes(layout, settings, bounds, eligible, rule)
     if certified < value:
         solve(rule, COSTS + m, limits, basis, shares, places)

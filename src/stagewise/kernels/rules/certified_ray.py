@@ -5,7 +5,7 @@ import math
 from stagewise.kernels.answer import SAFE_HOPE
 from stagewise.kernels.bounds import CENTRE, COSTS, CROSS, HALF, HOPED, REACHES, SAMPLED, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.layout import LIMITS
+from stagewise.kernels.layout import LIMITS, largest_reward, patience_of
 from stagewise.kernels.promise import (
     NOT_FINITE,
     NOTHING_SAFE,
@@ -16,7 +16,7 @@ from stagewise.kernels.promise import (
     threshold_of,
     weigh,
 )
-from stagewise.kernels.rules.certified import cut_draws, highest, largest_reward, set_prices
+from stagewise.kernels.rules.certified import cut_draws, highest, set_prices
 from stagewise.kernels.rules.curve import held_along
 from stagewise.kernels.rules.ray import fill_plausible_steps, fill_safe_steps, pessimistic, safe_step, wide_of
 from stagewise.kernels.rules.tie import first_best, tie_floor
@@ -155,7 +155,7 @@ def certify_ray(
     set_prices(layout, settings, bounds, value, prices)
     chosen, target = best, proposal if proposal >= 0 else safe
     width = ignorance_at(layout, settings, bounds, prices, target, steps[target])
-    if value - lowest_at(bounds, target, steps[target]) <= settings[settings.size - 2] * width:
+    if value - lowest_at(bounds, target, steps[target]) <= patience_of(settings) * width:
         if target == safe:
             answer[SAFE_HOPE] = value
             return -PREFERRED

@@ -5,7 +5,7 @@ import math
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, distinct, kernel
 from stagewise.kernels.draw import POLICY, fill_normal
-from stagewise.kernels.layout import LIMITS, SAMPLING, Part
+from stagewise.kernels.layout import LIMITS, SAMPLING, Part, length_of
 from stagewise.kernels.promise import COST_SCALE, limit_of, threshold_of
 from stagewise.kernels.signals.look import radius_of
 from stagewise.kernels.signals.ridge import TAKEN, place
@@ -25,7 +25,7 @@ def inflation(layout: Ints, settings: Floats, bounds: Floats, size: int) -> floa
         slack = min(slack, limit_of(layout, settings, j) - bounds[1 + j, CENTRE, safe] - doubt)
         least = min(least, threshold_of(layout, settings, j))
     if layout[SAMPLING] == THEORY:
-        return 1.0 + settings[settings.size - 1] / slack if slack > 0.0 else 1.0  # 2LS is the last of the settings
+        return 1.0 + length_of(settings) / slack if slack > 0.0 else 1.0
     return 1.0 if layout[SAMPLING] == PLAIN else math.sqrt(size) / least
 
 

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.rules.simplex import OPTIMAL, best_mixture, scratch_shape
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.rules.simplex import OPTIMAL, best_mixture, prices_in, scratch_shape
 
+PRICES_IN = named(prices_in)
 DUST = 1e-12  # a share that is rounding
 
 
@@ -87,7 +88,7 @@ def solved_under(rows: Floats, worth: Floats) -> tuple[Floats, Floats, bool]:
     status = best_mixture(worth[:-1].copy(), rows, float(worth[-1]), start, ends, support, shares, basis, gains)
     columns = np.zeros(worth.size)
     np.add.at(columns, support, shares)  # −1, the safe action, is the last
-    return columns[:-1], np.maximum(basis[count + 1, 1:], 0.0), bool(status == OPTIMAL)
+    return columns[:-1], np.maximum(PRICES_IN(basis), 0.0), bool(status == OPTIMAL)
 
 
 def mixed_back(shares: Floats, tables: tuple[Floats, ...], limits: Floats) -> Floats:

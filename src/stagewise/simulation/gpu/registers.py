@@ -25,6 +25,7 @@ from stagewise.kernels.world import noisy
 from stagewise.reports.assumptions import assumptions
 from stagewise.simulation.compiled import LoopInputs
 from stagewise.simulation.gpu import unrolled_arms, unrolled_rays
+from stagewise.simulation.gpu.unrolled import PLACES
 from stagewise.simulation.judge import Judge
 
 WRITTEN = DIRECTIONAL | INFLATED | OFFERS_SAFE | RETURNS  # the switches that they are written for
@@ -153,6 +154,6 @@ def compiled(written: Callable[[Any], str], form: Any, registers: int | None) ->
         *(uniform, uniform_pair, noisy, radius, safe_share, safe_step, tie_floor, unit_radius),
         *(lockstep.larger, lockstep.lesser, lockstep.normals, lockstep.ratio, lockstep.root),
     )
-    room = {"cuda": cuda, "math": math, **{function.__name__: function for function in called}}
-    exec(compile(written(form), "<unrolled>", "exec"), room)
-    return cuda.jit(room["play"], max_registers=registers)
+    names = {"cuda": cuda, "math": math, **PLACES, **{function.__name__: function for function in called}}
+    exec(compile(written(form), "<unrolled>", "exec"), names)
+    return cuda.jit(names["play"], max_registers=registers)

@@ -7,6 +7,7 @@ import numpy as np
 
 from stagewise.kernels.layout import HOME, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import MIXTURE, Form
+from stagewise.kernels.promise import OVER
 from stagewise.models.arms import ArmsModel, end_shares
 from stagewise.policies.arms import ArmsPolicy, eligible_arms, most_pulls
 from stagewise.policies.arrays import NOTHING, assembled
@@ -16,7 +17,7 @@ from stagewise.policies.mixtures import decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.safe_mixture import Offer, staying
 from stagewise.policies.safe_policy import SafePolicy
-from stagewise.policies.settings import FALLBACKS, OVER, hope_switch, keep, promise_numbers, settle
+from stagewise.policies.settings import FALLBACKS, hope_switch, keep, promise_numbers, settle
 from stagewise.problem.checks import size_of, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import resolved

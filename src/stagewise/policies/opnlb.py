@@ -98,9 +98,9 @@ class OPNLB(SafeLearning):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         offer, places = self.offered(actions)
         values = np.column_stack([self.functions.at(places), self.functions.safe])
-        believed, doubt = self.model.bounds(state.memory, values), self.contradiction(state.memory)
-        if believed is not None and doubt is not None:
-            return staying(offer, self.thresholds, draw.round, doubt)
+        believed, dispute = self.model.bounds(state.memory, values), self.contradiction(state.memory)
+        if believed is not None and dispute is not None:
+            return staying(offer, self.thresholds, draw.round, dispute)
         return decided(offer, believed, self.rule, self.solve if self.method != "pointwise" else None, draw)
 
     def solve(self, worth: Floats, tables: tuple[Floats, ...], scales: Floats) -> Vertex:

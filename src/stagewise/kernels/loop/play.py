@@ -144,9 +144,9 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                 draw(features, safe, world, means, seed, run, t)
                 best = optimum(world, judging, mixture)
             if not stays:
-                doubt = see(features, not anew, parts, told, settings, memory, bounds, work)
+                dispute = see(features, not anew, parts, told, settings, memory, bounds, work)
                 code = choose(
-                    features, not anew, eligible, doubt, parts, told, settings, memory, bounds, rule, per_limit,
+                    features, not anew, eligible, dispute, parts, told, settings, memory, bounds, rule, per_limit,
                     work, answer, seed, run, t,
                 )  # fmt: skip
             index = code if code >= 0 else home

@@ -173,7 +173,7 @@ def round_for(form: Form) -> Round:
         bounds: Floats, work: Floats,
     ) -> int:  # fmt: skip
         """Write the bounds of every signal; return what was declared and is contradicted, or 0."""
-        safe, doubt = safe_action(layout, settings).features, 0
+        safe, dispute = safe_action(layout, settings).features, 0
         for part in parts:
             found = 0
             if ridge and part.kind == RIDGE:
@@ -207,20 +207,20 @@ def round_for(form: Form) -> Round:
             if events and part.kind == EVENTS:
                 look_events(part, features, safe, settings, memory, bounds)
                 found = mistold_events(part, memory)
-            doubt = found if doubt == 0 else doubt
+            dispute = found if dispute == 0 else dispute
         if clips:
             cut_at_ceilings(layout, settings, bounds, bool(mixes))
-        if doubt == 0 and settings[ALARM] < math.inf:
-            doubt = overrun(layout, settings, bounds)
+        if dispute == 0 and settings[ALARM] < math.inf:
+            dispute = overrun(layout, settings, bounds)
         if roving:
             begun = declare(layout, settings, bounds, sampled != REWARD)
-            if doubt == 0 and settings[ALARM] < math.inf:
-                doubt = begun
-        return doubt
+            if dispute == 0 and settings[ALARM] < math.inf:
+                dispute = begun
+        return dispute
 
     @kernel
     def choose(
-        features: Floats, known: bool, eligible: Flags, doubt: int, parts: tuple[Part, ...], layout: Ints,
+        features: Floats, known: bool, eligible: Flags, dispute: int, parts: tuple[Part, ...], layout: Ints,
         settings: Floats, memory: Floats, bounds: Floats, rule: Floats, per_limit: Floats, work: Floats, answer: Floats,
         seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
@@ -250,11 +250,11 @@ def round_for(form: Form) -> Round:
             basis = per_limit[layout[LIMITS] :] if several else None
             if certified:
                 code = choose_certified_mixture(
-                    layout, settings, bounds, eligible, doubt, rule, factors, basis, shares, places, lottery, answer
+                    layout, settings, bounds, eligible, dispute, rule, factors, basis, shares, places, lottery, answer
                 )
             else:
                 code = choose_mixture(
-                    layout, settings, bounds, eligible, doubt, rule, factors, basis, shares, places, lottery, answer
+                    layout, settings, bounds, eligible, dispute, rule, factors, basis, shares, places, lottery, answer
                 )
             for i in range(action.size):
                 if context:
@@ -263,9 +263,9 @@ def round_for(form: Form) -> Round:
                     action[i] = features[code, i] if code >= 0 else safe[i]
         if rays:
             if certified:
-                code = choose_certified_ray(layout, settings, bounds, eligible, doubt, rule, per_limit, answer)
+                code = choose_certified_ray(layout, settings, bounds, eligible, dispute, rule, per_limit, answer)
             else:
-                code = choose_ray(layout, settings, bounds, eligible, doubt, rule, per_limit, answer)
+                code = choose_ray(layout, settings, bounds, eligible, dispute, rule, per_limit, answer)
             settle_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
         return code
 
@@ -280,9 +280,9 @@ def round_for(form: Form) -> Round:
         known = recognised(features, known_actions(told, settings, memory).followed)
         answer[UNFOLLOWED] = 0.0 if known or memory[FOLLOWED] == NEVER else 1.0
         parts = parts_of(told, memory)
-        doubt = see(features, known, parts, told, settings, memory, area.bounds, area.work)
+        dispute = see(features, known, parts, told, settings, memory, area.bounds, area.work)
         return choose(
-            features, known, eligible, doubt, parts, told, settings, memory, area.bounds, area.rule, area.per_limit,
+            features, known, eligible, dispute, parts, told, settings, memory, area.bounds, area.rule, area.per_limit,
             area.work, answer, seed, run, round_,
         )  # fmt: skip
 

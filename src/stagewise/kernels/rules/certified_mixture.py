@@ -128,7 +128,7 @@ def propose_mixture(
 
 @kernel
 def choose_certified_mixture(
-    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, doubt: int, rule: Floats, prices: Floats,
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, dispute: int, rule: Floats, prices: Floats,
     basis: Floats | None, shares: Floats, places: Ints, lottery: float, answer: Floats,
 ) -> int:  # fmt: skip
     """Return the action drawn from the mixture that is played, or minus the reason for the safe action alone."""
@@ -137,19 +137,19 @@ def choose_certified_mixture(
     certain = weigh(layout, settings, bounds, prices)
     fill_costs(layout, settings, bounds, COSTS, 1.0, rule)
     fill_hopes(layout, settings, bounds, eligible, rule)
-    home = rule[HOPED, safe]
-    code, value = -doubt if doubt > 0 else (0 if certain else -WARMING), home
+    safe_hoped = rule[HOPED, safe]
+    code, value = -dispute if dispute > 0 else (0 if certain else -WARMING), safe_hoped
     if code == 0:
         solve(rule, COSTS + m, limits, basis, shares, places)
         value = mean_of(rule[HOPED], shares, places)
         if not math.isfinite(value):
             code = -NOT_FINITE
-        elif tie_floor(value) <= home:
+        elif tie_floor(value) <= safe_hoped:
             code = -PREFERRED
     if code == 0:
         propose_mixture(layout, settings, bounds, eligible, rule, prices, basis, limits, shares, places)
         code = certify_mixture(layout, settings, bounds, eligible, value, rule, prices, basis, shares, places)
-    answer[SAFE_HOPE], answer[HOPE] = home, value
+    answer[SAFE_HOPE], answer[HOPE] = safe_hoped, value
     return settle_mixture(layout, code, rule, shares, places, lottery, answer)
 
 

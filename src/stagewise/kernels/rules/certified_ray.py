@@ -71,9 +71,9 @@ def fill_plausible(settings: Floats, bounds: Floats, reaches: Floats, hoped: Flo
     """Write r⁺ at the longest plausible step of every ray."""
     safe, centre, half, cross = bounds.shape[2] - 1, bounds[0, CENTRE], bounds[0, HALF], bounds[0, CROSS]
     if half[safe] == 0.0:
-        home = centre[safe]
+        safe_reward = centre[safe]
         for ray in range(safe):
-            hoped[ray] = home + reaches[ray] * (highest(settings, bounds, ray) - home)
+            hoped[ray] = safe_reward + reaches[ray] * (highest(settings, bounds, ray) - safe_reward)
     else:
         wide = wide_of(bounds, 0)
         for ray in range(safe):
@@ -86,7 +86,7 @@ def fill_plausible(settings: Floats, bounds: Floats, reaches: Floats, hoped: Flo
 def proposed(layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, values: Floats) -> int:
     """Return the best ray if the draw were the truth, or −1: the safe action; `values` is scratch (K,)."""
     safe = bounds.shape[2] - 1
-    home = bounds[0, SAMPLED, safe]
+    safe_drawn = bounds[0, SAMPLED, safe]
     for ray in range(safe):
         values[ray] = 1.0
     for j in range(layout[LIMITS]):
@@ -96,7 +96,7 @@ def proposed(layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, va
             values[ray] = min(values[ray], safe_step(drawn_[ray] - drawn_[safe], slack))
     rewards = bounds[0, SAMPLED]
     for ray in range(safe):
-        values[ray] *= rewards[ray] - home
+        values[ray] *= rewards[ray] - safe_drawn
     for ray in range(eligible.size):
         if not eligible[ray]:
             values[ray] = -math.inf
@@ -106,7 +106,7 @@ def proposed(layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, va
 
 @kernel
 def choose_certified_ray(
-    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, doubt: int, rule: Floats, prices: Floats,
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, dispute: int, rule: Floats, prices: Floats,
     answer: Floats,
 ) -> int:  # fmt: skip
     """Return the ray whose longest safe step is played, or minus the reason for the safe action.
@@ -115,13 +115,13 @@ def choose_certified_ray(
     """
     hoped, steps, safe = rule[HOPED], rule[STEPS], bounds.shape[2] - 1
     certain = weigh(layout, settings, bounds, prices)
-    home = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
-    hoped[safe], steps[safe], answer[SAFE_HOPE] = home, 0.0, home
-    if doubt > 0 or not certain:
+    safe_hoped = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
+    hoped[safe], steps[safe], answer[SAFE_HOPE] = safe_hoped, 0.0, safe_hoped
+    if dispute > 0 or not certain:
         exchange_crosses(bounds, rule)
         steps[:] = 0.0
-        hoped[:] = home
-        return -doubt if doubt > 0 else -WARMING
+        hoped[:] = safe_hoped
+        return -dispute if dispute > 0 else -WARMING
     cut_draws(layout, settings, bounds)
     proposal = proposed(layout, settings, bounds, eligible, rule[REACHES])
     exchange_crosses(bounds, rule)
@@ -138,8 +138,8 @@ def certify_ray(
     Nothing is asked of the proposal, so anybody may make it.
     """
     hoped, steps, reaches, safe = rule[HOPED], rule[STEPS], rule[REACHES], bounds.shape[2] - 1
-    home = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
-    hoped[safe], steps[safe], answer[SAFE_HOPE] = home, 0.0, home
+    safe_hoped = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
+    hoped[safe], steps[safe], answer[SAFE_HOPE] = safe_hoped, 0.0, safe_hoped
     fill_safe_steps(layout, settings, bounds, steps)
     fill_plausible_steps(layout, settings, bounds, reaches)
     fill_plausible(settings, bounds, reaches, hoped)
@@ -149,9 +149,9 @@ def certify_ray(
     best = first_best(hoped[:safe])
     if best >= 0 and not math.isfinite(hoped[best]):
         return -NOT_FINITE
-    if best < 0 or tie_floor(hoped[best]) <= home:
+    if best < 0 or tie_floor(hoped[best]) <= safe_hoped:
         return -PREFERRED
-    value = min(hoped[best], max(largest_reward(settings), home))
+    value = min(hoped[best], max(largest_reward(settings), safe_hoped))
     set_prices(layout, settings, bounds, value, prices)
     chosen, target = best, proposal if proposal >= 0 else safe
     width = ignorance_at(layout, settings, bounds, prices, target, steps[target])

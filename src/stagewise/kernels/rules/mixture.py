@@ -65,12 +65,12 @@ def solve(rule: Floats, costs: int, limits: Floats, basis: Floats | None, shares
     limit, for which two actions are the answer, and no simplex need be compiled.
     """
     hoped, safe = rule[HOPED], rule.shape[1] - 1
-    home = hoped[safe]
+    safe_hoped = hoped[safe]
     hoped[safe] = -math.inf
     places[:] = -1
     shares[:] = 0.0
     if basis is None:
-        pair = best_pair(hoped, rule[costs], home, rule[costs, safe], limits[0])
+        pair = best_pair(hoped, rule[costs], safe_hoped, rule[costs, safe], limits[0])
         places[0], places[1] = pair.cheap, pair.dear
         shares[0], shares[1] = 1.0 - pair.share, pair.share
     else:
@@ -79,9 +79,10 @@ def solve(rule: Floats, costs: int, limits: Floats, basis: Floats | None, shares
         for j in range(m):
             start[j] = rule[costs + j, safe]
         best_mixture(
-            hoped, rule[costs : costs + m], home, start, limits, places[: m + 1], shares[: m + 1], table, rule[REACHES]
-        )
-    hoped[safe] = home
+            hoped, rule[costs : costs + m], safe_hoped, start, limits, places[: m + 1], shares[: m + 1], table,
+            rule[REACHES],
+        )  # fmt: skip
+    hoped[safe] = safe_hoped
 
 
 @kernel
@@ -134,13 +135,13 @@ def stay(shares: Floats, places: Ints) -> None:
 
 @kernel
 def choose_mixture(
-    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, doubt: int, rule: Floats, factors: Floats,
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, dispute: int, rule: Floats, factors: Floats,
     basis: Floats | None, shares: Floats, places: Ints, lottery: float, answer: Floats,
 ) -> int:  # fmt: skip
     """Return the action drawn from the best safe mixture, or minus the reason for the safe action alone.
 
     Maximise E hoped subject to E dearest ≤ τ. Directional: subject to E cheapest ≤ τ, then mixed back to the safe
-    action until E dearest ≤ τ (docs/theory/tractable-oplb.md). An empty `eligible` means all; `doubt` is what was
+    action until E dearest ≤ τ (docs/theory/tractable-oplb.md). An empty `eligible` means all; `dispute` is what was
     declared and is contradicted, or 0.
     """
     m = layout[LIMITS]
@@ -149,7 +150,7 @@ def choose_mixture(
     for action in range(eligible.size):
         if not eligible[action]:
             rule[HOPED, action] = -math.inf
-    code = -doubt if doubt > 0 else (0 if certain else -WARMING)
+    code = -dispute if dispute > 0 else (0 if certain else -WARMING)
     if code == 0:
         code = mixed(layout, settings, rule, basis, shares, places)
     if code < 0:

@@ -79,7 +79,7 @@ def best_mixture(
         play_alone(alone, support, shares)
         return OPTIMAL
     size = support.size
-    # The shares are written last, so until then their room serves for the doubts.
+    # The shares are written last, so until then their room serves for the noise floors.
     working = Basis(support, basis[:size], basis[size], basis[size + 1], shares, gains)
     if climb(program, working):
         displace_safe(program, working)

@@ -32,15 +32,15 @@ def declare(layout: Ints, settings: Floats, bounds: Floats, rewards: bool) -> in
     Return the contradiction, if a lower bound at the safe action is above what it costs at most, or 0. CROSS is then
     half · half₀: along a ray bounds go straight from end to end. `rewards`: those of the safe action are cut too.
     """
-    safe, told, doubt = bounds.shape[2] - 1, roving_action(layout, settings), 0
+    safe, told, dispute = bounds.shape[2] - 1, roving_action(layout, settings), 0
     if rewards:
         centre, half = bounds[0, CENTRE], bounds[0, HALF]
         high = centre[safe] + half[safe]
         cut(centre, half, safe, min(max(centre[safe] - half[safe], told.reward[0]), high), high)
     for j in range(layout[LIMITS]):
         centre, half, ceiling = bounds[1 + j, CENTRE], bounds[1 + j, HALF], ceiling_of(layout, settings, j)
-        if doubt == 0 and centre[safe] - half[safe] > told.costs[j]:
-            doubt = disputed(BASELINE, j)
+        if dispute == 0 and centre[safe] - half[safe] > told.costs[j]:
+            dispute = disputed(BASELINE, j)
         for candidate in range(safe):
             if centre[candidate] + half[candidate] > ceiling:
                 cut(centre, half, candidate, centre[candidate] - half[candidate], ceiling)
@@ -50,7 +50,7 @@ def declare(layout: Ints, settings: Floats, bounds: Floats, rewards: bool) -> in
         half, cross = bounds[signal, HALF], bounds[signal, CROSS]
         for candidate in range(safe + 1):
             cross[candidate] = half[candidate] * half[safe]
-    return doubt
+    return dispute
 
 
 @kernel

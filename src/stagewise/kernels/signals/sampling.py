@@ -21,8 +21,8 @@ def inflation(layout: Ints, settings: Floats, bounds: Floats, size: int) -> floa
     """
     slack, least, safe = math.inf, 1.0, bounds.shape[2] - 1
     for j in range(layout[LIMITS]):
-        doubt = settings[COST_SCALE] * bounds[1 + j, HALF, safe]
-        slack = min(slack, limit_of(layout, settings, j) - bounds[1 + j, CENTRE, safe] - doubt)
+        half = settings[COST_SCALE] * bounds[1 + j, HALF, safe]
+        slack = min(slack, limit_of(layout, settings, j) - bounds[1 + j, CENTRE, safe] - half)
         least = min(least, threshold_of(layout, settings, j))
     if layout[SAMPLING] == THEORY:
         return 1.0 + length_of(settings) / slack if slack > 0.0 else 1.0

@@ -114,11 +114,11 @@ class Design:
             actions[t] = few[random.integers(len(few))] * action_bound * random.choice([1.0, random.uniform()])
         teach(model, actions, np.zeros((rounds, 1)))
         self.log_det = float(model.part.tally[LOG_DET])
-        self.reach = rounds * action_bound**2
+        self.energy = rounds * action_bound**2
         self.dimension = dimension
 
     def radius(self, kind: int, noise: float, bound: float, ridge: float, confidence: float) -> float:
-        return radius(kind, noise, bound, ridge, confidence, self.log_det, self.dimension, self.reach)
+        return radius(kind, noise, bound, ridge, confidence, self.log_det, self.dimension, self.energy)
 
 
 sizes = st.floats(1e-3, 1e3)

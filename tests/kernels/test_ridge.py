@@ -165,7 +165,7 @@ def expected(data: Study, features: Floats, kind: str = "joint") -> Looked:
         fit = fitted(data.safe, value, data.model.ridge, data.actions, data.values[:, k])
         along = 0.0 if value is None or kind == "paper" or not data.safe.any() else value / np.linalg.norm(data.safe)
         bound = np.sqrt(2.0**2 - along**2)
-        beta = radius_of(kind, fit, 0.3, bound, data.model.ridge, 0.05, reach=float(len(data.actions)))
+        beta = radius_of(kind, fit, 0.3, bound, data.model.ridge, 0.05, energy=float(len(data.actions)))
         found[0].append(fit.estimates(features))
         found[1].append(beta * fit.widths(features))
         found[2].append(beta**2 * fit.crosses(features, data.safe))
@@ -250,8 +250,8 @@ def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, ro
     across, wide = looked(known, probes), looked(full, probes)
     assert (across.halves <= wide.halves * (1.0 + 1e-9)).all()
     # ‖x⊥‖ in (Σ⊥)⁺ is the least of ‖x − s e₀‖ in Σ⁻¹ over s: by the kernel's own products, and by least squares.
-    widths = [halves.halves[0] / reach(model) for halves, model in ((across, known), (wide, full))]
-    crosses, start = wide.crosses[0] / reach(full) ** 2, wide.safe_halves[0] / reach(full)
+    widths = [halves.halves[0] / beta_of(model) for halves, model in ((across, known), (wide, full))]
+    crosses, start = wide.crosses[0] / beta_of(full) ** 2, wide.safe_halves[0] / beta_of(full)
     least = np.sqrt(np.maximum(widths[1] ** 2 - (crosses / start) ** 2, 0.0))
     np.testing.assert_allclose(widths[0], least, rtol=1e-5, atol=1e-7 * widths[1].max())
     factor = np.linalg.cholesky(ridge * np.eye(d) + data.actions.T @ data.actions)
@@ -260,7 +260,7 @@ def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, ro
     np.testing.assert_allclose(widths[0], np.linalg.norm(residual, axis=0), rtol=1e-8, atol=1e-10)
 
 
-def reach(model: Alone) -> float:
+def beta_of(model: Alone) -> float:
     """Return β of the reward, by the formula from what was declared and the log-determinant."""
     declared, ridge = STATED(model.part, model.settings), model.settings[model.part.settings]
     spread = model.part.tally[LOG_DET] + 2.0 * declared.confidence[0]

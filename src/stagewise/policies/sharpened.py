@@ -74,8 +74,8 @@ class Sharpened(LinearPolicy):
         upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
         delta = probability(self.delta, "delta")
         ends = np.minimum(delta * np.array([other, upper]), 0.5)
-        reach: Floats = -np.log(ends) if self.by_counts else np.vectorize(edge)(ends)
-        own_sets = np.vstack([reach, lows_of(thresholds.signs)])
+        edges: Floats = -np.log(ends) if self.by_counts else np.vectorize(edge)(ends)
+        own_sets = np.vstack([edges, lows_of(thresholds.signs)])
         sharp = RARE if self.by_counts else NOISY
         return replace(model, confidence=-np.log(delta * ellipsoids), sharp=sharp, own=own_sets)
 

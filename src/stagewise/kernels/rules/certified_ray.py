@@ -3,7 +3,7 @@
 import math
 
 from stagewise.kernels.answer import SAFE_HOPE
-from stagewise.kernels.bounds import CENTRE, COSTS, CROSS, HALF, HOPED, REACHES, SAMPLED, STEPS
+from stagewise.kernels.bounds import CENTRE, COSTS, CROSS, HALF, HOPED, PLAUSIBLE, SAMPLED, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.layout import LIMITS, largest_reward, patience_of
 from stagewise.kernels.promise import (
@@ -67,19 +67,19 @@ def lowest_at(bounds: Floats, ray: int, step: float) -> float:
 
 
 @kernel
-def fill_plausible(settings: Floats, bounds: Floats, reaches: Floats, hoped: Floats) -> None:
+def fill_plausible(settings: Floats, bounds: Floats, plausible: Floats, hoped: Floats) -> None:
     """Write r⁺ at the longest plausible step of every ray."""
     safe, centre, half, cross = bounds.shape[2] - 1, bounds[0, CENTRE], bounds[0, HALF], bounds[0, CROSS]
     if half[safe] == 0.0:
         safe_reward = centre[safe]
         for ray in range(safe):
-            hoped[ray] = safe_reward + reaches[ray] * (highest(settings, bounds, ray) - safe_reward)
+            hoped[ray] = safe_reward + plausible[ray] * (highest(settings, bounds, ray) - safe_reward)
     else:
         wide = wide_of(bounds, 0)
         for ray in range(safe):
-            reach = reaches[ray]
-            along = held_along(reach, half[safe], wide, cross[ray], half[ray])
-            hoped[ray] = (1.0 - reach) * centre[safe] + reach * centre[ray] + along
+            step = plausible[ray]
+            along = held_along(step, half[safe], wide, cross[ray], half[ray])
+            hoped[ray] = (1.0 - step) * centre[safe] + step * centre[ray] + along
 
 
 @kernel
@@ -123,7 +123,7 @@ def choose_certified_ray(
         hoped[:] = safe_hoped
         return -dispute if dispute > 0 else -WARMING
     cut_draws(layout, settings, bounds)
-    proposal = proposed(layout, settings, bounds, eligible, rule[REACHES])
+    proposal = proposed(layout, settings, bounds, eligible, rule[PLAUSIBLE])
     exchange_crosses(bounds, rule)
     return certify_ray(layout, settings, bounds, eligible, proposal, rule, prices, answer)
 
@@ -137,12 +137,12 @@ def certify_ray(
 
     Nothing is asked of the proposal, so anybody may make it.
     """
-    hoped, steps, reaches, safe = rule[HOPED], rule[STEPS], rule[REACHES], bounds.shape[2] - 1
+    hoped, steps, plausible, safe = rule[HOPED], rule[STEPS], rule[PLAUSIBLE], bounds.shape[2] - 1
     safe_hoped = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
     hoped[safe], steps[safe], answer[SAFE_HOPE] = safe_hoped, 0.0, safe_hoped
     fill_safe_steps(layout, settings, bounds, steps)
-    fill_plausible_steps(layout, settings, bounds, reaches)
-    fill_plausible(settings, bounds, reaches, hoped)
+    fill_plausible_steps(layout, settings, bounds, plausible)
+    fill_plausible(settings, bounds, plausible, hoped)
     for ray in range(eligible.size):
         if not eligible[ray]:
             hoped[ray] = -math.inf

@@ -3,7 +3,7 @@
 import math
 
 from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
-from stagewise.kernels.bounds import CENTRE, COSTS, HALF, HOPED, REACHES
+from stagewise.kernels.bounds import CENTRE, COSTS, HALF, HOPED, PLAUSIBLE
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, RETURNS
 from stagewise.kernels.promise import (
@@ -80,7 +80,7 @@ def solve(rule: Floats, costs: int, limits: Floats, basis: Floats | None, shares
             start[j] = rule[costs + j, safe]
         best_mixture(
             hoped, rule[costs : costs + m], safe_hoped, start, limits, places[: m + 1], shares[: m + 1], table,
-            rule[REACHES],
+            rule[PLAUSIBLE],
         )  # fmt: skip
     hoped[safe] = safe_hoped
 

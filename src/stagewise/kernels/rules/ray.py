@@ -3,7 +3,7 @@
 import math
 
 from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
-from stagewise.kernels.bounds import CENTRE, CROSS, HALF, HOPED, REACHES, STEPS
+from stagewise.kernels.bounds import CENTRE, CROSS, HALF, HOPED, PLAUSIBLE, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, distinct, kernel
 from stagewise.kernels.layout import DIRECTIONAL, LIMITS, OFFERS_SAFE, RETURNS
 from stagewise.kernels.promise import (
@@ -202,8 +202,8 @@ def choose_ray(
         return -dispute if dispute > 0 else -WARMING
     fill_safe_steps(layout, settings, bounds, steps)
     if has(layout, DIRECTIONAL):
-        fill_plausible_steps(layout, settings, bounds, rule[REACHES])
-        fill_hoped(layout, bounds, factors, rule[REACHES], hoped)
+        fill_plausible_steps(layout, settings, bounds, rule[PLAUSIBLE])
+        fill_hoped(layout, bounds, factors, rule[PLAUSIBLE], hoped)
     else:
         fill_hoped(layout, bounds, factors, steps, hoped)
     for ray in range(eligible.size):
@@ -215,7 +215,7 @@ def choose_ray(
     if best < 0 or not math.isfinite(hoped[best]):
         return -NOT_FINITE
     if has(layout, DIRECTIONAL):
-        plausible = rule[REACHES, best]
+        plausible = rule[PLAUSIBLE, best]
         steps[best] = min(steps[best], plausible) if has(layout, RETURNS) else plausible
     if has(layout, OFFERS_SAFE) and tie_floor(safe_hoped) > hoped[best]:
         return -PREFERRED

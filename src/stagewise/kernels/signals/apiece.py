@@ -70,9 +70,9 @@ def look_apiece(
             form += image[i] * image[i]
             fit += piece.own[n, i] * context[i]
         width = math.sqrt(form)
-        reach = radius_of(piece, settings, 0.0, 0) * width
-        low = min(max(fit - reach, lowest), highest)
-        high = max(min(fit + reach, highest), lowest)
+        half_width = radius_of(piece, settings, 0.0, 0) * width
+        low = min(max(fit - half_width, lowest), highest)
+        high = max(min(fit + half_width, highest), lowest)
         centre[action], half[action], widths[action] = 0.5 * (low + high), 0.5 * (high - low), width
         mistold = mistold_regression(piece, settings, memory, 0.0)
         found = mistold if found == 0 else found

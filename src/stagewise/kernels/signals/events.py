@@ -177,8 +177,8 @@ def look_events(part: Part, features: Floats, safe: Floats, settings: Floats, me
             block, own = block_of(part, memory, which), action[which * g : (which + 1) * g]
             estimate = product(block.fit, own)
             width = math.sqrt(max(block.sums[SQUARE], 0.0)) * width_at(block.root, own)
-            reach = declared.bound * math.sqrt(product(own, own))
-            low, high = max(estimate - width, 0.0), min(estimate + width, reach)
+            farthest = declared.bound * math.sqrt(product(own, own))
+            low, high = max(estimate - width, 0.0), min(estimate + width, farthest)
         centre[candidate], half[candidate] = 0.5 * (low + high), 0.5 * abs(high - low)
     if part.anchored == 1:
         centre[count], half[count] = declared.known, 0.0

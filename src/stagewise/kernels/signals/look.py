@@ -199,8 +199,8 @@ def radius_of(part: Part, settings: Floats, neglected: float, signal: int) -> fl
     """Return β of a signal; `neglected` is √Σρ of what a kernel's basis leaves out: S times as much is added."""
     at, tally, declared = part.settings, part.tally, stated(part, settings)
     noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
-    reach = tally[TAKEN] * settings[at + 1] * settings[at + 1]
-    own = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], part.size, reach)
+    energy = tally[TAKEN] * settings[at + 1] * settings[at + 1]
+    own = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], part.size, energy)
     return own + bound * neglected
 
 

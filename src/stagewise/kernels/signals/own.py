@@ -20,10 +20,9 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.layout import RARE, Part
-from stagewise.kernels.signals.look import look_ridge, recall_ridge
-from stagewise.kernels.signals.radius import radius
+from stagewise.kernels.signals.look import look_ridge, radius_of, recall_ridge
 from stagewise.kernels.signals.rare import rare_ends
-from stagewise.kernels.signals.ridge import LOG_DET, SAFE_TAKEN, SQUARES, TAKEN, place, stated
+from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, place, stated
 
 SCALE = 100.0  # ℓ/R²: the set is narrowest where n is about as large as ℓ
 SHARED_WITH_SAFE = math.log(2.0)  # where the safe action is learned it has half of δ, and all that are listed the other
@@ -111,8 +110,8 @@ def begin_own(part: Part, features: Floats, settings: Floats, work: Floats) -> N
     for candidate in range(features.shape[0]):
         where = placed(part, settings, features[candidate], work[: part.size])
         for signal in range(k):
-            known, reach = where.share * declared.known[signal], declared.bound[signal] * where.length
-            lows[signal * width + candidate], highs[signal * width + candidate] = known - reach, known + reach
+            known, farthest = where.share * declared.known[signal], declared.bound[signal] * where.length
+            lows[signal * width + candidate], highs[signal * width + candidate] = known - farthest, known + farthest
     if part.anchored == 0 and part.tally[SAFE_TAKEN] > 0.0:
         count_safe(part, settings)
         renew(part, part.followed - 1, settings)
@@ -127,10 +126,10 @@ def clip_own(part: Part, features: Floats, settings: Floats, bounds: Floats, wor
         where = placed(part, settings, features[candidate], work[: part.size])
         for signal in range(part.signals):
             centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
-            known, reach = where.share * declared.known[signal], declared.bound[signal] * where.length
+            known, farthest = where.share * declared.known[signal], declared.bound[signal] * where.length
             low, high = (
-                max(known - reach, centre[candidate] - half[candidate]),
-                min(known + reach, centre[candidate] + half[candidate]),
+                max(known - farthest, centre[candidate] - half[candidate]),
+                min(known + farthest, centre[candidate] + half[candidate]),
             )
             centre[candidate], half[candidate] = 0.5 * (low + high), 0.5 * abs(high - low)
 
@@ -220,16 +219,12 @@ def narrow(part: Part, settings: Floats, work: Floats) -> None:
     """Keep the tighter ends of what is kept and of the ellipsoid, for every followed candidate; `work` is (F,)."""
     if part.followed == 0:
         return
-    n, k, width, declared = part.size, part.signals, part.width, stated(part, settings)
-    own, at, rows, tally, widths = own_of(part), part.settings, part.rows, part.tally, work[: part.width]
-    forms = rows[n + k]
+    n, k, width = part.size, part.signals, part.width
+    own, rows, widths, forms = own_of(part), part.rows, work[:width], part.rows[n + k]
     for candidate in range(width):
         widths[candidate] = math.sqrt(forms[candidate])
-    reach = tally[TAKEN] * settings[at + 1] * settings[at + 1]
     for signal in range(k):
-        noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
-        beta = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], n, reach)
-        estimates = rows[n + signal]
+        beta, estimates = radius_of(part, settings, 0.0, signal), rows[n + signal]
         lows, highs = own.lows[signal * width : (signal + 1) * width], own.highs[signal * width : (signal + 1) * width]
         for candidate in range(width):
             half = beta * widths[candidate]

@@ -40,10 +40,10 @@ def similarity(kind: int, lengthscale: float, one: Floats, other: Floats) -> flo
     if kind == MATERN_12:
         return math.exp(-math.sqrt(total))
     if kind == MATERN_32:
-        reach = math.sqrt(3.0 * total)
-        return (1.0 + reach) * math.exp(-reach)
-    reach = math.sqrt(5.0 * total)
-    return (1.0 + reach + reach * reach / 3.0) * math.exp(-reach)
+        distance = math.sqrt(3.0 * total)
+        return (1.0 + distance) * math.exp(-distance)
+    distance = math.sqrt(5.0 * total)
+    return (1.0 + distance + distance * distance / 3.0) * math.exp(-distance)
 
 
 @kernel

@@ -10,7 +10,7 @@ from tests.problem.refusal import refuses
 
 import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.layout import ROOM
+from stagewise.kernels.layout import CAPACITY
 from stagewise.kernels.signals.rates import REST, SHAPE
 from stagewise.models.arms import end_shares
 from stagewise.models.context import action_shares
@@ -108,7 +108,7 @@ def test_room_for_segments_grows_and_nothing_is_lost() -> None:
         seen[segment] = count
         for _ in range(count):
             state = made.learn_in_place(state, played(made, 2, sw.Context(segments=[segment])), np.zeros(3))
-    assert state.memory[ROOM] >= 200
+    assert state.memory[CAPACITY] >= 200
     assert made.fits(state.memory)
     for order, (segment, count) in enumerate(seen.items(), start=1):
         high = bounds_of(made, state, sw.Context(segments=[segment]))[1, 1, 2]

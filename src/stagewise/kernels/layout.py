@@ -5,7 +5,7 @@ A policy crosses into compiled code as three arrays (docs/decisions/0004-one-arr
     layout    limits m, parts P, switches, d, sampling, home | the whole numbers of every part
     settings  α_r, α_c, log 1/a | thresholds | limits | ceilings | x₀ | r₀, c₀ if ROVING | the numbers of every part |
               at the end, where CERTIFIED: ν, C, the largest mean reward; where a reward may be sampled: 2LS
-    memory    candidates followed, room, where each part begins | every part's own | the features that are followed
+    memory    candidates followed, capacity, where each part begins | every part's own | the features that are followed
 
 A part is a model of the signals `first` to `first + count`; signals that can share a matrix share a part.
 """
@@ -22,7 +22,7 @@ ROVING, DECLARED = 32, 64  # of the safe action
 LIMITS, PARTS, SWITCHES, FEATURES, SAMPLING, HOME = 0, 1, 2, 3, 4, 5  # in the layout, and then the parts:
 FIRST_PART, FIELDS = 6, 10
 FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
-FOLLOWED, ROOM, FIRST_PLACE = 0, 1, 2  # in the memory
+FOLLOWED, CAPACITY, FIRST_PLACE = 0, 1, 2  # in the memory
 SLOT, CELL = 2, 4  # numbers of a segment, and of each of its cells (see `signals.cells`)
 NOISY, RARE = 1, 2  # sets of their own: for noise of a known size, for outcomes in [0, 1]
 EVENT_SUMS = 8  # sums that are kept of a block of features
@@ -73,7 +73,7 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
     """Return a part as it stands in this memory."""
     at, kind = FIRST_PART + FIELDS * which, layout[FIRST_PART + FIELDS * which]
     followed, place, signals = with_safe(kind, int(memory[FOLLOWED])), int(memory[FIRST_PLACE + which]), layout[at + 2]
-    size = int(memory[ROOM]) if kind == SPACE else layout[at + 3]
+    size = int(memory[CAPACITY]) if kind == SPACE else layout[at + 3]
     n, k, width = (size, signals, padded(followed)) if kind in (RIDGE, SPACE) else (0, 0, 0)
     sets, own = place + (n + k + 1) * width, place + kept_rows(n, k, layout[at + 8]) * width
     tally = own + (n + k) * n
@@ -130,13 +130,13 @@ def block_size(size: int) -> int:
 
 
 @kernel
-def events_size(size: int, blocks: int, room: int) -> int:
+def events_size(size: int, blocks: int, capacity: int) -> int:
     """Return how many numbers stand for blocks of features and a table of events."""
-    return 1 + size * size + 2 * size + blocks * block_size(size) + room * (size + 2)
+    return 1 + size * size + 2 * size + blocks * block_size(size) + capacity * (size + 2)
 
 
 @kernel
-def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
+def part_size(layout: Ints, which: int, candidates: int, capacity: int) -> int:
     """Return how many numbers of memory a part takes."""
     at = FIRST_PART + FIELDS * which
     kind, k, n = layout[at], layout[at + 2], layout[at + 3]
@@ -145,34 +145,34 @@ def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
     if kind == APIECE:
         return padded(layout[at + 7] * piece_size(n))
     if kind == CELLS:
-        return padded(1 + slot_size(n) * (room if layout[at + 7] >= 0 else 1))
+        return padded(1 + slot_size(n) * (capacity if layout[at + 7] >= 0 else 1))
     if kind == EVENTS:
         return padded(events_size(n, layout[at + 7], layout[at + 4]))
     width = padded(with_safe(kind, candidates))
     if kind == RIDGE:
         return padded(tally_size(k) + (n + k) * n + kept_rows(n, k, layout[at + 8]) * width)
-    basis = (room + 1) * width + 2 + room * (layout[FEATURES] + 1 + room)
-    return padded(tally_size(k) + (room + k) * room + (room + k + 1) * width + basis)
+    basis = (capacity + 1) * width + 2 + capacity * (layout[FEATURES] + 1 + capacity)
+    return padded(tally_size(k) + (capacity + k) * capacity + (capacity + k + 1) * width + basis)
 
 
 @kernel
-def memory_size(layout: Ints, candidates: int, room: int) -> int:
+def memory_size(layout: Ints, candidates: int, capacity: int) -> int:
     """Return the length of a memory that follows so many candidates, with room for so many basis points."""
     total = padded(FIRST_PLACE + layout[PARTS]) + max(candidates, 0) * layout[FEATURES]
     for which in range(layout[PARTS]):
-        total += part_size(layout, which, candidates, room)
+        total += part_size(layout, which, candidates, capacity)
     return total
 
 
 @kernel
-def set_out(layout: Ints, memory: Floats, candidates: int, room: int) -> None:
-    """Write an empty memory: what it follows, its room, and where each part begins."""
+def set_out(layout: Ints, memory: Floats, candidates: int, capacity: int) -> None:
+    """Write an empty memory: what it follows, its capacity, and where each part begins."""
     memory[:] = 0.0
-    memory[FOLLOWED], memory[ROOM] = float(candidates), float(room)
+    memory[FOLLOWED], memory[CAPACITY] = float(candidates), float(capacity)
     place = padded(FIRST_PLACE + layout[PARTS])
     for which in range(layout[PARTS]):
         memory[FIRST_PLACE + which] = float(place)
-        place += part_size(layout, which, candidates, room)
+        place += part_size(layout, which, candidates, capacity)
 
 
 class Safe(NamedTuple):
@@ -245,7 +245,7 @@ def is_set_out(layout: Ints, memory: Floats) -> bool:
     for which in range(layout[PARTS]):
         if memory[FIRST_PLACE + which] != place:
             return False
-        place += part_size(layout, which, int(memory[FOLLOWED]), int(memory[ROOM]))
+        place += part_size(layout, which, int(memory[FOLLOWED]), int(memory[CAPACITY]))
     return True
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from stagewise.kernels.bounds import Workspace, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.layout import FOLLOWED, NEVER, PARTS, ROOM, known_actions
+from stagewise.kernels.layout import CAPACITY, FOLLOWED, NEVER, PARTS, known_actions
 from stagewise.kernels.loop.log import log_for
 from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import Form
@@ -93,7 +93,7 @@ class CompiledPolicy(Learning):
         return listed
 
     @property
-    def first_room(self) -> int:
+    def first_capacity(self) -> int:
         """Basis points that a new memory has room for."""
         return 0
 
@@ -102,8 +102,8 @@ class CompiledPolicy(Learning):
 
     def begun(self, layout: Ints, settings: Floats) -> Floats:
         """Return an empty memory."""
-        memory = aligned(MEMORY_SIZE(layout, 0, self.first_room))
-        starting(self.form)(layout, settings, self.first_room, memory, np.empty(0))
+        memory = aligned(MEMORY_SIZE(layout, 0, self.first_capacity))
+        starting(self.form)(layout, settings, self.first_capacity, memory, np.empty(0))
         if self.form.roving:
             memory[FOLLOWED] = NEVER
         return memory
@@ -154,9 +154,9 @@ class CompiledPolicy(Learning):
 
     @cached_property
     def steady(self) -> bool:
-        """Whether a round has no layout, no room and no coordinates of its own, so that nobody is asked for them."""
-        ours = (CompiledPolicy.remembered, CompiledPolicy.coordinates, CompiledPolicy.roomy)
-        return (type(self).remembered, type(self).coordinates, type(self).roomy) == ours
+        """Whether a round has no layout, capacity or coordinates of its own, so that nobody is asked for them."""
+        ours = (CompiledPolicy.remembered, CompiledPolicy.coordinates, CompiledPolicy.enlarged)
+        return (type(self).remembered, type(self).coordinates, type(self).enlarged) == ours
 
     def needs(self, form: Form, dimension: int, count: int, coordinates: int) -> Needs:
         """Return what rounds of this size need, and keep it."""
@@ -185,13 +185,14 @@ class CompiledPolicy(Learning):
         known = KNOWN_IN(layout, settings, memory).followed
         if memory[FOLLOWED] == NEVER or np.array_equal(offered, known):
             return State(memory)
-        return State(self.changed(layout, settings, memory, offered if len(known) == 0 else offered[:0], memory[ROOM]))
+        chosen = offered if len(known) == 0 else offered[:0]
+        return State(self.changed(layout, settings, memory, chosen, memory[CAPACITY]))
 
-    def changed(self, layout: Ints, settings: Floats, memory: Floats, chosen: Floats, room: float) -> Floats:
-        """Return the same memory following these candidates, with this room."""
-        changed = aligned(MEMORY_SIZE(layout, len(chosen), int(room)))
-        work = np.empty(2 * max(chosen.shape[1], int(room), 1) + len(chosen) + 8)
-        memory_kernels_for(*self.form.models).change(chosen, layout, settings, memory, int(room), changed, work)
+    def changed(self, layout: Ints, settings: Floats, memory: Floats, chosen: Floats, capacity: float) -> Floats:
+        """Return the same memory following these candidates, with this capacity."""
+        changed = aligned(MEMORY_SIZE(layout, len(chosen), int(capacity)))
+        work = np.empty(2 * max(chosen.shape[1], int(capacity), 1) + len(chosen) + 8)
+        memory_kernels_for(*self.form.models).change(chosen, layout, settings, memory, int(capacity), changed, work)
         return changed
 
     def learn_in_place(self, state: State, played: Played, values: Floats) -> State:
@@ -202,7 +203,7 @@ class CompiledPolicy(Learning):
             layout, settings, memory, size = self.layout, self.settings, state.memory, d
         else:
             layout, settings, memory = self.remembered(state, d)
-            memory = self.roomy(layout, settings, memory)
+            memory = self.enlarged(layout, settings, memory)
             size = self.coordinates(d, memory)
         if played.start is not None:
             layout, settings = self.at_start(played.start)
@@ -221,7 +222,7 @@ class CompiledPolicy(Learning):
         seen, d, done = np.array(values), features.shape[1], 0
         while done < len(seen):
             layout, settings, memory = self.remembered(state, d)
-            memory = self.roomy(layout, settings, memory)
+            memory = self.enlarged(layout, settings, memory)
             end = min(done + self.spare(layout, memory), len(seen))
             needs = self.needs(self.form, d, int(memory.item(FOLLOWED)), self.coordinates(d, memory))
             learn_rows = log_for(sized(self.form, *self.counted))
@@ -238,7 +239,7 @@ class CompiledPolicy(Learning):
         """Return how many observations a memory surely has room for."""
         return MANY
 
-    def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
+    def enlarged(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
         """Return the memory, with more room where the next observation may need it."""
         return memory
 

@@ -56,9 +56,9 @@ def learn_events_log(
     """
     seen = np.ascontiguousarray(values[:, part.first])
     used, hits = int(TABLE_OF(part, before).used[0]), int((seen > 0.0).sum())
-    room = used + hits + 1
-    wide = part._replace(radius=room, memory=0)
-    batch = np.zeros(EVENTS_SIZE(part.size, part.detail, room))
+    capacity = used + hits + 1
+    wide = part._replace(radius=capacity, memory=0)
+    batch = np.zeros(EVENTS_SIZE(part.size, part.detail, capacity))
     copy_events(part, before, wide, batch)
     note_rows(wide, actions, seen, batch)
     declared = DECLARED(part, settings)

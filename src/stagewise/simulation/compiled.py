@@ -7,7 +7,7 @@ import numpy as np
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
 from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.layout import FOLLOWED, LIMITS, PARTS, ROOM
+from stagewise.kernels.layout import CAPACITY, FOLLOWED, LIMITS, PARTS
 from stagewise.kernels.loop.play import CROSSED, DIRECTIONS, LISTED, PLAIN, LoopForm, World, judging_size, play_for
 from stagewise.kernels.loop.round import REWARD, STAY, Form, scratch_size
 from stagewise.kernels.trace import Trace
@@ -75,9 +75,9 @@ def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = N
         layout, settings = policy.at_start(policy.started(told.actions.draw(Draw())))
     memory = policy.played_from(told.actions.draw(Draw()), features, fresh, start) if form.rule != STAY else np.zeros(0)
     if form.cells and isinstance(world, UserWorld):
-        memory = policy.with_room_for(memory, world.actions.segments)
+        memory = policy.with_capacity_for(memory, world.actions.segments)
     check_outcomes(policy, told)
-    m, limits, size = world.costs, int(layout[LIMITS]), max(d, int(memory[ROOM]) if form.space else 0)
+    m, limits, size = world.costs, int(layout[LIMITS]), max(d, int(memory[CAPACITY]) if form.space else 0)
     linear = isinstance(world, LinearWorld | UserWorld)
     parameters = told.parameters * judge.signs[:, None] if linear else np.zeros((1 + m, d))
     truths = np.zeros((1 + m, count + 1))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, normal
-from stagewise.kernels.layout import CELL, CELLS, HOME, PARTS, ROOM, SLOT, Part, part_of, slot_size
+from stagewise.kernels.layout import CAPACITY, CELL, CELLS, HOME, PARTS, SLOT, Part, part_of, slot_size
 from stagewise.kernels.promise import limit_of
 from stagewise.kernels.signals.apiece import declare
 from stagewise.kernels.signals.posterior import drawn_share, hold
@@ -31,7 +31,7 @@ TOLD = 5
 @kernel
 def slots_of(part: Part, memory: Floats) -> int:
     """Return how many segments there is a slot for."""
-    return int(memory[ROOM]) if part.detail >= 0 else 1
+    return int(memory[CAPACITY]) if part.detail >= 0 else 1
 
 
 @kernel
@@ -106,9 +106,9 @@ def move_cells(old: Part, new: Part, memory: Floats, changed: Floats, slots: int
     for slot in range(slots):
         source = slot_at(old, slot)
         if memory[source] != 0.0 or old.detail < 0:
-            place = int(memory[source]) % int(changed[ROOM]) if old.detail >= 0 else 0
+            place = int(memory[source]) % int(changed[CAPACITY]) if old.detail >= 0 else 0
             while changed[slot_at(new, place)] != 0.0:
-                place = place + 1 if place + 1 < int(changed[ROOM]) else 0
+                place = place + 1 if place + 1 < int(changed[CAPACITY]) else 0
             target = slot_at(new, place)
             for i in range(slot_size(old.size)):
                 changed[target + i] = memory[source + i]
@@ -171,7 +171,7 @@ def before_full(layout: Ints, memory: Floats, rows: Floats, values: Floats) -> i
     """Return how many rows (n, D) can be learned before half of the slots may be taken; NaN: such a value is not in."""
     most, new = most_met(layout, memory), 0
     for row in range(rows.shape[0]):
-        if 2 * (most + new) >= memory[ROOM]:
+        if 2 * (most + new) >= memory[CAPACITY]:
             return row
         met = True
         for which in range(layout[PARTS]):

@@ -52,7 +52,7 @@ class Table(NamedTuple):
     used: Floats  # (1,) events in the table
     matrix: Floats  # (g, g) scratch
     vectors: Floats  # (2, g) scratch
-    rows: Floats  # (room, g + 2) features | y | block
+    rows: Floats  # (capacity, g + 2) features | y | block
 
 
 @kernel

@@ -127,7 +127,7 @@ def jax_rounds(runs: int, rounds: int) -> Callable[[], Any]:
 def main() -> None:
     """Print the table."""
     if ASKED.registers:
-        registers.MANY = registers.FEWER = general.ON_RAYS = general.MIXED = ASKED.registers
+        registers.MANY = registers.FEWER = general.ON_RAYS = general.ON_MIXTURES = ASKED.registers
     print("| problem | rounds/s, GPU | rounds/s, one core | ratio | registers | compiling, s | regret apart |")
     print("|---|---|---|---|---|---|---|")
     for name in CASES:

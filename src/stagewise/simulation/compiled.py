@@ -8,7 +8,7 @@ from stagewise.kernels.answer import answer_size
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import CAPACITY, FOLLOWED, LIMITS, PARTS
-from stagewise.kernels.loop.play import CROSSED, DIRECTIONS, LISTED, PLAIN, LoopForm, World, judging_size, play_for
+from stagewise.kernels.loop.play import CROSSED, DIRECTIONS, LOGGED, PLAIN, LoopForm, World, judging_size, play_for
 from stagewise.kernels.loop.round import REWARD, STAY, Form, scratch_size
 from stagewise.kernels.trace import Trace
 from stagewise.policies.arrays import aligned, sized
@@ -107,7 +107,7 @@ def inputs_for(policy: Any, judge: Judge, audited: bool, start: State | None = N
 def draws_of(world: Any) -> int:
     """Return what the loop draws in every round (see `kernels.loop.play`)."""
     if isinstance(world, LoggedWorld):
-        return LISTED
+        return LOGGED
     if isinstance(world, UserWorld):
         return CROSSED if world.actions.crossed else PLAIN
     return DIRECTIONS if world.actions.fresh else 0

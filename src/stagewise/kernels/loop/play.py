@@ -8,7 +8,7 @@ from stagewise.kernels.answer import HOPE, STEP, written_in
 from stagewise.kernels.audit import count_misses, watch, weigh_hope
 from stagewise.kernels.bounds import COSTS, HOPED, per_limit_size, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.context import fill_crossed, fill_listed, fill_listed_means, fill_plain, fill_user_means
+from stagewise.kernels.context import fill_crossed, fill_logged, fill_logged_means, fill_plain, fill_user_means
 from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, safe_action
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
 from stagewise.kernels.loop.pinned import pinned_for
@@ -21,18 +21,13 @@ from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import fill_directions, fill_means, fill_signed_outcome, fill_start
 
-DIRECTIONS, CROSSED, PLAIN, LISTED = (
-    1,
-    2,
-    3,
-    4,
-)  # what every round draws: actions, or a user in one of three forms
+DIRECTIONS, CROSSED, PLAIN, LOGGED = 1, 2, 3, 4  # what every round draws: actions, or a user in one of three forms
 
 
 class World(NamedTuple):
     """The truth of a run, which only the loop and the judge know; costs are signed so that less is better."""
 
-    parameters: Floats  # (1 + m, d) of linear signals; (1 + m, n K) the means for listed users; else empty
+    parameters: Floats  # (1 + m, d) of linear signals; (1 + m, n K) the means for logged users; else empty
     truths: Floats  # (1 + m, K + 1) the mean of every candidate and, last, of the safe action
     noise: Floats  # (1 + m,) scale of each signal's noise
     signs: Floats  # (1 + m,) −1 for a cost whose threshold is from below
@@ -40,13 +35,13 @@ class World(NamedTuple):
     outcomes: int  # how they are drawn (see `world.noisy`)
     best: float  # the optimum, where the actions are always the same
     start: int  # which of the listed actions is safe, where every round has its own; −1: another point
-    drawn: Floats  # how far that point lies from 0, or (G,) the shares of segments, added up, or listed users (n w,)
+    drawn: Floats  # how far that point lies from 0, or (G,) the shares of segments, added up, or logged users (n w,)
 
 
 class LoopForm(NamedTuple):
     """What a loop is compiled for, besides the form of its rounds."""
 
-    fresh: int  # every round has its own actions: DIRECTIONS, CROSSED, PLAIN or LISTED; 0: they are followed
+    fresh: int  # every round has its own actions: DIRECTIONS, CROSSED, PLAIN or LOGGED; 0: they are followed
     audited: int  # 1: the trace has an audit
     blended: int  # 1: regret is measured against the best mixture
     points: int  # 1: points between the candidates are played, so their means are looked up by features
@@ -70,7 +65,7 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
     sampled, several, arms, roving = form.sampled, form.several, form.arms, form.roving
     fresh, audited, blended, points, limited, moving, begun = loop
     directed, crossed, plain = int(fresh == DIRECTIONS), int(fresh == CROSSED), int(fresh == PLAIN)
-    listed, unmet = int(fresh == LISTED), -1 if begun else 0  # the round whose actions are not followed yet
+    logged, unmet = int(fresh == LOGGED), -1 if begun else 0  # the round whose actions are not followed yet
     fresh, moving = int(fresh > 0), int(moving > 0 and fresh > 0)
     anew = int(fresh > 0 or roving > 0)  # what is offered is not followed
     blended, limited = blended and fresh, limited and blended and fresh  # else the optimum is given
@@ -99,8 +94,8 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
             segment = fill_crossed(features, world.drawn, seed, run, t)
         if plain:
             segment = fill_plain(features, world.drawn, seed, run, t)
-        if listed:
-            fill_listed_means(world.parameters, fill_listed(features, world.drawn, seed, run, t), world.truths)
+        if logged:
+            fill_logged_means(world.parameters, fill_logged(features, world.drawn, seed, run, t), world.truths)
         else:
             for candidate in range(count):
                 if directed:

@@ -18,7 +18,7 @@ from stagewise.kernels.promise import (
     weigh,
 )
 from stagewise.kernels.rules.certified import cut_draws, highest, lowest, set_prices
-from stagewise.kernels.rules.mixture import drawn, listed_share, mean_of, mix_back, solve, stay
+from stagewise.kernels.rules.mixture import drawn, mean_of, mix_back, share_beside_safe, solve, stay
 from stagewise.kernels.rules.simplex import prices_in, table_in
 from stagewise.kernels.rules.tie import tie_floor
 
@@ -177,7 +177,7 @@ def certify_mixture(
     for j in range(m):
         if not mean_of(rule[COSTS + j], shares, places) <= threshold_of(layout, settings, j):
             return -NOTHING_SAFE
-    return 0 if listed_share(shares, places) > 0.0 else -PREFERRED
+    return 0 if share_beside_safe(shares, places) > 0.0 else -PREFERRED
 
 
 @kernel

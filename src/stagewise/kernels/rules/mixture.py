@@ -152,7 +152,7 @@ def choose_mixture(
             rule[HOPED, action] = -math.inf
     code = -dispute if dispute > 0 else (0 if certain else -WARMING)
     if code == 0:
-        code = mixed(layout, settings, rule, basis, shares, places)
+        code = fill_best_mixture(layout, settings, rule, basis, shares, places)
     if code < 0:
         stay(shares, places)
     else:
@@ -166,7 +166,9 @@ def choose_mixture(
 
 
 @kernel
-def mixed(layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints) -> int:
+def fill_best_mixture(
+    layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints
+) -> int:
     """Write the best safe mixture; return 0, or minus the reason for the safe action alone."""
     m = layout[LIMITS]
     limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
@@ -180,19 +182,19 @@ def mixed(layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, sh
         within = mean_of(rule[COSTS + j], shares, places) <= threshold_of(layout, settings, j)
         if has(layout, RETURNS) and not within:
             return -NOTHING_SAFE
-    if listed_share(shares, places) != 0.0:
+    if share_beside_safe(shares, places) != 0.0:
         return 0
     return -TOO_LITTLE if outdone(rule[HOPED]) else -PREFERRED
 
 
 @kernel
-def listed_share(shares: Floats, places: Ints) -> float:
+def share_beside_safe(shares: Floats, places: Ints) -> float:
     """Return the share of everything but the safe action."""
-    listed = 0.0
+    total = 0.0
     for place in range(shares.size):
         if places[place] >= 0:
-            listed += shares[place]
-    return listed
+            total += shares[place]
+    return total
 
 
 @kernel

@@ -37,12 +37,10 @@ class Part(NamedTuple):
     first: int  # its first signal: 0 is the reward, 1 the first cost
     signals: int  # k, how many it has
     size: int  # n: learned coordinates, arms, room for basis points, or features of a block of EVENTS
-    radius: int  # which (see `signals.radius`, `signals.arms`); of EVENTS, how many there is room for
+    radius: int  # which (see `signals.radius`, `signals.arms`); of EVENTS `table_capacity`
     anchored: int  # 1: the values at the safe action are known
     reflected: int  # 1: and it is not the zero vector, so that one direction less is learned
-    detail: (
-        int  # which reproducing kernel; how many regressions, or blocks of features; in which feature a segment stands
-    )
+    detail: int  # of each kind its own: `similarity_of`, `regressions_of`, `segment_column`, `blocks_of`
     sharp: int  # candidates that come back have sets of their own (see `signals.own`): NOISY, RARE; or 0
     settings: int  # where its settings begin,
     memory: int  # and its memory
@@ -52,6 +50,36 @@ class Part(NamedTuple):
     own: Floats  # (n + k, n),
     rows: Floats  # (n + k + 1, F); empty for arms
     sets: Floats  # of candidates that come back, row after row (see `signals.own`)
+
+
+@kernel
+def similarity_of(part: Part) -> int:
+    """Return which reproducing kernel a SPACE has (see `signals.similarity`)."""
+    return part.detail
+
+
+@kernel
+def regressions_of(part: Part) -> int:
+    """Return how many regressions are APIECE: one for every action."""
+    return part.detail
+
+
+@kernel
+def segment_column(part: Part) -> int:
+    """Return in which feature of a row the segment of CELLS stands; −1: in none, there are no segments."""
+    return part.detail
+
+
+@kernel
+def blocks_of(part: Part) -> int:
+    """Return how many blocks of features EVENTS have."""
+    return part.detail
+
+
+@kernel
+def table_capacity(part: Part) -> int:
+    """Return how many EVENTS the table has room for."""
+    return part.radius
 
 
 @kernel

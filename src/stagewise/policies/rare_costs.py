@@ -3,7 +3,7 @@
 import numpy as np
 
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import Part, events_size
+from stagewise.kernels.layout import Part, blocks_of, events_size, table_capacity
 from stagewise.kernels.signals.events import LOSS, block_of, copy_events, declared_of, table_of
 from stagewise.kernels.signals.refit import fold, note_rows, refit
 from stagewise.models.events import EventCosts, loss_of_log
@@ -12,6 +12,7 @@ from stagewise.problem.errors import InvalidProblem, StagewiseError
 from stagewise.problem.thresholds import Thresholds
 
 BLOCK_OF, TABLE_OF, DECLARED, EVENTS_SIZE = named(block_of), named(table_of), named(declared_of), named(events_size)
+BLOCKS_OF, TABLE_CAPACITY = named(blocks_of), named(table_capacity)
 
 
 def check_blocks(blocks: int, mixtures: bool, rare: bool) -> None:
@@ -57,19 +58,19 @@ def learn_events_log(
     seen = np.ascontiguousarray(values[:, part.first])
     used, hits = int(TABLE_OF(part, before).used[0]), int((seen > 0.0).sum())
     capacity = used + hits + 1
-    wide = part._replace(radius=capacity, memory=0)
-    batch = np.zeros(EVENTS_SIZE(part.size, part.detail, capacity))
+    wide = part._replace(radius=capacity, memory=0)  # its `table_capacity`
+    batch = np.zeros(EVENTS_SIZE(part.size, BLOCKS_OF(part), capacity))
     copy_events(part, before, wide, batch)
     note_rows(wide, actions, seen, batch)
     declared = DECLARED(part, settings)
-    for which in range(part.detail):
+    for which in range(BLOCKS_OF(part)):
         own = actions[:, which * part.size : (which + 1) * part.size]
         chosen = own.any(axis=1)
         if chosen.any():
             block = BLOCK_OF(wide, batch, which)
             block.sums[LOSS] += loss_of_log(own[chosen], seen[chosen], declared.bound, declared.guess)
-    if used + hits < part.radius:
-        for which in range(part.detail):
+    if used + hits < TABLE_CAPACITY(part):
+        for which in range(BLOCKS_OF(part)):
             refit(wide, settings, batch, which)
     else:
         fold(wide, settings, batch)

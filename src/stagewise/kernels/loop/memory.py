@@ -22,6 +22,7 @@ from stagewise.kernels.layout import (
     part_of,
     part_size,
     piece_size,
+    regressions_of,
     set_out,
     slot_size,
     tally_size,
@@ -122,7 +123,7 @@ def grow(layout: Ints, memory: Floats, wider: Ints, grown: Floats) -> None:
     for which in range(layout[PARTS]):
         old, new = part_of(layout, memory, which), part_of(wider, grown, which)
         if new.kind == APIECE:
-            copy(memory, old.memory, grown, new.memory, old.detail * piece_size(old.size))
+            copy(memory, old.memory, grown, new.memory, regressions_of(old) * piece_size(old.size))
         if new.kind == CELLS:
             grown[new.memory] = memory[old.memory]
             for slot in range(slots_of(old, memory)):

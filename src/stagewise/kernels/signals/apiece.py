@@ -15,7 +15,7 @@ import math
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, normal
-from stagewise.kernels.layout import HOME, RIDGE, Part, piece_size
+from stagewise.kernels.layout import HOME, RIDGE, Part, piece_size, regressions_of
 from stagewise.kernels.promise import BASELINE, disputed
 from stagewise.kernels.signals.look import radius_of
 from stagewise.kernels.signals.posterior import hold
@@ -40,7 +40,7 @@ def piece_of(part: Part, memory: Floats, action: int) -> Part:
 @kernel
 def start_apiece(part: Part, settings: Floats, memory: Floats) -> None:
     """Write V = λI for every action."""
-    for action in range(part.detail):
+    for action in range(regressions_of(part)):
         start_ridge(piece_of(part, memory, action), settings, memory)
 
 
@@ -60,10 +60,10 @@ def look_apiece(
 
     The width ‖Tu‖ of an action stands in CROSS for the draw. Returns what was declared and is contradicted, or 0.
     """
-    n, signal, at = part.size, part.first, part.settings + TOLD * part.detail
+    n, signal, at = part.size, part.first, part.settings + TOLD * regressions_of(part)
     lowest, highest, found = settings[at], settings[at + 1], 0
     centre, half, widths, image = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, CROSS], work[:n]
-    for action in range(part.detail):
+    for action in range(regressions_of(part)):
         piece, context, form, fit = piece_of(part, memory, action), rows[action, 1 : 1 + n], 0.0, 0.0
         fill_image(piece.own, context, image)
         for i in range(n):
@@ -111,7 +111,7 @@ def draw_apiece(
 
     s² = (R² + Σ e²/(1 + w²))/(1 + n) is what the noise seems to be: outcomes that are rare have less than R².
     """
-    n, count, drawn = part.size, part.detail, bounds[part.first, SAMPLED]
+    n, count, drawn = part.size, regressions_of(part), bounds[part.first, SAMPLED]
     for action in range(count):
         piece, fit = piece_of(part, memory, action), 0.0
         for i in range(n):
@@ -127,7 +127,7 @@ def draw_apiece(
 @kernel
 def fill_fits(part: Part, rows: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
     """Write the estimate of every action of which something was seen, in its context."""
-    for action in range(part.detail):
+    for action in range(regressions_of(part)):
         piece, fit = piece_of(part, memory, action), 0.0
         for i in range(part.size):
             fit += piece.own[part.size, i] * rows[action, 1 + i]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, normal
-from stagewise.kernels.layout import CAPACITY, CELL, CELLS, HOME, PARTS, SLOT, Part, part_of, slot_size
+from stagewise.kernels.layout import CAPACITY, CELL, CELLS, HOME, PARTS, SLOT, Part, part_of, segment_column, slot_size
 from stagewise.kernels.promise import limit_of
 from stagewise.kernels.signals.apiece import declare
 from stagewise.kernels.signals.posterior import drawn_share, hold
@@ -31,7 +31,7 @@ TOLD = 5
 @kernel
 def slots_of(part: Part, memory: Floats) -> int:
     """Return how many segments there is a slot for."""
-    return int(memory[CAPACITY]) if part.detail >= 0 else 1
+    return int(memory[CAPACITY]) if segment_column(part) >= 0 else 1
 
 
 @kernel
@@ -51,7 +51,7 @@ def take_slot(part: Part, memory: Floats, slot: int, segment: float) -> None:
 @kernel
 def found(part: Part, memory: Floats, row: Floats) -> int:
     """Return where the slot of a row's segment begins, or the one it would get; −1: there is none left."""
-    return slot_at(part, 0) if part.detail < 0 else slot_for(part, memory, row[part.detail])
+    return slot_at(part, 0) if segment_column(part) < 0 else slot_for(part, memory, row[segment_column(part)])
 
 
 @kernel
@@ -75,8 +75,8 @@ def learn_cells(part: Part, row: Floats, value: float, settings: Floats, memory:
         return
     first, spent = slot + SLOT + CELL * action, settings[at + TOLD + action]
     cell = memory[first : first + CELL]
-    if part.detail >= 0:
-        take_slot(part, memory, slot, row[part.detail])
+    if segment_column(part) >= 0:
+        take_slot(part, memory, slot, row[segment_column(part)])
         spent += math.log(memory[slot + 1] * (memory[slot + 1] + 1.0))
     cell[PULLS] += 1.0
     cell[MEAN] += (value - settings[at] - cell[MEAN]) / cell[PULLS]
@@ -105,8 +105,8 @@ def move_cells(old: Part, new: Part, memory: Floats, changed: Floats, slots: int
     changed[new.memory] = memory[old.memory]
     for slot in range(slots):
         source = slot_at(old, slot)
-        if memory[source] != 0.0 or old.detail < 0:
-            place = int(memory[source]) % int(changed[CAPACITY]) if old.detail >= 0 else 0
+        if memory[source] != 0.0 or segment_column(old) < 0:
+            place = int(memory[source]) % int(changed[CAPACITY]) if segment_column(old) >= 0 else 0
             while changed[slot_at(new, place)] != 0.0:
                 place = place + 1 if place + 1 < int(changed[CAPACITY]) else 0
             target = slot_at(new, place)
@@ -176,8 +176,8 @@ def before_full(layout: Ints, memory: Floats, rows: Floats, values: Floats) -> i
         met = True
         for which in range(layout[PARTS]):
             part = part_of(layout, memory, which)
-            if part.kind == CELLS and part.detail >= 0 and values[row, part.first] == values[row, part.first]:
-                slot = slot_for(part, memory, rows[row, part.detail])
+            if part.kind == CELLS and segment_column(part) >= 0 and values[row, part.first] == values[row, part.first]:
+                slot = slot_for(part, memory, rows[row, segment_column(part)])
                 met = met and slot >= 0 and memory[slot] != 0.0
         new += not met
     return rows.shape[0]
@@ -188,7 +188,7 @@ def meet(layout: Ints, memory: Floats, column: int, segments: Floats) -> None:
     """Give the segments of one division their slots, in this order; there must be room."""
     for which in range(layout[PARTS]):
         part = part_of(layout, memory, which)
-        if part.kind == CELLS and part.detail == column:
+        if part.kind == CELLS and segment_column(part) == column:
             for i in range(segments.size):
                 slot = slot_for(part, memory, segments[i])
                 if slot >= 0:
@@ -200,7 +200,7 @@ def fill_tallies(part: Part, memory: Floats, pulls: Floats, totals: Floats) -> N
     """Write pulls and summed outcomes, from `low` on, of every cell, in the order in which segments were met."""
     for slot in range(slots_of(part, memory)):
         at = slot_at(part, slot)
-        place = (int(memory[at + 1]) - 1 if part.detail >= 0 else 0) * part.size
+        place = (int(memory[at + 1]) - 1 if segment_column(part) >= 0 else 0) * part.size
         if place >= 0:
             for action in range(part.size):
                 first = at + SLOT + CELL * action
@@ -213,7 +213,7 @@ def in_order(layout: Ints, memory: Floats) -> bool:
     """Say whether the slots of every division that are taken are numbered from 1 to as many as were met."""
     for which in range(layout[PARTS]):
         part = part_of(layout, memory, which)
-        if part.kind == CELLS and part.detail >= 0:
+        if part.kind == CELLS and segment_column(part) >= 0:
             met, total, taken = memory[part.memory], 0.0, 0.0
             for slot in range(slots_of(part, memory)):
                 at = slot_at(part, slot)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.draw import POSTERIOR, fill_normal
-from stagewise.kernels.layout import EVENT_SUMS, Part, block_size, events_size
+from stagewise.kernels.layout import EVENT_SUMS, Part, block_size, blocks_of, events_size, table_capacity
 from stagewise.kernels.promise import MODEL, disputed
 from stagewise.kernels.signals.posterior import hold
 
@@ -59,12 +59,12 @@ class Table(NamedTuple):
 def table_of(part: Part, memory: Floats) -> Table:
     """Return the events of a part, and scratch for them."""
     g, at = part.size, part.memory
-    first = at + 1 + g * g + 2 * g + part.detail * block_size(g)
+    first = at + 1 + g * g + 2 * g + blocks_of(part) * block_size(g)
     return Table(
         memory[at : at + 1],
         memory[at + 1 : at + 1 + g * g].reshape(g, g),
         memory[at + 1 + g * g : at + 1 + g * g + 2 * g].reshape(2, g),
-        memory[first : first + part.radius * (g + 2)].reshape(part.radius, g + 2),
+        memory[first : first + table_capacity(part) * (g + 2)].reshape(table_capacity(part), g + 2),
     )
 
 
@@ -101,14 +101,14 @@ def block_of(part: Part, memory: Floats, which: int) -> Block:
 @kernel
 def copy_events(part: Part, memory: Floats, other: Part, changed: Floats) -> None:
     """Write the same blocks and events as another part, whose table must have room for them."""
-    for i in range(events_size(part.size, part.detail, int(memory[part.memory]))):
+    for i in range(events_size(part.size, blocks_of(part), int(memory[part.memory]))):
         changed[other.memory + i] = memory[part.memory + i]
 
 
 @kernel
 def block_used(part: Part, action: Floats) -> int:
     """Return the block that an action has features in, or −1 if they are all 0."""
-    for i in range(part.detail * part.size):
+    for i in range(blocks_of(part) * part.size):
         if action[i] != 0.0:
             return i // part.size
     return -1
@@ -138,7 +138,7 @@ def width_at(root: Floats, action: Floats) -> float:
 @kernel
 def start_events(part: Part, settings: Floats, memory: Floats) -> None:
     """Write the sets of a memory that has seen nothing: ‖μ‖ ≤ S."""
-    for which in range(part.detail):
+    for which in range(blocks_of(part)):
         block = block_of(part, memory, which)
         block.sums[SQUARE], block.sums[DUE_HITS], block.sums[DUE_ROWS] = 1.0, 1.0, FEW_ROWS
         for i in range(part.size):
@@ -187,7 +187,7 @@ def look_events(part: Part, features: Floats, safe: Floats, settings: Floats, me
 @kernel
 def mistold_events(part: Part, memory: Floats) -> int:
     """Return that the model of a cost is contradicted, if a set is empty (its radius² is below 0); 0: none is."""
-    for which in range(part.detail):
+    for which in range(blocks_of(part)):
         if not block_of(part, memory, which).sums[SQUARE] >= 0.0:
             return disputed(MODEL, part.first - 1)
     return 0
@@ -199,7 +199,7 @@ def draw_events(
     seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Write a draw of every candidate's mean, <x, fit> + ν <Tx, η>, within its bounds; `work` is (d,)."""
-    g, count, draws = part.size, features.shape[0], work[: part.detail * part.size]
+    g, count, draws = part.size, features.shape[0], work[: blocks_of(part) * part.size]
     drawn, centre = bounds[part.first, SAMPLED], bounds[part.first, CENTRE]
     fill_normal(draws, seed, run, round_, POSTERIOR + int(part.first))
     for candidate in range(count + 1):

@@ -3,7 +3,7 @@
 import math
 
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.layout import Part
+from stagewise.kernels.layout import Part, blocks_of, table_capacity
 from stagewise.kernels.signals.cholesky import invert_root, solve_root
 from stagewise.kernels.signals.events import (
     CONSTANT,
@@ -130,7 +130,7 @@ def refit(part: Part, settings: Floats, memory: Floats, which: int) -> None:
 def fold(part: Part, settings: Floats, memory: Floats) -> None:
     """Turn the table's events into their parabolas for good, and empty it."""
     table = table_of(part, memory)
-    for which in range(part.detail):
+    for which in range(blocks_of(part)):
         refit(part, settings, memory, which)
         block = block_of(part, memory, which)
         block.sums[CONSTANT] += add_parabolas(part, settings, memory, which, block.folded, block.pull)
@@ -175,7 +175,7 @@ def learn_events(part: Part, action: Floats, values: Floats, settings: Floats, m
     forecast = forecast_of(block, rate, action[which * g : (which + 1) * g])
     block.sums[LOSS] += forecast - seen * math.log(forecast)
     note_event(part, action, seen, memory, which)
-    if int(table.used[0]) == part.radius:
+    if int(table.used[0]) == table_capacity(part):
         fold(part, settings, memory)
     elif block.sums[HITS] >= block.sums[DUE_HITS] or block.sums[ROWS] >= block.sums[DUE_ROWS]:
         refit(part, settings, memory, which)

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.layout import Part
+from stagewise.kernels.layout import Part, similarity_of
 
 LINEAR, RBF, MATERN_12, MATERN_32, MATERN_52 = 0, 1, 2, 3, 4
 ENDLESS = 2**62
@@ -49,7 +49,7 @@ def similarity(kind: int, lengthscale: float, one: Floats, other: Floats) -> flo
 @kernel
 def covariance_of(part: Part, settings: Floats, safe: Floats) -> Covariance:
     """Name the kernel of a part (see `space` for its settings)."""
-    kind, lengthscale, norm, rank = part.detail, settings[part.settings + 2], 0.0, ENDLESS
+    kind, lengthscale, norm, rank = similarity_of(part), settings[part.settings + 2], 0.0, ENDLESS
     if part.anchored == 1:
         norm = similarity(kind, lengthscale, safe, safe)
     if kind == LINEAR:

@@ -11,8 +11,8 @@ from stagewise.kernels.layout import CAPACITY, FOLLOWED, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.memory import fullest, memory_kernels_for
 from stagewise.kernels.loop.round import MIXTURE, Form
 from stagewise.kernels.signals.space import basis_of
-from stagewise.models.kernel import Kernel, KernelModel, LinearKernel, similarity
 from stagewise.models.part import parts_in
+from stagewise.models.space import Kernel, LinearKernel, SpaceModel, similarity
 from stagewise.policies.arrays import MEMORY_SIZE, assembled, fitting_memory
 from stagewise.policies.baseline import featured, refuse_start, vanishing
 from stagewise.policies.ceilings import beyond, ceilings_of, span_of
@@ -71,7 +71,7 @@ class KernelOPLB(SafePolicy):
     """Basis points at most."""
 
     dimension: int = field(init=False, repr=False)  # d
-    model: KernelModel = field(init=False, repr=False)
+    model: SpaceModel = field(init=False, repr=False)
     span: float = field(init=False, repr=False)  # the largest √k(x, x) that the default of cost_bound allows
 
     form: ClassVar[Form] = Form(space=1, rule=MIXTURE)
@@ -101,7 +101,7 @@ class KernelOPLB(SafePolicy):
         settle(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
         settle(self, layout=layout, settings=settings)
 
-    def assumed(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
+    def assumed(self, safe: SafeAction, thresholds: Thresholds) -> SpaceModel:
         """Return what is assumed of the signals."""
         names = ("reward", *thresholds.names)
         share = probability(self.delta, "delta") / (len(names) if switch(self.share_delta, "share_delta") else 1)
@@ -111,7 +111,7 @@ class KernelOPLB(SafePolicy):
                 f"novelty is {novelty}; it must be less than 1 and at least {SMALLEST_NOVELTY:g}, below which "
                 "rounding would decide what is new"
             )
-        return KernelModel(
+        return SpaceModel(
             kernel=self.kernel,
             safe=safe.features,
             names=names,

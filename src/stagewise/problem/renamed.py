@@ -22,7 +22,7 @@ USUAL = ("sets", "likelihood")  # the others are there too
 def today(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of an earlier file by their names of today, without those that are no more.
 
-    >>> from stagewise.models.kernel import RBF
+    >>> from stagewise.models.space import RBF
     >>> today(RBF, {"lengthscale": 0.5, "budget": 300})
     {'lengthscale': 0.5}
     """

@@ -196,7 +196,7 @@ def recall_ridge(part: Part, settings: Floats, memory: Floats, bounds: Floats, w
 
 @kernel
 def radius_of(part: Part, settings: Floats, neglected: float, signal: int) -> float:
-    """Return β of a signal; `neglected` is √Σρ of what a kernel's basis leaves out: S times as much is added."""
+    """Return β of a signal, and S times `neglected`: √Σρ of what a reproducing kernel's basis leaves out."""
     at, tally, declared = part.settings, part.tally, stated(part, settings)
     noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
     energy = tally[TAKEN] * settings[at + 1] * settings[at + 1]

@@ -11,7 +11,7 @@ ENDLESS = 2**62
 
 
 class Covariance(NamedTuple):
-    """Which kernel, and where its functions' value is known: k₀(x, y) = k(x, y) − k(x, x₀) k(x₀, y)/k(x₀, x₀)."""
+    """Which one, and where its functions' value is known: k₀(x, y) = k(x, y) − k(x, x₀) k(x₀, y)/k(x₀, x₀)."""
 
     kind: int
     lengthscale: float  # ℓ; the linear kernel has none
@@ -48,7 +48,7 @@ def similarity(kind: int, lengthscale: float, one: Floats, other: Floats) -> flo
 
 @kernel
 def covariance_of(part: Part, settings: Floats, safe: Floats) -> Covariance:
-    """Name the kernel of a part (see `space` for its settings)."""
+    """Name the reproducing kernel of a part (see `space` for its settings)."""
     kind, lengthscale, norm, rank = similarity_of(part), settings[part.settings + 2], 0.0, ENDLESS
     if part.anchored == 1:
         norm = similarity(kind, lengthscale, safe, safe)

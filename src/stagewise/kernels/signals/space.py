@@ -1,4 +1,4 @@
-"""Kernel ridge regression as linear ridge regression in an orthonormal basis that grows with what is observed.
+"""Regression by a reproducing kernel: linear ridge regression in an orthonormal basis that grows with what is observed.
 
 The basis is Newton's: observed points p₁ … p_u with k₀(P, P) = LLᵀ, coordinates c(x) = L⁻¹ k₀(P, x), and the squared
 distance ρ(x) = k₀(x, x) − ‖c(x)‖² of what lies off their span. With V = λI + Σ ccᵀ (docs/theory/kernels.md)

@@ -1,4 +1,4 @@
-"""What is kept of candidates that come back, in a kernel regression; and the same regression with more room."""
+"""What is kept of candidates that come back, in a regression by a reproducing kernel; and the same with more room."""
 
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import Part, known_actions

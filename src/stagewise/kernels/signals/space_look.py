@@ -1,4 +1,4 @@
-"""What a kernel regression says of many candidates at once, and of the safe action: the bounds of its signals."""
+"""What a regression by a reproducing kernel says of many candidates at once, and of the safe action: their bounds."""
 
 from stagewise.kernels.bounds import CENTRE
 from stagewise.kernels.compile import Floats, Ints, kernel

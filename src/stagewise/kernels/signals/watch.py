@@ -51,7 +51,7 @@ def surely_noise(squares: float, bound: float, ridge: float, neglected: float) -
 def mistold_regression(part: Part, settings: Floats, memory: Floats, neglected: float) -> int:
     """Return which declared noise, or value at the safe action, of a cost the regression's data contradict; 0: none.
 
-    `neglected` is √Σρ of what a kernel's basis leaves out.
+    `neglected` is √Σρ of what a reproducing kernel's basis leaves out.
     """
     tally, declared, k, alarm = part.tally, stated(part, settings), part.signals, settings[ALARM]
     for signal in range(k):

@@ -62,13 +62,13 @@ def loop(left_out: str) -> Callable[..., None]:
             known_actions(layout, settings, memory).safe,
         )
         action, size, ray = written_in(layout, answer).action, part.size, 0
-        own, rows = part.own, part.rows
+        learned, rows = part.learned, part.rows
         image, gain, pulls = work[:size], work[size : 2 * size], work[2 * size : 2 * size + part.width]
         for t in range(1, rounds):
             if only:
                 for i in range(size):
                     image[i] = 0.3 * rows[i, t % 10]
-                move(own, rows, image, True, gain, pulls)
+                move(learned, rows, image, True, gain, pulls)
                 continue
             if look:
                 see(features, True, (part,), layout, settings, memory, bounds, work)

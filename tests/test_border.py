@@ -16,7 +16,7 @@ MARKS = {"kernel", "called"}
 FLAT = {"layout", "settings", "memory", "answer", "scratch", "per_limit", "tally", "basis", "at_safe"}
 RECORDS = {"running", "audit"}  # of runs, of which places are read by a name, or counted from one
 ROWS = {"rule"}  # a table of the kernels, of which rows are read by their names
-PARTS = {"own", "sets"}  # of a part, whose inside only kernels know
+PARTS = {"learned", "sets"}  # of a part, whose inside only kernels know
 
 
 def names_of_places(tree: ast.AST) -> set[str]:
@@ -111,7 +111,7 @@ def test_there_are_files_to_look_at() -> None:
         "self.policy.settings[0]",
         "area.per_limit[:m]",
         "part.tally[SQUARES + 1]",
-        "part.own[n:]",
+        "part.learned[n:]",
         "rule[COSTS : COSTS + m]",
         "area.rule[3, places]",
         "basis[count + 1, 1:]",
@@ -136,7 +136,7 @@ def test_the_sieve_catches_offsets(line: str) -> None:
         "settings['seeds']",
         "rows[3]",
         "rule[FOLLOWED, :-1]",
-        "own[3]",
+        "learned[3]",
         "running[place]",
         "running[:, : running_size(m)]",
         "audit[place, FOLLOWED + 1]",

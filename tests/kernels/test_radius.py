@@ -44,7 +44,7 @@ def leaves(
 ) -> bool:  # fmt: skip
     """Say whether ‖θ* − θ̂‖_V is ever above β in a run, with S = λ = L = 1."""
     n, seed = truth.size, 20250727
-    tally, fit, trial, action = part.tally, part.own[n], room[:n], room[n:]
+    tally, fit, trial, action = part.tally, part.learned[n], room[:n], room[n:]
     for round_ in range(rounds):
         tempting_action(fit, seed, run, round_, trial, action)
         value[0] = noise * normal(seed, run, round_, OUTCOME, 0)

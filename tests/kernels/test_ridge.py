@@ -13,12 +13,12 @@ from tests.kernels.textbook import fitted, model_at, radius_of, solved, unit_row
 from stagewise.kernels.compile import Floats, kernel, named
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal, uniform
 from stagewise.kernels.layout import Part
-from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, fill_image, learn_ridge, stated
+from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, declared_of_ridge, fill_image, learn_ridge
 from stagewise.models.linear import LinearModel
 
 MILLION = 1_000_000
 BASELINES = ["origin", "anchored", "free"]
-STATED = named(stated)
+STATED = named(declared_of_ridge)
 COUNTS = [1, 127, 128, 129, 300]
 
 
@@ -216,9 +216,9 @@ def test_what_is_known_at_the_safe_action_is_exact(baseline: str) -> None:
 def test_playing_the_safe_action_teaches_nothing_new_of_what_is_known_there() -> None:
     data = study(np.random.default_rng(12), "anchored", 5, rounds=30)
     model = learned(data)
-    before = model.part.own.copy(), float(model.part.tally[LOG_DET])
+    before = model.part.learned.copy(), float(model.part.tally[LOG_DET])
     teach(model, np.tile(data.safe, (1000, 1)), np.tile([9.0, -9.0, 9.0], (1000, 1)))
-    np.testing.assert_allclose(model.part.own, before[0], rtol=0.0, atol=1e-11)
+    np.testing.assert_allclose(model.part.learned, before[0], rtol=0.0, atol=1e-11)
     assert model.part.tally[LOG_DET] == pytest.approx(before[1], abs=1e-12)
 
 
@@ -226,12 +226,12 @@ def test_only_the_lower_triangle_is_read() -> None:
     data = study(np.random.default_rng(13), "free", 7, rounds=30)
     model = learned(data)
     torn = model._replace(memory=model.memory.copy())
-    torn.part.own[np.triu_indices(7, 1)] = np.nan
+    torn.part.learned[np.triu_indices(7, 1)] = np.nan
     for whole, half in zip(looked(model, data.actions), looked(torn, data.actions), strict=True):
         np.testing.assert_array_equal(half, whole)
     image = np.empty((2, 7))
-    fill_image(model.part.own, data.safe, image[0])
-    fill_image(torn.part.own, data.safe, image[1])
+    fill_image(model.part.learned, data.safe, image[0])
+    fill_image(torn.part.learned, data.safe, image[1])
     np.testing.assert_array_equal(image[1], image[0])
 
 

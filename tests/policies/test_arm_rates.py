@@ -12,7 +12,7 @@ import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import named
 from stagewise.kernels.layout import part_of
-from stagewise.kernels.signals.arms import RATES, kept_ends, stated_of_arms
+from stagewise.kernels.signals.arms import RATES, declared_of_arms, kept_ends
 from stagewise.kernels.signals.rates import rate_ends
 from stagewise.models.arms import UPPER_SHARE
 from stagewise.policies.policy import Played
@@ -96,7 +96,7 @@ def test_without_limits_all_of_delta_is_for_the_reward_of_every_arm() -> None:
     for _ in range(30):
         state = policy.learn_in_place(state, Played(1), np.array([0.5]))
     part = named(part_of)(policy.layout, state.memory, 0)
-    stated = named(stated_of_arms)(part, policy.settings)
+    stated = named(declared_of_arms)(part, policy.settings)
     assert 5 * float(np.exp(-stated.lower[0]) + np.exp(-stated.upper[0])) == pytest.approx(0.1)
     ends = named(rate_ends)(30.0, 0.5, 0.5, stated.lower[0], stated.upper[0])
     centre, half = kept(policy, state)[:, 0, 1]

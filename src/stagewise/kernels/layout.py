@@ -47,7 +47,7 @@ class Part(NamedTuple):
     followed: int  # how many candidates it follows, the safe action last; 0: none
     width: int  # F, the same, padded
     tally: Floats  # what a regression remembers (see `signals.ridge`): (3 + 2k,),
-    own: Floats  # (n + k, n),
+    learned: Floats  # (n + k, n),
     rows: Floats  # (n + k + 1, F); empty for arms
     sets: Floats  # of candidates that come back, row after row (see `signals.own`)
 
@@ -103,8 +103,8 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
     followed, place, signals = with_safe(kind, int(memory[FOLLOWED])), int(memory[FIRST_PLACE + which]), layout[at + 2]
     size = int(memory[CAPACITY]) if kind == SPACE else layout[at + 3]
     n, k, width = (size, signals, padded(followed)) if kind in (RIDGE, SPACE) else (0, 0, 0)
-    sets, own = place + (n + k + 1) * width, place + kept_rows(n, k, layout[at + 8]) * width
-    tally = own + (n + k) * n
+    sets, learned = place + (n + k + 1) * width, place + kept_rows(n, k, layout[at + 8]) * width
+    tally = learned + (n + k) * n
     return Part(
         kind,
         layout[at + 1],
@@ -120,9 +120,9 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
         followed,
         padded(followed),
         memory[tally : tally + tally_size(k)],
-        memory[own:tally].reshape(n + k, n),
+        memory[learned:tally].reshape(n + k, n),
         memory[place:sets].reshape(n + k + 1, width),
-        memory[sets:own],
+        memory[sets:learned],
     )
 
 
@@ -203,17 +203,11 @@ def set_out(layout: Ints, memory: Floats, candidates: int, capacity: int) -> Non
         place += part_size(layout, which, candidates, capacity)
 
 
-class Safe(NamedTuple):
-    """The safe action."""
-
-    features: Floats  # (d,) x₀
-
-
 @kernel
-def safe_action(layout: Ints, settings: Floats) -> Safe:
-    """Return the safe action."""
+def safe_action(layout: Ints, settings: Floats) -> Floats:
+    """Return x₀ (d,), the features of the safe action, as a view of the settings."""
     at = FIRST_TERM + 3 * layout[LIMITS]
-    return Safe(settings[at : at + layout[FEATURES]])
+    return settings[at : at + layout[FEATURES]]
 
 
 class Roving(NamedTuple):

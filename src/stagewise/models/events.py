@@ -32,8 +32,8 @@ class EventCosts(LinearModel):
             known = 0.0 if self.costs is None else float(self.costs[signal - 1])
             size = self.safe.size // self.blocks
             whole = (EVENTS, signal, 1, size, TABLE, int(self.costs is not None), 0, self.blocks, 0)
-            told = (self.norm_bound[signal], self.confidence[signal], self.guesses[signal - 1])
-            yield Modelled(whole, np.array([*told, self.ceilings[signal - 1], known]))
+            declared = (self.norm_bound[signal], self.confidence[signal], self.guesses[signal - 1])
+            yield Modelled(whole, np.array([*declared, self.ceilings[signal - 1], known]))
 
     def learned_bounds(self, size: float) -> Floats:
         """Return what S leaves to be learned of the reward; what is known of a cost leaves its S as it is."""

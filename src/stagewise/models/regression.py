@@ -7,10 +7,10 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import FEATURES, Part
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import frame_of, stated, summed
+from stagewise.kernels.signals.ridge import declared_of_ridge, frame_of, summed
 from stagewise.models.part import parts_in
 
-STATED, FRAME, SUMMED = named(stated), named(frame_of), named(summed)
+STATED, FRAME, SUMMED = named(declared_of_ridge), named(frame_of), named(summed)
 
 
 class Regression(NamedTuple):

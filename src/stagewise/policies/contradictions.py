@@ -8,17 +8,17 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import APIECE, ARMS, CELLS, DECLARED, HOME, RIDGE, ROVING, SPACE, Part, roving_action
 from stagewise.kernels.promise import ALARM, BASELINE, CEILING, DISPUTED, KINDS, MODEL, NOISE, ceiling_of, has
 from stagewise.kernels.signals.apiece import piece_of
-from stagewise.kernels.signals.arms import shown_at, stated_of_arms
+from stagewise.kernels.signals.arms import declared_of_arms, shown_at
 from stagewise.kernels.signals.cells import tally_of
-from stagewise.kernels.signals.ridge import frame_of, stated, summed
+from stagewise.kernels.signals.ridge import declared_of_ridge, frame_of, summed
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.models.part import parts_in
 from stagewise.problem.thresholds import Thresholds
 from stagewise.problem.words import average, several
 
-HAS, START, STATED, SUMMED = named(has), named(roving_action), named(stated), named(summed)
-SHOWN, STATED_OF_ARMS = named(shown_at), named(stated_of_arms)
+HAS, START, STATED, SUMMED = named(has), named(roving_action), named(declared_of_ridge), named(summed)
+SHOWN, STATED_OF_ARMS = named(shown_at), named(declared_of_arms)
 NEGLECTED, FRAME, PIECE, TALLY = named(neglected_in), named(frame_of), named(piece_of), named(tally_of)
 
 

@@ -10,7 +10,7 @@ from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import CAPACITY, FOLLOWED, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.memory import fullest, memory_kernels_for
 from stagewise.kernels.loop.round import MIXTURE, Form
-from stagewise.kernels.signals.space import basis_of
+from stagewise.kernels.signals.space import points_of
 from stagewise.models.part import parts_in
 from stagewise.models.space import Kernel, LinearKernel, SpaceModel, similarity
 from stagewise.policies.arrays import MEMORY_SIZE, assembled, fitting_memory
@@ -33,7 +33,7 @@ from stagewise.records.draw import Draw
 
 SMALLEST_NOVELTY = 1e-12
 FIRST_CAPACITY = 8  # basis points that a new memory has room for; it grows by half
-BASIS_OF = named(basis_of)
+POINTS_OF = named(points_of)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -180,7 +180,7 @@ class KernelOPLB(SafePolicy):
     def fits(self, memory: Floats) -> bool:
         if not fitting_memory(memory, self.layout, self.capacity) or memory[CAPACITY] < 1:
             return False
-        sums = [BASIS_OF(self.layout, part, memory).sums for part in parts_in(self.layout, memory)]
+        sums = [POINTS_OF(self.layout, part, memory).sums for part in parts_in(self.layout, memory)]
         used, neglected = np.array(sums).T
         return bool(np.all((used % 1.0 == 0.0) & (used >= 0.0) & (used <= memory[CAPACITY]) & (neglected >= 0.0)))
 

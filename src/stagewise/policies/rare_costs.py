@@ -4,15 +4,15 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import Part, blocks_of, events_size, table_capacity
-from stagewise.kernels.signals.events import LOSS, block_of, copy_events, declared_of, table_of
+from stagewise.kernels.signals.events import LOSS, block_of, copy_events, declared_of_events, table_of
 from stagewise.kernels.signals.refit import fold, note_rows, refit
 from stagewise.models.events import EventCosts, loss_of_log
 from stagewise.models.linear import LinearModel
 from stagewise.problem.errors import InvalidProblem, StagewiseError
 from stagewise.problem.thresholds import Thresholds
 
-BLOCK_OF, TABLE_OF, DECLARED, EVENTS_SIZE = named(block_of), named(table_of), named(declared_of), named(events_size)
-BLOCKS_OF, TABLE_CAPACITY = named(blocks_of), named(table_capacity)
+BLOCK_OF, TABLE_OF, DECLARED = named(block_of), named(table_of), named(declared_of_events)
+BLOCKS_OF, TABLE_CAPACITY, EVENTS_SIZE = named(blocks_of), named(table_capacity), named(events_size)
 
 
 def check_blocks(blocks: int, mixtures: bool, rare: bool) -> None:

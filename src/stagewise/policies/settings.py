@@ -90,7 +90,7 @@ def check_method(method: Any, methods: tuple[str, ...], exact: str) -> None:
 def promise_numbers(
     thresholds: Thresholds, ceilings: Floats, reward_scale: float | None, cost_scale: float, watch: Any = False
 ) -> Floats:
-    """Return the end of the array of settings: α_r, α_c, log 1/a | thresholds | limits | ceilings, all signed."""
+    """Return how the array of settings begins: α_r, α_c, log 1/a | thresholds | limits | ceilings, all signed."""
     if reward_scale is not None and not number(reward_scale, "reward_scale") >= 1.0:
         raise InvalidProblem(
             f"reward_scale is {reward_scale}; it must be at least 1, or hoped rewards are not optimistic"

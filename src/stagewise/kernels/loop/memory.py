@@ -31,7 +31,7 @@ from stagewise.kernels.signals.apiece import start_apiece
 from stagewise.kernels.signals.arms import start_arms
 from stagewise.kernels.signals.cells import move_cells, slot_at, slots_of
 from stagewise.kernels.signals.events import start_events
-from stagewise.kernels.signals.own import begin_own
+from stagewise.kernels.signals.own import start_own
 from stagewise.kernels.signals.ridge import follow_ridge, start_ridge
 from stagewise.kernels.signals.space import used_in
 from stagewise.kernels.signals.space_follow import copy_followed, copy_space, follow_space
@@ -88,7 +88,7 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
                 if count > 0:
                     follow_ridge(new, features, known.safe, settings, changed, work)
                     if sharp:
-                        begin_own(new, features, settings, work)
+                        start_own(new, features, settings, work)
             if arms and new.kind == ARMS:
                 copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[CAPACITY])))
             if events and new.kind == EVENTS:

@@ -125,23 +125,23 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
         seed: int, run: int, first: int, last: int,
     ) -> None:  # fmt: skip
         """Play the rounds from `first` to `last`, counted from 0."""
-        told = pinned(layout)
-        area, count, best = workspace_in(told, features.shape[0], scratch), features.shape[0], world.best
+        fixed = pinned(layout)
+        area, count, best = workspace_in(fixed, features.shape[0], scratch), features.shape[0], world.best
         bounds, rule, per_limit, work = area.bounds, area.rule, area.per_limit, area.work
-        written = written_in(told, answer)
+        written = written_in(fixed, answer)
         action, shares, places = written.action, written.shares, written.places
-        home, safe = told[HOME] if told[HOME] >= 0 else count, safe_action(told, settings).features
+        home, safe = fixed[HOME] if fixed[HOME] >= 0 else count, safe_action(fixed, settings)
         code = -1
         if not stays:
-            parts = parts_of(told, memory)
+            parts = parts_of(fixed, memory)
         for t in range(first, last):
             if fresh:
                 draw(features, safe, world, means, seed, run, t)
                 best = optimum(world, judging, mixture)
             if not stays:
-                dispute = see(features, not anew, parts, told, settings, memory, bounds, work)
+                dispute = see(features, not anew, parts, fixed, settings, memory, bounds, work)
                 code = choose(
-                    features, not anew, eligible, dispute, parts, told, settings, memory, bounds, rule, per_limit,
+                    features, not anew, eligible, dispute, parts, fixed, settings, memory, bounds, rule, per_limit,
                     work, answer, seed, run, t,
                 )  # fmt: skip
             index = code if code >= 0 else home
@@ -160,8 +160,8 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                 if not stays:
                     if code != -WARMING:
                         hope = answer[HOPE]
-                        if mixes and has(told, DIRECTIONAL):  # what it hoped for before it came back
-                            m = told[LIMITS]
+                        if mixes and has(fixed, DIRECTIONAL):  # what it hoped for before it came back
+                            m = fixed[LIMITS]
                             limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
                             if several:
                                 solve(rule, COSTS + m, limits, per_limit[m:], shares, places)
@@ -170,7 +170,7 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                             hope = mean_of(rule[HOPED], shares, places)
                         weigh_hope(trace.audit, best, hope)
                     if sampled:  # which wrote its sample over what it believes
-                        see(features, not anew, parts, told, settings, memory, bounds, work)
+                        see(features, not anew, parts, fixed, settings, memory, bounds, work)
                     if arms:
                         pulls = pulled(parts[0], memory).table[:count]
                         count_misses(trace.audit, bounds, world.truths, pulls)
@@ -179,6 +179,6 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
             if not stays:
                 fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
                 place = ELSEWHERE if anew or t == unmet else max(code, -1)  # what is offered first is not followed yet
-                learn_at(parts, action, code, place, answer[STEP], not anew, values, told, settings, memory, work)
+                learn_at(parts, action, code, place, answer[STEP], not anew, values, fixed, settings, memory, work)
 
     return play

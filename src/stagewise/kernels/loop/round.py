@@ -40,7 +40,7 @@ from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.apiece import draw_apiece, learn_apiece, look_apiece
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
 from stagewise.kernels.signals.cells import draw_cells, learn_cells, look_cells
-from stagewise.kernels.signals.declared import declare, mistold_start, note_start
+from stagewise.kernels.signals.declared import declare_round, mistold_start, note_start
 from stagewise.kernels.signals.events import draw_events, look_events, mistold_events
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.own import learn_own, look_own, narrow
@@ -173,7 +173,7 @@ def round_for(form: Form) -> Round:
         bounds: Floats, work: Floats,
     ) -> int:  # fmt: skip
         """Write the bounds of every signal; return what was declared and is contradicted, or 0."""
-        safe, dispute = safe_action(layout, settings).features, 0
+        safe, dispute = safe_action(layout, settings), 0
         for part in parts:
             found = 0
             if ridge and part.kind == RIDGE:
@@ -213,7 +213,7 @@ def round_for(form: Form) -> Round:
         if dispute == 0 and settings[ALARM] < math.inf:
             dispute = overrun(layout, settings, bounds)
         if roving:
-            begun = declare(layout, settings, bounds, sampled != REWARD)
+            begun = declare_round(layout, settings, bounds, sampled != REWARD)
             if dispute == 0 and settings[ALARM] < math.inf:
                 dispute = begun
         return dispute
@@ -225,7 +225,7 @@ def round_for(form: Form) -> Round:
         seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
         """Choose by the bounds; return the candidate, or minus the reason for the safe action; write the answer."""
-        safe, written, code = safe_action(layout, settings).features, written_in(layout, answer), -1
+        safe, written, code = safe_action(layout, settings), written_in(layout, answer), -1
         action = written.action
         if certified:
             spread = spread_of(settings)
@@ -275,14 +275,14 @@ def round_for(form: Form) -> Round:
         scratch: Floats, seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
         """Return the candidate that is played, or minus the reason for the safe action; write the answer."""
-        told = pinned(layout)
-        area = workspace_in(told, features.shape[0], scratch)
-        known = recognised(features, known_actions(told, settings, memory).followed)
+        fixed = pinned(layout)
+        area = workspace_in(fixed, features.shape[0], scratch)
+        known = recognised(features, known_actions(fixed, settings, memory).followed)
         answer[UNFOLLOWED] = 0.0 if known or memory[FOLLOWED] == NEVER else 1.0
-        parts = parts_of(told, memory)
-        dispute = see(features, known, parts, told, settings, memory, area.bounds, area.work)
+        parts = parts_of(fixed, memory)
+        dispute = see(features, known, parts, fixed, settings, memory, area.bounds, area.work)
         return choose(
-            features, known, eligible, dispute, parts, told, settings, memory, area.bounds, area.rule, area.per_limit,
+            features, known, eligible, dispute, parts, fixed, settings, memory, area.bounds, area.rule, area.per_limit,
             area.work, answer, seed, run, round_,
         )  # fmt: skip
 
@@ -295,7 +295,7 @@ def round_for(form: Form) -> Round:
 
         Where parts are `apart`, a signal that is NaN is not there yet, and its part stays as it is.
         """
-        at_safe = same(action, safe_action(layout, settings).features)
+        at_safe = same(action, safe_action(layout, settings))
         for part in parts:
             seen = values[part.first : part.first + part.signals]
             if apart:  # noqa: SIM102 - by itself it is not compiled where nothing is apart
@@ -328,9 +328,9 @@ def round_for(form: Form) -> Round:
         work: Floats,
     ) -> None:  # fmt: skip
         """Take in the reward and the costs (1 + m,) of an action; where it lies is only believed if it is so."""
-        place, told = index, pinned(layout)
+        place, fixed = index, pinned(layout)
         if ridge:
-            known = known_actions(told, settings, memory)
+            known = known_actions(fixed, settings, memory)
             count = known.followed.shape[0]
             if (
                 count == 0
@@ -339,6 +339,6 @@ def round_for(form: Form) -> Round:
                 or (index == AT_SAFE and not same(action, known.safe))
             ):
                 place = ELSEWHERE
-        learn_at(parts_of(told, memory), action, index, place, step, False, values, told, settings, memory, work)
+        learn_at(parts_of(fixed, memory), action, index, place, step, False, values, fixed, settings, memory, work)
 
     return Round(decide, learn, see, choose, learn_at)

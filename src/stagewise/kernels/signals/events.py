@@ -29,7 +29,7 @@ LEAST, MOST = 0.3, 3.0  # forecasts, in units of the rate so far
 FEW_ROWS = 32.0  # after so many a block is fitted first, if no event was before
 
 
-class Declared(NamedTuple):
+class DeclaredOfEvents(NamedTuple):
     """What was declared of a rare cost."""
 
     bound: float  # S
@@ -40,10 +40,10 @@ class Declared(NamedTuple):
 
 
 @kernel
-def declared_of(part: Part, settings: Floats) -> Declared:
+def declared_of_events(part: Part, settings: Floats) -> DeclaredOfEvents:
     """Return what was declared of a part's cost."""
     at = part.settings
-    return Declared(settings[at], settings[at + 1], settings[at + 2], settings[at + 3], settings[at + 4])
+    return DeclaredOfEvents(settings[at], settings[at + 1], settings[at + 2], settings[at + 3], settings[at + 4])
 
 
 class Table(NamedTuple):
@@ -124,7 +124,7 @@ def product(one: Floats, other: Floats) -> float:
 
 
 @kernel
-def width_at(root: Floats, action: Floats) -> float:
+def width_at_event(root: Floats, action: Floats) -> float:
     """Return ‖Tx‖, the width of an action in a block's ellipsoid."""
     square = 0.0
     for i in range(action.size):
@@ -158,17 +158,17 @@ def forecast_of(block: Block, rate: float, action: Floats) -> float:
 
 
 @kernel
-def highest(part: Part, settings: Floats, block: Block, action: Floats) -> float:
+def highest_event(part: Part, settings: Floats, block: Block, action: Floats) -> float:
     """Return the largest mean that is plausible: by the ellipsoid, by S‖x‖, and by what was declared."""
-    declared, square = declared_of(part, settings), max(block.sums[SQUARE], 0.0)
-    end = product(block.fit, action) + math.sqrt(square) * width_at(block.root, action)
+    declared, square = declared_of_events(part, settings), max(block.sums[SQUARE], 0.0)
+    end = product(block.fit, action) + math.sqrt(square) * width_at_event(block.root, action)
     return min(end, declared.bound * math.sqrt(product(action, action)), declared.ceiling)
 
 
 @kernel
 def look_events(part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats) -> None:
     """Write the bounds of any candidates, and of the safe action."""
-    g, count, declared = part.size, features.shape[0], declared_of(part, settings)
+    g, count, declared = part.size, features.shape[0], declared_of_events(part, settings)
     centre, half = bounds[part.first, CENTRE], bounds[part.first, HALF]
     for candidate in range(count + 1):
         action = features[candidate] if candidate < count else safe
@@ -176,7 +176,7 @@ def look_events(part: Part, features: Floats, safe: Floats, settings: Floats, me
         if which >= 0:
             block, own = block_of(part, memory, which), action[which * g : (which + 1) * g]
             estimate = product(block.fit, own)
-            width = math.sqrt(max(block.sums[SQUARE], 0.0)) * width_at(block.root, own)
+            width = math.sqrt(max(block.sums[SQUARE], 0.0)) * width_at_event(block.root, own)
             farthest = declared.bound * math.sqrt(product(own, own))
             low, high = max(estimate - width, 0.0), min(estimate + width, farthest)
         centre[candidate], half[candidate] = 0.5 * (low + high), 0.5 * abs(high - low)

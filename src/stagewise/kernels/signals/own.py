@@ -22,7 +22,7 @@ from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.layout import RARE, Part
 from stagewise.kernels.signals.look import look_ridge, radius_of, recall_ridge
 from stagewise.kernels.signals.rare import rare_ends
-from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, place, stated
+from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, declared_of_ridge, place
 
 SCALE = 100.0  # ℓ/R²: the set is narrowest where n is about as large as ℓ
 SHARED_WITH_SAFE = math.log(2.0)  # where the safe action is learned it has half of δ, and all that are listed the other
@@ -98,9 +98,9 @@ def placed(part: Part, settings: Floats, action: Floats, coordinates: Floats) ->
 
 
 @kernel
-def begin_own(part: Part, features: Floats, settings: Floats, work: Floats) -> None:
+def start_own(part: Part, features: Floats, settings: Floats, work: Floats) -> None:
     """Write what is certain beforehand, and that nothing was played yet; `work` is (n + F,)."""
-    k, width, declared, own = part.signals, part.width, stated(part, settings), own_of(part)
+    k, width, declared, own = part.signals, part.width, declared_of_ridge(part, settings), own_of(part)
     lows, highs = own.lows, own.highs
     own.weights[:] = 0.0
     own.sums[:] = 0.0
@@ -121,7 +121,7 @@ def begin_own(part: Part, features: Floats, settings: Floats, work: Floats) -> N
 @kernel
 def clip_own(part: Part, features: Floats, settings: Floats, bounds: Floats, work: Floats) -> None:
     """Cut the bounds of candidates that do not come back to what is certain beforehand; `work` is (n,)."""
-    declared = stated(part, settings)
+    declared = declared_of_ridge(part, settings)
     for candidate in range(features.shape[0]):
         where = placed(part, settings, features[candidate], work[: part.size])
         for signal in range(part.signals):
@@ -144,7 +144,8 @@ def learn_own(part: Part, index: int, step: float, at_safe: bool, values: Floats
         renew(part, part.followed - 1, settings)
     if index < 0 or not step > 0.0 or (part.anchored == 0 and step != 1.0):
         return
-    known, own, edges, width = stated(part, settings).known, own_of(part), edges_of(part, settings), part.width
+    known, edges = declared_of_ridge(part, settings).known, edges_of(part, settings)
+    own, width = own_of(part), part.width
     own.weights[index] += step * step
     for signal in range(part.signals):
         own.sums[signal * width + index] += step * (values[signal] - known[signal])
@@ -180,7 +181,7 @@ class Ends(NamedTuple):
 @kernel
 def own_ends(part: Part, signal: int, among: float, weight: float, sum_: float, settings: Floats) -> Ends:
     """Return known + Σ s (y − y₀)/n ± h(n), for one of `exp(among)` sets that share δ."""
-    declared, edges, mean = stated(part, settings), edges_of(part, settings), sum_ / weight
+    declared, edges, mean = declared_of_ridge(part, settings), edges_of(part, settings), sum_ / weight
     low = own_half(declared.noise[signal], weight, edges.low[signal] + 2.0 * among)
     high = own_half(declared.noise[signal], weight, edges.high[signal] + 2.0 * among)
     return Ends(declared.known[signal] + mean - low, declared.known[signal] + mean + high)
@@ -192,7 +193,7 @@ def rare_own_ends(
 ) -> Ends:
     """Return the same for outcomes in [0, 1], from Σ s, Σ (1 − s) and Σ (y − low)."""
     edges = edges_of(part, settings)
-    least, known = edges.least[signal], stated(part, settings).known[signal]
+    least, known = edges.least[signal], declared_of_ridge(part, settings).known[signal]
     ends, start = rare_ends(count, edges.low[signal] + among, edges.high[signal] + among), (known - least) * rests
     return Ends(least + (ends.low - start) / steps, least + (ends.high - start) / steps)
 

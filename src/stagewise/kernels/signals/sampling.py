@@ -55,15 +55,15 @@ def sample(
         shift[:] = 0.0
         for i in range(n):
             for j in range(i + 1):
-                shift[j] += draws[i] * part.own[i, j]
-        tilt(part, features, safe, settings, part.own, part.tally[TAKEN] == 0.0, draws, shift, coordinates, centre)
+                shift[j] += draws[i] * part.learned[i, j]
+        tilt(part, features, safe, settings, part.learned, part.tally[TAKEN] == 0.0, draws, shift, coordinates, centre)
     for candidate in range(half.size):
         half[candidate] = 0.0
 
 
 @kernel
 def tilt(
-    part: Part, features: Floats, safe: Floats, settings: Floats, own: Floats, unseen: bool,
+    part: Part, features: Floats, safe: Floats, settings: Floats, learned: Floats, unseen: bool,
     draws: Floats, shift: Floats, coordinates: Floats, centre: Floats,
 ) -> None:  # fmt: skip
     """Move the estimated rewards by <z, shift>.
@@ -75,5 +75,5 @@ def tilt(
         action = features[candidate] if candidate < features.shape[0] else safe
         place(part, settings, action, coordinates)
         for i in range(part.size):
-            along = own[i, i] * coordinates[i] * draws[i] if unseen else coordinates[i] * shift[i]
+            along = learned[i, i] * coordinates[i] * draws[i] if unseen else coordinates[i] * shift[i]
             centre[candidate] += along

@@ -12,10 +12,10 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import APIECE, ARMS, CELLS, RIDGE, Part
 from stagewise.kernels.signals.apiece import piece_of
-from stagewise.kernels.signals.arms import KL, means_of, stated_of_arms
+from stagewise.kernels.signals.arms import KL, declared_of_arms, means_of
 from stagewise.kernels.signals.cells import fill_tallies, least_of, slots_of
 from stagewise.kernels.signals.interval import kl_interval
-from stagewise.kernels.signals.ridge import frame_of, stated, summed
+from stagewise.kernels.signals.ridge import declared_of_ridge, frame_of, summed
 from stagewise.models.part import parts_in
 from stagewise.policies.agent.by_segment import segments_in
 from stagewise.policies.agent.notes import Notes, Track
@@ -24,8 +24,8 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.naming import name_of_segment
 from stagewise.problem.words import several
 
-STATED, FRAME, SUMMED = named(stated), named(frame_of), named(summed)
-MEANS_OF, STATED_OF_ARMS, INTERVAL = named(means_of), named(stated_of_arms), named(kl_interval)
+STATED, FRAME, SUMMED = named(declared_of_ridge), named(frame_of), named(summed)
+MEANS_OF, STATED_OF_ARMS, INTERVAL = named(means_of), named(declared_of_arms), named(kl_interval)
 PIECE, SLOTS, FILL, LEAST = named(piece_of), named(slots_of), named(fill_tallies), named(least_of)
 MARKS = 4  # that are kept; each time twice as much was seen as at the last
 FEWEST = 32  # outcomes, before the first mark

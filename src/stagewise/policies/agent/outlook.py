@@ -10,14 +10,14 @@ from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import APIECE, ARMS, CELLS, HOME, LIMITS
 from stagewise.kernels.promise import COST_SCALE, terms_of
 from stagewise.kernels.signals.apiece import fill_fits, piece_of
-from stagewise.kernels.signals.arms import KL, confidence_in, interval, means_of, stated_of_arms, unit_radius
+from stagewise.kernels.signals.arms import KL, confidence_in, declared_of_arms, interval, means_of, unit_radius
 from stagewise.kernels.signals.cells import fill_pulls, fill_rates
 from stagewise.kernels.signals.ridge import summed
 from stagewise.models.part import parts_in
 from stagewise.policies.compiled import Chosen
 from stagewise.records.decision import Decision
 
-TERMS, MEANS_OF, STATED = named(terms_of), named(means_of), named(stated_of_arms)
+TERMS, MEANS_OF, STATED = named(terms_of), named(means_of), named(declared_of_arms)
 FITS, RATES, PULLS, PIECE = named(fill_fits), named(fill_rates), named(fill_pulls), named(piece_of)
 INTERVAL, RADIUS, SURE, SUMMED = named(interval), named(unit_radius), named(confidence_in), named(summed)
 MOST_PULLS = 1e12

@@ -17,10 +17,10 @@ from stagewise.kernels.promise import ceiling_of, has, limit_of, weigh
 from stagewise.kernels.rules.pair import safe_share
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.kernels.rules.tie import tie_floor
-from stagewise.kernels.signals.arms import KL, look_arms, stated_of_arms, unit_radius
+from stagewise.kernels.signals.arms import KL, declared_of_arms, look_arms, unit_radius
 from stagewise.kernels.signals.look import recall_ridge
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import frame_of, place, stated
+from stagewise.kernels.signals.ridge import declared_of_ridge, frame_of, place
 from stagewise.kernels.world import noisy
 from stagewise.reports.assumptions import assumptions
 from stagewise.simulation.compiled import LoopInputs
@@ -40,8 +40,8 @@ TABLES = (  # of the normal quantiles: a thread reads an argument faster than it
 )
 PART_OF, HAS, WEIGH = named(part_of), named(has), named(weigh)
 LIMIT_OF, CEILING_OF = named(limit_of), named(ceiling_of)
-RECALL, PLACE, STATED, FRAME = named(recall_ridge), named(place), named(stated), named(frame_of)
-LOOK_ARMS, STATED_OF_ARMS = named(look_arms), named(stated_of_arms)
+RECALL, PLACE, STATED, FRAME = named(recall_ridge), named(place), named(declared_of_ridge), named(frame_of)
+LOOK_ARMS, STATED_OF_ARMS = named(look_arms), named(declared_of_arms)
 
 
 class Call(NamedTuple):

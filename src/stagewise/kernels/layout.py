@@ -203,11 +203,17 @@ def set_out(layout: Ints, memory: Floats, candidates: int, capacity: int) -> Non
         place += part_size(layout, which, candidates, capacity)
 
 
+class Safe(NamedTuple):
+    """The safe action, in a tuple: a kernel cannot return a part of an array alone."""
+
+    features: Floats  # (d,) x₀
+
+
 @kernel
-def safe_action(layout: Ints, settings: Floats) -> Floats:
-    """Return x₀ (d,), the features of the safe action, as a view of the settings."""
+def safe_action(layout: Ints, settings: Floats) -> Safe:
+    """Return the safe action, as a view of the settings."""
     at = FIRST_TERM + 3 * layout[LIMITS]
-    return settings[at : at + layout[FEATURES]]
+    return Safe(settings[at : at + layout[FEATURES]])
 
 
 class Roving(NamedTuple):

@@ -130,7 +130,7 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
         bounds, rule, per_limit, work = area.bounds, area.rule, area.per_limit, area.work
         written = written_in(fixed, answer)
         action, shares, places = written.action, written.shares, written.places
-        home, safe = fixed[HOME] if fixed[HOME] >= 0 else count, safe_action(fixed, settings)
+        home, safe = fixed[HOME] if fixed[HOME] >= 0 else count, safe_action(fixed, settings).features
         code = -1
         if not stays:
             parts = parts_of(fixed, memory)

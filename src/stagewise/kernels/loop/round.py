@@ -173,7 +173,7 @@ def round_for(form: Form) -> Round:
         bounds: Floats, work: Floats,
     ) -> int:  # fmt: skip
         """Write the bounds of every signal; return what was declared and is contradicted, or 0."""
-        safe, dispute = safe_action(layout, settings), 0
+        safe, dispute = safe_action(layout, settings).features, 0
         for part in parts:
             found = 0
             if ridge and part.kind == RIDGE:
@@ -225,7 +225,7 @@ def round_for(form: Form) -> Round:
         seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
         """Choose by the bounds; return the candidate, or minus the reason for the safe action; write the answer."""
-        safe, written, code = safe_action(layout, settings), written_in(layout, answer), -1
+        safe, written, code = safe_action(layout, settings).features, written_in(layout, answer), -1
         action = written.action
         if certified:
             spread = spread_of(settings)
@@ -295,7 +295,7 @@ def round_for(form: Form) -> Round:
 
         Where parts are `apart`, a signal that is NaN is not there yet, and its part stays as it is.
         """
-        at_safe = same(action, safe_action(layout, settings))
+        at_safe = same(action, safe_action(layout, settings).features)
         for part in parts:
             seen = values[part.first : part.first + part.signals]
             if apart:  # noqa: SIM102 - by itself it is not compiled where nothing is apart

@@ -19,7 +19,7 @@ from stagewise.kernels.promise import (
 )
 from stagewise.kernels.rules.certified import cut_draws, highest, lowest, set_prices
 from stagewise.kernels.rules.mixture import drawn, mean_of, mix_back, share_beside_safe, solve, stay
-from stagewise.kernels.rules.simplex import prices_in, table_in
+from stagewise.kernels.rules.simplex import price_in
 from stagewise.kernels.rules.tie import tie_floor
 
 LIFT = 0.75  # how far a drawn price is raised towards v/Δ; without it little-known actions wait too long for their turn
@@ -95,7 +95,7 @@ def set_draw_prices(
         if basis is None:
             price = pair_price(rule, COSTS + m, shares, places)
         else:
-            price = prices_in(table_in(m, basis))[j] / slack
+            price = price_in(basis[m:].reshape(m + 3, m + 1), j) / slack
         prices[j] = price + LIFT * (value / slack - price) if price > 0.0 else 0.0
 
 

@@ -21,7 +21,7 @@ from stagewise.kernels.promise import (
     weigh,
 )
 from stagewise.kernels.rules.pair import best_pair
-from stagewise.kernels.rules.simplex import best_mixture, table_in
+from stagewise.kernels.rules.simplex import best_mixture
 from stagewise.kernels.rules.tie import tie_floor
 
 
@@ -75,7 +75,7 @@ def solve(rule: Floats, costs: int, limits: Floats, basis: Floats | None, shares
         shares[0], shares[1] = 1.0 - pair.share, pair.share
     else:
         m = limits.size
-        start, table = basis[:m], table_in(m, basis)
+        start, table = basis[:m], basis[m:].reshape(m + 3, m + 1)
         for j in range(m):
             start[j] = rule[costs + j, safe]
         best_mixture(

@@ -41,15 +41,9 @@ def scratch_shape(constraints: int) -> tuple[int, int]:
 
 
 @kernel
-def table_in(constraints: int, basis: Floats) -> Floats:
-    """Return the scratch table of a program behind the safe costs (m,) in one array (see `bounds.PerLimit`)."""
-    return basis[constraints:].reshape(constraints + 3, constraints + 1)
-
-
-@kernel
-def prices_in(table: Floats) -> Floats:
-    """Return the prices (m,) of the limits, in units of their slack, that a solved program leaves in its scratch."""
-    return table[table.shape[1], 1:]
+def price_in(basis: Floats, constraint: int) -> float:
+    """Return the price of a limit, in units of its slack, that a solved program leaves in the scratch `basis`."""
+    return basis[basis.shape[1], 1 + constraint]
 
 
 @called

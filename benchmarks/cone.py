@@ -72,16 +72,16 @@ def by_cvxpy(example: Columns) -> Callable[[Program], float] | None:
         return None
     (m, count), n = example.costs.shape, len(example.images)
     gains, costs, images = cvxpy.Parameter(count), cvxpy.Parameter((m, count)), cvxpy.Parameter((n, count))
-    reaches, limits = cvxpy.Parameter(m, nonneg=True), cvxpy.Parameter(m)
+    radii, limits = cvxpy.Parameter(m, nonneg=True), cvxpy.Parameter(m)
     shares, width = cvxpy.Variable(count, nonneg=True), cvxpy.Variable()
-    rules = [cvxpy.sum(shares) == 1, cvxpy.norm(images @ shares) <= width, costs @ shares + reaches * width <= limits]
+    rules = [cvxpy.sum(shares) == 1, cvxpy.norm(images @ shares) <= width, costs @ shares + radii * width <= limits]
     problem = cvxpy.Problem(cvxpy.Maximize(gains @ shares), rules)
     assert problem.is_dpp()
 
     def solve(program: Program) -> float:
         columns = program.columns
         gains.value, costs.value, images.value = program.gains, columns.costs, columns.images
-        reaches.value, limits.value = columns.reaches, columns.limits
+        radii.value, limits.value = columns.radii, columns.limits
         problem.solve(solver=cvxpy.CLARABEL)
         return float(problem.value)
 

@@ -108,7 +108,7 @@ def main() -> None:
                 v += np.longdouble(count) * np.outer(ray, ray)
             truth = np.array([float(np.sqrt(p @ solved(v, p))) for p in exact_probes])
             volume = log_determinant(v) - D * math.log(ridge)
-            kept = np.linalg.norm(probes @ np.tril(part.own[:D]).T, axis=1)
+            kept = np.linalg.norm(probes @ np.tril(part.learned[:D]).T, axis=1)
             followed = np.sqrt(part.rows[-1, : len(probes)])
             plain = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", probes, inverse, probes), 0.0))
             errors = [np.abs(w / truth - 1.0).max() for w in (kept, followed, plain)]

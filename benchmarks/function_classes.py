@@ -74,10 +74,10 @@ def decision_times(functions: int, actions: int) -> str:
         )
         state, arms = policy.start(), Arms(actions)
         for arm in np.arange(20) % actions:
-            state = policy.take(state, Played(int(arm)), np.array([rewards[0, arm], costs[0, arm]]))
+            state = policy.learn_in_place(state, Played(int(arm)), np.array([rewards[0, arm], costs[0, arm]]))
         times.append(1e6 * seconds(partial(policy.decide, state, arms)))
     outcome = np.array([0.5, 0.2])
-    times.append(1e6 * seconds(lambda: policy.take(state, Played(1), outcome)))
+    times.append(1e6 * seconds(lambda: policy.learn_in_place(state, Played(1), outcome)))
     return f"| {functions} | {actions} | " + " | ".join(f"{value:,.0f}" for value in times) + " |"
 
 

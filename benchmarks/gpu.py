@@ -28,7 +28,7 @@ FRESH = sw.LinearWorld(
 )
 ARMS = sw.ArmsWorld(reward=np.linspace(0.0, 0.9, 10), cost=np.linspace(0.0, 0.9, 10) ** 2)
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
-LISTED = sw.TableWorld(features=np.linspace(0.0, 1.0, 10)[:, None], reward=ARMS.table[0], cost=ARMS.table[1])
+LOGGED = sw.TableWorld(features=np.linspace(0.0, 1.0, 10)[:, None], reward=ARMS.table[0], cost=ARMS.table[1])
 CURVED: dict[str, Any] = {"threshold": 0.3, "noise": 0.1, "norm_bound": 1.0}
 CURVED["safe_action"] = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
 CASES: dict[str, tuple[Any, Any, int]] = {
@@ -41,7 +41,7 @@ CASES: dict[str, tuple[Any, Any, int]] = {
     "CAPS, 10 fixed rays": (sw.CAPS(**SETTINGS), WORLD, 1_000),
     "CAPS, 10 fixed actions": (sw.CAPS(**SETTINGS, mixtures=True), WORLD, 1_000),
     "LC-LUCB, 10 fresh rays": (sw.LCLUCB(**SETTINGS), FRESH, 300),
-    "kernel OPLB, 10 fixed actions": (sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.3), **CURVED), LISTED, 1_000),
+    "kernel OPLB, 10 fixed actions": (sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.3), **CURVED), LOGGED, 1_000),
 }
 
 
@@ -127,7 +127,7 @@ def jax_rounds(runs: int, rounds: int) -> Callable[[], Any]:
 def main() -> None:
     """Print the table."""
     if ASKED.registers:
-        registers.MANY = registers.FEWER = general.ON_RAYS = general.MIXED = ASKED.registers
+        registers.MANY = registers.FEWER = general.ON_RAYS = general.ON_MIXTURES = ASKED.registers
     print("| problem | rounds/s, GPU | rounds/s, one core | ratio | registers | compiling, s | regret apart |")
     print("|---|---|---|---|---|---|---|")
     for name in CASES:

@@ -45,7 +45,7 @@ def loop(left_out: str) -> Callable[..., None]:
     learn, only = left_out not in ("learning", "all but the recursion"), left_out == "all but the recursion"
 
     form = sized(sw.LCLUCB.form, 1, 1)
-    see, absorb, pinned = round_for(form).see, round_for(form).absorb, pinned_for(1, 1)
+    see, learn_at, pinned = round_for(form).see, round_for(form).learn_at, pinned_for(1, 1)
 
     @numba.njit(error_model="numpy", _nrt=False)
     def play(
@@ -62,13 +62,13 @@ def loop(left_out: str) -> Callable[..., None]:
             known_actions(layout, settings, memory).safe,
         )
         action, size, ray = written_in(layout, answer).action, part.size, 0
-        own, rows = part.own, part.rows
+        learned, rows = part.learned, part.rows
         image, gain, pulls = work[:size], work[size : 2 * size], work[2 * size : 2 * size + part.width]
         for t in range(1, rounds):
             if only:
                 for i in range(size):
                     image[i] = 0.3 * rows[i, t % 10]
-                move(own, rows, image, True, gain, pulls)
+                move(learned, rows, image, True, gain, pulls)
                 continue
             if look:
                 see(features, True, (part,), layout, settings, memory, bounds, work)
@@ -82,7 +82,7 @@ def loop(left_out: str) -> Callable[..., None]:
             if keep:
                 note(trace, t, world.best, means, world.thresholds)
             if learn:
-                absorb((part,), action, ray, max(ray, 0), answer[STEP], True, values, layout, settings, memory, work)
+                learn_at((part,), action, ray, max(ray, 0), answer[STEP], True, values, layout, settings, memory, work)
 
     return play
 

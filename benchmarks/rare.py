@@ -195,7 +195,7 @@ def table(count: int) -> None:
     policy = caps(TEMPLATES)
     state = policy.start()
     for action, values in zip(features, np.ascontiguousarray(seen.T), strict=True):
-        state = policy.take(state, Played(action), values)
+        state = policy.learn_in_place(state, Played(action), values)
     chosen = [policy.decide(state, offer, sw.Draw(SEED, 0, t)).probabilities[:-1] for t, offer in enumerate(offers)]
     row(f"{blocks}, learned row by row", np.array(chosen), means, None)
     safe = sw.SafeAction(arm=0, reward=0.0, cost=[0.0, 0.0])

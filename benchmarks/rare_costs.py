@@ -33,7 +33,7 @@ def pulls(name: str) -> int | None:
     state = chosen.start()
     for pull in range(ROUNDS):
         cost = float(pull % 100 == 50)
-        state = chosen.take(state, Played(1), np.array([1.0, cost]))
+        state = chosen.learn_in_place(state, Played(1), np.array([1.0, cost]))
         if pull % 100 == 99 and chosen.decide(state, sw.Arms(2)).probabilities[1] == 1.0:
             return pull + 1
     return None

@@ -3,9 +3,9 @@ from typing import Any
 from stagewise.launch.doctor.doctor import doctor as doctor
 from stagewise.launch.evaluation.evaluate import evaluate as evaluate
 from stagewise.launch.forecast.forecast import forecast as forecast
-from stagewise.models.kernel import RBF as RBF
-from stagewise.models.kernel import LinearKernel as LinearKernel
-from stagewise.models.kernel import Matern as Matern
+from stagewise.models.space import RBF as RBF
+from stagewise.models.space import LinearKernel as LinearKernel
+from stagewise.models.space import Matern as Matern
 from stagewise.policies.agent.agent import Agent as Agent
 from stagewise.policies.agent.replica import Replica as Replica
 from stagewise.policies.agent.snapshot import Snapshot as Snapshot

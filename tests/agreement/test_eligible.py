@@ -29,7 +29,7 @@ CHOSEN = [1, 4]
 RADII = ("kl", "bernstein", "hoeffding")
 REWARD, COST = [0.1, 0.2, 0.4, 0.7], [0.0, 0.4, 0.5, 0.2]
 ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
-LISTED: dict[str, Any] = {"reward": REWARD, "cost": COST, "noise": 0.1}
+LOGGED: dict[str, Any] = {"reward": REWARD, "cost": COST, "noise": 0.1}
 KERNEL = sw.KernelOPLB(
     kernel=sw.RBF(lengthscale=0.3),
     norm_bound=1.0,
@@ -48,7 +48,7 @@ def arms(*chosen: int) -> sw.ArmsWorld:
 
 
 def table(*chosen: int) -> sw.TableWorld:
-    return sw.TableWorld(features=sw.Finite([[0.0], [0.3], [0.6], [1.0]]).only(chosen), **LISTED)
+    return sw.TableWorld(features=sw.Finite([[0.0], [0.3], [0.6], [1.0]]).only(chosen), **LOGGED)
 
 
 def played(policy: Any, world: Any, **settings: Any) -> sw.Result:

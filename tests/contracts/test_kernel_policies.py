@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tests.contracts.policy import Case, LinearWorld, MixtureContract, over
 from tests.contracts.test_policies import KNOWN, baseline, limits
-from tests.models.kernel_textbook import matrix
+from tests.models.space_textbook import matrix
 
 from stagewise import RBF, KernelOPLB, Matern
 

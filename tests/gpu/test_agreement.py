@@ -28,7 +28,7 @@ SOME = sw.LinearWorld(
     reward=WORLD.parameters[0], cost=WORLD.parameters[1:], actions=WORLD.actions.only([0, 3, 4, 8]), noise=1.0
 )
 ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
-LISTED = sw.TableWorld(features=np.linspace(0.0, 1.0, 10)[:, None], reward=ARMS.table[0], cost=ARMS.table[1])
+LOGGED = sw.TableWorld(features=np.linspace(0.0, 1.0, 10)[:, None], reward=ARMS.table[0], cost=ARMS.table[1])
 CURVED = sw.KernelOPLB(
     kernel=sw.RBF(lengthscale=0.3),
     safe_action=sw.SafeAction(features=[0.0], reward=0.0, cost=0.0),
@@ -69,7 +69,7 @@ CASES = {
         TWO,
     ),
     "DOSLB": (sw.DOSLB(**SETTINGS), WORLD),
-    "kernel OPLB": (CURVED, LISTED),
+    "kernel OPLB": (CURVED, LOGGED),
     "always safe": (sw.AlwaysSafe(safe_action=at_zero(10), threshold=0.5), WORLD),
     "UCB": (sw.UCB(arms=10, safe_action=ARM, threshold=0.3), ARMS),
 }

@@ -21,14 +21,14 @@ from stagewise.kernels.signals.events import (
     ROWS,
     SQUARE,
     block_of,
-    declared_of,
-    highest,
+    declared_of_events,
+    highest_event,
     rate_of,
     table_of,
 )
 from stagewise.kernels.signals.refit import NEWTON, SHRINKAGE, TURNS, event_curvature, fold, learn_events, refit
 
-BLOCK_OF, TABLE_OF, DECLARED, PART_OF = named(block_of), named(table_of), named(declared_of), named(part_of)
+BLOCK_OF, TABLE_OF, DECLARED, PART_OF = named(block_of), named(table_of), named(declared_of_events), named(part_of)
 MU = np.array([0.05, 0.03, -0.02])
 
 
@@ -111,16 +111,16 @@ def test_what_is_folded_is_not_lost() -> None:
     seen_with(part, settings, memory, 600)
     block, user = BLOCK_OF(part, memory, 0), np.array([1.0, 0.5, 0.5])
     refit(part, settings, memory, 0)
-    before, hits = highest(part, settings, block, user), block.sums[HITS]
+    before, hits = highest_event(part, settings, block, user), block.sums[HITS]
     fold(part, settings, memory)
     assert TABLE_OF(part, memory).used[0] == 0.0
     assert block.sums[CONSTANT] > 0.0
     refit(part, settings, memory, 0)
-    assert highest(part, settings, block, user) == pytest.approx(before, rel=0.02)
+    assert highest_event(part, settings, block, user) == pytest.approx(before, rel=0.02)
     seen_with(part, settings, memory, 600, seed=1)
     refit(part, settings, memory, 0)
     assert block.sums[HITS] > hits
-    assert user @ MU < highest(part, settings, block, user) < before
+    assert user @ MU < highest_event(part, settings, block, user) < before
 
 
 def test_a_full_table_folds_itself() -> None:
@@ -148,6 +148,6 @@ def test_without_any_event_the_upper_end_falls_with_the_rows() -> None:
     for count in (100, 1000):
         for _ in range(count):
             learn_events(part, user, np.zeros(1), settings, memory)
-        ends.append(highest(part, settings, BLOCK_OF(part, memory, 0), user))
+        ends.append(highest_event(part, settings, BLOCK_OF(part, memory, 0), user))
     assert ends[0] < 0.15
     assert ends[1] < 0.2 * ends[0]

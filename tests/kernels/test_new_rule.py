@@ -16,14 +16,14 @@ import math
 from stagewise.kernels.answer import SAFE_HOPE
 from stagewise.kernels.bounds import CENTRE, HOPED, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.rules.promise import PREFERRED, WARMING, weigh
+from stagewise.kernels.promise import PREFERRED, WARMING, weigh
 from stagewise.kernels.rules.ray import fill_safe_steps
 from stagewise.kernels.rules.tie import first_best, tie_floor
 
 
 @kernel
 def choose_greedy(
-    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, doubt: int, rule: Floats, factors: Floats,
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, dispute: int, rule: Floats, factors: Floats,
     answer: Floats,
 ) -> int:  # fmt: skip
     """Maximise the estimated reward of (1 − s) x₀ + s x over rays x, with s the longest safe step on each."""
@@ -32,8 +32,8 @@ def choose_greedy(
     home = bounds[0, CENTRE, safe]
     hoped[:], steps[:] = home, 0.0
     answer[SAFE_HOPE] = home
-    if doubt > 0 or not certain:
-        return -doubt if doubt > 0 else -WARMING
+    if dispute > 0 or not certain:
+        return -dispute if dispute > 0 else -WARMING
     fill_safe_steps(layout, settings, bounds, steps)
     for ray in range(safe):
         hoped[ray] = home + steps[ray] * (bounds[0, CENTRE, ray] - home)
@@ -58,7 +58,7 @@ class Greedy(LinearPolicy):
     form: ClassVar[Form] = Form(ridge=1, rule=GREEDY)
 '''
 BRANCH = """        if greedy:
-            code = choose_greedy(layout, settings, bounds, eligible, doubt, rule, per_limit, answer)
+            code = choose_greedy(layout, settings, bounds, eligible, dispute, rule, per_limit, answer)
             settle_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
 """
 ASK = """

@@ -44,7 +44,7 @@ def leaves(
 ) -> bool:  # fmt: skip
     """Say whether ‖θ* − θ̂‖_V is ever above β in a run, with S = λ = L = 1."""
     n, seed = truth.size, 20250727
-    tally, fit, trial, action = part.tally, part.own[n], room[:n], room[n:]
+    tally, fit, trial, action = part.tally, part.learned[n], room[:n], room[n:]
     for round_ in range(rounds):
         tempting_action(fit, seed, run, round_, trial, action)
         value[0] = noise * normal(seed, run, round_, OUTCOME, 0)
@@ -114,11 +114,11 @@ class Design:
             actions[t] = few[random.integers(len(few))] * action_bound * random.choice([1.0, random.uniform()])
         teach(model, actions, np.zeros((rounds, 1)))
         self.log_det = float(model.part.tally[LOG_DET])
-        self.reach = rounds * action_bound**2
+        self.energy = rounds * action_bound**2
         self.dimension = dimension
 
     def radius(self, kind: int, noise: float, bound: float, ridge: float, confidence: float) -> float:
-        return radius(kind, noise, bound, ridge, confidence, self.log_det, self.dimension, self.reach)
+        return radius(kind, noise, bound, ridge, confidence, self.log_det, self.dimension, self.energy)
 
 
 sizes = st.floats(1e-3, 1e3)

@@ -238,6 +238,6 @@ def test_kernels_write_only_into_their_own_arrays(
             state = policy.following(state, problem.targets)
         state = state._replace(memory=guarded.copy(state.memory))
         policy.chosen(policy.form, state, problem.targets, ALL, Draw(1, 2, 3))
-        policy.take(state, Played(problem.targets[0], 0, 1.0), np.ones(4))
+        policy.learn_in_place(state, Played(problem.targets[0], 0, 1.0), np.ones(4))
     assert len(guarded.given) == (6 if followed else 4)
     assert guarded.are_intact()

@@ -13,12 +13,12 @@ from tests.kernels.textbook import fitted, model_at, radius_of, solved, unit_row
 from stagewise.kernels.compile import Floats, kernel, named
 from stagewise.kernels.draw import ACTIONS, OUTCOME, normal, uniform
 from stagewise.kernels.layout import Part
-from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, fill_image, learn_ridge, stated
+from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, declared_of_ridge, fill_image, learn_ridge
 from stagewise.models.linear import LinearModel
 
 MILLION = 1_000_000
 BASELINES = ["origin", "anchored", "free"]
-STATED = named(stated)
+STATED = named(declared_of_ridge)
 COUNTS = [1, 127, 128, 129, 300]
 
 
@@ -165,7 +165,7 @@ def expected(data: Study, features: Floats, kind: str = "joint") -> Looked:
         fit = fitted(data.safe, value, data.model.ridge, data.actions, data.values[:, k])
         along = 0.0 if value is None or kind == "paper" or not data.safe.any() else value / np.linalg.norm(data.safe)
         bound = np.sqrt(2.0**2 - along**2)
-        beta = radius_of(kind, fit, 0.3, bound, data.model.ridge, 0.05, reach=float(len(data.actions)))
+        beta = radius_of(kind, fit, 0.3, bound, data.model.ridge, 0.05, energy=float(len(data.actions)))
         found[0].append(fit.estimates(features))
         found[1].append(beta * fit.widths(features))
         found[2].append(beta**2 * fit.crosses(features, data.safe))
@@ -216,9 +216,9 @@ def test_what_is_known_at_the_safe_action_is_exact(baseline: str) -> None:
 def test_playing_the_safe_action_teaches_nothing_new_of_what_is_known_there() -> None:
     data = study(np.random.default_rng(12), "anchored", 5, rounds=30)
     model = learned(data)
-    before = model.part.own.copy(), float(model.part.tally[LOG_DET])
+    before = model.part.learned.copy(), float(model.part.tally[LOG_DET])
     teach(model, np.tile(data.safe, (1000, 1)), np.tile([9.0, -9.0, 9.0], (1000, 1)))
-    np.testing.assert_allclose(model.part.own, before[0], rtol=0.0, atol=1e-11)
+    np.testing.assert_allclose(model.part.learned, before[0], rtol=0.0, atol=1e-11)
     assert model.part.tally[LOG_DET] == pytest.approx(before[1], abs=1e-12)
 
 
@@ -226,12 +226,12 @@ def test_only_the_lower_triangle_is_read() -> None:
     data = study(np.random.default_rng(13), "free", 7, rounds=30)
     model = learned(data)
     torn = model._replace(memory=model.memory.copy())
-    torn.part.own[np.triu_indices(7, 1)] = np.nan
+    torn.part.learned[np.triu_indices(7, 1)] = np.nan
     for whole, half in zip(looked(model, data.actions), looked(torn, data.actions), strict=True):
         np.testing.assert_array_equal(half, whole)
     image = np.empty((2, 7))
-    fill_image(model.part.own, data.safe, image[0])
-    fill_image(torn.part.own, data.safe, image[1])
+    fill_image(model.part.learned, data.safe, image[0])
+    fill_image(torn.part.learned, data.safe, image[1])
     np.testing.assert_array_equal(image[1], image[0])
 
 
@@ -250,8 +250,8 @@ def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, ro
     across, wide = looked(known, probes), looked(full, probes)
     assert (across.halves <= wide.halves * (1.0 + 1e-9)).all()
     # ‖x⊥‖ in (Σ⊥)⁺ is the least of ‖x − s e₀‖ in Σ⁻¹ over s: by the kernel's own products, and by least squares.
-    widths = [halves.halves[0] / reach(model) for halves, model in ((across, known), (wide, full))]
-    crosses, start = wide.crosses[0] / reach(full) ** 2, wide.safe_halves[0] / reach(full)
+    widths = [halves.halves[0] / beta_of(model) for halves, model in ((across, known), (wide, full))]
+    crosses, start = wide.crosses[0] / beta_of(full) ** 2, wide.safe_halves[0] / beta_of(full)
     least = np.sqrt(np.maximum(widths[1] ** 2 - (crosses / start) ** 2, 0.0))
     np.testing.assert_allclose(widths[0], least, rtol=1e-5, atol=1e-7 * widths[1].max())
     factor = np.linalg.cholesky(ridge * np.eye(d) + data.actions.T @ data.actions)
@@ -260,7 +260,7 @@ def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, ro
     np.testing.assert_allclose(widths[0], np.linalg.norm(residual, axis=0), rtol=1e-8, atol=1e-10)
 
 
-def reach(model: Alone) -> float:
+def beta_of(model: Alone) -> float:
     """Return β of the reward, by the formula from what was declared and the log-determinant."""
     declared, ridge = STATED(model.part, model.settings), model.settings[model.part.settings]
     spread = model.part.tally[LOG_DET] + 2.0 * declared.confidence[0]

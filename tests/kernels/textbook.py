@@ -44,11 +44,11 @@ def fitted(safe: Floats, known: float | None, ridge: float, actions: Floats, val
 
 
 def radius_of(
-    kind: str, fit: Fit, noise: float, bound: float, ridge: float, delta: float, reach: float = math.nan
+    kind: str, fit: Fit, noise: float, bound: float, ridge: float, delta: float, energy: float = math.nan
 ) -> float:
-    """Return β by spec 7 (i), (ii) or the paper's Theorem 2, whose `reach` is (t−1)L²."""
+    """Return β by spec 7 (i), (ii) or the paper's Theorem 2, whose `energy` is (t−1)L²."""
     if kind == "paper":
-        return noise * math.sqrt(fit.dimension * math.log((1.0 + reach / ridge) / delta)) + math.sqrt(ridge) * bound
+        return noise * math.sqrt(fit.dimension * math.log((1.0 + energy / ridge) / delta)) + math.sqrt(ridge) * bound
     spread = noise * math.sqrt(2.0 * math.log(1.0 / delta) + fit.log_det)
     bias = math.sqrt(ridge) * bound
     return math.hypot(spread, bias) if kind == "joint" else spread + bias

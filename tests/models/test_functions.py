@@ -8,7 +8,7 @@ from tests.chance import allowed
 from tests.sizes import sized
 
 from stagewise.kernels.compile import Floats
-from stagewise.models.functions import FunctionsModel, add, likely
+from stagewise.models.functions import FunctionsModel, Seen, add, likely
 
 SEED, DELTA = 20260901, 0.05
 
@@ -31,8 +31,7 @@ def test_incremental_memory_is_the_direct_sum() -> None:
     model, (values, outcomes) = model_of(sizes), history(random, sizes, 400)
     memory = model.start()
     for row, outcome in zip(values, outcomes, strict=True):
-        model.add(memory, row, outcome)
-        model.judge(memory)
+        model.learn(memory, [Seen(row, outcome)])
     kept = model.named(memory)
     assert kept.rounds[0] == 400
     assert kept.losses == pytest.approx(np.sum((values - np.repeat(outcomes, sizes, axis=1)) ** 2, axis=0), rel=1e-14)
@@ -89,12 +88,11 @@ def test_what_was_once_excluded_stays_out_and_a_class_without_the_truth_ends_emp
     memory, functions = model.start(), np.array([0.0, 1.0, 0.5])
     left = [2.0]
     for round_ in range(40):
-        model.add(memory, functions, np.array([float(round_ >= 6), 0.5]))
-        model.judge(memory)
+        model.learn(memory, [Seen(functions, np.array([float(round_ >= 6), 0.5]))])
         left.append(model.named(memory).plausible[:2].sum())
     assert sorted(left, reverse=True) == left
     assert left[-1] == 0.0
-    assert model.believed(memory, np.column_stack([functions, functions])) is None
+    assert model.bounds(memory, np.column_stack([functions, functions])) is None
 
 
 def excluding_runs(told: float, runs: int, rounds: int) -> int:
@@ -109,8 +107,7 @@ def excluding_runs(told: float, runs: int, rounds: int) -> int:
         for round_ in range(rounds):
             plausible = table[model.named(memory).plausible != 0.0]
             action = int(np.argmax(plausible.max(axis=0) - plausible.min(axis=0)))
-            model.add(memory, table[:, action], table[0, action] + noise[round_ : round_ + 1])
-            model.judge(memory)
+            model.learn(memory, [Seen(table[:, action], table[0, action] + noise[round_ : round_ + 1])])
             if model.named(memory).plausible[0] == 0.0:
                 failures += 1
                 break

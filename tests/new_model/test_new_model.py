@@ -56,7 +56,7 @@ def add_model(package: Path) -> None:
     insert(round_, "    mixes, rays, apart =", after="    logistic = form.logistic\n")
     branch = "            if logistic and {}.kind == LOGISTIC:\n                {}\n"
     look = "look_logistic(part, features, safe, settings, memory, bounds, work)"
-    insert(round_, "            doubt = found", before=branch.format("part", look))
+    insert(round_, "            dispute = found", before=branch.format("part", look))
     learn = "learn_logistic(part, action, seen, settings, memory, work)"
     insert(round_, "            seen = values[", after=branch.format("part", learn))
     insert(memory, "    ridge, arms, space", after="    logistic = models[-1]\n")

@@ -6,7 +6,7 @@ from stagewise import KernelOPLB, State
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import part_of
-from stagewise.kernels.signals.space import basis_of
+from stagewise.kernels.signals.space import points_of
 from stagewise.problem.action_set import ALL
 from stagewise.problem.actions import Finite
 from stagewise.records.draw import FIRST
@@ -30,4 +30,4 @@ def read_bounds(policy: KernelOPLB, state: State, points: Floats) -> Seen:
 
 def read_sums(policy: KernelOPLB, state: State, part: int = 0) -> Floats:
     """Return u and Σρ of one regression, as a view of the memory: its basis points, and what it neglected."""
-    return named(basis_of)(policy.layout, named(part_of)(policy.layout, state.memory, part), state.memory).sums
+    return named(points_of)(policy.layout, named(part_of)(policy.layout, state.memory, part), state.memory).sums

@@ -31,7 +31,7 @@ class Problem(NamedTuple):
             policy = kind(**given)
             state = policy.start()
             for action, values in zip(self.actions, self.values, strict=True):
-                state = policy.take(state, Played(action), values)
+                state = policy.learn_in_place(state, Played(action), values)
             READY[key] = policy, state
         return READY[key]
 

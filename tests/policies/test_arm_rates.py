@@ -12,7 +12,7 @@ import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import named
 from stagewise.kernels.layout import part_of
-from stagewise.kernels.signals.arms import RATES, kept_ends, stated_of_arms
+from stagewise.kernels.signals.arms import RATES, declared_of_arms, kept_ends
 from stagewise.kernels.signals.rates import rate_ends
 from stagewise.models.arms import UPPER_SHARE
 from stagewise.policies.policy import Played
@@ -94,9 +94,9 @@ def test_all_ends_together_take_what_is_promised(costs: int, share: bool, known:
 def test_without_limits_all_of_delta_is_for_the_reward_of_every_arm() -> None:
     state = (policy := sw.UCB(arms=5, radius="rates", delta=0.1)).start()
     for _ in range(30):
-        state = policy.take(state, Played(1), np.array([0.5]))
+        state = policy.learn_in_place(state, Played(1), np.array([0.5]))
     part = named(part_of)(policy.layout, state.memory, 0)
-    stated = named(stated_of_arms)(part, policy.settings)
+    stated = named(declared_of_arms)(part, policy.settings)
     assert 5 * float(np.exp(-stated.lower[0]) + np.exp(-stated.upper[0])) == pytest.approx(0.1)
     ends = named(rate_ends)(30.0, 0.5, 0.5, stated.lower[0], stated.upper[0])
     centre, half = kept(policy, state)[:, 0, 1]
@@ -105,7 +105,7 @@ def test_without_limits_all_of_delta_is_for_the_reward_of_every_arm() -> None:
 
 def test_what_is_declared_of_the_safe_arm_has_no_width_where_it_is_listed_too() -> None:
     policy = sw.ArmsCAPS(**TOLD)
-    state = policy.absorb_log(policy.start(), *logged(policy, 500))
+    state = policy.learn_log(policy.start(), *logged(policy, 500))
     bounds = policy.chosen(policy.form, state, policy.no_features, np.empty(0, bool), sw.Draw()).workspace.bounds
     np.testing.assert_array_equal(bounds[:, HALF, 0], 0.0)
     np.testing.assert_array_equal(bounds[:, CENTRE, 0], [0.04, 0.004, 0.0005])
@@ -116,7 +116,7 @@ def test_what_is_declared_of_the_safe_arm_has_no_width_where_it_is_listed_too() 
 
 
 def logged(policy: Any, rows: int) -> tuple[Any, Any]:
-    """Return a log as a policy absorbs it."""
+    """Return a log as a policy learns it."""
     arms, rewards, costs = log(rows)
     return policy.logged(arms), [policy.values(reward, cost) for reward, cost in zip(rewards, costs, strict=True)]
 
@@ -126,7 +126,7 @@ def test_ends_never_widen() -> None:
     state, arms_values = policy.start(), logged(policy, 3000)
     before = kept(policy, state)
     for arm, values in zip(*arms_values, strict=True):
-        state = policy.take(state, Played(arm), values)
+        state = policy.learn_in_place(state, Played(arm), values)
         after = kept(policy, state)
         assert (after[0] - after[1] >= before[0] - before[1] - 1e-12).all()
         assert (after[0] + after[1] <= before[0] + before[1] + 1e-12).all()
@@ -141,22 +141,22 @@ def test_a_log_is_one_batch_whatever_its_order() -> None:
     arms, values = logged(policy, 4000)
     order = np.argsort([seen[1] for seen in values], kind="stable")
     plain, sorted_ = (
-        kept(policy, policy.absorb_log(policy.start(), arms[rows], [values[row] for row in rows]))
+        kept(policy, policy.learn_log(policy.start(), arms[rows], [values[row] for row in rows]))
         for rows in (np.arange(4000), order)
     )
     np.testing.assert_allclose(sorted_, plain, atol=1e-12)
     state = policy.start()
     for row in order:
-        state = policy.take(state, Played(arms[row]), values[row])
+        state = policy.learn_in_place(state, Played(arms[row]), values[row])
     assert kept(policy, state)[1, 1].min() < 0.5 * plain[1, 1].min()
 
 
 def test_a_log_does_not_undo_what_was_kept_before() -> None:
     policy = sw.ArmsCAPS(**TOLD)
-    state = policy.absorb_log(policy.start(), *logged(policy, 2000))
+    state = policy.learn_log(policy.start(), *logged(policy, 2000))
     before = kept(policy, state)
     dear = [np.array([0.0, 1.0, 1.0])] * 5
-    after = kept(policy, policy.absorb_log(state, np.array([1] * 5), dear))
+    after = kept(policy, policy.learn_log(state, np.array([1] * 5), dear))
     np.testing.assert_allclose((after[0] + after[1])[1:], (before[0] + before[1])[1:], rtol=1e-12)
     assert (after[0] - after[1])[1, 1] > (before[0] - before[1])[1, 1]
 
@@ -166,7 +166,7 @@ def test_ends_that_have_passed_each_other_leave_the_larger_one_above() -> None:
     policy = sw.ArmsCAPS(**TOLD, watch=False)
     state = policy.start()
     for cost in [0.0] * 3000 + [1.0] * 3000:
-        state = policy.take(state, Played(1), np.array([0.0, cost, 0.0]))
+        state = policy.learn_in_place(state, Played(1), np.array([0.0, cost, 0.0]))
     assert kept(policy, state)[1, 1, 1] < 0.0
     low, high = (float(kept(policy, state)[0, 1, 1] + side * kept(policy, state)[1, 1, 1]) for side in (-1.0, 1.0))
     assert high < 0.01 < 0.4 < low

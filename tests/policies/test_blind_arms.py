@@ -73,7 +73,7 @@ def pulls(clipped: bool, seed: int, rounds: int) -> np.ndarray:
         decision = policy.decide(state, Arms(3), Draw(seed, 0, round_))
         arm = clipped_choice(policy, decision, random.uniform()) if clipped else decision.action
         seen = random.uniform(size=2) < [REWARDS[arm], COSTS[arm]]
-        state = policy.take(state, Played(arm), seen.astype(float))
+        state = policy.learn_in_place(state, Played(arm), seen.astype(float))
         count[arm] += 1
     return count
 
@@ -103,7 +103,7 @@ def test_the_copy_of_the_rule_is_the_rule_where_nothing_is_cut_off() -> None:
     policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=THRESHOLD, radius="hoeffding")
     state = policy.start()
     for arm in (1, 2) * 100:
-        state = policy.take(state, Played(arm), np.array([REWARDS[arm], COSTS[arm]]))
+        state = policy.learn_in_place(state, Played(arm), np.array([REWARDS[arm], COSTS[arm]]))
     decision = policy.decide(state, Arms(3), Draw())
     lotteries = (np.arange(1000) + 0.5) / 1000
     drawn = np.bincount([clipped_choice(policy, decision, lottery, np.inf) for lottery in lotteries], minlength=3)

@@ -140,7 +140,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
     state, plays = policy.start(), list[Play]()
     for _ in range(0 if baseline in ("origin", "known") else 120):  # it was played before, and is certain enough now
         values = problem.outcome(told.safe, random)
-        state = policy.take(state, Played(told.safe), values)
+        state = policy.learn_in_place(state, Played(told.safe), values)
         plays.append(Play(told.safe, None, 1.0, values))
     first, left = len(plays), 0
     for t in range(14):
@@ -186,7 +186,7 @@ def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseli
     for t in range(150):  # well known are the safe action and the first candidate, which pays
         values, ray = problem.outcome(told.safe if t % 2 else listed[0], random), -1 if t % 2 else 0
         values[0] += 0.3 * (ray == 0)
-        state = policy.take(state, Played(told.safe if t % 2 else listed[0], ray), values)
+        state = policy.learn_in_place(state, Played(told.safe if t % 2 else listed[0], ray), values)
         plays.append(Play(told.safe if t % 2 else listed[0], ray, 1.0, values))
     for t in range(8):
         draw = sw.Draw(1, 0, t)

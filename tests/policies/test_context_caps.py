@@ -10,7 +10,7 @@ from tests.problem.refusal import refuses
 
 import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.layout import ROOM
+from stagewise.kernels.layout import CAPACITY
 from stagewise.kernels.signals.rates import REST, SHAPE
 from stagewise.models.arms import end_shares
 from stagewise.models.context import action_shares
@@ -59,7 +59,7 @@ def test_a_linear_signal_is_a_ridge_regression_of_every_action_by_itself() -> No
     users, actions = chance.uniform(-1.0, 1.0, (80, 2)), chance.integers(0, 3, 80)
     rewards, state = chance.random(80), made.start()
     for user, action, reward in zip(users, actions, rewards, strict=True):
-        state = made.take(state, played(made, action, sw.Context(user)), np.array([reward, 0.0, 0.0]))
+        state = made.learn_in_place(state, played(made, action, sw.Context(user)), np.array([reward, 0.0, 0.0]))
     here = np.array([0.2, -0.6])
     low, high = bounds_of(made, state, sw.Context(here))
     for action in range(3):
@@ -78,7 +78,7 @@ def test_a_rate_is_the_interval_of_its_own_plays() -> None:
     made, chance, state = policy(), np.random.default_rng(1), policy().start()
     seen = chance.random((120, 2)) < [0.05, 0.3]
     for i, costs in enumerate(seen):
-        state = made.take(state, played(made, i % 3, sw.Context([0.1, 0.2])), np.array([0.0, *costs]))
+        state = made.learn_in_place(state, played(made, i % 3, sw.Context([0.1, 0.2])), np.array([0.0, *costs]))
     low, high = bounds_of(made, state, sw.Context([-0.5, 0.9]))
     for signal in (0, 1):
         for action in range(3):
@@ -93,7 +93,7 @@ def test_segments_have_rates_of_their_own_and_the_later_ones_less_of_delta() -> 
     for segment in (7, 2**52 - 1):
         context = sw.Context([0.0, 0.0], segments=[3, segment])
         for _ in range(50):
-            state = made.take(state, played(made, 1, context), np.zeros(3))
+            state = made.learn_in_place(state, played(made, 1, context), np.zeros(3))
     highs = [bounds_of(made, state, sw.Context([0.0, 0.0], segments=[9, s]))[1, 1, 1] for s in (7, 2**52 - 1, 8)]
     expected = [interval(50, 0.0, 0.02, 1.0, 0.3 * UPPER / (i * (i + 1)))[1] for i in (1, 2)]
     assert highs == pytest.approx([*expected, 1.0], abs=1e-12)
@@ -107,8 +107,8 @@ def test_room_for_segments_grows_and_nothing_is_lost() -> None:
         count = int(chance.integers(1, 5))
         seen[segment] = count
         for _ in range(count):
-            state = made.take(state, played(made, 2, sw.Context(segments=[segment])), np.zeros(3))
-    assert state.memory[ROOM] >= 200
+            state = made.learn_in_place(state, played(made, 2, sw.Context(segments=[segment])), np.zeros(3))
+    assert state.memory[CAPACITY] >= 200
     assert made.fits(state.memory)
     for order, (segment, count) in enumerate(seen.items(), start=1):
         high = bounds_of(made, state, sw.Context(segments=[segment]))[1, 1, 2]
@@ -118,9 +118,9 @@ def test_room_for_segments_grows_and_nothing_is_lost() -> None:
 
 def test_a_signal_that_is_not_known_yet_is_not_learned_from() -> None:
     made, context = policy(), sw.Context([0.3, 0.3])
-    state = made.take(made.start(), played(made, 1, context), np.array([0.4, np.nan, 1.0]))
-    later = made.take(state, played(made, 1, context), np.array([np.nan, 0.0, np.nan]))
-    at_once = made.take(made.start(), played(made, 1, context), np.array([0.4, 0.0, 1.0]))
+    state = made.learn_in_place(made.start(), played(made, 1, context), np.array([0.4, np.nan, 1.0]))
+    later = made.learn_in_place(state, played(made, 1, context), np.array([np.nan, 0.0, np.nan]))
+    at_once = made.learn_in_place(made.start(), played(made, 1, context), np.array([0.4, 0.0, 1.0]))
     assert np.array_equal(later.memory, at_once.memory)
     assert np.isfinite(later.memory).all()
 
@@ -130,7 +130,7 @@ def test_the_safe_action_is_never_judged_worse_than_declared_and_better_where_th
     assert bounds_of(made, state, context)[1, 1:, -1] == pytest.approx([0.01, 0.1])
     assert bounds_of(made, state, context)[0, 0, -1] == pytest.approx(0.05)
     for _ in range(3000):
-        state = made.take(state, played(made, 0, context), np.array([0.3, 0.0, 0.0]))
+        state = made.learn_in_place(state, played(made, 0, context), np.array([0.3, 0.0, 0.0]))
     low, high = bounds_of(made, state, context)
     assert np.all(high[1:, -1] < [0.005, 0.005])
     assert low[0, -1] > 0.2
@@ -168,7 +168,7 @@ def test_actions_that_come_later_leave_the_others_as_they_are() -> None:
     context, states = sw.Context([0.2, 0.1]), [before.start(), after.start()]
     for action in (0, 1, 2, 1):
         states = [
-            made.take(state, played(made, action, context), np.array([0.3, 0.0, 1.0]))
+            made.learn_in_place(state, played(made, action, context), np.array([0.3, 0.0, 1.0]))
             for made, state in zip((before, after), states, strict=True)
         ]
     one, other = (bounds_of(m, s, context) for m, s in zip((before, after), states, strict=True))

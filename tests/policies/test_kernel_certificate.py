@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.models.kernel_textbook import Signal, matrix
+from tests.models.space_textbook import Signal, matrix
 from tests.policies.kernel_reading import read_bounds, read_sums
 
 from stagewise import RBF, Agent, KernelOPLB, Matern, SafeAction

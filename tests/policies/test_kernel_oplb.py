@@ -10,7 +10,7 @@ import pytest
 from tests.policies.kernel_reading import read_bounds, read_sums
 
 import stagewise as sw
-from stagewise.kernels.layout import FIRST_PLACE, FOLLOWED, ROOM
+from stagewise.kernels.layout import CAPACITY, FIRST_PLACE, FOLLOWED
 from stagewise.policies.agent.saved import digest
 
 SAFE = [0.4, -0.3, 0.2]
@@ -178,7 +178,7 @@ def test_memory_does_not_grow_where_points_repeat_and_stops_at_the_capacity() ->
             decision = one.decide(actions)
             one.learn(decision, reward=0.1, cost=0.1)
         sizes.append(agent.state.memory.size)
-        assert read_sums(sparse.policy, sparse.state)[0] <= sparse.state.memory[ROOM] <= 5
+        assert read_sums(sparse.policy, sparse.state)[0] <= sparse.state.memory[CAPACITY] <= 5
     assert len(set(sizes[15:])) == 1
     used, neglected = read_sums(sparse.policy, sparse.state)
     assert used == 5
@@ -189,7 +189,7 @@ def test_memory_does_not_grow_where_points_repeat_and_stops_at_the_capacity() ->
     ("part", "place", "value"),
     [
         *(("head", FOLLOWED, value) for value in (-2.0, 0.5, 3.0, 1e9, math.nan)),
-        *(("head", ROOM, value) for value in (0.0, 15.0, 2000.0, math.nan)),
+        *(("head", CAPACITY, value) for value in (0.0, 15.0, 2000.0, math.nan)),
         ("head", FIRST_PLACE, 4.0),
         *(("sums", 0, value) for value in (99.0, -1.0, 1.5, math.nan)),
         *(("sums", 1, value) for value in (-1.0, math.nan)),

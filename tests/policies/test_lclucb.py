@@ -134,7 +134,7 @@ def test_the_safe_action_costs_what_is_known_of_it() -> None:
     policy = LCLUCB(safe_action=safe, threshold=[0.7, 0.4], noise=0.01)
     state = policy.start()
     for _ in range(2000):  # where the rewards are known to be poor, nothing is better than the safe action
-        state = policy.take(state, Played(np.array([0.4, -0.3])), np.array([-0.8, 0.0, 0.0]))
+        state = policy.learn_in_place(state, Played(np.array([0.4, -0.3])), np.array([-0.8, 0.0, 0.0]))
     decision = policy.decide(state, [[0.4, -0.3]], Draw())
     assert (decision.index, decision.step, decision.fallback) == (-1, 0.0, SAFE_IS_BETTER)
     assert decision.action.tolist() == [0.3, 0.4]

@@ -81,7 +81,7 @@ def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str)
     state, plays, left = policy.start(), list[Play](), 0
     for _ in range(0 if baseline in ("origin", "known") else 120):
         values = problem.outcome(told.safe, random)
-        state = policy.take(state, Played(told.safe), values)
+        state = policy.learn_in_place(state, Played(told.safe), values)
         plays.append(Play(told.safe, None, 1.0, values))
     first = len(plays)
     for t in range(12):

@@ -31,7 +31,7 @@ def by_hand() -> sw.Agent:
         user = {name: FRAME[name][i] for name in said.expected}
         rows.append(policy.rows_for(said.offered(user))[said.place_of(FRAME["action"][i])])
         values.append(policy.values(FRAME["spend"][i], [float(FRAME["opt_out"][i]), FRAME["minutes"][i]]))
-    agent._state = policy.absorb_log(policy.start(), np.array(rows), np.array(values))
+    agent._state = policy.learn_log(policy.start(), np.array(rows), np.array(values))
     return agent
 
 

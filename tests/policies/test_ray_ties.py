@@ -84,7 +84,7 @@ def test_the_safe_action_beside_the_list_is_played_only_where_it_is_strictly_bet
     poor = -safe / np.linalg.norm(safe)  # the safe reward is positive, so this direction's is negative
     policy, state = problem.ready(kind, watch=False)  # the data are made up
     for _ in range(300):
-        state = policy.take(state, Played(poor), np.array([-0.9, 0.0]))
+        state = policy.learn_in_place(state, Played(poor), np.array([-0.9, 0.0]))
     assert policy.decide(state, poor[np.newaxis], Draw()).fallback == SAFE_IS_BETTER
     assert policy.decide(state, poor[np.newaxis], Draw()).index == -1
 

@@ -261,7 +261,7 @@ def test_what_replicas_did_is_learned_as_if_the_learner_had(policy: Any, sent: A
     for decision in made:
         state = policy.follow(state, decision)
     for place, decision in enumerate(made):
-        state = policy.take(state, Played.by(decision), policy.values(0.02 * place, 0.01 * place))
+        state = policy.learn_in_place(state, Played.by(decision), policy.values(0.02 * place, 0.01 * place))
     assert (agent.waiting, agent.held, agent.round) == (0, 0, 13)
     assert agent.state.memory.tobytes() == state.memory.tobytes()
 

@@ -65,7 +65,7 @@ def test_roful_steps_no_farther_than_is_plausible_though_a_bound_on_mean_costs_w
     policy = ROFUL(safe_action=safe, threshold=0.5, noise=0.01, cost_bound=0.6, watch=False)
     state = policy.start()
     for _ in range(2000):  # costs above the bound that was promised
-        state = policy.take(state, Played(np.array([1.0, 0.0])), np.array([0.9, 1.0]))
+        state = policy.learn_in_place(state, Played(np.array([1.0, 0.0])), np.array([0.9, 1.0]))
     decision = policy.decide(state, [[1.0, 0.0]], Draw())
     assert 0.5 < decision.step < 0.55 < 0.5 / 0.6
 

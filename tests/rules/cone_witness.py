@@ -13,8 +13,8 @@ def random_columns(random: np.random.Generator, n: int, m: int, count: int, know
     costs, images = random.normal(size=(m, count + 1)), 0.4 * random.normal(size=(n, count + 1))
     costs[:, -1] = -0.2
     images[:, -1] = 0.0 if known else 0.05
-    reaches = random.uniform(0.2, 2.0, size=m)
-    return Columns(costs, images, reaches, random.uniform(0.05, 0.5, size=m), count)
+    radii = random.uniform(0.2, 2.0, size=m)
+    return Columns(costs, images, radii, random.uniform(0.05, 0.5, size=m), count)
 
 
 def best_value(columns: Columns, gains: Floats) -> float:
@@ -23,7 +23,7 @@ def best_value(columns: Columns, gains: Floats) -> float:
     blocks, right = [np.ones((1, count)), -np.eye(count)], [np.ones(1), np.zeros(count)]
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(count)]
     for j in range(m):
-        blocks += [columns.costs[j : j + 1], -columns.reaches[j] * columns.images]
+        blocks += [columns.costs[j : j + 1], -columns.radii[j] * columns.images]
         right += [columns.limits[j : j + 1], np.zeros(n)]
         cones.append(clarabel.SecondOrderConeT(1 + n))
     settings = clarabel.DefaultSettings()

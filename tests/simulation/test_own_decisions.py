@@ -8,7 +8,7 @@ import pytest
 
 import stagewise as sw
 from stagewise.kernels.audit import FIRST, watch
-from stagewise.kernels.trace import note
+from stagewise.kernels.trace import VIOLATIONS, note
 from stagewise.simulation.recording import empty_trace, recorded
 
 ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6])
@@ -179,5 +179,5 @@ def test_a_cost_that_is_not_a_number_keeps_no_limit() -> None:
         means = np.array([0.1, NAN if round_ == 1 else 0.0])
         note(trace, round_, 0.5, means, np.array([0.2]))
         watch(trace.audit, round_, 0.5, 0.1, means, np.array([0.2]))
-    assert trace.running[2] == 1.0
+    assert trace.running[VIOLATIONS] == 1.0
     assert trace.audit[FIRST] == 2

@@ -51,7 +51,7 @@ def excess(kind: Any, world: LinearWorld, actions: Any, run: int, rounds: int, d
         means = world.truth @ decision.action
         worst = max(worst, float(np.max(means[1:] - world.thresholds)))
         seen = means + world.noise * random.normal(size=means.size)
-        state = policy.take(state, Played(decision.action), seen)
+        state = policy.learn_in_place(state, Played(decision.action), seen)
     return worst
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.chance import allowed
-from tests.models.kernel_textbook import matrix
+from tests.models.space_textbook import matrix
 
 import stagewise as sw
 

@@ -68,7 +68,7 @@ def one_run(kind: type[OPNLB], world: World, run: int, rounds: int, settings: di
         costs = world.truth[1:] @ decision.probabilities[:-1]
         excess, dared = max(excess, float(np.max(costs - world.thresholds))), dared + (decision.fallback is None)
         values = (random.random(len(world.truth)) < world.truth[:, decision.action]).astype(float)
-        state = policy.take(state, Played.by(decision), values)
+        state = policy.learn_in_place(state, Played.by(decision), values)
     return Result(excess, dared)
 
 

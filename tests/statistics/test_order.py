@@ -51,7 +51,7 @@ class Trap(NamedTuple):
         whole = isinstance(self.policy, OPB)
         for place in range(window):
             cost = float(place < total) if whole else total / window
-            state = self.policy.take(state, self.played, np.array([0.5, cost]))
+            state = self.policy.learn_in_place(state, self.played, np.array([0.5, cost]))
         return state
 
 

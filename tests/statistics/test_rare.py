@@ -16,9 +16,9 @@ import stagewise as sw
 from stagewise.kernels.compile import Floats, kernel, named
 from stagewise.kernels.draw import OUTCOME, uniform
 from stagewise.kernels.layout import Part, part_of
-from stagewise.kernels.signals.events import LOSS, block_of, declared_of, forecast_of, highest, rate_of
+from stagewise.kernels.signals.events import LOSS, block_of, declared_of_events, forecast_of, highest_event, rate_of
 from stagewise.kernels.signals.refit import learn_events
-from stagewise.policies.rare_costs import absorb_events
+from stagewise.policies.rare_costs import learn_events_log
 
 PART_OF, BLOCK_OF = named(part_of), named(block_of)
 DELTA, MU = 0.2, np.array([0.05, 0.06, -0.04])
@@ -33,12 +33,12 @@ def attacked(
     peeking: int,
 ) -> int:  # fmt: skip
     """Return the round after which an upper end was below its mean, or 0; `peeking` forecasts know the outcome."""
-    block, guess = block_of(part, memory, 0), declared_of(part, settings).guess
+    block, guess = block_of(part, memory, 0), declared_of_events(part, settings).guess
     for t in range(rounds):
         chosen, least = 0, math.inf
         turned = uniform(1, run, t, OUTCOME, 1) < 0.25
         for user in range(means.size):
-            above = highest(part, settings, block, users[user]) - means[user]
+            above = highest_event(part, settings, block, users[user]) - means[user]
             if above < 0.0:
                 return t
             above = -above if turned else above
@@ -93,9 +93,10 @@ def missed_by_logs(runs: int, rows: int) -> int:
         memory = ours.start().memory
         part = PART_OF(ours.layout, memory, 1)
         values = np.column_stack([np.zeros(rows), seen])
-        absorb_events(part, ours.settings, memory.copy(), memory, USERS[users], values)
+        learn_events_log(part, ours.settings, memory.copy(), memory, USERS[users], values)
         block = BLOCK_OF(part, memory, 0)
-        count += any(highest(part, ours.settings, block, user) < mean for user, mean in zip(USERS, MEANS, strict=True))
+        pairs = zip(USERS, MEANS, strict=True)
+        count += any(highest_event(part, ours.settings, block, user) < mean for user, mean in pairs)
     return count
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import stagewise as sw
-from stagewise.kernels.rules.promise import ALARM
+from stagewise.kernels.promise import ALARM
 from stagewise.kernels.signals.watch import farthest, least_noise
 
 pytestmark = pytest.mark.compiled

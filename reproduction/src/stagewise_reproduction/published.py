@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.trace import Trace
+from stagewise.kernels.trace import VIOLATIONS, Trace
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.result import Result
@@ -40,7 +40,7 @@ def published(kind: str, made: Callable[[int], tuple[Any, Any]], rounds: int) ->
             reward=trace.reward[None],
             cost=trace.cost[None],
             max_cost=trace.largest[None],
-            violations=np.array([int(trace.running[2])], dtype=np.int64),
+            violations=np.array([int(trace.running[VIOLATIONS])], dtype=np.int64),
             optimum=trace.best[None],
             runs=np.array([run], dtype=np.int64),
             manifest={

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.models.kernel import LinearKernel
+from stagewise.models.space import LinearKernel
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS
 from stagewise.policies.caps import CAPS
@@ -36,7 +36,7 @@ REWARDS = [[0.1, 0.2, 0.4, 0.7], [0.1, 0.4, 0.2, 0.7], [0.1, 0.7, 0.4, 0.2], [0.
 COSTS = [[0.0, 0.4, 0.5, 0.2], [0.0, 0.5, 0.4, 0.2], [0.0, 0.2, 0.5, 0.4], [0.0, 0.4, 0.2, 0.5]]
 RAYS = shifted(D)
 ENDS = np.vstack([np.zeros(D), RAYS.actions.features])
-LISTED = TableWorld(features=ENDS, reward=ENDS @ RAYS.parameters[0], cost=ENDS @ RAYS.parameters[1], noise=1.0)
+LOGGED = TableWorld(features=ENDS, reward=ENDS @ RAYS.parameters[0], cost=ENDS @ RAYS.parameters[1], noise=1.0)
 BALL = LinearWorld(reward=RAYS.parameters[0], cost=RAYS.parameters[1], actions=Ball(1.0), noise=1.0)
 
 
@@ -71,7 +71,7 @@ CASES = (
     Case("OPLB, directional", OPLB(**LIMIT, noise=1.0, optimism="directional"), RAYS),
     Case("OPLB, cone programs", OPLB(**LIMIT, noise=1.0, method="socp"), RAYS, most=BY_HAND),
     Case("ROFUL in the unit ball", ROFUL(**LIMIT, noise=1.0), BALL, most=BY_HAND),
-    Case("KernelOPLB", KernelOPLB(**LIMIT, kernel=LinearKernel(), norm_bound=1.0, noise=1.0), LISTED),
+    Case("KernelOPLB", KernelOPLB(**LIMIT, kernel=LinearKernel(), norm_bound=1.0, noise=1.0), LOGGED),
     Case("OPB, hoeffding", OPB(**ARM, radius="hoeffding"), ARMS),
     Case("OPB, kl", OPB(**ARM, radius="kl"), ARMS),
     Case("OPB, bernstein", OPB(**ARM, radius="bernstein"), ARMS),

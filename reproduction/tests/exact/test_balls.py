@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.models.test_functions import DELTA, SEED, history, model_of
 
+from stagewise.models.functions import Seen
 from stagewise_reproduction.exact.balls import BallsModel, in_ball
 
 
@@ -14,8 +15,7 @@ def test_distances_are_the_direct_sums() -> None:
     model, (values, outcomes) = model_of(sizes, kind=BallsModel), history(random, sizes, 400)
     memory = model.start()
     for row, outcome in zip(values, outcomes, strict=True):
-        model.add(memory, row, outcome)
-        model.judge(memory)
+        model.learn(memory, [Seen(row, outcome)])
     parts = np.split(values, np.cumsum(sizes)[:-1], axis=1)
     direct = [np.sum((part[:, :, None] - part[:, None]) ** 2, axis=0).ravel() for part in parts]
     assert model.named(memory).more == pytest.approx(np.concatenate(direct), rel=1e-12)
@@ -28,8 +28,7 @@ def test_the_papers_set_is_larger() -> None:
     memories = [tight.start(), wide.start()]
     for row, outcome in zip(values, outcomes, strict=True):
         for model, memory in zip([tight, wide], memories, strict=True):
-            model.add(memory, row, outcome)
-            model.judge(memory)
+            model.learn(memory, [Seen(row, outcome)])
     left = [model.named(memory).plausible for model, memory in zip([tight, wide], memories, strict=True)]
     assert np.all(left[0] <= left[1])
     assert left[0].sum() < 0.2 * left[1].sum()

@@ -49,8 +49,8 @@ def count_misses(audit: Ints, bounds: Floats, truths: Floats, pulls: Floats) -> 
     for signal in range(bounds.shape[0]):
         centre, half, true, found = bounds[signal, CENTRE], bounds[signal, HALF], truths[signal], False
         for candidate in range(true.size - 1):
-            room = half[candidate] + ROUNDING * max(1.0, abs(true[candidate]))
-            missed = not abs(centre[candidate] - true[candidate]) <= room
+            allowed = half[candidate] + ROUNDING * max(1.0, abs(true[candidate]))
+            missed = not abs(centre[candidate] - true[candidate]) <= allowed
             found |= missed and (pulls.size == 0 or pulls[candidate] > 0.0)
         if found:
             audit[MISSED + signal] += 1

@@ -14,7 +14,7 @@ from stagewise.kernels.layout import LIMITS, padded
 
 CENTRE, HALF, CROSS = 0, 1, 2
 SAMPLED = CROSS  # where a draw from what is believed stands; rules that read it take bounds as straight
-HOPED, STEPS, REACHES, COSTS = 0, 1, 2, 3  # rows of what a rule makes of them; dearest and then cheapest costs follow
+HOPED, STEPS, PLAUSIBLE, COSTS = 0, 1, 2, 3  # rows of what a rule makes of them, see `Workspace`
 
 
 class Workspace(NamedTuple):

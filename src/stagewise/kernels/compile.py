@@ -74,6 +74,6 @@ def named(function: Callable[P, R]) -> Callable[P, R]:
     called = {name: named(scope[name]) for name in plain.__code__.co_names if hasattr(scope.get(name), "py_func")}
     cells = [cell.cell_contents for cell in plain.__closure__ or ()]
     taken = tuple(CellType(named(cell) if hasattr(cell, "py_func") else cell) for cell in cells)
-    told = (plain.__name__, plain.__defaults__, taken or None)
-    renamed: Callable[P, R] = FunctionType(plain.__code__, {**scope, **called}, *told)
+    arguments = (plain.__name__, plain.__defaults__, taken or None)
+    renamed: Callable[P, R] = FunctionType(plain.__code__, {**scope, **called}, *arguments)
     return renamed

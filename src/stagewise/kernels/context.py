@@ -84,19 +84,19 @@ def fill_user_means(
 
 @kernel
 def row_of(count: int, seed: int, run: int, round_: int) -> int:
-    """Return which of so many listed users a round has."""
+    """Return which of so many logged users a round has."""
     return min(int(uniform(seed, run, round_, ACTIONS, 0) * count), count - 1)
 
 
 @kernel
 def fill_rows(rows: Ints, count: int, seed: int, run: int, first: int) -> None:
-    """Write which of so many listed users the rounds from `first` on have."""
+    """Write which of so many logged users the rounds from `first` on have."""
     for i in range(rows.size):
         rows[i] = row_of(count, seed, run, first + i)
 
 
 @kernel
-def fill_listed(features: Floats, users: Floats, seed: int, run: int, round_: int) -> int:
+def fill_logged(features: Floats, users: Floats, seed: int, run: int, round_: int) -> int:
     """Write a and a row of the table (n w,) for every action a; return which row it is."""
     width = features.shape[1] - 1
     row = row_of(users.size // width, seed, run, round_)
@@ -108,8 +108,8 @@ def fill_listed(features: Floats, users: Floats, seed: int, run: int, round_: in
 
 
 @kernel
-def fill_listed_means(table: Floats, row: int, truths: Floats) -> None:
-    """Write the means of every action for a listed user; the last column, the safe action's, is left as it is."""
+def fill_logged_means(table: Floats, row: int, truths: Floats) -> None:
+    """Write the means of every action for a logged user; the last column, the safe action's, is left as it is."""
     count = truths.shape[1] - 1
     for signal in range(truths.shape[0]):
         for action in range(count):

@@ -48,12 +48,12 @@ def is_ours(path: Path) -> bool:
         return True  # a profile is its user's own, and `stat` does not tell who else may write
     user = os.geteuid()
     for height, place in enumerate((path, *path.parents)):
-        told = place.stat()
-        others = stat.S_IWOTH if told.st_gid in (0, user) else stat.S_IWOTH | stat.S_IWGRP
-        fixed = height > 1 and told.st_mode & stat.S_ISVTX
-        if told.st_mode & others and not fixed:
+        status = place.stat()
+        others = stat.S_IWOTH if status.st_gid in (0, user) else stat.S_IWOTH | stat.S_IWGRP
+        fixed = height > 1 and status.st_mode & stat.S_ISVTX
+        if status.st_mode & others and not fixed:
             return False
-        if height < 2 and told.st_uid not in (0, user):
+        if height < 2 and status.st_uid not in (0, user):
             return False
     return True
 

@@ -3,8 +3,9 @@
 A policy crosses into compiled code as three arrays (docs/decisions/0004-one-array-crosses-into-a-kernel.md):
 
     layout    limits m, parts P, switches, d, sampling, home | the whole numbers of every part
-    settings  α_r, α_c, log 1/a | thresholds | limits | ceilings | x₀ | r₀, c₀ if ROVING | the numbers of every part
-    memory    candidates followed, room, where each part begins | every part's own | the features that are followed
+    settings  α_r, α_c, log 1/a | thresholds | limits | ceilings | x₀ | r₀, c₀ if ROVING | the numbers of every part |
+              at the end, where CERTIFIED: ν, C, the largest mean reward; where a reward may be sampled: 2LS
+    memory    candidates followed, capacity, where each part begins | every part's own | the features that are followed
 
 A part is a model of the signals `first` to `first + count`; signals that can share a matrix share a part.
 """
@@ -21,7 +22,7 @@ ROVING, DECLARED = 32, 64  # of the safe action
 LIMITS, PARTS, SWITCHES, FEATURES, SAMPLING, HOME = 0, 1, 2, 3, 4, 5  # in the layout, and then the parts:
 FIRST_PART, FIELDS = 6, 10
 FIRST_TERM = 3  # in the settings, behind α_r, α_c and log 1/a
-FOLLOWED, ROOM, FIRST_PLACE = 0, 1, 2  # in the memory
+FOLLOWED, CAPACITY, FIRST_PLACE = 0, 1, 2  # in the memory
 SLOT, CELL = 2, 4  # numbers of a segment, and of each of its cells (see `signals.cells`)
 NOISY, RARE = 1, 2  # sets of their own: for noise of a known size, for outcomes in [0, 1]
 EVENT_SUMS = 8  # sums that are kept of a block of features
@@ -36,21 +37,49 @@ class Part(NamedTuple):
     first: int  # its first signal: 0 is the reward, 1 the first cost
     signals: int  # k, how many it has
     size: int  # n: learned coordinates, arms, room for basis points, or features of a block of EVENTS
-    radius: int  # which (see `signals.radius`, `signals.arms`); of EVENTS, how many there is room for
+    radius: int  # which (see `signals.radius`, `signals.arms`); of EVENTS `table_capacity`
     anchored: int  # 1: the values at the safe action are known
     reflected: int  # 1: and it is not the zero vector, so that one direction less is learned
-    detail: (
-        int  # which reproducing kernel; how many regressions, or blocks of features; in which feature a segment stands
-    )
+    detail: int  # of each kind its own: `similarity_of`, `regressions_of`, `segment_column`, `blocks_of`
     sharp: int  # candidates that come back have sets of their own (see `signals.own`): NOISY, RARE; or 0
     settings: int  # where its settings begin,
     memory: int  # and its memory
     followed: int  # how many candidates it follows, the safe action last; 0: none
     width: int  # F, the same, padded
     tally: Floats  # what a regression remembers (see `signals.ridge`): (3 + 2k,),
-    own: Floats  # (n + k, n),
+    learned: Floats  # (n + k, n),
     rows: Floats  # (n + k + 1, F); empty for arms
     sets: Floats  # of candidates that come back, row after row (see `signals.own`)
+
+
+@kernel
+def similarity_of(part: Part) -> int:
+    """Return which reproducing kernel a SPACE has (see `signals.similarity`)."""
+    return part.detail
+
+
+@kernel
+def regressions_of(part: Part) -> int:
+    """Return how many regressions are APIECE: one for every action."""
+    return part.detail
+
+
+@kernel
+def segment_column(part: Part) -> int:
+    """Return in which feature of a row the segment of CELLS stands; −1: in none, there are no segments."""
+    return part.detail
+
+
+@kernel
+def blocks_of(part: Part) -> int:
+    """Return how many blocks of features EVENTS have."""
+    return part.detail
+
+
+@kernel
+def table_capacity(part: Part) -> int:
+    """Return how many EVENTS the table has room for."""
+    return part.radius
 
 
 @kernel
@@ -72,10 +101,10 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
     """Return a part as it stands in this memory."""
     at, kind = FIRST_PART + FIELDS * which, layout[FIRST_PART + FIELDS * which]
     followed, place, signals = with_safe(kind, int(memory[FOLLOWED])), int(memory[FIRST_PLACE + which]), layout[at + 2]
-    size = int(memory[ROOM]) if kind == SPACE else layout[at + 3]
+    size = int(memory[CAPACITY]) if kind == SPACE else layout[at + 3]
     n, k, width = (size, signals, padded(followed)) if kind in (RIDGE, SPACE) else (0, 0, 0)
-    sets, own = place + (n + k + 1) * width, place + kept_rows(n, k, layout[at + 8]) * width
-    tally = own + (n + k) * n
+    sets, learned = place + (n + k + 1) * width, place + kept_rows(n, k, layout[at + 8]) * width
+    tally = learned + (n + k) * n
     return Part(
         kind,
         layout[at + 1],
@@ -91,9 +120,9 @@ def part_of(layout: Ints, memory: Floats, which: int) -> Part:
         followed,
         padded(followed),
         memory[tally : tally + tally_size(k)],
-        memory[own:tally].reshape(n + k, n),
+        memory[learned:tally].reshape(n + k, n),
         memory[place:sets].reshape(n + k + 1, width),
-        memory[sets:own],
+        memory[sets:learned],
     )
 
 
@@ -129,13 +158,13 @@ def block_size(size: int) -> int:
 
 
 @kernel
-def events_size(size: int, blocks: int, room: int) -> int:
+def events_size(size: int, blocks: int, capacity: int) -> int:
     """Return how many numbers stand for blocks of features and a table of events."""
-    return 1 + size * size + 2 * size + blocks * block_size(size) + room * (size + 2)
+    return 1 + size * size + 2 * size + blocks * block_size(size) + capacity * (size + 2)
 
 
 @kernel
-def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
+def part_size(layout: Ints, which: int, candidates: int, capacity: int) -> int:
     """Return how many numbers of memory a part takes."""
     at = FIRST_PART + FIELDS * which
     kind, k, n = layout[at], layout[at + 2], layout[at + 3]
@@ -144,45 +173,45 @@ def part_size(layout: Ints, which: int, candidates: int, room: int) -> int:
     if kind == APIECE:
         return padded(layout[at + 7] * piece_size(n))
     if kind == CELLS:
-        return padded(1 + slot_size(n) * (room if layout[at + 7] >= 0 else 1))
+        return padded(1 + slot_size(n) * (capacity if layout[at + 7] >= 0 else 1))
     if kind == EVENTS:
         return padded(events_size(n, layout[at + 7], layout[at + 4]))
     width = padded(with_safe(kind, candidates))
     if kind == RIDGE:
         return padded(tally_size(k) + (n + k) * n + kept_rows(n, k, layout[at + 8]) * width)
-    basis = (room + 1) * width + 2 + room * (layout[FEATURES] + 1 + room)
-    return padded(tally_size(k) + (room + k) * room + (room + k + 1) * width + basis)
+    basis = (capacity + 1) * width + 2 + capacity * (layout[FEATURES] + 1 + capacity)
+    return padded(tally_size(k) + (capacity + k) * capacity + (capacity + k + 1) * width + basis)
 
 
 @kernel
-def memory_size(layout: Ints, candidates: int, room: int) -> int:
+def memory_size(layout: Ints, candidates: int, capacity: int) -> int:
     """Return the length of a memory that follows so many candidates, with room for so many basis points."""
     total = padded(FIRST_PLACE + layout[PARTS]) + max(candidates, 0) * layout[FEATURES]
     for which in range(layout[PARTS]):
-        total += part_size(layout, which, candidates, room)
+        total += part_size(layout, which, candidates, capacity)
     return total
 
 
 @kernel
-def set_out(layout: Ints, memory: Floats, candidates: int, room: int) -> None:
-    """Write an empty memory: what it follows, its room, and where each part begins."""
+def set_out(layout: Ints, memory: Floats, candidates: int, capacity: int) -> None:
+    """Write an empty memory: what it follows, its capacity, and where each part begins."""
     memory[:] = 0.0
-    memory[FOLLOWED], memory[ROOM] = float(candidates), float(room)
+    memory[FOLLOWED], memory[CAPACITY] = float(candidates), float(capacity)
     place = padded(FIRST_PLACE + layout[PARTS])
     for which in range(layout[PARTS]):
         memory[FIRST_PLACE + which] = float(place)
-        place += part_size(layout, which, candidates, room)
+        place += part_size(layout, which, candidates, capacity)
 
 
 class Safe(NamedTuple):
-    """The safe action."""
+    """The safe action, in a tuple: a kernel cannot return a part of an array alone."""
 
     features: Floats  # (d,) x₀
 
 
 @kernel
 def safe_action(layout: Ints, settings: Floats) -> Safe:
-    """Return the safe action."""
+    """Return the safe action, as a view of the settings."""
     at = FIRST_TERM + 3 * layout[LIMITS]
     return Safe(settings[at : at + layout[FEATURES]])
 
@@ -214,13 +243,37 @@ def set_safe_of_round(layout: Ints, settings: Floats, features: Floats, reward: 
 
 
 @kernel
+def spread_of(settings: Floats) -> float:
+    """Return ν, how many posterior deviations the draws of a CERTIFIED choice spread."""
+    return settings[settings.size - 3]
+
+
+@kernel
+def patience_of(settings: Floats) -> float:
+    """Return C, how much regret a CERTIFIED proposal may cost, in units of what is unknown of it."""
+    return settings[settings.size - 2]
+
+
+@kernel
+def largest_reward(settings: Floats) -> float:
+    """Return the largest mean reward there is, where a choice is CERTIFIED."""
+    return settings[settings.size - 1]
+
+
+@kernel
+def length_of(settings: Floats) -> float:
+    """Return 2LS, the length of what linear rewards lie in, where a reward may be sampled."""
+    return settings[settings.size - 1]
+
+
+@kernel
 def is_set_out(layout: Ints, memory: Floats) -> bool:
     """Say whether every part of a memory begins where it would be written."""
     place = padded(FIRST_PLACE + layout[PARTS])
     for which in range(layout[PARTS]):
         if memory[FIRST_PLACE + which] != place:
             return False
-        place += part_size(layout, which, int(memory[FOLLOWED]), int(memory[ROOM]))
+        place += part_size(layout, which, int(memory[FOLLOWED]), int(memory[CAPACITY]))
     return True
 
 

@@ -63,7 +63,7 @@ class Within(Compiler):
 
 
 class WithinDistinct(Within):
-    """The same, for a kernel marked `distinct`."""
+    """A kernel that others link, marked `distinct`: its arrays do not overlap."""
 
     apart = True
 
@@ -81,5 +81,5 @@ def linking(function: Any, compiled: Any, options: dict[str, Any]) -> None:
     def within() -> Any:
         return numba.njit(function, pipeline_class=pipeline, **options, **BARE)
 
-    compiled.get_call_template = lambda *told: within().get_call_template(*told)
-    compiled.get_overload = lambda *told: within().get_overload(*told)
+    compiled.get_call_template = lambda *arguments: within().get_call_template(*arguments)
+    compiled.get_overload = lambda *arguments: within().get_overload(*arguments)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import Part
-from stagewise.kernels.rules.promise import ALARM
+from stagewise.kernels.promise import ALARM
 from stagewise.kernels.signals.watch import farthest
 
 Sums = dict[str, Any]  # how sums stood at some time, by name; counts of outcomes begin with "seen"

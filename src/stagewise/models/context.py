@@ -33,8 +33,8 @@ class Signal(NamedTuple):
     def linear(self, size: int, shares: Floats, ridge: float, bound: float) -> Modelled:
         """Return regressions on n features, one for each action; `shares` are the actions' shares of δ."""
         both = -math.log(math.exp(-self.lower) + math.exp(-self.upper))  # an ellipsoid has both ends
-        told = [[ridge, 1.0, 0.0, NOISE, bound, both - math.log(share), 0.0] for share in shares]
-        numbers = np.concatenate([*told, [self.low, self.low + 1.0, self.declared]])
+        rows = [[ridge, 1.0, 0.0, NOISE, bound, both - math.log(share), 0.0] for share in shares]
+        numbers = np.concatenate([*rows, [self.low, self.low + 1.0, self.declared]])
         return Modelled((APIECE, self.place, 1, size, JOINT, 0, 0, shares.size, 0), numbers)
 
     def rates(self, column: int, shares: Floats) -> Modelled:

@@ -16,7 +16,7 @@ from stagewise.models.part import Modelled
 MISTOLD = named(mistold_events)
 TABLE = 2048  # events of a cost that are kept before they are folded
 SCALES = 16  # σ = S, S/2, S/4, … share the weight of the prior
-REACHES = (0.5, 0.7, 0.9)  # how far from the fit, in units of an event's mean, the posterior is followed
+RADII_TRIED = (0.5, 0.7, 0.9)  # how far from the fit, in units of an event's mean, the posterior is followed
 NEWTON = 24
 
 
@@ -46,8 +46,8 @@ class EventCosts(LinearModel):
             known = 0.0 if self.costs is None else float(self.costs[signal - 1])
             size = self.safe.size // self.blocks
             whole = (EVENTS, signal, 1, size, TABLE, int(self.costs is not None), 0, self.blocks, 0)
-            told = (self.norm_bound[signal], self.confidence[signal], self.guesses[signal - 1])
-            yield Modelled(whole, np.array([*told, self.ceilings[signal - 1], known]))
+            declared = (self.norm_bound[signal], self.confidence[signal], self.guesses[signal - 1])
+            yield Modelled(whole, np.array([*declared, self.ceilings[signal - 1], known]))
 
     def learned_bounds(self, size: float) -> Floats:
         """Return what S leaves to be learned of the reward; what is known of a cost leaves its S as it is."""
@@ -89,8 +89,8 @@ def loss_of_line(features: Floats, seen: Floats, bound: float, guess: float) -> 
             continue
         flat = float(sums @ fit - values @ np.log(means) + fit @ fit / (2.0 * scale**2)) + math.log(SCALES)
         curvature = (rows * (values / means**2)[:, None]).T @ rows
-        for reach in REACHES:
-            inside, volume, root = within_reach(rows, means, curvature, float(scale), reach)
+        for radius in RADII_TRIED:
+            inside, volume, root = within_radius(rows, means, curvature, float(scale), radius)
             if inside > 0.0 and flat + volume - math.log(inside) < best:
                 best, chosen = flat + volume - math.log(inside), (fit, root, inside)
     return math.inf if chosen is None else best + shortfall(features, chosen[0], chosen[1]) / chosen[2]
@@ -106,17 +106,17 @@ def likeliest(rows: Floats, values: Floats, sums: Floats, rate: float, scale: fl
     return fit
 
 
-def within_reach(
-    rows: Floats, means: Floats, curvature: Floats, scale: float, reach: float
+def within_radius(
+    rows: Floats, means: Floats, curvature: Floats, scale: float, radius: float
 ) -> tuple[float, float, Floats]:
-    """Return a bound on Z, the share of N(f, P⁻¹) within reach of all events; ½ log det σ²P; and P^(−½)."""
+    """Return a bound on Z, the share of N(f, P⁻¹) within a radius of all events; ½ log det σ²P; and P^(−½)."""
     from scipy.special import erfc  # type: ignore[import-untyped]
 
-    widen, g = -math.log1p(-(reach**2)) / reach**2, curvature.shape[0]
+    widen, g = -math.log1p(-(radius**2)) / radius**2, curvature.shape[0]
     lower = np.linalg.cholesky(widen * curvature + np.eye(g) / scale**2)
     root = np.linalg.inv(lower).T  # ν = f + root η
     apart = np.linalg.norm(rows @ root, axis=1) / means
-    inside = 1.0 - float(erfc(reach / (math.sqrt(2.0) * apart)).sum())
+    inside = 1.0 - float(erfc(radius / (math.sqrt(2.0) * apart)).sum())
     return inside, g * math.log(scale) + float(np.log(np.diag(lower)).sum()), root
 
 

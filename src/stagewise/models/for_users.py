@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import HOME, Part
+from stagewise.kernels.layout import HOME, Part, regressions_of, segment_column
 from stagewise.kernels.signals.apiece import fill_fits, piece_of
 from stagewise.kernels.signals.cells import (
     fill_pulls,
@@ -27,6 +27,7 @@ from stagewise.models.regressed import LARGEST, regressed, regression_moved, reg
 PIECE, FITS, SUMMED, MISTOLD = named(piece_of), named(fill_fits), named(summed), named(mistold_regression)
 SLOTS, TALLIES, TALLY, LEAST = named(slots_of), named(fill_tallies), named(tally_of), named(least_of)
 RATES, PULLS, SEGMENTS, MET = named(fill_rates), named(fill_pulls), named(fill_segments), named(segments_met)
+REGRESSIONS, COLUMN = named(regressions_of), named(segment_column)
 
 
 class PiecesAnswers(Answers):
@@ -41,7 +42,7 @@ class PiecesAnswers(Answers):
         return seen._replace(safe_count=seen.outcomes, safe_mean=mean)
 
     def mistold(self, part: Part, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
-        for action in range(part.detail if part.first > 0 else 0):
+        for action in range(REGRESSIONS(part) if part.first > 0 else 0):
             code = int(MISTOLD(PIECE(part, memory, action), settings, memory, 0.0))
             if code:
                 yield -code
@@ -50,15 +51,15 @@ class PiecesAnswers(Answers):
         if part.size > LARGEST:
             return None
         held: Sums = {}
-        for action in range(part.detail):
+        for action in range(REGRESSIONS(part)):
             held |= regression_sums(PIECE(part, memory, action), settings, f"{which}.{action}")
         return held
 
     def moved(
         self, part: Part, settings: Floats, memory: Floats, early: Sums, late: Sums, which: str, alarm: float
     ) -> Iterator[Moved]:
-        for action in range(part.detail):
-            piece, shared = PIECE(part, memory, action), alarm + math.log(part.detail)
+        for action in range(REGRESSIONS(part)):
+            piece, shared = PIECE(part, memory, action), alarm + math.log(REGRESSIONS(part))
             for one in regression_moved(piece, settings, early, late, f"{which}.{action}", shared):
                 yield one._replace(place=action)
 
@@ -110,7 +111,7 @@ class CellsAnswers(Answers):
         return float(pulls[index])
 
     def segments(self, part: Part, memory: Floats) -> tuple[Floats, Floats] | None:
-        if part.detail < 0:
+        if COLUMN(part) < 0:
             return None
         count = MET(part, memory)
         numbers, seen = np.zeros(count), np.zeros((count, part.size, 3))

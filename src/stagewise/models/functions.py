@@ -1,7 +1,7 @@
 """A finite class of functions: the squared error of every one, and which of them what was seen leaves plausible."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,8 +17,17 @@ class Kept(NamedTuple):
     losses: Floats  # (F,) L(f) = Σ (f(X) − Y)²
     corrections: Floats  # (F,) what rounding added to them
     plausible: Floats  # (F,) 1, or 0 from the first round on that a function's set is without it
-    at_safe: Floats  # (2 + m,) outcomes seen at the safe action itself, and the sum of each signal there
+    safe_rounds: Floats  # (1,) of them, at the safe action itself
+    safe_sums: Floats  # (1 + m,) what each signal added up to there
     more: Floats  # what a model with other sets needs besides
+
+
+class Seen(NamedTuple):
+    """An outcome."""
+
+    functions: Floats  # (F,) the value of every function at what was played
+    values: Floats  # (1 + m,)
+    at_safe: bool = False  # it was the safe action
 
 
 class Believed(NamedTuple):
@@ -44,9 +53,9 @@ class FunctionsModel:
         return memory
 
     def named(self, memory: Floats) -> Kept:
-        """Name the memory: rounds | losses | corrections | plausible | at the safe action."""
+        """Name the memory: rounds | losses | corrections | plausible | rounds and sums at the safe action."""
         count = sum(self.sizes)
-        return Kept(*np.split(memory, np.cumsum([1, count, count, count, 1 + len(self.sizes)])))
+        return Kept(*np.split(memory, np.cumsum([1, count, count, count, 1, len(self.sizes)])))
 
     def parts(self) -> Iterator[slice]:
         """Yield where each signal's functions stand."""
@@ -60,23 +69,32 @@ class FunctionsModel:
         losses = self.named(memory).losses
         return np.array([losses[part].min() for part in self.parts()])
 
-    def add(self, memory: Floats, functions: Floats, values: Floats) -> None:
-        """Add an outcome to the sums; no function is given up yet. The order of outcomes makes no difference here."""
-        kept = self.named(memory)
-        kept.rounds[0] += 1.0
-        add((functions - np.repeat(values, self.sizes)) ** 2, kept.losses, kept.corrections)
-
-    def judge(self, memory: Floats) -> None:
-        """Give up, for good, the functions that all that was added speaks against.
+    def learn(self, memory: Floats, rows: Iterable[Seen]) -> None:
+        """Take in one outcome, or those of a log: functions are given up after the last, so their order is no matter.
 
         Valid after any outcome in the order of the decisions; of a log only after its last row, since its rows may have
         been sorted by what they say (docs/theory/function-classes.md).
         """
+        for seen in rows:
+            self.add(memory, seen)
+        self.give_up(memory)
+
+    def add(self, memory: Floats, seen: Seen) -> None:
+        """Add an outcome to the sums."""
+        kept = self.named(memory)
+        kept.rounds[0] += 1.0
+        add((seen.functions - np.repeat(seen.values, self.sizes)) ** 2, kept.losses, kept.corrections)
+        if seen.at_safe:
+            kept.safe_rounds[0] += 1.0
+            kept.safe_sums[:] += seen.values
+
+    def give_up(self, memory: Floats) -> None:
+        """Give up, for good, the functions that all that was added speaks against."""
         kept = self.named(memory)
         for part, noise in zip(self.parts(), self.noise, strict=True):
             kept.plausible[part] *= likely(kept.losses[part], float(noise), self.confidence)
 
-    def believed(self, memory: Floats, functions: Floats) -> Believed | None:
+    def bounds(self, memory: Floats, functions: Floats) -> Believed | None:
         """Return what is plausible of functions with these values (F, n + 1); None: of a signal no function is."""
         plausible = self.named(memory).plausible != 0.0
         tables = tuple(functions[part][plausible[part]] for part in self.parts())

@@ -58,10 +58,10 @@ class LinearModel(RegressionModel):
 
     def radii(self, size: int, log_det: float, count: float) -> Floats:
         """Return β of every signal after so many observations of n learned coordinates."""
-        kind, reach = RADII.index(self.radius), count * self.action_bound**2
+        kind, energy = RADII.index(self.radius), count * self.action_bound**2
         bounds = self.learned_bounds(float(np.linalg.norm(self.safe)))
         rows = zip(self.noise, bounds, self.confidence, strict=True)
-        return np.array([radius(kind, r, s, self.ridge, c, log_det, size, reach) for r, s, c in rows])
+        return np.array([radius(kind, r, s, self.ridge, c, log_det, size, energy) for r, s, c in rows])
 
     def reflection(self, size: float) -> tuple[Floats, float]:
         """Return w of the Householder reflection with H e₀ = −sign e_d, and what turns Hx's last entry into <x, e₀>."""

@@ -7,22 +7,22 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import HOME, Part
-from stagewise.kernels.rules.promise import ALARM
+from stagewise.kernels.promise import ALARM
 from stagewise.kernels.signals.arms import (
     confidence_in,
     dearer,
+    declared_of_arms,
     interval,
     is_ranged,
     means_of,
     shown_at,
-    stated_of_arms,
     unit_radius,
 )
 from stagewise.kernels.signals.interval import kl_interval
 from stagewise.kernels.signals.watch import least_noise
 from stagewise.models.answers import Answers, Evidence, Moved, Sums
 
-MEANS_OF, SHOWN, STATED, DEARER = named(means_of), named(shown_at), named(stated_of_arms), named(dearer)
+MEANS_OF, SHOWN, STATED, DEARER = named(means_of), named(shown_at), named(declared_of_arms), named(dearer)
 INTERVAL, RADIUS, SURE, KL_INTERVAL = named(interval), named(unit_radius), named(confidence_in), named(kl_interval)
 MOST_PULLS, STEP = 1e12, 1.05  # of a forecast, and from one number of pulls to the next
 

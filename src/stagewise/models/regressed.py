@@ -7,14 +7,14 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import ROVING, Part
-from stagewise.kernels.rules.promise import ALARM, has
+from stagewise.kernels.promise import ALARM, has
 from stagewise.kernels.signals.declared import mistold_safe_of_round
-from stagewise.kernels.signals.ridge import frame_of, stated, summed
+from stagewise.kernels.signals.ridge import declared_of_ridge, frame_of, summed
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
 from stagewise.models.answers import Answers, Evidence, Moved, Sums
 
-STATED, FRAME, SUMMED = named(stated), named(frame_of), named(summed)
+STATED, FRAME, SUMMED = named(declared_of_ridge), named(frame_of), named(summed)
 HAS, MISTOLD_SAFE, NEGLECTED = named(has), named(mistold_safe_of_round), named(neglected_in)
 LARGEST = 200  # features of a regression that is held against its past
 SHARES = np.linspace(0.1, 0.9, 9)

@@ -7,10 +7,10 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import FEATURES, Part
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import frame_of, stated, summed
+from stagewise.kernels.signals.ridge import declared_of_ridge, frame_of, summed
 from stagewise.models.part import parts_in
 
-STATED, FRAME, SUMMED = named(stated), named(frame_of), named(summed)
+STATED, FRAME, SUMMED = named(declared_of_ridge), named(frame_of), named(summed)
 
 
 class Regression(NamedTuple):
@@ -47,9 +47,9 @@ def regression(part: Part, settings: Floats, d: int) -> Regression:
     """Return one part; with z = Z x the coordinates that are learned, e = Zᵀθ̂ + the known share, and W = T Z."""
     declared, frame, n, seen = STATED(part, settings), FRAME(part, settings), part.size, SUMMED(part)
     root, fits = np.tril(seen.root), seen.fits
-    reach = seen.taken * frame.action_bound**2
+    energy = seen.taken * frame.action_bound**2
     rows = zip(declared.noise, declared.bound, declared.confidence, strict=True)
-    radii = [radius(part.radius, r, s, frame.ridge, c, seen.log_det, n, reach) for r, s, c in rows]
+    radii = [radius(part.radius, r, s, frame.ridge, c, seen.log_det, n, energy) for r, s, c in rows]
     if not part.reflected:
         return Regression(fits.copy(), root, np.array(radii))
     reflection = np.eye(d) - 2.0 * np.outer(frame.reflector, frame.reflector)

@@ -86,5 +86,5 @@ class AlwaysSafe(Learning):
             raise InvalidActions(f"the logged actions are {rows}; they must be a list, one action a row")
         return rows
 
-    def take(self, state: State, played: Played, values: Floats) -> State:
+    def learn_in_place(self, state: State, played: Played, values: Floats) -> State:
         return state

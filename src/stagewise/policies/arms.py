@@ -136,12 +136,12 @@ class ArmsPolicy(CompiledPolicy):
     def located_rows(self, actions: Any) -> tuple[Floats, Ints]:
         return np.empty((len(actions), 0)), actions
 
-    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
+    def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
         """Take in a log as one batch: by "rates" all its rows together narrow what is kept, not each on its way."""
         if self.radius != "rates":
-            return super().absorb_log(state, actions, values)
+            return super().learn_log(state, actions, values)
         kept = [KEPT(part, state.memory).rows.copy() for part in parts_in(self.layout, state.memory)]
-        state = super().absorb_log(state, actions, values)
+        state = super().learn_log(state, actions, values)
         for part, before in zip(parts_in(self.layout, state.memory), kept, strict=True):
             KEPT(part, state.memory).rows[:] = before
             for arm, signal in product(range(part.size), range(part.signals)):

@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.files.machine import GIB, memory
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import FIRST_PLACE, FOLLOWED, NEVER, PARTS, ROOM, is_set_out, memory_size
+from stagewise.kernels.layout import CAPACITY, FIRST_PLACE, FOLLOWED, NEVER, PARTS, is_set_out, memory_size
 from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import Form, round_for, scratch_size, work_size
 from stagewise.models.part import Modelled
@@ -28,18 +28,23 @@ def aligned(size: int) -> Floats:
             f"what is learned of so many features or actions would need some {8 * size / GIB:,.0f} GiB, and this "
             f"machine has {memory() / GIB:,.0f}; a regression of d features keeps d² numbers, so use fewer"
         )
-    room = np.empty(size + 8)
-    room[:] = 0.0
-    first = -room.ctypes.data % 64 // 8
-    return room[first : first + size]
+    buffer = np.empty(size + 8)
+    buffer[:] = 0.0
+    first = -buffer.ctypes.data % 64 // 8
+    return buffer[first : first + size]
 
 
 def assembled(
-    head: Sequence[int], promise: Floats, safe: Floats, parts: Sequence[Modelled], declared: Floats = NOTHING
+    head: Sequence[int],
+    promise: Floats,
+    safe: Floats,
+    parts: Sequence[Modelled],
+    declared: Floats = NOTHING,
+    last: Sequence[float] = (),
 ) -> tuple[Ints, Floats]:
     """Return the layout and the settings of a policy: `head` is switches, sampling and home (see `kernels.layout`).
 
-    `declared` are r₀ and c₀ of a safe action that is another one in every round.
+    `declared` are r₀ and c₀ of a safe action that is another one in every round; `last` stand at the settings' end.
     """
     switches, sampling, home = head
     limits, place = (promise.size - 3) // 3, promise.size + safe.size + declared.size
@@ -48,7 +53,7 @@ def assembled(
         whole += [*part.whole, place]
         numbers.append(part.numbers)
         place += part.numbers.size
-    return np.array(whole, dtype=np.int64), np.concatenate(numbers)
+    return np.array(whole, dtype=np.int64), np.concatenate([*numbers, np.array(last, dtype=np.float64)])
 
 
 @cache
@@ -85,15 +90,15 @@ def sized(form: Form, limits: int, parts: int) -> Form:
     return form._replace(several=int(form.mixes and limits > 1), single=int(limits == 1), parts=parts)
 
 
-def fitting_memory(memory: Floats, layout: Ints, most_room: int) -> bool:
+def fitting_memory(memory: Floats, layout: Ints, most_capacity: int) -> bool:
     """Say whether a memory can belong to a policy with this layout: its head is as it would be written."""
     if memory.ndim != 1 or memory.size < FIRST_PLACE + layout[PARTS]:
         return False
-    followed, room = memory[FOLLOWED], memory[ROOM]
-    if not (NEVER <= followed <= memory.size and 0 <= room <= most_room):  # false for NaN too
+    followed, capacity = memory[FOLLOWED], memory[CAPACITY]
+    if not (NEVER <= followed <= memory.size and 0 <= capacity <= most_capacity):  # false for NaN too
         return False
-    if followed != int(followed) or room != int(room):
+    if followed != int(followed) or capacity != int(capacity):
         return False
-    if memory.size != MEMORY_SIZE(layout, int(followed), int(room)):
+    if memory.size != MEMORY_SIZE(layout, int(followed), int(capacity)):
         return False
     return bool(IS_SET_OUT(layout, memory))

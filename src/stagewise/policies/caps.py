@@ -19,7 +19,7 @@ from stagewise.policies.linear import ridge_of
 from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.proposal import Intervals, checked, in_mixture, intervals_of, on_ray, undecided
-from stagewise.policies.rare_costs import absorb_events, check_blocks, check_one_block, rare_costs
+from stagewise.policies.rare_costs import check_blocks, check_one_block, learn_events_log, rare_costs
 from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
 from stagewise.policies.settings import settle
 from stagewise.policies.sharpened import COST_SHARE, OTHER_SHARE, REWARD_SHARE, UPPER_SHARE, Sharpened
@@ -99,15 +99,15 @@ class CAPS(Certified, Sharpened):
             return super().interval_shares
         return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * RARE_SHARE / m] * m))
 
-    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
+    def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
         """Take in a log as one batch: all its rows together, not each on its way."""
         if not self.rare_costs:
-            return super().absorb_log(state, actions, values)
+            return super().learn_log(state, actions, values)
         before = state.memory.copy()
-        state = super().absorb_log(state, actions, values)
+        state = super().learn_log(state, actions, values)
         for part in parts_in(self.layout, state.memory):
             if part.first > 0:  # every cost has a model of its own
-                absorb_events(part, self.settings, before, state.memory, np.asarray(actions), np.array(values))
+                learn_events_log(part, self.settings, before, state.memory, np.asarray(actions), np.array(values))
         return state
 
     def form_for(self, actions: Any) -> Form | None:

@@ -11,11 +11,11 @@ import numpy as np
 
 from stagewise.kernels.bounds import Workspace, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.layout import FOLLOWED, NEVER, PARTS, ROOM, known_actions
+from stagewise.kernels.layout import CAPACITY, FOLLOWED, NEVER, PARTS, known_actions
 from stagewise.kernels.loop.log import log_for
 from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import Form
-from stagewise.kernels.rules.promise import DISPUTED
+from stagewise.kernels.promise import DISPUTED
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.arrays import MEMORY_SIZE, Needs, aligned, fitting_memory, needed, sized, starting
 from stagewise.policies.contradictions import explained
@@ -94,7 +94,7 @@ class CompiledPolicy(Learning):
         return listed
 
     @property
-    def first_room(self) -> int:
+    def first_capacity(self) -> int:
         """Basis points that a new memory has room for."""
         return 0
 
@@ -103,8 +103,8 @@ class CompiledPolicy(Learning):
 
     def begun(self, layout: Ints, settings: Floats) -> Floats:
         """Return an empty memory."""
-        memory = aligned(MEMORY_SIZE(layout, 0, self.first_room))
-        starting(self.form)(layout, settings, self.first_room, memory, np.empty(0))
+        memory = aligned(MEMORY_SIZE(layout, 0, self.first_capacity))
+        starting(self.form)(layout, settings, self.first_capacity, memory, np.empty(0))
         if self.form.roving:
             memory[FOLLOWED] = NEVER
         return memory
@@ -155,9 +155,9 @@ class CompiledPolicy(Learning):
 
     @cached_property
     def steady(self) -> bool:
-        """Whether a round has no layout, no room and no coordinates of its own, so that nobody is asked for them."""
-        ours = (CompiledPolicy.remembered, CompiledPolicy.coordinates, CompiledPolicy.roomy)
-        return (type(self).remembered, type(self).coordinates, type(self).roomy) == ours
+        """Whether a round has no layout, capacity or coordinates of its own, so that nobody is asked for them."""
+        ours = (CompiledPolicy.remembered, CompiledPolicy.coordinates, CompiledPolicy.enlarged)
+        return (type(self).remembered, type(self).coordinates, type(self).enlarged) == ours
 
     def needs(self, form: Form, dimension: int, count: int, coordinates: int) -> Needs:
         """Return what rounds of this size need, and keep it."""
@@ -186,16 +186,17 @@ class CompiledPolicy(Learning):
         known = KNOWN_IN(layout, settings, memory).followed
         if memory[FOLLOWED] == NEVER or np.array_equal(offered, known):
             return State(memory)
-        return State(self.changed(layout, settings, memory, offered if len(known) == 0 else offered[:0], memory[ROOM]))
+        chosen = offered if len(known) == 0 else offered[:0]
+        return State(self.changed(layout, settings, memory, chosen, memory[CAPACITY]))
 
-    def changed(self, layout: Ints, settings: Floats, memory: Floats, chosen: Floats, room: float) -> Floats:
-        """Return the same memory following these candidates, with this room."""
-        changed = aligned(MEMORY_SIZE(layout, len(chosen), int(room)))
-        work = np.empty(2 * max(chosen.shape[1], int(room), 1) + len(chosen) + 8)
-        memory_kernels_for(*self.form.models).change(chosen, layout, settings, memory, int(room), changed, work)
+    def changed(self, layout: Ints, settings: Floats, memory: Floats, chosen: Floats, capacity: float) -> Floats:
+        """Return the same memory following these candidates, with this capacity."""
+        changed = aligned(MEMORY_SIZE(layout, len(chosen), int(capacity)))
+        work = np.empty(2 * max(chosen.shape[1], int(capacity), 1) + len(chosen) + 8)
+        memory_kernels_for(*self.form.models).change(chosen, layout, settings, memory, int(capacity), changed, work)
         return changed
 
-    def take(self, state: State, played: Played, values: Floats) -> State:
+    def learn_in_place(self, state: State, played: Played, values: Floats) -> State:
         """Take in what was seen with an action, in place where there is room."""
         features, index = self.located(played)
         d, form = features.size, self.form
@@ -203,7 +204,7 @@ class CompiledPolicy(Learning):
             layout, settings, memory, size = self.layout, self.settings, state.memory, d
         else:
             layout, settings, memory = self.remembered(state, d)
-            memory = self.roomy(layout, settings, memory)
+            memory = self.enlarged(layout, settings, memory)
             size = self.coordinates(d, memory)
         if played.safe is not None:
             layout, settings = self.at_safe(played.safe)
@@ -216,18 +217,18 @@ class CompiledPolicy(Learning):
         """Return the features of what was played, and its index."""
         return played.action, played.ray
 
-    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
+    def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
         """Take in a log as one batch: the same as row by row, to the bit, in compiled code."""
         features, indices = self.located_rows(actions)
         seen, d, done = np.array(values), features.shape[1], 0
         while done < len(seen):
             layout, settings, memory = self.remembered(state, d)
-            memory = self.roomy(layout, settings, memory)
+            memory = self.enlarged(layout, settings, memory)
             end = min(done + self.spare(layout, memory), len(seen))
             needs = self.needs(self.form, d, int(memory.item(FOLLOWED)), self.coordinates(d, memory))
-            absorb_rows = log_for(sized(self.form, *self.counted))
+            learn_rows = log_for(sized(self.form, *self.counted))
             rows = slice(done, end)
-            absorb_rows(features[rows], indices[rows], seen[rows], layout, settings, memory, np.empty(needs.work))
+            learn_rows(features[rows], indices[rows], seen[rows], layout, settings, memory, np.empty(needs.work))
             state, done = State(memory), end
         return state
 
@@ -239,7 +240,7 @@ class CompiledPolicy(Learning):
         """Return how many observations a memory surely has room for."""
         return MANY
 
-    def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
+    def enlarged(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
         """Return the memory, with more room where the next observation may need it."""
         return memory
 

@@ -94,8 +94,8 @@ class ContextCAPS(Certified, UserRows, SafePolicy):
         last = self.certificate_numbers(safe.reward)
         parts = self.modelled(safe, thresholds)
         head, nowhere = (self.switches | DECLARED, 0, int(safe.arm or 0)), np.zeros(self.width)
-        layout, settings = assembled(head, promise, nowhere, parts)
-        settle(self, layout=layout, settings=np.append(settings, last))
+        layout, settings = assembled(head, promise, nowhere, parts, last=last)
+        settle(self, layout=layout, settings=settings)
 
     @cached_property
     def models(self) -> dict[str, str]:

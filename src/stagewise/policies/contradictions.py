@@ -5,7 +5,7 @@ import math
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.layout import DECLARED, HOME, ROVING, roving_action
-from stagewise.kernels.rules.promise import BASELINE, CEILING, DISPUTED, KINDS, MODEL, NOISE, ceiling_of, has
+from stagewise.kernels.promise import BASELINE, CEILING, DISPUTED, KINDS, MODEL, NOISE, ceiling_of, has
 from stagewise.models.answers import Evidence, answers_of
 from stagewise.models.part import parts_in
 from stagewise.problem.thresholds import Thresholds

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE, HALF, HOPED, REACHES, STEPS
+from stagewise.kernels.bounds import CENTRE, HALF, HOPED, PLAUSIBLE, STEPS
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.rules.promise import COST_SCALE, DISPUTED, NOT_FINITE, WARMING, terms_of, weigh
+from stagewise.kernels.promise import COST_SCALE, DISPUTED, NOT_FINITE, WARMING, terms_of, weigh
 from stagewise.models.regression import Belief, believed
 from stagewise.policies.ceilings import beyond
 from stagewise.policies.compiled import Chosen
@@ -52,7 +52,7 @@ def decision_in_convex(
         points = [target, first_points(placed, safe, forms, directions), *(part.point[np.newaxis] for part in relaxed)]
         best = climbed(hoped, placed, safe, np.vstack(points), hints_of(placed, safe, forms), bound)
 
-        compared = REACHES if policy.optimism == "directional" else STEPS
+        compared = PLAUSIBLE if policy.optimism == "directional" else STEPS
 
         def moves(far: Floats) -> Floats:
             step = float(look(far[np.newaxis]).workspace.rule[compared, 0])

@@ -13,7 +13,7 @@ from stagewise.problem.action_set import ActionSet
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
-MIXED = Form(ridge=1, rule=MIXTURE)
+MIXTURES = Form(ridge=1, rule=MIXTURE)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,12 +40,12 @@ class DOSLB(LCLUCB):
     theorem: ClassVar[str] = ""
 
     def form_for(self, actions: Any) -> Form | None:
-        return self.form if actions.between else MIXED._replace(roving=self.form.roving)
+        return self.form if actions.between else MIXTURES._replace(roving=self.form.roving)
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         if isinstance(actions, ActionSet) and not actions.between:
             listed = self.fitting(actions.as_list())
-            of_round, form = self.safe_named_by(listed), MIXED._replace(roving=self.form.roving)
+            of_round, form = self.safe_named_by(listed), MIXTURES._replace(roving=self.form.roving)
             seen = self.chosen(form, state, listed.features, listed.eligible, draw, of_round)
             action = own(WRITTEN_IN(seen.layout, seen.answer).action)
             decision = decision_from(seen, action, self.thresholds, draw.round, why=DARING)

@@ -8,7 +8,7 @@ import numpy as np
 from stagewise.kernels.bounds import CENTRE, HOPED, dearest_in
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.layout import known_actions
-from stagewise.kernels.rules.promise import COST_SCALE, terms_of
+from stagewise.kernels.promise import COST_SCALE, terms_of
 from stagewise.models.regression import Belief, believed
 from stagewise.policies.compiled import Chosen
 from stagewise.policies.mixtures import Blend

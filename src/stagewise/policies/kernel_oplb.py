@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import FOLLOWED, OFFERS_SAFE, RETURNS, ROOM
+from stagewise.kernels.layout import CAPACITY, FOLLOWED, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.memory import fullest, memory_kernels_for
 from stagewise.kernels.loop.round import MIXTURE, Form
-from stagewise.kernels.signals.space import basis_of
-from stagewise.models.kernel import Kernel, KernelModel, similarity
+from stagewise.kernels.signals.space import points_of
 from stagewise.models.part import parts_in
+from stagewise.models.space import Kernel, SpaceModel, similarity
 from stagewise.policies.arrays import MEMORY_SIZE, assembled, fitting_memory
 from stagewise.policies.baseline import featured, refuse_safe, vanishing
 from stagewise.policies.ceilings import beyond, ceilings_of, span_of
@@ -33,8 +33,8 @@ from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 SMALLEST_NOVELTY = 1e-12
-FIRST_ROOM = 8  # basis points that a new memory has room for; it grows by half
-BASIS_OF = named(basis_of)
+FIRST_CAPACITY = 8  # basis points that a new memory has room for; it grows by half
+POINTS_OF = named(points_of)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +72,7 @@ class KernelOPLB(SafePolicy):
     """Basis points at most."""
 
     dimension: int = field(init=False, repr=False)  # d
-    model: KernelModel = field(init=False, repr=False)
+    model: SpaceModel = field(init=False, repr=False)
     span: float = field(init=False, repr=False)  # the largest √k(x, x) that the default of cost_bound allows
 
     form: ClassVar[Form] = Form(space=1, rule=MIXTURE)
@@ -102,7 +102,7 @@ class KernelOPLB(SafePolicy):
         settle(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
         settle(self, layout=layout, settings=settings)
 
-    def assumed(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
+    def assumed(self, safe: SafeAction, thresholds: Thresholds) -> SpaceModel:
         """Return what is assumed of the signals."""
         names = ("reward", *thresholds.names)
         share = probability(self.delta, "delta") / (len(names) if switch(self.share_delta, "share_delta") else 1)
@@ -112,7 +112,7 @@ class KernelOPLB(SafePolicy):
                 f"novelty is {novelty}; it must be less than 1 and at least {SMALLEST_NOVELTY:g}, below which "
                 "rounding would decide what is new"
             )
-        return KernelModel(
+        return SpaceModel(
             kernel=self.kernel,
             safe=safe.features,
             names=names,
@@ -126,8 +126,8 @@ class KernelOPLB(SafePolicy):
         )
 
     @property
-    def first_room(self) -> int:
-        return min(FIRST_ROOM, self.capacity)
+    def first_capacity(self) -> int:
+        return min(FIRST_CAPACITY, self.capacity)
 
     def form_for(self, actions: Any) -> Form | None:
         """Return how compiled loops play it: on actions that come back, so that their points are known beforehand."""
@@ -139,15 +139,15 @@ class KernelOPLB(SafePolicy):
         self.fitting(offered)  # refuse here what play by hand refuses
         memory = self.begins(learned).memory
         used = 0 if learned is None else fullest(self.layout, memory)
-        room = max(min(self.capacity, len(features) + 1 + used), self.first_room)
+        capacity = max(min(self.capacity, len(features) + 1 + used), self.first_capacity)
         known = KNOWN_IN(self.layout, self.settings, memory).followed
         if memory[FOLLOWED] != 0.0 and not np.array_equal(known, features):
             raise InvalidProblem(STRAYED)
-        return self.changed(self.layout, self.settings, memory, features, max(room, int(memory[ROOM])))
+        return self.changed(self.layout, self.settings, memory, features, max(capacity, int(memory[CAPACITY])))
 
     def coordinates(self, dimension: int, memory: Floats) -> int:
-        """Return the room for basis points."""
-        return int(memory[ROOM])
+        """Return how many basis points there is room for."""
+        return int(memory[CAPACITY])
 
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         if isinstance(actions, ActionSet) and actions.is_list and actions.between:
@@ -164,27 +164,27 @@ class KernelOPLB(SafePolicy):
     def safe_named_by(self, listed: Any) -> None:
         refuse_safe(listed, "KernelOPLB")
 
-    def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
+    def enlarged(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
         """Return the memory, with more room where another basis point could not join, up to the capacity."""
-        room, followed = int(memory[ROOM]), int(memory[FOLLOWED])
-        if room == self.capacity or fullest(layout, memory) < room:
+        capacity, followed = int(memory[CAPACITY]), int(memory[FOLLOWED])
+        if capacity == self.capacity or fullest(layout, memory) < capacity:
             return memory
-        more = min(room + max(room // 2, FIRST_ROOM), self.capacity)
+        more = min(capacity + max(capacity // 2, FIRST_CAPACITY), self.capacity)
         changed = np.empty(MEMORY_SIZE(layout, followed, more))
         memory_kernels_for(*self.form.models).widen(layout, memory, more, changed)
         return changed
 
     def spare(self, layout: Ints, memory: Floats) -> int:
         """Return how many observations a memory surely has room for: at its capacity, for any number."""
-        room = int(memory[ROOM])
-        return MANY if room == self.capacity else room - fullest(layout, memory)
+        capacity = int(memory[CAPACITY])
+        return MANY if capacity == self.capacity else capacity - fullest(layout, memory)
 
     def fits(self, memory: Floats) -> bool:
-        if not fitting_memory(memory, self.layout, self.capacity) or memory[ROOM] < 1:
+        if not fitting_memory(memory, self.layout, self.capacity) or memory[CAPACITY] < 1:
             return False
-        sums = [BASIS_OF(self.layout, part, memory).sums for part in parts_in(self.layout, memory)]
+        sums = [POINTS_OF(self.layout, part, memory).sums for part in parts_in(self.layout, memory)]
         used, neglected = np.array(sums).T
-        return bool(np.all((used % 1.0 == 0.0) & (used >= 0.0) & (used <= memory[ROOM]) & (neglected >= 0.0)))
+        return bool(np.all((used % 1.0 == 0.0) & (used >= 0.0) & (used <= memory[CAPACITY]) & (neglected >= 0.0)))
 
     def logged(self, actions: Any) -> Floats:
         return self.fitting(Finite.borrowed(actions)).features

@@ -24,7 +24,7 @@ EVERY, REWARD, NOTHING = "every signal", "the reward", "nothing"
 
 
 class Learning:
-    """The verbs `decide` and `learn` check what they are given; `choose` and `take`, which agents use, trust it.
+    """The verbs `decide` and `learn` check what they are given; `choose` and `learn_in_place` trust it, for agents.
 
     Kernels do not check bounds: another policy's state or decision would make them read and write where nothing is.
     """
@@ -42,7 +42,7 @@ class Learning:
     reward_name: str = "reward"
     reward_span: tuple[float, float] = (0.0, 1.0)  # in the user's units: where its range begins, and its length
     names: Sequence[str] | None = None  # of the actions, where they have some
-    apart: bool = False  # every signal has a part of its own: `take` accepts NaN for those that are not in yet
+    apart: bool = False  # every signal has a part of its own, and is learned alone: NaN stands for those not in yet
     problem: Any = None  # the problem that it plays, by name
     has_parts: ClassVar[bool] = False  # its memory is made of parts, which answer the watch (`models.answers`)
 
@@ -75,7 +75,7 @@ class Learning:
         """Choose among the actions, from a state of this policy's own."""
 
     @abstractmethod
-    def take(self, state: State, played: Played, values: Floats) -> State:
+    def learn_in_place(self, state: State, played: Played, values: Floats) -> State:
         """Take in the reward and the signed costs (1 + m,) seen with an action of its own, in place where possible."""
 
     @abstractmethod
@@ -96,12 +96,12 @@ class Learning:
         if not isinstance(outcome, Outcome):
             raise InvalidOutcome(f"the outcome is {shown(outcome)}; it must be an Outcome, with a reward and a cost")
         played, values = self.made(Played.by(decision)), self.values(outcome.reward, outcome.cost)
-        return self.take(self.follow(before, decision), played, values)
+        return self.learn_in_place(self.follow(before, decision), played, values)
 
-    def absorb_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats] | Floats) -> State:
+    def learn_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats] | Floats) -> State:
         """Take in a log as one batch: actions as `logged` returns them, and for each the values (1 + m,)."""
         for action, seen in zip(actions, values, strict=True):
-            state = self.take(state, Played(action), seen)
+            state = self.learn_in_place(state, Played(action), seen)
         return state
 
     def follow(self, state: State, decision: Decision) -> State:

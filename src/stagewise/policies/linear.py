@@ -65,7 +65,7 @@ class LinearPolicy(RovingPolicy, SafePolicy):
 
     @property
     def switches(self) -> int:
-        """The switches of its rule (see `kernels.rules.promise`)."""
+        """The switches of its rule (see `kernels.promise`)."""
         return OFFERS_SAFE | hope_switch(self) | (RETURNS if self.returns else 0)
 
     def __post_init__(self) -> None:
@@ -86,9 +86,10 @@ class LinearPolicy(RovingPolicy, SafePolicy):
         if roving:
             head, features, declared = (head[0] | ROVING, *head[1:]), *unknown(safe.dimension, thresholds.values.size)
             settle(self, form=self.form._replace(roving=1))
-        layout, settings = assembled(head, promise, features, tuple(model.parts()), declared)
+        parts = tuple(model.parts())
         settle(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
-        settle(self, layout=layout, settings=np.append(settings, self.last_numbers(model)))
+        layout, settings = assembled(head, promise, features, parts, declared, self.last_numbers(model))
+        settle(self, layout=layout, settings=settings)
 
     def placed(self, roving: bool) -> SafeAction:
         """Return the safe action with features; for one of the round, one that nothing is known of stands in."""

@@ -10,7 +10,7 @@ from stagewise.kernels.answer import HOPE, UNFOLLOWED, costs_in, fill_odds_of, w
 from stagewise.kernels.bounds import HOPED, dearest_in
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import HOME, LIMITS
-from stagewise.kernels.rules.promise import DRAWN, PREFERRED
+from stagewise.kernels.promise import DRAWN, PREFERRED
 from stagewise.policies.compiled import NEW, Chosen
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading

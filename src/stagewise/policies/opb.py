@@ -7,16 +7,17 @@ import numpy as np
 
 from stagewise.kernels.layout import HOME, OFFERS_SAFE, RETURNS
 from stagewise.kernels.loop.round import MIXTURE, Form
+from stagewise.kernels.promise import OVER
 from stagewise.models.arms import ArmsModel, end_shares
 from stagewise.policies.arms import ArmsPolicy, eligible_arms, most_pulls
-from stagewise.policies.arrays import assembled
+from stagewise.policies.arrays import NOTHING, assembled
 from stagewise.policies.baseline import armed, check_safe_range
 from stagewise.policies.ceilings import bounds_of, ceilings_of
 from stagewise.policies.mixtures import decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.safe_mixture import Offer, staying
 from stagewise.policies.safe_policy import SafePolicy
-from stagewise.policies.settings import FALLBACKS, OVER, hope_switch, keep, promise_numbers, settle
+from stagewise.policies.settings import FALLBACKS, hope_switch, keep, promise_numbers, settle
 from stagewise.problem.checks import size_of, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import resolved
@@ -66,13 +67,14 @@ class OPB(ArmsPolicy, SafePolicy):
         signals = sharing(len(thresholds.names), switch(self.share_delta, "share_delta"))
         told = (thresholds, signals, max(1.0, *bounds), safe.reward, thresholds.signed_safe)
         model = replace(self.assumed(*told), apart=self.apart)
-        layout, settings = assembled((self.switches, 0, int(safe.arm or 0)), promise, np.empty(0), tuple(model.parts()))
-        settle(self, thresholds=thresholds, model=model, layout=layout)
-        settle(self, settings=np.append(settings, self.last_numbers()))
+        head, parts = (self.switches, 0, int(safe.arm or 0)), tuple(model.parts())
+        settle(self, thresholds=thresholds, model=model)
+        layout, settings = assembled(head, promise, NOTHING, parts, last=self.last_numbers())
+        settle(self, layout=layout, settings=settings)
 
     @property
     def switches(self) -> int:
-        """The switches of its rule (see `kernels.rules.promise`)."""
+        """The switches of its rule (see `kernels.promise`)."""
         return OFFERS_SAFE | RETURNS | hope_switch(self)
 
     @property

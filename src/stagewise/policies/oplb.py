@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.loop.round import MIXTURE, Form
-from stagewise.kernels.rules.promise import DISPUTED, NOT_FINITE, NOTHING_SAFE, WARMING
+from stagewise.kernels.promise import DISPUTED, NOT_FINITE, NOTHING_SAFE, WARMING
 from stagewise.policies.compiled import Chosen
 from stagewise.policies.grades import best_blend, graded, listing_of
 from stagewise.policies.mixtures import Blend, decision_from, drawn, solved_blend

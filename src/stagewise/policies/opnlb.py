@@ -9,10 +9,10 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import OFFERS_SAFE, RETURNS
-from stagewise.kernels.rules.promise import ALARM, BASELINE, NOISE, disputed
+from stagewise.kernels.promise import ALARM, BASELINE, NOISE, disputed
 from stagewise.kernels.signals.watch import farthest, least_noise
 from stagewise.models.answers import Evidence
-from stagewise.models.functions import FunctionsModel
+from stagewise.models.functions import FunctionsModel, Seen
 from stagewise.policies.arms import eligible_arms, logged_arms
 from stagewise.policies.arrays import assembled
 from stagewise.policies.baseline import baseline_of, refuse_safe
@@ -100,9 +100,9 @@ class OPNLB(SafeLearning):
     def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
         offer, places = self.offered(actions)
         values = np.column_stack([self.functions.at(places), self.functions.safe])
-        believed, doubt = self.model.believed(state.memory, values), self.contradiction(state.memory)
-        if believed is not None and doubt is not None:
-            return staying(offer, self.thresholds, draw.round, doubt)
+        believed, dispute = self.model.bounds(state.memory, values), self.contradiction(state.memory)
+        if believed is not None and dispute is not None:
+            return staying(offer, self.thresholds, draw.round, dispute)
         return decided(offer, believed, self.rule, self.solve if self.method != "pointwise" else None, draw)
 
     def solve(self, worth: Floats, tables: tuple[Floats, ...], scales: Floats) -> Vertex:
@@ -115,11 +115,11 @@ class OPNLB(SafeLearning):
         Outcomes that were refused unless they lie in [0, 1] have the noise that follows from it.
         """
         kept, least, safe = self.model.named(memory), self.model.least_losses(memory), self.thresholds.safe
-        rounds, times, alarm = float(kept.rounds[0]), float(kept.at_safe[0]), self.rule.settings[ALARM]
+        rounds, times, alarm = float(kept.rounds[0]), float(kept.safe_rounds[0]), self.rule.settings[ALARM]
         for j, sign in enumerate(self.thresholds.signs):
             noise = float(self.model.noise[1 + j])
             needed = least_noise(float(least[1 + j]), rounds, alarm) if self.noise is not None else 0.0
-            total = float(kept.at_safe[2 + j])
+            total = float(kept.safe_sums[1 + j])
             strays = safe is not None and abs(total - times * sign * safe[j]) > farthest(times, noise, alarm)
             if needed > noise or strays:
                 code = -disputed(NOISE if needed > noise else BASELINE, j)
@@ -146,26 +146,19 @@ class OPNLB(SafeLearning):
                 "they must agree"
             )
 
-    def take(self, state: State, played: Played, values: Floats) -> State:
-        self.add(state.memory, played.action, values)
-        self.model.judge(state.memory)
+    def learn_in_place(self, state: State, played: Played, values: Floats) -> State:
+        self.model.learn(state.memory, [self.seen(played.action, values)])
         return state
 
-    def absorb_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats] | Floats) -> State:
+    def learn_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats] | Floats) -> State:
         """Take in a log: what is plausible is judged once, after its last row, so that their order does not matter."""
-        for place, seen in zip(actions, values, strict=True):
-            self.add(state.memory, place, seen)
-        self.model.judge(state.memory)
+        self.model.learn(state.memory, (self.seen(*row) for row in zip(actions, values, strict=True)))
         return state
 
-    def add(self, memory: Floats, action: Any, values: Floats) -> None:
-        """Add an outcome to what is known of the functions, and of the safe action where it was played."""
-        self.model.add(memory, self.functions.at(np.asarray(action)[None])[:, 0], values)
+    def seen(self, action: Any, values: Floats) -> Seen:
+        """Return an outcome as the model learns it: with the values of all functions at what was played."""
         safe: Any = self.safe_action.features if self.functions.table is None else self.safe_action.arm
-        if np.array_equal(action, safe):
-            at_safe = self.model.named(memory).at_safe
-            at_safe[0] += 1.0
-            at_safe[1:] += values
+        return Seen(self.functions.at(np.asarray(action)[None])[:, 0], values, np.array_equal(action, safe))
 
     def logged(self, actions: Any) -> Floats | Ints:
         if self.functions.table is not None:

@@ -8,10 +8,10 @@ from stagewise.kernels.answer import HOPE, SAFE_HOPE
 from stagewise.kernels.bounds import CENTRE, HALF, per_limit_in
 from stagewise.kernels.compile import Flags, Floats, named
 from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.promise import DISPUTED, NOT_FINITE, WARMING, terms_of
 from stagewise.kernels.rules.certified_mixture import certify_mixture, settle_mixture
 from stagewise.kernels.rules.certified_ray import certify_ray
 from stagewise.kernels.rules.mixture import mix_back
-from stagewise.kernels.rules.promise import DISPUTED, NOT_FINITE, WARMING, terms_of
 from stagewise.kernels.rules.ray import settle_ray
 from stagewise.kernels.rules.tie import tie_floor
 from stagewise.policies.compiled import Chosen

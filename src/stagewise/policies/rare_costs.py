@@ -3,15 +3,16 @@
 import numpy as np
 
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import Part, events_size
-from stagewise.kernels.signals.events import LOSS, block_of, copy_events, declared_of, table_of
+from stagewise.kernels.layout import Part, blocks_of, events_size, table_capacity
+from stagewise.kernels.signals.events import LOSS, block_of, copy_events, declared_of_events, table_of
 from stagewise.kernels.signals.refit import fold, note_rows, refit
 from stagewise.models.events import EventCosts, loss_of_log
 from stagewise.models.linear import LinearModel
 from stagewise.problem.errors import InvalidProblem, StagewiseError
 from stagewise.problem.thresholds import Thresholds
 
-BLOCK_OF, TABLE_OF, DECLARED, EVENTS_SIZE = named(block_of), named(table_of), named(declared_of), named(events_size)
+BLOCK_OF, TABLE_OF, DECLARED = named(block_of), named(table_of), named(declared_of_events)
+BLOCKS_OF, TABLE_CAPACITY, EVENTS_SIZE = named(blocks_of), named(table_capacity), named(events_size)
 
 
 def check_blocks(blocks: int, mixtures: bool, rare: bool) -> None:
@@ -46,7 +47,7 @@ def rare_costs(model: LinearModel, thresholds: Thresholds, blocks: int, ceilings
     return EventCosts(**told, blocks=blocks, guesses=guesses, ceilings=ceilings)
 
 
-def absorb_events(
+def learn_events_log(
     part: Part, settings: Floats, before: Floats, memory: Floats, actions: Floats, values: Floats
 ) -> None:
     """Write a part as it is `before`, with the rows (n, d) and values (n, 1 + m) of a log in it.
@@ -56,20 +57,20 @@ def absorb_events(
     """
     seen = np.ascontiguousarray(values[:, part.first])
     used, hits = int(TABLE_OF(part, before).used[0]), int((seen > 0.0).sum())
-    room = used + hits + 1
-    wide = part._replace(radius=room, memory=0)
-    batch = np.zeros(EVENTS_SIZE(part.size, part.detail, room))
+    capacity = used + hits + 1
+    wide = part._replace(radius=capacity, memory=0)  # its `table_capacity`
+    batch = np.zeros(EVENTS_SIZE(part.size, BLOCKS_OF(part), capacity))
     copy_events(part, before, wide, batch)
     note_rows(wide, actions, seen, batch)
     declared = DECLARED(part, settings)
-    for which in range(part.detail):
+    for which in range(BLOCKS_OF(part)):
         own = actions[:, which * part.size : (which + 1) * part.size]
         chosen = own.any(axis=1)
         if chosen.any():
             block = BLOCK_OF(wide, batch, which)
             block.sums[LOSS] += loss_of_log(own[chosen], seen[chosen], declared.bound, declared.guess)
-    if used + hits < part.radius:
-        for which in range(part.detail):
+    if used + hits < TABLE_CAPACITY(part):
+        for which in range(BLOCKS_OF(part)):
             refit(wide, settings, batch, which)
     else:
         fold(wide, settings, batch)

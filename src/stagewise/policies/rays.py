@@ -9,7 +9,7 @@ from stagewise.kernels.answer import HOPE, STEP, UNFOLLOWED, action_in, costs_in
 from stagewise.kernels.bounds import HOPED, STEPS
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import CERTIFIED, DIRECTIONAL, OFFERS_SAFE, RETURNS, SWITCHES
-from stagewise.kernels.rules.promise import safe_cost
+from stagewise.kernels.promise import safe_cost
 from stagewise.kernels.rules.ray import pessimistic
 from stagewise.policies.compiled import NEW, Chosen
 from stagewise.policies.settings import FALLBACKS

@@ -9,13 +9,13 @@ from stagewise.kernels.answer import UNFOLLOWED, answer_size
 from stagewise.kernels.bounds import CENTRE, HALF, HOPED, per_limit_in, workspace_size
 from stagewise.kernels.compile import Flags, Floats, Ints, named
 from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.promise import NOT_FINITE, PREFERRED, UNEXPLAINED, UNSOLVED, WARMING, terms_of, weigh
 from stagewise.kernels.rules.mixture import choose_mixture
-from stagewise.kernels.rules.promise import NOT_FINITE, PREFERRED, WARMING, terms_of, weigh
 from stagewise.models.functions import Believed
 from stagewise.policies.compiled import WORKSPACE_IN, Chosen
 from stagewise.policies.mixtures import WRITTEN_IN, Blend, decision_from, drawn
 from stagewise.policies.rays import own
-from stagewise.policies.settings import FALLBACKS, UNEXPLAINED, UNSOLVED
+from stagewise.policies.settings import FALLBACKS
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw

@@ -8,7 +8,16 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import DIRECTIONAL, INFLATED
-from stagewise.kernels.rules.promise import TOO_LITTLE
+from stagewise.kernels.promise import (
+    NOT_FINITE,
+    NOTHING_SAFE,
+    OVER,
+    PREFERRED,
+    TOO_LITTLE,
+    UNEXPLAINED,
+    UNSOLVED,
+    WARMING,
+)
 from stagewise.problem.checks import kept, number, one_of, shown, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
@@ -17,12 +26,11 @@ from stagewise.problem.words import percent
 Optimism = Literal["inflated", "directional"]
 RAREST = 1e-100  # a probability of failure below it could not be divided among signals and arms
 FALSE_ALARMS = 1e-6  # the level of every test that holds a declared value against the data; no part of δ
-OVER, UNEXPLAINED, UNSOLVED = 6, 11, 12
 FALLBACKS = {
-    1: "nothing listed promises more than the safe action",
-    2: "the safe action's own cost is not certain enough yet, so it is played to learn it",
-    3: "nothing listed is safe",
-    4: "the bounds are not finite",
+    PREFERRED: "nothing listed promises more than the safe action",
+    WARMING: "the safe action's own cost is not certain enough yet, so it is played to learn it",
+    NOTHING_SAFE: "nothing listed is safe",
+    NOT_FINITE: "the bounds are not finite",
     UNEXPLAINED: "no function of a class explains what was seen: it lacks the truth, or the noise is larger than told",
     UNSOLVED: "the solver found no mixture",
     OVER: "the horizon is over, and the radii hold no longer",

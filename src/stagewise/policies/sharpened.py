@@ -74,8 +74,8 @@ class Sharpened(LinearPolicy):
         upper = np.array([other[0], *np.full(m, UPPER_SHARE / m)])
         delta = probability(self.delta, "delta")
         ends = np.minimum(delta * np.array([other, upper]), 0.5)
-        reach: Floats = -np.log(ends) if self.by_counts else np.vectorize(edge)(ends)
-        own_sets = np.vstack([reach, lows_of(thresholds.signs)])
+        edges: Floats = -np.log(ends) if self.by_counts else np.vectorize(edge)(ends)
+        own_sets = np.vstack([edges, lows_of(thresholds.signs)])
         sharp = RARE if self.by_counts else NOISY
         return replace(model, confidence=-np.log(delta * ellipsoids), sharp=sharp, own=own_sets)
 
@@ -87,15 +87,15 @@ class Sharpened(LinearPolicy):
         cost = (COST_SHARE + UPPER_SHARE) / m + OTHER_SHARE / (m + 2)
         return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * cost] * m))
 
-    def absorb_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
+    def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
         """Take in a log as one batch: all its rows together narrow what is kept of candidates, not each on its way.
 
         The rows may stand in any order, so that what is seen before the last of them is no belief of any time.
         """
         if not self.keeps_own:
-            return super().absorb_log(state, actions, values)
+            return super().learn_log(state, actions, values)
         before = state.memory.copy()
-        state = super().absorb_log(state, actions, values)
+        state = super().learn_log(state, actions, values)
         for part, old in zip(parts_in(self.layout, state.memory), parts_in(self.layout, before), strict=True):
             if part.sharp > 0:
                 ends, kept = OWN_OF(part), OWN_OF(old)

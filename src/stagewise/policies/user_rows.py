@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import FOLLOWED, HOME, NEVER, ROOM
+from stagewise.kernels.layout import CAPACITY, FOLLOWED, HOME, NEVER
 from stagewise.kernels.loop.memory import grow, memory_kernels_for
 from stagewise.kernels.loop.round import Form
 from stagewise.kernels.signals.cells import before_full, in_order, meet, most_met
@@ -23,7 +23,7 @@ from stagewise.problem.words import several
 from stagewise.records.decision import Decision
 
 GROW, IN_ORDER = named(grow), named(in_order)
-FIRST_ROOM = 8  # segments that a new memory has room for
+FIRST_CAPACITY = 8  # segments that a new memory has room for
 
 
 class UserRows(CompiledPolicy):
@@ -129,9 +129,9 @@ class UserRows(CompiledPolicy):
         return self.begins(learned).memory
 
     @property
-    def first_room(self) -> int:
+    def first_capacity(self) -> int:
         """Segments that a new memory has room for."""
-        return FIRST_ROOM if self.segments else 0
+        return FIRST_CAPACITY if self.segments else 0
 
     def start(self) -> State:
         """Return the memory of a policy that has seen nothing; it never follows candidates."""
@@ -142,50 +142,52 @@ class UserRows(CompiledPolicy):
     def fits(self, memory: Floats) -> bool:
         if not fitting_memory(memory, self.layout, MOST) or memory[FOLLOWED] != NEVER:
             return False
-        return bool(memory[ROOM] >= self.first_room) and IN_ORDER(self.layout, memory)
+        return bool(memory[CAPACITY] >= self.first_capacity) and IN_ORDER(self.layout, memory)
 
-    def roomy(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
-        """Return the memory, with twice the room where more than half of it is taken: slots are then found at once."""
-        room = int(memory.item(ROOM))
-        return memory if room == 0 or 2 * most_met(layout, memory) < room else self.with_room(memory, room)
+    def enlarged(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
+        """Return the memory, with twice the capacity where more than half is taken: slots are then found at once."""
+        capacity = int(memory.item(CAPACITY))
+        if capacity == 0 or 2 * most_met(layout, memory) < capacity:
+            return memory
+        return self.with_capacity(memory, capacity)
 
-    def with_room(self, memory: Floats, segments: int) -> Floats:
+    def with_capacity(self, memory: Floats, segments: int) -> Floats:
         """Return the memory with room for so many segments, and as many more, so that slots are found at once."""
-        if 2 * segments <= memory.item(ROOM):
+        if 2 * segments <= memory.item(CAPACITY):
             return memory
         changed = aligned(MEMORY_SIZE(self.layout, int(NEVER), 2 * segments))
         memory_kernels_for(*self.form.models).widen(self.layout, memory, 2 * segments, changed)
         return changed
 
-    def with_room_for(self, memory: Floats, segments: int) -> Floats:
+    def with_capacity_for(self, memory: Floats, segments: int) -> Floats:
         """Return the memory with room for so many segments beside those that were met."""
-        return self.with_room(memory, segments + most_met(self.layout, memory)) if segments else memory
+        return self.with_capacity(memory, segments + most_met(self.layout, memory)) if segments else memory
 
-    def take_rows(self, state: State, rows: Floats, values: Floats) -> State:
-        """Take in rows (n, D) and values (n, 1 + m), NaN for what is not in: as `take` one by one, to the bit."""
+    def learn_rows(self, state: State, rows: Floats, values: Floats) -> State:
+        """Take in rows (n, D) and values (n, 1 + m), NaN for what is not in: as one by one, to the bit."""
         done = 0
         while done < len(rows):
-            memory = self.roomy(self.layout, self.settings, state.memory)
-            few = before_full(self.layout, memory, rows[done:], values[done:]) if memory.item(ROOM) else len(rows)
+            memory = self.enlarged(self.layout, self.settings, state.memory)
+            few = before_full(self.layout, memory, rows[done:], values[done:]) if memory.item(CAPACITY) else len(rows)
             end = min(done + few, len(rows))
-            state = super().absorb_log(State(memory), rows[done:end], values[done:end])
+            state = super().learn_log(State(memory), rows[done:end], values[done:end])
             done = end
         return state
 
-    def absorb_log(self, state: State, actions: Any, values: Any) -> State:
+    def learn_log(self, state: State, actions: Any, values: Any) -> State:
         """Take in a log as one batch; its segments count in the order of their numbers, as rows stand in any order."""
         memory, first = state.memory, self.first_segment
         met = [np.unique(actions[:, first + division]) for division in range(self.segments)]
-        memory = self.with_room(memory, most_met(self.layout, memory) + max((keys.size for keys in met), default=0))
+        memory = self.with_capacity(memory, most_met(self.layout, memory) + max((keys.size for keys in met), default=0))
         for division, keys in enumerate(met):
             meet(self.layout, memory, first + division, keys)
-        return super().absorb_log(State(memory), actions, values)
+        return super().learn_log(State(memory), actions, values)
 
     def grown(self, fewer: "UserRows", state: State) -> State:
         """Return what was learned with fewer actions, the same first, as this policy's own."""
-        room = int(fewer.own(state).memory[ROOM])
-        memory = aligned(MEMORY_SIZE(self.layout, 0, room))
-        starting(self.form)(self.layout, self.settings, room, memory, np.empty(0))
+        capacity = int(fewer.own(state).memory[CAPACITY])
+        memory = aligned(MEMORY_SIZE(self.layout, 0, capacity))
+        starting(self.form)(self.layout, self.settings, capacity, memory, np.empty(0))
         memory[FOLLOWED] = NEVER
         GROW(fewer.layout, state.memory, self.layout, memory)
         return State(memory)

@@ -8,7 +8,7 @@ import numpy as np
 from stagewise.kernels.compile import Flags, Ints
 from stagewise.kernels.layout import HOME
 from stagewise.kernels.loop.users import OUTSIDE, users_for
-from stagewise.kernels.rules.promise import DISPUTED, DRAWN
+from stagewise.kernels.promise import DISPUTED, DRAWN
 from stagewise.policies.arrays import sized
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.policy import State

@@ -123,11 +123,11 @@ class Polytope(Convex):
         """Return the distance to the first face met; 0 off the plane."""
         faces = self._faces
         within = directions @ faces.basis
-        rooms = np.maximum(faces.offsets - faces.normals @ (faces.basis.T @ (start - faces.origin)), 0.0)
+        slacks = np.maximum(faces.offsets - faces.normals @ (faces.basis.T @ (start - faces.origin)), 0.0)
         slopes = within @ faces.normals.T
         tiny = 1e-14 * np.linalg.norm(within, axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
-            times = np.where(slopes > tiny, rooms / slopes, np.inf).min(axis=1)
+            times = np.where(slopes > tiny, slacks / slopes, np.inf).min(axis=1)
         off = np.linalg.norm(directions - within @ faces.basis.T, axis=1) > 1e-9 * np.linalg.norm(directions, axis=1)
         return np.where(np.isfinite(times) & ~off, times, 0.0)
 

@@ -26,7 +26,7 @@ ONLY = (("sets", "likelihood"), ("optimism", "inflated"))  # settings that are g
 def today(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of an earlier file by their names of today, without those that are no more.
 
-    >>> from stagewise.models.kernel import RBF
+    >>> from stagewise.models.space import RBF
     >>> today(RBF, {"lengthscale": 0.5, "budget": 300})
     {'lengthscale': 0.5}
     """

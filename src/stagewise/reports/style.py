@@ -33,7 +33,7 @@ STYLES: list[tuple[str, Any]] = [
 ]
 # Who is who, in every picture: a policy under its limits, one without any, the safe action, what is done today.
 GUARDED, UNGUARDED, SAFE, TODAY = "#0072B2", "#D55E00", "#767676", "#CC79A7"
-INK, GOOD, BAD, DOUBT = "#1a1a1a", "#009E73", "#a02000", "#E69F00"
+INK, BAD, DOUBT = "#1a1a1a", "#a02000", "#E69F00"
 LONGEST = 40  # letters of a name that a picture shows
 DPI = 150  # of files
 PAGE_DPI = 170  # of what stands in a page, where many screens show two dots for one

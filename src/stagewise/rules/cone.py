@@ -18,7 +18,7 @@ class Columns(NamedTuple):
 
     costs: Floats  # (m, N) estimates
     images: Floats  # (n, N) Tz, whose mean has the mixture's width for its norm; n ≥ 1
-    reaches: Floats  # (m,) α_c β
+    radii: Floats  # (m,) α_c β
     limits: Floats  # (m,) signed, and a rounding margin inside
     home: int  # the safe action's column, which is within the limits by itself
 
@@ -32,14 +32,14 @@ class Mixture(NamedTuple):
 
 
 def dearest(columns: Columns, shares: Floats) -> Floats:
-    """Return the pessimistic costs of a mixture, Σ p_i c_ji + reach_j ‖Σ p_i Tz_i‖."""
+    """Return the pessimistic costs of a mixture, Σ p_i c_ji + radius_j ‖Σ p_i Tz_i‖."""
     mean = columns.images @ shares
-    pessimistic: Floats = columns.costs @ shares + columns.reaches * math.sqrt(mean @ mean)
+    pessimistic: Floats = columns.costs @ shares + columns.radii * math.sqrt(mean @ mean)
     return pessimistic
 
 
 def best_in_cone(columns: Columns, gains: Floats) -> Mixture:
-    """Maximise Σ p_i gain_i subject to Σ p_i c_ji + reach_j ‖Σ p_i Tz_i‖ ≤ limit_j for every j.
+    """Maximise Σ p_i gain_i subject to Σ p_i c_ji + radius_j ‖Σ p_i Tz_i‖ ≤ limit_j for every j.
 
     Whatever the solver returns is made safe, and the bound does not rest on it either. Where the two are not close the
     solver is asked again, to refine its steps, which takes it twice the time.
@@ -59,7 +59,7 @@ def weighed(columns: Columns, gains: Floats, refined: bool) -> tuple[Floats, flo
 
     Clarabel is given the dual, which has 1 + m + n variables however many actions there are:
 
-        minimise ν + Σ λ_j limit_j  subject to  ν + Σ λ_j c_ji + <u, Tz_i> ≥ gain_i,  λ ≥ 0,  ‖u‖ ≤ Σ λ_j reach_j
+        minimise ν + Σ λ_j limit_j  subject to  ν + Σ λ_j c_ji + <u, Tz_i> ≥ gain_i,  λ ≥ 0,  ‖u‖ ≤ Σ λ_j radius_j
 
     and p are its multipliers.
     """
@@ -70,7 +70,7 @@ def weighed(columns: Columns, gains: Floats, refined: bool) -> tuple[Floats, flo
     matrix = fixed.copy()
     np.divide(columns.costs.T, -units, out=matrix[:count, 1 : 1 + m])
     np.divide(columns.images.T, -widest, out=matrix[:count, 1 + m :])
-    matrix[count + m, 1 : 1 + m] = columns.reaches * -widest / units
+    matrix[count + m, 1 : 1 + m] = columns.radii * -widest / units
     right, objective = np.zeros(count + 1 + m + n), np.zeros(1 + m + n)
     np.divide(above, -unit, out=right[:count])
     objective[0], objective[1 : 1 + m] = 1.0, columns.limits / units
@@ -82,16 +82,16 @@ def weighed(columns: Columns, gains: Floats, refined: bool) -> tuple[Floats, flo
 def scales(columns: Columns, above: Floats) -> tuple[float, Floats, float]:
     """Return units in which no number is large: of the widest action's width, of each cost, and of the gains."""
     widest = math.sqrt(float(np.einsum("ij,ij->j", columns.images, columns.images).max())) or 1.0
-    units = np.maximum(np.abs(columns.costs).max(axis=1), columns.reaches * widest)
+    units = np.maximum(np.abs(columns.costs).max(axis=1), columns.radii * widest)
     units[units == 0.0] = 1.0
     return widest, units, float(np.abs(above).max()) or 1.0
 
 
-def fill_cone(matrix: Floats, reaches: Floats) -> None:
-    """Write λ ≥ 0 and ‖u‖ ≤ Σ λ_j reach_j into the rows (m + 1 + n, m + n) of the variables λ and u."""
-    m = reaches.size
+def fill_cone(matrix: Floats, radii: Floats) -> None:
+    """Write λ ≥ 0 and ‖u‖ ≤ Σ λ_j radius_j into the rows (m + 1 + n, m + n) of the variables λ and u."""
+    m = radii.size
     matrix[:m, :m] = -np.eye(m)
-    matrix[m, :m] = -reaches
+    matrix[m, :m] = -radii
     matrix[m + 1 :, m:] = -np.eye(len(matrix) - m - 1)
 
 
@@ -110,7 +110,7 @@ def frame(m: int, n: int, count: int) -> tuple[Floats, Flags]:
 def certified(columns: Columns, gains: Floats, prices: Floats, pull: Floats) -> float:
     """Return an upper bound on Σ p_i gain_i within the limits, from any prices λ and any pull u.
 
-        Σ p_i gain_i ≤ max_i (gain_i − Σ λ_j c_ji − <u, Tz_i>) + Σ λ_j limit_j    for λ ≥ 0, ‖u‖ ≤ Σ λ_j reach_j
+        Σ p_i gain_i ≤ max_i (gain_i − Σ λ_j c_ji − <u, Tz_i>) + Σ λ_j limit_j    for λ ≥ 0, ‖u‖ ≤ Σ λ_j radius_j
 
     The largest gain is a bound too, with λ = 0.
     """
@@ -124,7 +124,7 @@ def certified(columns: Columns, gains: Floats, prices: Floats, pull: Floats) -> 
 def admissible(columns: Columns, prices: Floats, pull: Floats) -> tuple[Floats, Floats]:
     """Return prices that are not negative, and a pull that is no longer than they allow."""
     prices = np.maximum(prices, 0.0)
-    length, allowed = math.sqrt(pull @ pull), float(prices @ columns.reaches)
+    length, allowed = math.sqrt(pull @ pull), float(prices @ columns.radii)
     return prices, pull * (allowed / length) if length > allowed else pull
 
 

@@ -15,7 +15,7 @@ from stagewise.rules.conic_program import ConicProgram
 
 # Tried above the γ of a solver, which only comes near the least one; and above the least, in units of ‖h‖: the best is
 # at most half of it.
-LIFTS, REACHES = np.array([0.0, 1e-12, 1e-9, 1e-7, 1e-5]), np.append(np.geomspace(1e-6, 0.3, 12), [0.4, 0.5])
+LIFTS, GAMMAS = np.array([0.0, 1e-12, 1e-9, 1e-7, 1e-5]), np.append(np.geomspace(1e-6, 0.3, 12), [0.4, 0.5])
 
 
 class Hope(NamedTuple):
@@ -139,7 +139,7 @@ class Turned(NamedTuple):
         values, axes = np.linalg.eigh(np.tensordot(eta, self.squares, 1))
         turned = (self.factor.T @ slope + 2.0 * eta @ self.pulls) @ axes
         least, size = max(float(values[-1]), 0.0), float(np.linalg.norm(turned))
-        gammas = np.append(max(gamma, least) + LIFTS * (size + least + 1e-300), least + REACHES * size)
+        gammas = np.append(max(gamma, least) + LIFTS * (size + least + 1e-300), least + GAMMAS * size)
         with np.errstate(divide="ignore", invalid="ignore"):
             steps = np.where(turned == 0.0, 0.0, 0.5 * turned / (gammas[:, np.newaxis] - values))
         totals = gammas + 0.5 * steps @ turned

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.rules.simplex import OPTIMAL, best_mixture, scratch_shape
+from stagewise.kernels.compile import Floats, named
+from stagewise.kernels.rules.simplex import OPTIMAL, best_mixture, price_in, scratch_shape
 
+PRICE_IN = named(price_in)
 DUST = 1e-12  # a share that is rounding
 
 
@@ -85,9 +86,9 @@ def solved_under(rows: Floats, worth: Floats) -> tuple[Floats, Floats, bool]:
     basis, gains = np.zeros(scratch_shape(count)), np.empty(worth.size - 1)
     start, ends = np.zeros(count), np.ones(count)
     status = best_mixture(worth[:-1].copy(), rows, float(worth[-1]), start, ends, support, shares, basis, gains)
-    columns = np.zeros(worth.size)
+    columns, prices = np.zeros(worth.size), np.array([PRICE_IN(basis, row) for row in range(count)])
     np.add.at(columns, support, shares)  # −1, the safe action, is the last
-    return columns[:-1], np.maximum(basis[count + 1, 1:], 0.0), bool(status == OPTIMAL)
+    return columns[:-1], np.maximum(prices, 0.0), bool(status == OPTIMAL)
 
 
 def mixed_back(shares: Floats, tables: tuple[Floats, ...], limits: Floats) -> Floats:

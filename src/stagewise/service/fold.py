@@ -183,7 +183,7 @@ class Fold:
         values = np.full((len(due), len(self.waits.names)), math.nan)
         values[np.arange(len(due)), signals] = self.waits.values[at, signals]
         rows = self.waits.rows[at]
-        self.state = self.policy.take_rows(self.state, rows, values)
+        self.state = self.policy.learn_rows(self.state, rows, values)
         self.learned += len(due)
         for j, sign in enumerate(self.signs.values()):
             seen = values[signals == 1 + j, 1 + j]

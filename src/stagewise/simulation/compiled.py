@@ -7,7 +7,7 @@ import numpy as np
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
 from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.layout import FOLLOWED, LIMITS, PARTS, ROOM
+from stagewise.kernels.layout import CAPACITY, FOLLOWED, LIMITS, PARTS
 from stagewise.kernels.loop.play import LoopForm, World, judging_size, play_for
 from stagewise.kernels.loop.round import REWARD, STAY, Form, scratch_size
 from stagewise.kernels.trace import Trace
@@ -75,9 +75,9 @@ def inputs_for(policy: Any, judge: Judge, audited: bool, learned: State | None =
         policy.played_from(told.actions.draw(Draw()), features, fresh, learned) if form.rule != STAY else np.zeros(0)
     )
     if form.cells:
-        memory = policy.with_room_for(memory, told.plain_users.segments)
+        memory = policy.with_capacity_for(memory, told.plain_users.segments)
     check_outcomes(policy, told)
-    m, limits, size = told.costs, int(layout[LIMITS]), max(d, int(memory[ROOM]) if form.space else 0)
+    m, limits, size = told.costs, int(layout[LIMITS]), max(d, int(memory[CAPACITY]) if form.space else 0)
     truths = np.zeros((1 + m, count + 1))
     truths[:, count] = judge.safe_means_in(told.actions)
     if not fresh:

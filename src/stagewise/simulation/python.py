@@ -3,7 +3,7 @@
 from typing import Any
 
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN, watch, weigh_hope
-from stagewise.kernels.rules.promise import WARMING
+from stagewise.kernels.promise import WARMING
 from stagewise.kernels.trace import Trace, note
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALLBACKS

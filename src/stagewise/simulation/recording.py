@@ -4,7 +4,7 @@ import numpy as np
 
 from stagewise.kernels.audit import audit_size
 from stagewise.kernels.compile import Ints
-from stagewise.kernels.trace import Trace
+from stagewise.kernels.trace import Trace, running_size
 
 
 def recorded(rounds: int, points: int) -> Ints:
@@ -27,6 +27,6 @@ def empty_trace(ends: Ints, costs: int, audited: bool = False, runs: tuple[int, 
         np.zeros((*points, costs)),
         np.zeros(points),
         np.full((*runs, costs), -np.inf),
-        np.zeros((*runs, 5 + costs)),
+        np.zeros((*runs, running_size(costs))),
         np.zeros((*runs, audit_size(costs) if audited else 0), dtype=np.int64),
     )

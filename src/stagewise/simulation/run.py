@@ -10,7 +10,7 @@ import numpy as np
 from stagewise.kernels.audit import FIRST, HOPELESS, MISSED, SETTLED
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.draw import signed
-from stagewise.kernels.trace import Trace
+from stagewise.kernels.trace import VIOLATIONS, Trace
 from stagewise.policies.policy import State
 from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.regret_bound import bound_values
@@ -117,7 +117,7 @@ def result_of(arbiter: Judge, bound: Floats | None, rows: Trace, runs: Ints) -> 
         reward=rows.reward,
         cost=rows.cost * signs,
         max_cost=rows.largest * signs,
-        violations=rows.running[:, 2].astype(np.int64),
+        violations=rows.running[:, VIOLATIONS].astype(np.int64),
         optimum=rows.best,
         runs=runs,
         manifest={"thresholds_of_runs": [own] * len(runs)},

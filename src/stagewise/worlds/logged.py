@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.kernels.context import fill_listed
-from stagewise.kernels.loop.play import LISTED
+from stagewise.kernels.context import fill_logged
+from stagewise.kernels.loop.play import LOGGED
 from stagewise.kernels.world import SHRUNK
 from stagewise.problem.checks import Floats, PerSignal, array, frozen, one_per, shown, vector_of, whole
 from stagewise.problem.errors import InvalidActions, InvalidFile, InvalidProblem
@@ -47,7 +47,7 @@ class ListedUsers(OfferedUsers):
         return self.table.reshape(-1)
 
     def fill(self, features: Floats, draw: Draw) -> None:
-        fill_listed(features, self.drawn, *draw)
+        fill_logged(features, self.drawn, *draw)
 
     def each(self, directions: Floats) -> Floats:
         """Return the largest mean (M, K) of each action over all users, for means (M, n K) such as the world's."""
@@ -111,7 +111,7 @@ class LoggedWorld(UserWorld):
 
     @property
     def draws(self) -> int:
-        return LISTED
+        return LOGGED
 
     @classmethod
     def rebuilt(cls, told: dict[str, Any]) -> Self:

@@ -35,7 +35,7 @@ TWO = sw.LinearWorld(
 )
 ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.3, 0.6])
 NORMAL = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.3, 0.6], outcomes="gaussian", noise=0.2)
-LISTED = sw.TableWorld(features=TARGETS, reward=[0.1, 0.3, 0.5, 0.2, 0.4], cost=[0.0, 0.2, 0.4, 0.6, 0.1])
+LOGGED = sw.TableWorld(features=TARGETS, reward=[0.1, 0.3, 0.5, 0.2, 0.4], cost=[0.0, 0.2, 0.4, 0.6, 0.1])
 ROW = sw.SafeAction(features=TARGETS[0], reward=0.1, cost=0.0)
 ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
 PULLED: dict[str, Any] = {"arms": 3, "safe_action": ARM, "threshold": 0.3}
@@ -62,7 +62,7 @@ GENERAL = {
     "OPLB, fresh": (sw.OPLB(**{**SETTINGS, "safe_action": OFF}, optimism="directional"), FRESH_FINITE),
     "OPB, kl": (sw.OPB(**PULLED, radius="kl"), ARMS),
     "UCB, kl": (sw.UCB(arms=3, radius="kl"), ARMS),
-    "KernelOPLB": (sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), **CURVED), LISTED),
+    "KernelOPLB": (sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), **CURVED), LOGGED),
     "AlwaysSafe": (sw.AlwaysSafe(safe_action=SAFE, threshold=0.5), RAYS),
     "AlwaysSafe among arms": (sw.AlwaysSafe(safe_action=ARM, threshold=0.5), ARMS),
 }

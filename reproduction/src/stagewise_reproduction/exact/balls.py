@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stagewise.kernels.compile import Flags, Floats
-from stagewise.models.functions import FunctionsModel
+from stagewise.models.functions import FunctionsModel, Seen
 
 
 class BallsModel(FunctionsModel):
@@ -16,13 +16,13 @@ class BallsModel(FunctionsModel):
         """Return the memory of nothing seen."""
         return np.append(super().start(), np.zeros(sum(size * size for size in self.sizes)))
 
-    def add(self, memory: Floats, functions: Floats, values: Floats) -> None:
+    def add(self, memory: Floats, seen: Seen) -> None:
         """Add an outcome to the sums."""
-        super().add(memory, functions, values)
+        super().add(memory, seen)
         for part, distances in self.balls(memory):
-            distances += (functions[part, None] - functions[part]) ** 2
+            distances += (seen.functions[part, None] - seen.functions[part]) ** 2
 
-    def judge(self, memory: Floats) -> None:
+    def give_up(self, memory: Floats) -> None:
         """Give up, for good, the functions outside their signal's ball."""
         kept = self.named(memory)
         for part, distances in self.balls(memory):

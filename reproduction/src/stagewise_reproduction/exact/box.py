@@ -65,7 +65,7 @@ def best_in_box(columns: Columns, gains: Floats, norms: Norms, box: Box) -> Answ
     matrix[count:rows, 2] = -worth
     matrix[count:rows, 3 : 3 + k] = -corners
     matrix[rows, 2], matrix[rows + 1, 2] = -1.0, 1.0
-    fill_cone(matrix[rows + 2 :, 3 + k :], columns.reaches)
+    fill_cone(matrix[rows + 2 :, 3 + k :], columns.radii)
     right = np.concatenate([-norms.estimates, -worth, [0.0, 1.0], np.zeros(m + 1 + n)])
     objective = np.concatenate([[1.0, 1.0], np.zeros(1 + k), columns.limits, np.zeros(n)])
     mask = filled(m, n, count, k)

@@ -96,7 +96,7 @@ def surrounding(columns: Columns, gains: Floats, norms: Norms, search: Search) -
     floor = Columns(
         np.vstack([columns.costs, -gains]),
         columns.images,
-        np.append(columns.reaches, 0.0),
+        np.append(columns.radii, 0.0),
         np.append(columns.limits, -search.value),
         columns.home,
     )

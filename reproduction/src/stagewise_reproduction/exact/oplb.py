@@ -7,7 +7,7 @@ import numpy as np
 
 from stagewise.kernels.bounds import CENTRE
 from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.rules.promise import weigh
+from stagewise.kernels.promise import weigh
 from stagewise.models.regression import Belief
 from stagewise.policies.compiled import Chosen
 from stagewise.policies.grades import Listing, blended, columns_of, graded, images_of, listing_of
@@ -87,5 +87,5 @@ def over_their_ceilings(listing: Listing) -> Ints:
     """Return the actions whose pessimistic costs are above a ceiling."""
     everyone, _ = columns_of(listing, np.empty(0, dtype=np.int64))
     widths = np.sqrt(np.sum(everyone.images**2, axis=0))
-    alone = everyone.costs + everyone.reaches[:, np.newaxis] * widths
+    alone = everyone.costs + everyone.radii[:, np.newaxis] * widths
     return np.flatnonzero(np.any(alone > listing.ceilings[listing.binding, np.newaxis], axis=0))

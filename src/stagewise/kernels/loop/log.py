@@ -13,11 +13,11 @@ def log_for(form: Form) -> Callable[..., None]:
     learn = round_for(form).learn
 
     @kernel
-    def absorb_rows(
+    def learn_rows(
         features: Floats, indices: Ints, values: Floats, layout: Ints, settings: Floats, memory: Floats, work: Floats
     ) -> None:
         """Take in the rewards and costs (n, 1 + m) of actions (n, d), or of the arms (n,) whose indices these are."""
         for row in range(values.shape[0]):
             learn(features[row], indices[row], 1.0, values[row], layout, settings, memory, work)
 
-    return absorb_rows
+    return learn_rows

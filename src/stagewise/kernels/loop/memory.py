@@ -8,6 +8,7 @@ from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import (
     APIECE,
     ARMS,
+    CAPACITY,
     CELLS,
     EVENTS,
     FEATURES,
@@ -15,13 +16,13 @@ from stagewise.kernels.layout import (
     NEVER,
     PARTS,
     RIDGE,
-    ROOM,
     SPACE,
     kept_rows,
     known_actions,
     part_of,
     part_size,
     piece_size,
+    regressions_of,
     set_out,
     slot_size,
     tally_size,
@@ -30,7 +31,7 @@ from stagewise.kernels.signals.apiece import start_apiece
 from stagewise.kernels.signals.arms import start_arms
 from stagewise.kernels.signals.cells import move_cells, slot_at, slots_of
 from stagewise.kernels.signals.events import start_events
-from stagewise.kernels.signals.own import begin_own
+from stagewise.kernels.signals.own import start_own
 from stagewise.kernels.signals.ridge import follow_ridge, start_ridge
 from stagewise.kernels.signals.space import used_in
 from stagewise.kernels.signals.space_follow import copy_followed, copy_space, follow_space
@@ -50,9 +51,9 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
     ridge, arms, space, sharp, apiece, cells, events = models
 
     @kernel
-    def start(layout: Ints, settings: Floats, room: int, memory: Floats, work: Floats) -> None:
+    def start(layout: Ints, settings: Floats, capacity: int, memory: Floats, work: Floats) -> None:
         """Write the memory of a policy that has seen nothing and follows nothing yet."""
-        set_out(layout, memory, 0, room)
+        set_out(layout, memory, 0, capacity)
         for which in range(layout[PARTS]):
             part = part_of(layout, memory, which)
             if ridge and part.kind == RIDGE:
@@ -68,11 +69,11 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
 
     @kernel
     def change(
-        features: Floats, layout: Ints, settings: Floats, memory: Floats, room: int, changed: Floats, work: Floats
+        features: Floats, layout: Ints, settings: Floats, memory: Floats, capacity: int, changed: Floats, work: Floats
     ) -> None:
-        """Write the same memory following these candidates (K, d), with this room; without any, none ever again."""
+        """Write the same memory following these candidates (K, d), with this capacity; without any, none ever again."""
         count = features.shape[0]
-        set_out(layout, changed, count if count > 0 else int(NEVER), room)
+        set_out(layout, changed, count if count > 0 else int(NEVER), capacity)
         known = known_actions(layout, settings, changed)
         for candidate in range(count):
             for i in range(features.shape[1]):
@@ -87,19 +88,19 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
                 if count > 0:
                     follow_ridge(new, features, known.safe, settings, changed, work)
                     if sharp:
-                        begin_own(new, features, settings, work)
+                        start_own(new, features, settings, work)
             if arms and new.kind == ARMS:
-                copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[ROOM])))
+                copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[CAPACITY])))
             if events and new.kind == EVENTS:
-                copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[ROOM])))
+                copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[CAPACITY])))
             if space and new.kind == SPACE:
                 copy_space(layout, old, new, memory, changed)
                 follow_space(layout, new, features, settings, changed, work)
 
     @kernel
-    def widen(layout: Ints, memory: Floats, room: int, changed: Floats) -> None:
+    def widen(layout: Ints, memory: Floats, capacity: int, changed: Floats) -> None:
         """Write the same memory, following the same candidates, with room for more basis points, or segments."""
-        set_out(layout, changed, int(memory[FOLLOWED]), room)
+        set_out(layout, changed, int(memory[FOLLOWED]), capacity)
         count = max(int(memory[FOLLOWED]), 0) * layout[FEATURES]
         copy(memory, memory.size - count, changed, changed.size - count, count)
         for which in range(layout[PARTS]):
@@ -110,7 +111,7 @@ def memory_kernels_for(*models: int) -> MemoryKernels:
             elif cells and new.kind == CELLS:
                 move_cells(old, new, memory, changed, slots_of(old, memory))
             else:
-                size = part_size(layout, which, int(memory[FOLLOWED]), int(memory[ROOM]))
+                size = part_size(layout, which, int(memory[FOLLOWED]), int(memory[CAPACITY]))
                 copy(memory, old.memory, changed, new.memory, size)
 
     return MemoryKernels(start, change, widen)
@@ -122,7 +123,7 @@ def grow(layout: Ints, memory: Floats, wider: Ints, grown: Floats) -> None:
     for which in range(layout[PARTS]):
         old, new = part_of(layout, memory, which), part_of(wider, grown, which)
         if new.kind == APIECE:
-            copy(memory, old.memory, grown, new.memory, old.detail * piece_size(old.size))
+            copy(memory, old.memory, grown, new.memory, regressions_of(old) * piece_size(old.size))
         if new.kind == CELLS:
             grown[new.memory] = memory[old.memory]
             for slot in range(slots_of(old, memory)):

@@ -8,31 +8,26 @@ from stagewise.kernels.answer import HOPE, STEP, written_in
 from stagewise.kernels.audit import count_misses, watch, weigh_hope
 from stagewise.kernels.bounds import COSTS, HOPED, per_limit_size, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.context import fill_crossed, fill_listed, fill_listed_means, fill_plain, fill_user_means
+from stagewise.kernels.context import fill_crossed, fill_logged, fill_logged_means, fill_plain, fill_user_means
 from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, safe_action
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
 from stagewise.kernels.loop.pinned import pinned_for
 from stagewise.kernels.loop.round import STAY, Form, parts_for, round_for
 from stagewise.kernels.loop.worth import fill_mixed
+from stagewise.kernels.promise import WARMING, has
 from stagewise.kernels.rules.mixture import mean_of, solve
-from stagewise.kernels.rules.promise import WARMING, has
 from stagewise.kernels.signals.arms import pulled
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.kernels.trace import Trace, note
 from stagewise.kernels.world import fill_directions, fill_means, fill_safe_of_round, fill_signed_outcome
 
-DIRECTIONS, CROSSED, PLAIN, LISTED = (
-    1,
-    2,
-    3,
-    4,
-)  # what every round draws: actions, or a user in one of three forms
+DIRECTIONS, CROSSED, PLAIN, LOGGED = 1, 2, 3, 4  # what every round draws: actions, or a user in one of three forms
 
 
 class World(NamedTuple):
     """The truth of a run, which only the loop and the judge know; costs are signed so that less is better."""
 
-    parameters: Floats  # (1 + m, d) of linear signals; (1 + m, n K) the means for listed users; else empty
+    parameters: Floats  # (1 + m, d) of linear signals; (1 + m, n K) the means for logged users; else empty
     truths: Floats  # (1 + m, K + 1) the mean of every candidate and, last, of the safe action
     noise: Floats  # (1 + m,) scale of each signal's noise
     signs: Floats  # (1 + m,) −1 for a cost whose threshold is from below
@@ -40,13 +35,13 @@ class World(NamedTuple):
     outcomes: int  # how they are drawn (see `world.noisy`)
     best: float  # the optimum, where the actions are always the same
     safe: int  # which of the listed actions is safe, where every round has its own; −1: another point
-    drawn: Floats  # how far that point lies from 0, or (G,) the shares of segments, added up, or listed users (n w,)
+    drawn: Floats  # how far that point lies from 0, or (G,) the shares of segments, added up, or logged users (n w,)
 
 
 class LoopForm(NamedTuple):
     """What a loop is compiled for, besides the form of its rounds."""
 
-    fresh: int  # every round has its own actions: DIRECTIONS, CROSSED, PLAIN or LISTED; 0: they are followed
+    fresh: int  # every round has its own actions: DIRECTIONS, CROSSED, PLAIN or LOGGED; 0: they are followed
     audited: int  # 1: the trace has an audit
     blended: int  # 1: regret is measured against the best mixture
     points: int  # 1: points between the candidates are played, so their means are looked up by features
@@ -64,13 +59,13 @@ def judging_size(m: int, count: int) -> int:
 @cache
 def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
     """Return the loop for one form of round and one kind of world."""
-    see, choose, absorb = round_for(form).see, round_for(form).choose, round_for(form).absorb
+    see, choose, learn_at = round_for(form).see, round_for(form).choose, round_for(form).learn_at
     mixes, stays = int(form.mixes), int(form.rule == STAY)
     parts_of, pinned = parts_for(form.parts), pinned_for(0 if stays else form.parts, form.single)
     sampled, several, arms, roving = form.sampled, form.several, form.arms, form.roving
     fresh, audited, blended, points, limited, moving, begun = loop
     directed, crossed, plain = int(fresh == DIRECTIONS), int(fresh == CROSSED), int(fresh == PLAIN)
-    listed, unmet = int(fresh == LISTED), -1 if begun else 0  # the round whose actions are not followed yet
+    logged, unmet = int(fresh == LOGGED), -1 if begun else 0  # the round whose actions are not followed yet
     fresh, moving = int(fresh > 0), int(moving > 0 and fresh > 0)
     anew = int(fresh > 0 or roving > 0)  # what is offered is not followed
     blended, limited = blended and fresh, limited and blended and fresh  # else the optimum is given
@@ -99,8 +94,8 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
             segment = fill_crossed(features, world.drawn, seed, run, t)
         if plain:
             segment = fill_plain(features, world.drawn, seed, run, t)
-        if listed:
-            fill_listed_means(world.parameters, fill_listed(features, world.drawn, seed, run, t), world.truths)
+        if logged:
+            fill_logged_means(world.parameters, fill_logged(features, world.drawn, seed, run, t), world.truths)
         else:
             for candidate in range(count):
                 if directed:
@@ -130,23 +125,23 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
         seed: int, run: int, first: int, last: int,
     ) -> None:  # fmt: skip
         """Play the rounds from `first` to `last`, counted from 0."""
-        told = pinned(layout)
-        area, count, best = workspace_in(told, features.shape[0], scratch), features.shape[0], world.best
+        fixed = pinned(layout)
+        area, count, best = workspace_in(fixed, features.shape[0], scratch), features.shape[0], world.best
         bounds, rule, per_limit, work = area.bounds, area.rule, area.per_limit, area.work
-        written = written_in(told, answer)
+        written = written_in(fixed, answer)
         action, shares, places = written.action, written.shares, written.places
-        home, safe = told[HOME] if told[HOME] >= 0 else count, safe_action(told, settings).features
+        home, safe = fixed[HOME] if fixed[HOME] >= 0 else count, safe_action(fixed, settings).features
         code = -1
         if not stays:
-            parts = parts_of(told, memory)
+            parts = parts_of(fixed, memory)
         for t in range(first, last):
             if fresh:
                 draw(features, safe, world, means, seed, run, t)
                 best = optimum(world, judging, mixture)
             if not stays:
-                doubt = see(features, not anew, parts, told, settings, memory, bounds, work)
+                dispute = see(features, not anew, parts, fixed, settings, memory, bounds, work)
                 code = choose(
-                    features, not anew, eligible, doubt, parts, told, settings, memory, bounds, rule, per_limit,
+                    features, not anew, eligible, dispute, parts, fixed, settings, memory, bounds, rule, per_limit,
                     work, answer, seed, run, t,
                 )  # fmt: skip
             index = code if code >= 0 else home
@@ -165,8 +160,8 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                 if not stays:
                     if code != -WARMING:
                         hope = answer[HOPE]
-                        if mixes and has(told, DIRECTIONAL):  # what it hoped for before it came back
-                            m = told[LIMITS]
+                        if mixes and has(fixed, DIRECTIONAL):  # what it hoped for before it came back
+                            m = fixed[LIMITS]
                             limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
                             if several:
                                 solve(rule, COSTS + m, limits, per_limit[m:], shares, places)
@@ -175,7 +170,7 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
                             hope = mean_of(rule[HOPED], shares, places)
                         weigh_hope(trace.audit, best, hope)
                     if sampled:  # which wrote its sample over what it believes
-                        see(features, not anew, parts, told, settings, memory, bounds, work)
+                        see(features, not anew, parts, fixed, settings, memory, bounds, work)
                     if arms:
                         pulls = pulled(parts[0], memory).table[:count]
                         count_misses(trace.audit, bounds, world.truths, pulls)
@@ -184,6 +179,6 @@ def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
             if not stays:
                 fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
                 place = ELSEWHERE if anew or t == unmet else max(code, -1)  # what is offered first is not followed yet
-                absorb(parts, action, code, place, answer[STEP], not anew, values, told, settings, memory, work)
+                learn_at(parts, action, code, place, answer[STEP], not anew, values, fixed, settings, memory, work)
 
     return play

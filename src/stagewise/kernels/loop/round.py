@@ -29,17 +29,18 @@ from stagewise.kernels.layout import (
     padded,
     part_of,
     safe_action,
+    spread_of,
 )
 from stagewise.kernels.loop.pinned import pinned_for
+from stagewise.kernels.promise import ALARM, cut_at_ceilings
 from stagewise.kernels.rules.certified_mixture import choose_certified_mixture
 from stagewise.kernels.rules.certified_ray import choose_certified_ray, exchange_crosses
 from stagewise.kernels.rules.mixture import choose_mixture
-from stagewise.kernels.rules.promise import ALARM, cut_at_ceilings
 from stagewise.kernels.rules.ray import choose_ray, settle_ray
 from stagewise.kernels.signals.apiece import draw_apiece, learn_apiece, look_apiece
 from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
 from stagewise.kernels.signals.cells import draw_cells, learn_cells, look_cells
-from stagewise.kernels.signals.declared import declare, mistold_safe_of_round, note_safe_of_round
+from stagewise.kernels.signals.declared import declare_round, mistold_safe_of_round, note_safe_of_round
 from stagewise.kernels.signals.events import draw_events, look_events, mistold_events
 from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
 from stagewise.kernels.signals.own import learn_own, look_own, narrow
@@ -97,7 +98,7 @@ class Round(NamedTuple):
     learn: Callable[..., None]
     see: Callable[..., int]
     choose: Callable[..., int]
-    absorb: Callable[..., None]
+    learn_at: Callable[..., None]
 
 
 @kernel
@@ -172,7 +173,7 @@ def round_for(form: Form) -> Round:
         bounds: Floats, work: Floats,
     ) -> int:  # fmt: skip
         """Write the bounds of every signal; return what was declared and is contradicted, or 0."""
-        safe, doubt = safe_action(layout, settings).features, 0
+        safe, dispute = safe_action(layout, settings).features, 0
         for part in parts:
             found = 0
             if ridge and part.kind == RIDGE:
@@ -206,20 +207,20 @@ def round_for(form: Form) -> Round:
             if events and part.kind == EVENTS:
                 look_events(part, features, safe, settings, memory, bounds)
                 found = mistold_events(part, memory)
-            doubt = found if doubt == 0 else doubt
+            dispute = found if dispute == 0 else dispute
         if clips:
             cut_at_ceilings(layout, settings, bounds, bool(mixes))
-        if doubt == 0 and settings[ALARM] < math.inf:
-            doubt = overrun(layout, settings, bounds)
+        if dispute == 0 and settings[ALARM] < math.inf:
+            dispute = overrun(layout, settings, bounds)
         if roving:
-            begun = declare(layout, settings, bounds, sampled != REWARD)
-            if doubt == 0 and settings[ALARM] < math.inf:
-                doubt = begun
-        return doubt
+            begun = declare_round(layout, settings, bounds, sampled != REWARD)
+            if dispute == 0 and settings[ALARM] < math.inf:
+                dispute = begun
+        return dispute
 
     @kernel
     def choose(
-        features: Floats, known: bool, eligible: Flags, doubt: int, parts: tuple[Part, ...], layout: Ints,
+        features: Floats, known: bool, eligible: Flags, dispute: int, parts: tuple[Part, ...], layout: Ints,
         settings: Floats, memory: Floats, bounds: Floats, rule: Floats, per_limit: Floats, work: Floats, answer: Floats,
         seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
@@ -227,7 +228,7 @@ def round_for(form: Form) -> Round:
         safe, written, code = safe_action(layout, settings).features, written_in(layout, answer), -1
         action = written.action
         if certified:
-            spread = settings[settings.size - 3]
+            spread = spread_of(settings)
             if rays:
                 exchange_crosses(bounds, rule)
             for part in parts:
@@ -249,11 +250,11 @@ def round_for(form: Form) -> Round:
             basis = per_limit[layout[LIMITS] :] if several else None
             if certified:
                 code = choose_certified_mixture(
-                    layout, settings, bounds, eligible, doubt, rule, factors, basis, shares, places, lottery, answer
+                    layout, settings, bounds, eligible, dispute, rule, factors, basis, shares, places, lottery, answer
                 )
             else:
                 code = choose_mixture(
-                    layout, settings, bounds, eligible, doubt, rule, factors, basis, shares, places, lottery, answer
+                    layout, settings, bounds, eligible, dispute, rule, factors, basis, shares, places, lottery, answer
                 )
             for i in range(action.size):
                 if context:
@@ -262,9 +263,9 @@ def round_for(form: Form) -> Round:
                     action[i] = features[code, i] if code >= 0 else safe[i]
         if rays:
             if certified:
-                code = choose_certified_ray(layout, settings, bounds, eligible, doubt, rule, per_limit, answer)
+                code = choose_certified_ray(layout, settings, bounds, eligible, dispute, rule, per_limit, answer)
             else:
-                code = choose_ray(layout, settings, bounds, eligible, doubt, rule, per_limit, answer)
+                code = choose_ray(layout, settings, bounds, eligible, dispute, rule, per_limit, answer)
             settle_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
         return code
 
@@ -274,19 +275,19 @@ def round_for(form: Form) -> Round:
         scratch: Floats, seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
         """Return the candidate that is played, or minus the reason for the safe action; write the answer."""
-        told = pinned(layout)
-        area = workspace_in(told, features.shape[0], scratch)
-        known = recognised(features, known_actions(told, settings, memory).followed)
+        fixed = pinned(layout)
+        area = workspace_in(fixed, features.shape[0], scratch)
+        known = recognised(features, known_actions(fixed, settings, memory).followed)
         answer[UNFOLLOWED] = 0.0 if known or memory[FOLLOWED] == NEVER else 1.0
-        parts = parts_of(told, memory)
-        doubt = see(features, known, parts, told, settings, memory, area.bounds, area.work)
+        parts = parts_of(fixed, memory)
+        dispute = see(features, known, parts, fixed, settings, memory, area.bounds, area.work)
         return choose(
-            features, known, eligible, doubt, parts, told, settings, memory, area.bounds, area.rule, area.per_limit,
+            features, known, eligible, dispute, parts, fixed, settings, memory, area.bounds, area.rule, area.per_limit,
             area.work, answer, seed, run, round_,
         )  # fmt: skip
 
     @kernel
-    def absorb(
+    def learn_at(
         parts: tuple[Part, ...], action: Floats, index: int, place: int, step: float, lean: bool, values: Floats,
         layout: Ints, settings: Floats, memory: Floats, work: Floats,
     ) -> None:  # fmt: skip
@@ -327,9 +328,9 @@ def round_for(form: Form) -> Round:
         work: Floats,
     ) -> None:  # fmt: skip
         """Take in the reward and the costs (1 + m,) of an action; where it lies is only believed if it is so."""
-        place, told = index, pinned(layout)
+        place, fixed = index, pinned(layout)
         if ridge:
-            known = known_actions(told, settings, memory)
+            known = known_actions(fixed, settings, memory)
             count = known.followed.shape[0]
             if (
                 count == 0
@@ -338,6 +339,6 @@ def round_for(form: Form) -> Round:
                 or (index == AT_SAFE and not same(action, known.safe))
             ):
                 place = ELSEWHERE
-        absorb(parts_of(told, memory), action, index, place, step, False, values, told, settings, memory, work)
+        learn_at(parts_of(fixed, memory), action, index, place, step, False, values, fixed, settings, memory, work)
 
-    return Round(decide, learn, see, choose, absorb)
+    return Round(decide, learn, see, choose, learn_at)

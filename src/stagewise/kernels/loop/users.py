@@ -20,7 +20,7 @@ def users_for(form: Form) -> Callable[..., None]:
     @kernel
     def decide_users(
         values: Floats, ends: Floats, segments: Floats, draws: Ints, features: Floats, eligible: Flags, layout: Ints,
-        settings: Floats, memory: Floats, codes: Ints, told: Floats, odds: Floats, answer: Floats, numbers: Floats,
+        settings: Floats, memory: Floats, codes: Ints, promises: Floats, odds: Floats, answer: Floats, numbers: Floats,
         scratch: Floats,
     ) -> None:  # fmt: skip
         """Write for each user the code of what is played, the hoped reward and the costs (1 + m,), the odds (K + 1,).
@@ -40,9 +40,9 @@ def users_for(form: Form) -> Callable[..., None]:
                     features, eligible, layout, settings, memory, answer, scratch, int(draws[user, 0]),
                     int(draws[user, 1]), int(draws[user, 2]),
                 )  # fmt: skip
-                told[user, 0] = answer[HOPE]
+                promises[user, 0] = answer[HOPE]
                 for j in range(layout[LIMITS]):
-                    told[user, 1 + j] = answer[FIRST_COST + j]
+                    promises[user, 1 + j] = answer[FIRST_COST + j]
                 fill_odds_of(layout, answer, odds[user])
 
     return decide_users

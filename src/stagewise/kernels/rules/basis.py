@@ -29,7 +29,7 @@ class Basis(NamedTuple):
     inverse: Floats
     prices: Floats
     direction: Floats
-    doubt: Floats
+    noise_floor: Floats
     gains: Floats
 
 
@@ -74,7 +74,7 @@ def head_for(variable: int, program: Program, basis: Basis) -> None:
 def step_until_empty(basis: Basis, place: int) -> float:
     """Return how much of the entering variable empties a place, ∞ if it does not fall."""
     fall = basis.direction[place]
-    return max(total(basis.inverse[place]), 0.0) / fall if fall > basis.doubt[place] else math.inf
+    return max(total(basis.inverse[place]), 0.0) / fall if fall > basis.noise_floor[place] else math.inf
 
 
 @kernel
@@ -138,5 +138,5 @@ def falls(place: int, variable: int, program: Program, basis: Basis) -> bool:
         coefficient = entry(program, row, variable)
         fall += basis.inverse[place, row] * coefficient
         size += abs(basis.inverse[place, row]) * max(abs(coefficient), 1.0)
-    basis.direction[place], basis.doubt[place] = fall, PIVOT * size
+    basis.direction[place], basis.noise_floor[place] = fall, PIVOT * size
     return fall > PIVOT * size

@@ -7,21 +7,14 @@ and on mixtures, take
     w      = (r⁺ − r⁻) + max_j κ_j (c⁺_j − c⁻_j),  κ_j = (V − r₀⁻)/(τ_j − c₀⁺_j)    how little is known of an action
 
 and play the proposal where V̄ − (its lowest plausible reward) ≤ C w. Otherwise they play what V̄ was found at, cut back
-to what is safe, which satisfies it with C = 1 (docs/theory/caps.md). Safety rests on c⁺ alone.
-
-    settings, last: ν, C, the largest mean reward there is
+to what is safe, which satisfies it with C = 1 (docs/theory/caps.md). Safety rests on c⁺ alone. ν, C and the largest
+mean reward there is stand at the end of the settings (see `layout`).
 """
 
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.layout import LIMITS
-from stagewise.kernels.rules.promise import capped, ceiling_of, limit_of, safe_cost
-
-
-@kernel
-def largest_reward(settings: Floats) -> float:
-    """Return the largest mean reward there is."""
-    return settings[settings.size - 1]
+from stagewise.kernels.layout import LIMITS, largest_reward
+from stagewise.kernels.promise import capped, ceiling_of, limit_of, safe_cost
 
 
 @kernel

@@ -5,10 +5,8 @@ import math
 from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
 from stagewise.kernels.bounds import CENTRE, COSTS, HALF, HOPED, SAMPLED
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.layout import FIRST_TERM, HOME, LIMITS
-from stagewise.kernels.rules.certified import cut_draws, highest, lowest, set_prices
-from stagewise.kernels.rules.mixture import drawn, listed_share, mean_of, mix_back, solve, stay
-from stagewise.kernels.rules.promise import (
+from stagewise.kernels.layout import FIRST_TERM, HOME, LIMITS, patience_of
+from stagewise.kernels.promise import (
     DRAWN,
     NOT_FINITE,
     NOTHING_SAFE,
@@ -19,6 +17,9 @@ from stagewise.kernels.rules.promise import (
     threshold_of,
     weigh,
 )
+from stagewise.kernels.rules.certified import cut_draws, highest, lowest, set_prices
+from stagewise.kernels.rules.mixture import drawn, mean_of, mix_back, share_beside_safe, solve, stay
+from stagewise.kernels.rules.simplex import price_in
 from stagewise.kernels.rules.tie import tie_floor
 
 LIFT = 0.75  # how far a drawn price is raised towards v/Δ; without it little-known actions wait too long for their turn
@@ -94,7 +95,7 @@ def set_draw_prices(
         if basis is None:
             price = pair_price(rule, COSTS + m, shares, places)
         else:
-            price = basis[m + (m + 1) * (m + 1) + 1 + j] / slack
+            price = price_in(basis[m:].reshape(m + 3, m + 1), j) / slack
         prices[j] = price + LIFT * (value / slack - price) if price > 0.0 else 0.0
 
 
@@ -127,7 +128,7 @@ def propose_mixture(
 
 @kernel
 def choose_certified_mixture(
-    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, doubt: int, rule: Floats, prices: Floats,
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, dispute: int, rule: Floats, prices: Floats,
     basis: Floats | None, shares: Floats, places: Ints, lottery: float, answer: Floats,
 ) -> int:  # fmt: skip
     """Return the action drawn from the mixture that is played, or minus the reason for the safe action alone."""
@@ -136,19 +137,19 @@ def choose_certified_mixture(
     certain = weigh(layout, settings, bounds, prices)
     fill_costs(layout, settings, bounds, COSTS, 1.0, rule)
     fill_hopes(layout, settings, bounds, eligible, rule)
-    home = rule[HOPED, safe]
-    code, value = -doubt if doubt > 0 else (0 if certain else -WARMING), home
+    safe_hoped = rule[HOPED, safe]
+    code, value = -dispute if dispute > 0 else (0 if certain else -WARMING), safe_hoped
     if code == 0:
         solve(rule, COSTS + m, limits, basis, shares, places)
         value = mean_of(rule[HOPED], shares, places)
         if not math.isfinite(value):
             code = -NOT_FINITE
-        elif tie_floor(value) <= home:
+        elif tie_floor(value) <= safe_hoped:
             code = -PREFERRED
     if code == 0:
         propose_mixture(layout, settings, bounds, eligible, rule, prices, basis, limits, shares, places)
         code = certify_mixture(layout, settings, bounds, eligible, value, rule, prices, basis, shares, places)
-    answer[SAFE_HOPE], answer[HOPE] = home, value
+    answer[SAFE_HOPE], answer[HOPE] = safe_hoped, value
     return settle_mixture(layout, code, rule, shares, places, lottery, answer)
 
 
@@ -168,7 +169,7 @@ def certify_mixture(
         if shares[place] != 0.0:
             action = safe if places[place] < 0 else places[place]
             width = ignorance(layout, settings, bounds, prices, action)
-            certified += shares[place] * (lowest(bounds, action) + settings[settings.size - 2] * width)
+            certified += shares[place] * (lowest(bounds, action) + patience_of(settings) * width)
     fill_hopes(layout, settings, bounds, eligible, rule)
     if certified < value:
         solve(rule, COSTS + m, limits, basis, shares, places)
@@ -176,7 +177,7 @@ def certify_mixture(
     for j in range(m):
         if not mean_of(rule[COSTS + j], shares, places) <= threshold_of(layout, settings, j):
             return -NOTHING_SAFE
-    return 0 if listed_share(shares, places) > 0.0 else -PREFERRED
+    return 0 if share_beside_safe(shares, places) > 0.0 else -PREFERRED
 
 
 @kernel

@@ -3,12 +3,10 @@
 import math
 
 from stagewise.kernels.answer import SAFE_HOPE
-from stagewise.kernels.bounds import CENTRE, COSTS, CROSS, HALF, HOPED, REACHES, SAMPLED, STEPS
+from stagewise.kernels.bounds import CENTRE, COSTS, CROSS, HALF, HOPED, PLAUSIBLE, SAMPLED, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.layout import LIMITS
-from stagewise.kernels.rules.certified import cut_draws, highest, largest_reward, set_prices
-from stagewise.kernels.rules.curve import held_along
-from stagewise.kernels.rules.promise import (
+from stagewise.kernels.layout import LIMITS, largest_reward, patience_of
+from stagewise.kernels.promise import (
     NOT_FINITE,
     NOTHING_SAFE,
     PREFERRED,
@@ -18,6 +16,8 @@ from stagewise.kernels.rules.promise import (
     threshold_of,
     weigh,
 )
+from stagewise.kernels.rules.certified import cut_draws, highest, set_prices
+from stagewise.kernels.rules.curve import held_along
 from stagewise.kernels.rules.ray import fill_plausible_steps, fill_safe_steps, pessimistic, safe_step, wide_of
 from stagewise.kernels.rules.tie import first_best, tie_floor
 
@@ -67,26 +67,26 @@ def lowest_at(bounds: Floats, ray: int, step: float) -> float:
 
 
 @kernel
-def fill_plausible(settings: Floats, bounds: Floats, reaches: Floats, hoped: Floats) -> None:
+def fill_plausible(settings: Floats, bounds: Floats, plausible: Floats, hoped: Floats) -> None:
     """Write r⁺ at the longest plausible step of every ray."""
     safe, centre, half, cross = bounds.shape[2] - 1, bounds[0, CENTRE], bounds[0, HALF], bounds[0, CROSS]
     if half[safe] == 0.0:
-        home = centre[safe]
+        safe_reward = centre[safe]
         for ray in range(safe):
-            hoped[ray] = home + reaches[ray] * (highest(settings, bounds, ray) - home)
+            hoped[ray] = safe_reward + plausible[ray] * (highest(settings, bounds, ray) - safe_reward)
     else:
         wide = wide_of(bounds, 0)
         for ray in range(safe):
-            reach = reaches[ray]
-            along = held_along(reach, half[safe], wide, cross[ray], half[ray])
-            hoped[ray] = (1.0 - reach) * centre[safe] + reach * centre[ray] + along
+            step = plausible[ray]
+            along = held_along(step, half[safe], wide, cross[ray], half[ray])
+            hoped[ray] = (1.0 - step) * centre[safe] + step * centre[ray] + along
 
 
 @kernel
 def proposed(layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, values: Floats) -> int:
     """Return the best ray if the draw were the truth, or −1: the safe action; `values` is scratch (K,)."""
     safe = bounds.shape[2] - 1
-    home = bounds[0, SAMPLED, safe]
+    safe_drawn = bounds[0, SAMPLED, safe]
     for ray in range(safe):
         values[ray] = 1.0
     for j in range(layout[LIMITS]):
@@ -96,7 +96,7 @@ def proposed(layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, va
             values[ray] = min(values[ray], safe_step(drawn_[ray] - drawn_[safe], slack))
     rewards = bounds[0, SAMPLED]
     for ray in range(safe):
-        values[ray] *= rewards[ray] - home
+        values[ray] *= rewards[ray] - safe_drawn
     for ray in range(eligible.size):
         if not eligible[ray]:
             values[ray] = -math.inf
@@ -106,7 +106,7 @@ def proposed(layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, va
 
 @kernel
 def choose_certified_ray(
-    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, doubt: int, rule: Floats, prices: Floats,
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, dispute: int, rule: Floats, prices: Floats,
     answer: Floats,
 ) -> int:  # fmt: skip
     """Return the ray whose longest safe step is played, or minus the reason for the safe action.
@@ -115,15 +115,15 @@ def choose_certified_ray(
     """
     hoped, steps, safe = rule[HOPED], rule[STEPS], bounds.shape[2] - 1
     certain = weigh(layout, settings, bounds, prices)
-    home = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
-    hoped[safe], steps[safe], answer[SAFE_HOPE] = home, 0.0, home
-    if doubt > 0 or not certain:
+    safe_hoped = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
+    hoped[safe], steps[safe], answer[SAFE_HOPE] = safe_hoped, 0.0, safe_hoped
+    if dispute > 0 or not certain:
         exchange_crosses(bounds, rule)
         steps[:] = 0.0
-        hoped[:] = home
-        return -doubt if doubt > 0 else -WARMING
+        hoped[:] = safe_hoped
+        return -dispute if dispute > 0 else -WARMING
     cut_draws(layout, settings, bounds)
-    proposal = proposed(layout, settings, bounds, eligible, rule[REACHES])
+    proposal = proposed(layout, settings, bounds, eligible, rule[PLAUSIBLE])
     exchange_crosses(bounds, rule)
     return certify_ray(layout, settings, bounds, eligible, proposal, rule, prices, answer)
 
@@ -137,25 +137,25 @@ def certify_ray(
 
     Nothing is asked of the proposal, so anybody may make it.
     """
-    hoped, steps, reaches, safe = rule[HOPED], rule[STEPS], rule[REACHES], bounds.shape[2] - 1
-    home = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
-    hoped[safe], steps[safe], answer[SAFE_HOPE] = home, 0.0, home
+    hoped, steps, plausible, safe = rule[HOPED], rule[STEPS], rule[PLAUSIBLE], bounds.shape[2] - 1
+    safe_hoped = bounds[0, CENTRE, safe] + bounds[0, HALF, safe]
+    hoped[safe], steps[safe], answer[SAFE_HOPE] = safe_hoped, 0.0, safe_hoped
     fill_safe_steps(layout, settings, bounds, steps)
-    fill_plausible_steps(layout, settings, bounds, reaches)
-    fill_plausible(settings, bounds, reaches, hoped)
+    fill_plausible_steps(layout, settings, bounds, plausible)
+    fill_plausible(settings, bounds, plausible, hoped)
     for ray in range(eligible.size):
         if not eligible[ray]:
             hoped[ray] = -math.inf
     best = first_best(hoped[:safe])
     if best >= 0 and not math.isfinite(hoped[best]):
         return -NOT_FINITE
-    if best < 0 or tie_floor(hoped[best]) <= home:
+    if best < 0 or tie_floor(hoped[best]) <= safe_hoped:
         return -PREFERRED
-    value = min(hoped[best], max(largest_reward(settings), home))
+    value = min(hoped[best], max(largest_reward(settings), safe_hoped))
     set_prices(layout, settings, bounds, value, prices)
     chosen, target = best, proposal if proposal >= 0 else safe
     width = ignorance_at(layout, settings, bounds, prices, target, steps[target])
-    if value - lowest_at(bounds, target, steps[target]) <= settings[settings.size - 2] * width:
+    if value - lowest_at(bounds, target, steps[target]) <= patience_of(settings) * width:
         if target == safe:
             answer[SAFE_HOPE] = value
             return -PREFERRED

@@ -44,10 +44,10 @@ def first_crossing(
     """
     if wide > first_width * SLIGHTLY:
         return halved(first, end, 1.0, first_width, wide, cross, end_width, limit).below
-    room, rise, origin = limit - first, end - first, first_width * first_width
+    slack, rise, origin = limit - first, end - first, first_width * first_width
     a = origin - 2.0 * cross + end_width * end_width - rise * rise
-    b = cross - origin + room * rise
-    c = origin - room * room
+    b = cross - origin + slack * rise
+    c = origin - slack * slack
     below = b + math.sqrt(max(b * b - a * c, 0.0))
     return min(-c / below, 1.0) if below > 0.0 else 0.0
 

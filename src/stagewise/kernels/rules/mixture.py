@@ -3,11 +3,10 @@
 import math
 
 from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
-from stagewise.kernels.bounds import CENTRE, COSTS, HALF, HOPED, REACHES
+from stagewise.kernels.bounds import CENTRE, COSTS, HALF, HOPED, PLAUSIBLE
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, RETURNS
-from stagewise.kernels.rules.pair import best_pair
-from stagewise.kernels.rules.promise import (
+from stagewise.kernels.promise import (
     COST_SCALE,
     DRAWN,
     NOT_FINITE,
@@ -21,6 +20,7 @@ from stagewise.kernels.rules.promise import (
     threshold_of,
     weigh,
 )
+from stagewise.kernels.rules.pair import best_pair
 from stagewise.kernels.rules.simplex import best_mixture
 from stagewise.kernels.rules.tie import tie_floor
 
@@ -65,12 +65,12 @@ def solve(rule: Floats, costs: int, limits: Floats, basis: Floats | None, shares
     limit, for which two actions are the answer, and no simplex need be compiled.
     """
     hoped, safe = rule[HOPED], rule.shape[1] - 1
-    home = hoped[safe]
+    safe_hoped = hoped[safe]
     hoped[safe] = -math.inf
     places[:] = -1
     shares[:] = 0.0
     if basis is None:
-        pair = best_pair(hoped, rule[costs], home, rule[costs, safe], limits[0])
+        pair = best_pair(hoped, rule[costs], safe_hoped, rule[costs, safe], limits[0])
         places[0], places[1] = pair.cheap, pair.dear
         shares[0], shares[1] = 1.0 - pair.share, pair.share
     else:
@@ -79,9 +79,10 @@ def solve(rule: Floats, costs: int, limits: Floats, basis: Floats | None, shares
         for j in range(m):
             start[j] = rule[costs + j, safe]
         best_mixture(
-            hoped, rule[costs : costs + m], home, start, limits, places[: m + 1], shares[: m + 1], table, rule[REACHES]
-        )
-    hoped[safe] = home
+            hoped, rule[costs : costs + m], safe_hoped, start, limits, places[: m + 1], shares[: m + 1], table,
+            rule[PLAUSIBLE],
+        )  # fmt: skip
+    hoped[safe] = safe_hoped
 
 
 @kernel
@@ -134,13 +135,13 @@ def stay(shares: Floats, places: Ints) -> None:
 
 @kernel
 def choose_mixture(
-    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, doubt: int, rule: Floats, factors: Floats,
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, dispute: int, rule: Floats, factors: Floats,
     basis: Floats | None, shares: Floats, places: Ints, lottery: float, answer: Floats,
 ) -> int:  # fmt: skip
     """Return the action drawn from the best safe mixture, or minus the reason for the safe action alone.
 
     Maximise E hoped subject to E dearest ≤ τ. Directional: subject to E cheapest ≤ τ, then mixed back to the safe
-    action until E dearest ≤ τ (docs/theory/tractable-oplb.md). An empty `eligible` means all; `doubt` is what was
+    action until E dearest ≤ τ (docs/theory/tractable-oplb.md). An empty `eligible` means all; `dispute` is what was
     declared and is contradicted, or 0.
     """
     m = layout[LIMITS]
@@ -149,9 +150,9 @@ def choose_mixture(
     for action in range(eligible.size):
         if not eligible[action]:
             rule[HOPED, action] = -math.inf
-    code = -doubt if doubt > 0 else (0 if certain else -WARMING)
+    code = -dispute if dispute > 0 else (0 if certain else -WARMING)
     if code == 0:
-        code = mixed(layout, settings, rule, basis, shares, places)
+        code = fill_best_mixture(layout, settings, rule, basis, shares, places)
     if code < 0:
         stay(shares, places)
     else:
@@ -165,7 +166,9 @@ def choose_mixture(
 
 
 @kernel
-def mixed(layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints) -> int:
+def fill_best_mixture(
+    layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints
+) -> int:
     """Write the best safe mixture; return 0, or minus the reason for the safe action alone."""
     m = layout[LIMITS]
     limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
@@ -179,19 +182,19 @@ def mixed(layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, sh
         within = mean_of(rule[COSTS + j], shares, places) <= threshold_of(layout, settings, j)
         if has(layout, RETURNS) and not within:
             return -NOTHING_SAFE
-    if listed_share(shares, places) != 0.0:
+    if share_beside_safe(shares, places) != 0.0:
         return 0
     return -TOO_LITTLE if outdone(rule[HOPED]) else -PREFERRED
 
 
 @kernel
-def listed_share(shares: Floats, places: Ints) -> float:
+def share_beside_safe(shares: Floats, places: Ints) -> float:
     """Return the share of everything but the safe action."""
-    listed = 0.0
+    total = 0.0
     for place in range(shares.size):
         if places[place] >= 0:
-            listed += shares[place]
-    return listed
+            total += shares[place]
+    return total
 
 
 @kernel

@@ -57,7 +57,7 @@ def best_pair(reward: Floats, cost: Floats, safe_reward: float, safe_cost: float
             break
         cheap = tied.cheap if tied.cheap != NOBODY else cheap
         dear = tied.dear if tied.dear != NOBODY else dear
-    return mixed(found.cheap, found.dear, of(found.cheap, cost, safe_cost), cost[found.dear], limit)
+    return pair_within(found.cheap, found.dear, of(found.cheap, cost, safe_cost), cost[found.dear], limit)
 
 
 @kernel
@@ -134,7 +134,7 @@ def anybody_reaches(
 
 
 @kernel
-def mixed(cheap: int, dear: int, cheap_cost: float, dear_cost: float, limit: float) -> Pair:
+def pair_within(cheap: int, dear: int, cheap_cost: float, dear_cost: float, limit: float) -> Pair:
     """Return the pair with the largest share of the dear action, or the cheap action alone when there is no room."""
     share = safe_share(cheap_cost, dear_cost, limit)
     return Pair(cheap, dear, share) if share > 0.0 else Pair(cheap, cheap, 0.0)

@@ -3,11 +3,10 @@
 import math
 
 from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
-from stagewise.kernels.bounds import CENTRE, CROSS, HALF, HOPED, REACHES, STEPS
+from stagewise.kernels.bounds import CENTRE, CROSS, HALF, HOPED, PLAUSIBLE, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, distinct, kernel
 from stagewise.kernels.layout import DIRECTIONAL, LIMITS, OFFERS_SAFE, RETURNS
-from stagewise.kernels.rules.curve import SLIGHTLY, first_crossing, held_along, last_crossing
-from stagewise.kernels.rules.promise import (
+from stagewise.kernels.promise import (
     COST_SCALE,
     NOT_FINITE,
     NOTHING_SAFE,
@@ -21,6 +20,7 @@ from stagewise.kernels.rules.promise import (
     threshold_of,
     weigh,
 )
+from stagewise.kernels.rules.curve import SLIGHTLY, first_crossing, held_along, last_crossing
 from stagewise.kernels.rules.tie import first_best, tie_floor
 
 
@@ -179,7 +179,7 @@ def choose_ray(
     settings: Floats,
     bounds: Floats,
     eligible: Flags,
-    doubt: int,
+    dispute: int,
     rule: Floats,
     factors: Floats,
     answer: Floats,
@@ -188,36 +188,36 @@ def choose_ray(
 
     Both bounds are convex along a ray, so no other step can be better (docs/theory/rays.md). Directional: rays are
     compared at their longest plausible step instead. An empty `eligible` means all. The safe action is returned as
-    minus the reason for it; `doubt` is one: what was declared and is contradicted, or 0.
+    minus the reason for it; `dispute` is one: what was declared and is contradicted, or 0.
     """
     hoped, steps, safe = rule[HOPED], rule[STEPS], bounds.shape[2] - 1
     certain = weigh(layout, settings, bounds, factors)
-    home = safe_hope(layout, bounds, factors)
-    hoped[safe] = home
+    safe_hoped = safe_hope(layout, bounds, factors)
+    hoped[safe] = safe_hoped
     steps[safe] = 0.0
-    answer[SAFE_HOPE] = home
+    answer[SAFE_HOPE] = safe_hoped
     if not certain:
         steps[:] = 0.0
-        hoped[:] = home
-        return -doubt if doubt > 0 else -WARMING
+        hoped[:] = safe_hoped
+        return -dispute if dispute > 0 else -WARMING
     fill_safe_steps(layout, settings, bounds, steps)
     if has(layout, DIRECTIONAL):
-        fill_plausible_steps(layout, settings, bounds, rule[REACHES])
-        fill_hoped(layout, bounds, factors, rule[REACHES], hoped)
+        fill_plausible_steps(layout, settings, bounds, rule[PLAUSIBLE])
+        fill_hoped(layout, bounds, factors, rule[PLAUSIBLE], hoped)
     else:
         fill_hoped(layout, bounds, factors, steps, hoped)
     for ray in range(eligible.size):
         if not eligible[ray]:
             hoped[ray] = -math.inf
-    if doubt > 0:
-        return -doubt
+    if dispute > 0:
+        return -dispute
     best = first_best(hoped[:safe])
     if best < 0 or not math.isfinite(hoped[best]):
         return -NOT_FINITE
     if has(layout, DIRECTIONAL):
-        plausible = rule[REACHES, best]
+        plausible = rule[PLAUSIBLE, best]
         steps[best] = min(steps[best], plausible) if has(layout, RETURNS) else plausible
-    if has(layout, OFFERS_SAFE) and tie_floor(home) > hoped[best]:
+    if has(layout, OFFERS_SAFE) and tie_floor(safe_hoped) > hoped[best]:
         return -PREFERRED
     if has(layout, RETURNS):
         for j in range(layout[LIMITS]):

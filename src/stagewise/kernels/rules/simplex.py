@@ -40,6 +40,12 @@ def scratch_shape(constraints: int) -> tuple[int, int]:
     return constraints + 3, constraints + 1
 
 
+@kernel
+def price_in(basis: Floats, constraint: int) -> float:
+    """Return the price of a limit, in units of its slack, that a solved program leaves in the scratch `basis`."""
+    return basis[basis.shape[1], 1 + constraint]
+
+
 @called
 def best_mixture(
     reward: Floats,
@@ -67,7 +73,7 @@ def best_mixture(
         play_alone(alone, support, shares)
         return OPTIMAL
     size = support.size
-    # The shares are written last, so until then their room serves for the doubts.
+    # The shares are written last, so until then their room serves for the noise floors.
     working = Basis(support, basis[:size], basis[size], basis[size + 1], shares, gains)
     if climb(program, working):
         displace_safe(program, working)

@@ -1,8 +1,8 @@
 """A signal that is linear in the context, with a regression of its own for every action.
 
-    memory:   for each action what `signals.ridge` remembers of one signal and of no candidates: own (n + 1, n), and
-              the tally, which ends in Σ y
-    settings: for each action what `signals.ridge` is told: λ, L, unit, R, S, log 1/δ, known; then the lowest and the
+    memory:   for each action what `signals.ridge` remembers of one signal and of no candidates: learned (n + 1, n)
+              and the tally, which ends in Σ y
+    settings: for each action what `signals.ridge` reads: λ, L, unit, R, S, log 1/δ, known; then the lowest and the
               highest mean there is, and what was declared of the safe action's
 
 An action in its context is a row: the action's number, the n features of the context, then what others read. The radius
@@ -15,14 +15,22 @@ import math
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, normal
-from stagewise.kernels.layout import HOME, RIDGE, Part, piece_size
-from stagewise.kernels.rules.promise import BASELINE, disputed
+from stagewise.kernels.layout import HOME, RIDGE, Part, piece_size, regressions_of
+from stagewise.kernels.promise import BASELINE, disputed
 from stagewise.kernels.signals.look import radius_of
 from stagewise.kernels.signals.posterior import hold
-from stagewise.kernels.signals.ridge import ELSEWHERE, SQUARES, TAKEN, fill_image, learn_ridge, start_ridge, stated
+from stagewise.kernels.signals.ridge import (
+    ELSEWHERE,
+    SQUARES,
+    TAKEN,
+    declared_of_ridge,
+    fill_image,
+    learn_ridge,
+    start_ridge,
+)
 from stagewise.kernels.signals.watch import mistold_regression
 
-TOLD = 7  # numbers that one regression is told
+NUMBERS = 7  # of one regression in the settings
 
 
 @kernel
@@ -32,7 +40,7 @@ def piece_of(part: Part, memory: Floats, action: int) -> Part:
     at = part.memory + action * piece_size(n)
     tally, end = at + (n + 1) * n, at + piece_size(n)
     return Part(
-        RIDGE, part.first, 1, n, part.radius, 0, 0, 0, 0, part.settings + TOLD * action, at, 0, 0, memory[tally:end],
+        RIDGE, part.first, 1, n, part.radius, 0, 0, 0, 0, part.settings + NUMBERS * action, at, 0, 0, memory[tally:end],
         memory[at:tally].reshape(n + 1, n), memory[at:at].reshape(n + 2, 0), memory[at:at],
     )  # fmt: skip
 
@@ -40,7 +48,7 @@ def piece_of(part: Part, memory: Floats, action: int) -> Part:
 @kernel
 def start_apiece(part: Part, settings: Floats, memory: Floats) -> None:
     """Write V = λI for every action."""
-    for action in range(part.detail):
+    for action in range(regressions_of(part)):
         start_ridge(piece_of(part, memory, action), settings, memory)
 
 
@@ -60,28 +68,28 @@ def look_apiece(
 
     The width ‖Tu‖ of an action stands in CROSS for the draw. Returns what was declared and is contradicted, or 0.
     """
-    n, signal, at = part.size, part.first, part.settings + TOLD * part.detail
+    n, signal, at = part.size, part.first, part.settings + NUMBERS * regressions_of(part)
     lowest, highest, found = settings[at], settings[at + 1], 0
     centre, half, widths, image = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, CROSS], work[:n]
-    for action in range(part.detail):
+    for action in range(regressions_of(part)):
         piece, context, form, fit = piece_of(part, memory, action), rows[action, 1 : 1 + n], 0.0, 0.0
-        fill_image(piece.own, context, image)
+        fill_image(piece.learned, context, image)
         for i in range(n):
             form += image[i] * image[i]
-            fit += piece.own[n, i] * context[i]
+            fit += piece.learned[n, i] * context[i]
         width = math.sqrt(form)
-        reach = radius_of(piece, settings, 0.0, 0) * width
-        low = min(max(fit - reach, lowest), highest)
-        high = max(min(fit + reach, highest), lowest)
+        half_width = radius_of(piece, settings, 0.0, 0) * width
+        low = min(max(fit - half_width, lowest), highest)
+        high = max(min(fit + half_width, highest), lowest)
         centre[action], half[action], widths[action] = 0.5 * (low + high), 0.5 * (high - low), width
         mistold = mistold_regression(piece, settings, memory, 0.0)
         found = mistold if found == 0 else found
-    mistold = declare(layout, signal, settings[at + 2], bounds)
+    mistold = declare_home(layout, signal, settings[at + 2], bounds)
     return mistold if found == 0 else found
 
 
 @kernel
-def declare(layout: Ints, signal: int, declared: float, bounds: Floats) -> int:
+def declare_home(layout: Ints, signal: int, declared: float, bounds: Floats) -> int:
     """Write the bounds of this round's safe action: its own as one of the actions, and what was declared of it.
 
     Of a cost that is the most it may be, of the reward the least. Returns that a cost is declared too low, or 0.
@@ -111,12 +119,12 @@ def draw_apiece(
 
     s² = (R² + Σ e²/(1 + w²))/(1 + n) is what the noise seems to be: outcomes that are rare have less than R².
     """
-    n, count, drawn = part.size, part.detail, bounds[part.first, SAMPLED]
+    n, count, drawn = part.size, regressions_of(part), bounds[part.first, SAMPLED]
     for action in range(count):
         piece, fit = piece_of(part, memory, action), 0.0
         for i in range(n):
-            fit += piece.own[n, i] * rows[action, 1 + i]
-        noise = stated(piece, settings).noise[0]
+            fit += piece.learned[n, i] * rows[action, 1 + i]
+        noise = declared_of_ridge(piece, settings).noise[0]
         seems = math.sqrt((noise * noise + piece.tally[SQUARES]) / (1.0 + piece.tally[TAKEN]))
         deviate = spread * normal(seed, run, round_, POSTERIOR + int(part.first), action)
         drawn[action] = fit + deviate * min(seems, noise) * drawn[action]
@@ -127,9 +135,9 @@ def draw_apiece(
 @kernel
 def fill_fits(part: Part, rows: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
     """Write the estimate of every action of which something was seen, in its context."""
-    for action in range(part.detail):
+    for action in range(regressions_of(part)):
         piece, fit = piece_of(part, memory, action), 0.0
         for i in range(part.size):
-            fit += piece.own[part.size, i] * rows[action, 1 + i]
+            fit += piece.learned[part.size, i] * rows[action, 1 + i]
         if piece.tally[TAKEN] > 0.0:
             fits[action] = fit

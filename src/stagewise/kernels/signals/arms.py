@@ -18,7 +18,7 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import HOME, Part
-from stagewise.kernels.rules.promise import ALARM, BASELINE, NOISE, disputed
+from stagewise.kernels.promise import ALARM, BASELINE, NOISE, disputed
 from stagewise.kernels.signals.interval import (
     Interval,
     bernstein_interval,
@@ -74,7 +74,7 @@ class Pulled(NamedTuple):
     spread: Floats  # (1 + k,) the pulls of all arms, and the summed squares of every signal
 
 
-class StatedOfArms(NamedTuple):
+class DeclaredOfArms(NamedTuple):
     """What was declared of k signals."""
 
     noise: Floats  # R
@@ -136,12 +136,12 @@ def means_of(part: Part, memory: Floats) -> Means:
 
 
 @kernel
-def stated_of_arms(part: Part, settings: Floats) -> StatedOfArms:
+def declared_of_arms(part: Part, settings: Floats) -> DeclaredOfArms:
     """Return what was declared of a part's signals, as views of the settings."""
     at, k = part.settings + 2, part.signals
     ends = at + 3 * k
     more = k if part.radius == RATES else 0
-    return StatedOfArms(
+    return DeclaredOfArms(
         settings[at : at + k],
         settings[at + k : at + 2 * k],
         settings[at + 2 * k : ends],
@@ -160,7 +160,7 @@ def confidence_in(part: Part, settings: Floats) -> float:
 @kernel
 def start_arms(part: Part, settings: Floats, memory: Floats) -> None:
     """Write that nothing was seen: an interval that reaches `blind`, every a-priori bound, or the whole range."""
-    table, declared, k = pulled(part, memory).table, stated_of_arms(part, settings), part.signals
+    table, declared, k = pulled(part, memory).table, declared_of_arms(part, settings), part.signals
     confidence, blind = settings[part.settings], settings[part.settings + 1]
     for signal in range(k):
         centre, half = 0.0, max(declared.noise[signal] * unit_radius(part.radius, 0.0, confidence), blind)
@@ -174,7 +174,7 @@ def start_arms(part: Part, settings: Floats, memory: Floats) -> None:
 @kernel
 def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: Floats) -> None:
     """Take in what was seen (k,) of one pull."""
-    kept, declared, k = pulled(part, memory), stated_of_arms(part, settings), part.signals
+    kept, declared, k = pulled(part, memory), declared_of_arms(part, settings), part.signals
     table, spread = kept.table, kept.spread
     table[arm] += 1.0
     spread[0] += 1.0
@@ -203,7 +203,7 @@ def learn_arms(part: Part, arm: int, values: Floats, settings: Floats, memory: F
 @kernel
 def narrow_arm(part: Part, arm: int, signal: int, settings: Floats, memory: Floats) -> None:
     """Keep the tighter ends of what is kept and of what the pulls of an arm show, by RATES."""
-    table, declared, block = pulled(part, memory).table, stated_of_arms(part, settings), part.signals * part.size
+    table, declared, block = pulled(part, memory).table, declared_of_arms(part, settings), part.signals * part.size
     at, low = (1 + signal) * part.size + arm, declared.low[signal]
     expected, lower, upper = declared.expected[signal], declared.lower[signal], declared.upper[signal]
     ends = rate_ends(table[arm], table[at + 2 * block] - low, expected, lower, upper)
@@ -218,7 +218,7 @@ def look_arms(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds
 
     By RATES the safe arm is known where it is listed, too: its ends take no part of δ then.
     """
-    table, declared, k, last = pulled(part, memory).table, stated_of_arms(part, settings), part.signals, part.size
+    table, declared, k, last = pulled(part, memory).table, declared_of_arms(part, settings), part.signals, part.size
     for signal in range(k):
         centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
         at, other = (1 + signal) * last, (1 + k + signal) * last
@@ -238,7 +238,7 @@ def look_arms(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds
 @kernel
 def mistold_arms(layout: Ints, part: Part, settings: Floats, memory: Floats) -> int:
     """Return which declared noise, or value at the safe arm, of a cost the pulls contradict; 0: none."""
-    spread, declared, alarm = pulled(part, memory).spread, stated_of_arms(part, settings), settings[ALARM]
+    spread, declared, alarm = pulled(part, memory).spread, declared_of_arms(part, settings), settings[ALARM]
     for signal in range(part.signals):
         if part.first + signal == 0:
             continue  # a reward breaks no limit
@@ -260,7 +260,7 @@ def dearer(arm: int, part: Part, settings: Floats, memory: Floats, signal: int) 
     """
     table, declared, k, alarm = (
         pulled(part, memory).table,
-        stated_of_arms(part, settings),
+        declared_of_arms(part, settings),
         part.signals,
         settings[ALARM],
     )

@@ -18,20 +18,20 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, normal
-from stagewise.kernels.layout import CELL, CELLS, HOME, PARTS, ROOM, SLOT, Part, part_of, slot_size
-from stagewise.kernels.rules.promise import limit_of
-from stagewise.kernels.signals.apiece import declare
+from stagewise.kernels.layout import CAPACITY, CELL, CELLS, HOME, PARTS, SLOT, Part, part_of, segment_column, slot_size
+from stagewise.kernels.promise import limit_of
+from stagewise.kernels.signals.apiece import declare_home
 from stagewise.kernels.signals.posterior import drawn_share, hold
 from stagewise.kernels.signals.rates import rate_ends
 
 PULLS, MEAN, LOW, BELOW = 0, 1, 2, 3  # in a cell
-TOLD = 5
+NUMBERS = 5  # in the settings, before the shares of the actions
 
 
 @kernel
 def slots_of(part: Part, memory: Floats) -> int:
     """Return how many segments there is a slot for."""
-    return int(memory[ROOM]) if part.detail >= 0 else 1
+    return int(memory[CAPACITY]) if segment_column(part) >= 0 else 1
 
 
 @kernel
@@ -49,9 +49,9 @@ def take_slot(part: Part, memory: Floats, slot: int, segment: float) -> None:
 
 
 @kernel
-def found(part: Part, memory: Floats, row: Floats) -> int:
+def slot_of_row(part: Part, memory: Floats, row: Floats) -> int:
     """Return where the slot of a row's segment begins, or the one it would get; −1: there is none left."""
-    return slot_at(part, 0) if part.detail < 0 else slot_for(part, memory, row[part.detail])
+    return slot_at(part, 0) if segment_column(part) < 0 else slot_for(part, memory, row[segment_column(part)])
 
 
 @kernel
@@ -70,13 +70,13 @@ def slot_for(part: Part, memory: Floats, segment: float) -> int:
 @kernel
 def learn_cells(part: Part, row: Floats, value: float, settings: Floats, memory: Floats) -> None:
     """Take in what was seen of an action in its context; there must be a slot left."""
-    at, action, slot = part.settings, int(row[0]), found(part, memory, row)
+    at, action, slot = part.settings, int(row[0]), slot_of_row(part, memory, row)
     if slot < 0:
         return
-    first, spent = slot + SLOT + CELL * action, settings[at + TOLD + action]
+    first, spent = slot + SLOT + CELL * action, settings[at + NUMBERS + action]
     cell = memory[first : first + CELL]
-    if part.detail >= 0:
-        take_slot(part, memory, slot, row[part.detail])
+    if segment_column(part) >= 0:
+        take_slot(part, memory, slot, row[segment_column(part)])
         spent += math.log(memory[slot + 1] * (memory[slot + 1] + 1.0))
     cell[PULLS] += 1.0
     cell[MEAN] += (value - settings[at] - cell[MEAN]) / cell[PULLS]
@@ -89,14 +89,14 @@ def look_cells(layout: Ints, part: Part, rows: Floats, settings: Floats, memory:
     """Write the bounds of every action in its context, and of the safe one; return what is contradicted, or 0."""
     at, signal = part.settings, part.first
     centre, half, low = bounds[signal, CENTRE], bounds[signal, HALF], settings[at]
-    slot = found(part, memory, rows[0])
+    slot = slot_of_row(part, memory, rows[0])
     for action in range(part.size):
         least, most = 0.0, 1.0
         if slot >= 0:
             first = slot + SLOT + CELL * action
             least, most = memory[first + LOW], 1.0 - memory[first + BELOW]
         centre[action], half[action] = low + 0.5 * (least + most), 0.5 * (most - least)
-    return declare(layout, signal, settings[at + 1], bounds)
+    return declare_home(layout, signal, settings[at + 1], bounds)
 
 
 @kernel
@@ -105,10 +105,10 @@ def move_cells(old: Part, new: Part, memory: Floats, changed: Floats, slots: int
     changed[new.memory] = memory[old.memory]
     for slot in range(slots):
         source = slot_at(old, slot)
-        if memory[source] != 0.0 or old.detail < 0:
-            place = int(memory[source]) % int(changed[ROOM]) if old.detail >= 0 else 0
+        if memory[source] != 0.0 or segment_column(old) < 0:
+            place = int(memory[source]) % int(changed[CAPACITY]) if segment_column(old) >= 0 else 0
             while changed[slot_at(new, place)] != 0.0:
-                place = place + 1 if place + 1 < int(changed[ROOM]) else 0
+                place = place + 1 if place + 1 < int(changed[CAPACITY]) else 0
             target = slot_at(new, place)
             for i in range(slot_size(old.size)):
                 changed[target + i] = memory[source + i]
@@ -125,7 +125,7 @@ def draw_cells(
     """
     at, drawn, low = part.first, bounds[part.first, SAMPLED], settings[part.settings]
     prior = 0.5 if at == 0 else min(max(limit_of(layout, settings, at - 1) - low, 1e-6), 0.5)
-    slot = found(part, memory, rows[0])
+    slot = slot_of_row(part, memory, rows[0])
     for action in range(part.size):
         pulls, ones = 0.0, 0.0
         if slot >= 0:
@@ -157,7 +157,7 @@ def tally_of(part: Part, memory: Floats, action: int, settings: Floats) -> Tally
 
 @kernel
 def most_met(layout: Ints, memory: Floats) -> int:
-    """Return how many segments were met in the division of most."""
+    """Return the largest number of segments that any division has met."""
     most = 0
     for which in range(layout[PARTS]):
         part = part_of(layout, memory, which)
@@ -171,13 +171,13 @@ def before_full(layout: Ints, memory: Floats, rows: Floats, values: Floats) -> i
     """Return how many rows (n, D) can be learned before half of the slots may be taken; NaN: such a value is not in."""
     most, new = most_met(layout, memory), 0
     for row in range(rows.shape[0]):
-        if 2 * (most + new) >= memory[ROOM]:
+        if 2 * (most + new) >= memory[CAPACITY]:
             return row
         met = True
         for which in range(layout[PARTS]):
             part = part_of(layout, memory, which)
-            if part.kind == CELLS and part.detail >= 0 and values[row, part.first] == values[row, part.first]:
-                slot = slot_for(part, memory, rows[row, part.detail])
+            if part.kind == CELLS and segment_column(part) >= 0 and values[row, part.first] == values[row, part.first]:
+                slot = slot_for(part, memory, rows[row, segment_column(part)])
                 met = met and slot >= 0 and memory[slot] != 0.0
         new += not met
     return rows.shape[0]
@@ -188,7 +188,7 @@ def meet(layout: Ints, memory: Floats, column: int, segments: Floats) -> None:
     """Give the segments of one division their slots, in this order; there must be room."""
     for which in range(layout[PARTS]):
         part = part_of(layout, memory, which)
-        if part.kind == CELLS and part.detail == column:
+        if part.kind == CELLS and segment_column(part) == column:
             for i in range(segments.size):
                 slot = slot_for(part, memory, segments[i])
                 if slot >= 0:
@@ -200,7 +200,7 @@ def fill_tallies(part: Part, memory: Floats, pulls: Floats, totals: Floats) -> N
     """Write pulls and summed outcomes, from `low` on, of every cell, in the order in which segments were met."""
     for slot in range(slots_of(part, memory)):
         at = slot_at(part, slot)
-        place = (int(memory[at + 1]) - 1 if part.detail >= 0 else 0) * part.size
+        place = (int(memory[at + 1]) - 1 if segment_column(part) >= 0 else 0) * part.size
         if place >= 0:
             for action in range(part.size):
                 first = at + SLOT + CELL * action
@@ -213,7 +213,7 @@ def in_order(layout: Ints, memory: Floats) -> bool:
     """Say whether the slots of every division that are taken are numbered from 1 to as many as were met."""
     for which in range(layout[PARTS]):
         part = part_of(layout, memory, which)
-        if part.kind == CELLS and part.detail >= 0:
+        if part.kind == CELLS and segment_column(part) >= 0:
             met, total, taken = memory[part.memory], 0.0, 0.0
             for slot in range(slots_of(part, memory)):
                 at = slot_at(part, slot)
@@ -230,7 +230,7 @@ def in_order(layout: Ints, memory: Floats) -> bool:
 @kernel
 def fill_rates(part: Part, rows: Floats, settings: Floats, memory: Floats, rates: Floats) -> None:
     """Write the mean of every action of which something was seen, in its context."""
-    slot = found(part, memory, rows[0])
+    slot = slot_of_row(part, memory, rows[0])
     for action in range(part.size):
         if slot >= 0 and memory[slot + SLOT + CELL * action] > 0.0:
             rates[action] = settings[part.settings] + memory[slot + SLOT + CELL * action + MEAN]
@@ -239,7 +239,7 @@ def fill_rates(part: Part, rows: Floats, settings: Floats, memory: Floats, rates
 @kernel
 def fill_pulls(part: Part, rows: Floats, memory: Floats, pulls: Floats) -> None:
     """Write how many outcomes were learned of every action, in its context."""
-    slot = found(part, memory, rows[0])
+    slot = slot_of_row(part, memory, rows[0])
     for action in range(part.size):
         pulls[action] = memory[slot + SLOT + CELL * action] if slot >= 0 else 0.0
 

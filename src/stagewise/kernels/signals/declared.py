@@ -10,9 +10,9 @@ import math
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import LIMITS, Part, roving_action
-from stagewise.kernels.rules.promise import ALARM, BASELINE, ceiling_of, disputed
+from stagewise.kernels.promise import ALARM, BASELINE, ceiling_of, disputed
 from stagewise.kernels.signals.look import radius_of
-from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, fill_image, stated
+from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, declared_of_ridge, fill_image
 from stagewise.kernels.signals.watch import farthest
 
 CONTRADICTED = 1e300  # in the place of a sum of outcomes beyond what was declared: no noise explains it, ever
@@ -26,37 +26,37 @@ def cut(centre: Floats, half: Floats, candidate: int, low: float, high: float) -
 
 
 @kernel
-def declare(layout: Ints, settings: Floats, bounds: Floats, rewards: bool) -> int:
+def declare_round(layout: Ints, settings: Floats, bounds: Floats, rewards: bool) -> int:
     """Cut the bounds at what is declared: at the safe action, and all costs at their ceilings; make them straight.
 
     Return the contradiction, if a lower bound at the safe action is above what it costs at most, or 0. CROSS is then
     half · half₀: along a ray bounds go straight from end to end. `rewards`: those of the safe action are cut too.
     """
-    safe, told, doubt = bounds.shape[2] - 1, roving_action(layout, settings), 0
+    safe, roving, dispute = bounds.shape[2] - 1, roving_action(layout, settings), 0
     if rewards:
         centre, half = bounds[0, CENTRE], bounds[0, HALF]
         high = centre[safe] + half[safe]
-        cut(centre, half, safe, min(max(centre[safe] - half[safe], told.reward[0]), high), high)
+        cut(centre, half, safe, min(max(centre[safe] - half[safe], roving.reward[0]), high), high)
     for j in range(layout[LIMITS]):
         centre, half, ceiling = bounds[1 + j, CENTRE], bounds[1 + j, HALF], ceiling_of(layout, settings, j)
-        if doubt == 0 and centre[safe] - half[safe] > told.costs[j]:
-            doubt = disputed(BASELINE, j)
+        if dispute == 0 and centre[safe] - half[safe] > roving.costs[j]:
+            dispute = disputed(BASELINE, j)
         for candidate in range(safe):
             if centre[candidate] + half[candidate] > ceiling:
                 cut(centre, half, candidate, centre[candidate] - half[candidate], ceiling)
-        if centre[safe] - half[safe] <= told.costs[j]:  # else what was declared is false, and the data's own ends stay
-            cut(centre, half, safe, centre[safe] - half[safe], min(centre[safe] + half[safe], told.costs[j]))
+        if centre[safe] - half[safe] <= roving.costs[j]:  # else the declaration is false, and the data's own ends stay
+            cut(centre, half, safe, centre[safe] - half[safe], min(centre[safe] + half[safe], roving.costs[j]))
     for signal in range(bounds.shape[0]):
         half, cross = bounds[signal, HALF], bounds[signal, CROSS]
         for candidate in range(safe + 1):
             cross[candidate] = half[candidate] * half[safe]
-    return doubt
+    return dispute
 
 
 @kernel
 def mistold_safe_of_round(part: Part, settings: Floats) -> int:
     """Return which cost's outcomes at the safe actions of all rounds add up to more than was declared; 0: none."""
-    tally, declared, k, alarm = part.tally, stated(part, settings), part.signals, settings[ALARM]
+    tally, declared, k, alarm = part.tally, declared_of_ridge(part, settings), part.signals, settings[ALARM]
     for signal in range(k):
         above = tally[SQUARES + k + signal]
         if part.first + signal > 0 and above > farthest(tally[SAFE_TAKEN], declared.noise[signal], alarm):
@@ -70,9 +70,9 @@ def note_safe_of_round(layout: Ints, part: Part, at_safe: bool, settings: Floats
 
     `work` is (n,). The safe action of the round is NaN where it is not known, as in a log: nothing is noted then.
     """
-    tally, k, n, told = part.tally, part.signals, part.size, roving_action(layout, settings)
+    tally, k, n, roving = part.tally, part.signals, part.size, roving_action(layout, settings)
     image, form = work[:n], 0.0
-    fill_image(part.own, told.features, image)
+    fill_image(part.learned, roving.features, image)
     for i in range(n):
         form += image[i] * image[i]
     width = math.sqrt(form)
@@ -80,10 +80,10 @@ def note_safe_of_round(layout: Ints, part: Part, at_safe: bool, settings: Floats
         tally[SAFE_TAKEN] += 1.0
     for signal in range(k):
         if part.first + signal > 0:
-            most, fit, mean = told.costs[part.first + signal - 1], part.own[n + signal], 0.0
+            most, fit, mean = roving.costs[part.first + signal - 1], part.learned[n + signal], 0.0
             if at_safe:
                 tally[SQUARES + k + signal] += values[signal] - most
             for i in range(n):
-                mean += fit[i] * told.features[i]
+                mean += fit[i] * roving.features[i]
             if mean - radius_of(part, settings, 0.0, signal) * width > most:
                 tally[SQUARES + k + signal] = CONTRADICTED

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.draw import POSTERIOR, fill_normal
-from stagewise.kernels.layout import EVENT_SUMS, Part, block_size, events_size
-from stagewise.kernels.rules.promise import MODEL, disputed
+from stagewise.kernels.layout import EVENT_SUMS, Part, block_size, blocks_of, events_size, table_capacity
+from stagewise.kernels.promise import MODEL, disputed
 from stagewise.kernels.signals.posterior import hold
 
 ROWS, HITS, TOTAL, LOSS, DUE_HITS, DUE_ROWS, SQUARE, CONSTANT = range(EVENT_SUMS)  # SQUARE: the ellipsoid's radius²
@@ -29,7 +29,7 @@ LEAST, MOST = 0.3, 3.0  # forecasts, in units of the rate so far
 FEW_ROWS = 32.0  # after so many a block is fitted first, if no event was before
 
 
-class Declared(NamedTuple):
+class DeclaredOfEvents(NamedTuple):
     """What was declared of a rare cost."""
 
     bound: float  # S
@@ -40,10 +40,10 @@ class Declared(NamedTuple):
 
 
 @kernel
-def declared_of(part: Part, settings: Floats) -> Declared:
+def declared_of_events(part: Part, settings: Floats) -> DeclaredOfEvents:
     """Return what was declared of a part's cost."""
     at = part.settings
-    return Declared(settings[at], settings[at + 1], settings[at + 2], settings[at + 3], settings[at + 4])
+    return DeclaredOfEvents(settings[at], settings[at + 1], settings[at + 2], settings[at + 3], settings[at + 4])
 
 
 class Table(NamedTuple):
@@ -52,19 +52,19 @@ class Table(NamedTuple):
     used: Floats  # (1,) events in the table
     matrix: Floats  # (g, g) scratch
     vectors: Floats  # (2, g) scratch
-    rows: Floats  # (room, g + 2) features | y | block
+    rows: Floats  # (capacity, g + 2) features | y | block
 
 
 @kernel
 def table_of(part: Part, memory: Floats) -> Table:
     """Return the events of a part, and scratch for them."""
     g, at = part.size, part.memory
-    first = at + 1 + g * g + 2 * g + part.detail * block_size(g)
+    first = at + 1 + g * g + 2 * g + blocks_of(part) * block_size(g)
     return Table(
         memory[at : at + 1],
         memory[at + 1 : at + 1 + g * g].reshape(g, g),
         memory[at + 1 + g * g : at + 1 + g * g + 2 * g].reshape(2, g),
-        memory[first : first + part.radius * (g + 2)].reshape(part.radius, g + 2),
+        memory[first : first + table_capacity(part) * (g + 2)].reshape(table_capacity(part), g + 2),
     )
 
 
@@ -101,14 +101,14 @@ def block_of(part: Part, memory: Floats, which: int) -> Block:
 @kernel
 def copy_events(part: Part, memory: Floats, other: Part, changed: Floats) -> None:
     """Write the same blocks and events as another part, whose table must have room for them."""
-    for i in range(events_size(part.size, part.detail, int(memory[part.memory]))):
+    for i in range(events_size(part.size, blocks_of(part), int(memory[part.memory]))):
         changed[other.memory + i] = memory[part.memory + i]
 
 
 @kernel
 def block_used(part: Part, action: Floats) -> int:
     """Return the block that an action has features in, or −1 if they are all 0."""
-    for i in range(part.detail * part.size):
+    for i in range(blocks_of(part) * part.size):
         if action[i] != 0.0:
             return i // part.size
     return -1
@@ -124,7 +124,7 @@ def product(one: Floats, other: Floats) -> float:
 
 
 @kernel
-def width_at(root: Floats, action: Floats) -> float:
+def width_at_event(root: Floats, action: Floats) -> float:
     """Return ‖Tx‖, the width of an action in a block's ellipsoid."""
     square = 0.0
     for i in range(action.size):
@@ -138,7 +138,7 @@ def width_at(root: Floats, action: Floats) -> float:
 @kernel
 def start_events(part: Part, settings: Floats, memory: Floats) -> None:
     """Write the sets of a memory that has seen nothing: ‖μ‖ ≤ S."""
-    for which in range(part.detail):
+    for which in range(blocks_of(part)):
         block = block_of(part, memory, which)
         block.sums[SQUARE], block.sums[DUE_HITS], block.sums[DUE_ROWS] = 1.0, 1.0, FEW_ROWS
         for i in range(part.size):
@@ -158,17 +158,17 @@ def forecast_of(block: Block, rate: float, action: Floats) -> float:
 
 
 @kernel
-def highest(part: Part, settings: Floats, block: Block, action: Floats) -> float:
+def highest_event(part: Part, settings: Floats, block: Block, action: Floats) -> float:
     """Return the largest mean that is plausible: by the ellipsoid, by S‖x‖, and by what was declared."""
-    declared, square = declared_of(part, settings), max(block.sums[SQUARE], 0.0)
-    end = product(block.fit, action) + math.sqrt(square) * width_at(block.root, action)
+    declared, square = declared_of_events(part, settings), max(block.sums[SQUARE], 0.0)
+    end = product(block.fit, action) + math.sqrt(square) * width_at_event(block.root, action)
     return min(end, declared.bound * math.sqrt(product(action, action)), declared.ceiling)
 
 
 @kernel
 def look_events(part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats) -> None:
     """Write the bounds of any candidates, and of the safe action."""
-    g, count, declared = part.size, features.shape[0], declared_of(part, settings)
+    g, count, declared = part.size, features.shape[0], declared_of_events(part, settings)
     centre, half = bounds[part.first, CENTRE], bounds[part.first, HALF]
     for candidate in range(count + 1):
         action = features[candidate] if candidate < count else safe
@@ -176,9 +176,9 @@ def look_events(part: Part, features: Floats, safe: Floats, settings: Floats, me
         if which >= 0:
             block, own = block_of(part, memory, which), action[which * g : (which + 1) * g]
             estimate = product(block.fit, own)
-            width = math.sqrt(max(block.sums[SQUARE], 0.0)) * width_at(block.root, own)
-            reach = declared.bound * math.sqrt(product(own, own))
-            low, high = max(estimate - width, 0.0), min(estimate + width, reach)
+            width = math.sqrt(max(block.sums[SQUARE], 0.0)) * width_at_event(block.root, own)
+            farthest = declared.bound * math.sqrt(product(own, own))
+            low, high = max(estimate - width, 0.0), min(estimate + width, farthest)
         centre[candidate], half[candidate] = 0.5 * (low + high), 0.5 * abs(high - low)
     if part.anchored == 1:
         centre[count], half[count] = declared.known, 0.0
@@ -187,7 +187,7 @@ def look_events(part: Part, features: Floats, safe: Floats, settings: Floats, me
 @kernel
 def mistold_events(part: Part, memory: Floats) -> int:
     """Return that the model of a cost is contradicted, if a set is empty (its radius² is below 0); 0: none is."""
-    for which in range(part.detail):
+    for which in range(blocks_of(part)):
         if not block_of(part, memory, which).sums[SQUARE] >= 0.0:
             return disputed(MODEL, part.first - 1)
     return 0
@@ -199,7 +199,7 @@ def draw_events(
     seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Write a draw of every candidate's mean, <x, fit> + ν <Tx, η>, within its bounds; `work` is (d,)."""
-    g, count, draws = part.size, features.shape[0], work[: part.detail * part.size]
+    g, count, draws = part.size, features.shape[0], work[: blocks_of(part) * part.size]
     drawn, centre = bounds[part.first, SAMPLED], bounds[part.first, CENTRE]
     fill_normal(draws, seed, run, round_, POSTERIOR + int(part.first))
     for candidate in range(count + 1):

@@ -6,7 +6,7 @@ from stagewise.kernels.bounds import CENTRE, CROSS, HALF
 from stagewise.kernels.compile import Floats, distinct, kernel
 from stagewise.kernels.layout import Part
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, fill_image, stated
+from stagewise.kernels.signals.ridge import LOG_DET, TAKEN, declared_of_ridge, fill_image
 
 BLOCK = 128  # candidates looked at together: wide enough for full vectors, small enough for the near caches
 
@@ -136,8 +136,8 @@ def look_ridge(
     part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
 ) -> None:
     """Write the bounds of any candidates, and of the safe action; `work` is (look_size,)."""
-    n, k, count, known = part.size, part.signals, features.shape[0], stated(part, settings).known
-    own, row = part.own, count + 1
+    n, k, count, known = part.size, part.signals, features.shape[0], declared_of_ridge(part, settings).known
+    learned, row = part.learned, count + 1
     forms, crosses, rest = work[:row], work[row : 2 * row], work[2 * row :]
     columns, parts, image = (
         rest[: n * BLOCK],
@@ -148,23 +148,23 @@ def look_ridge(
     for signal in range(k):
         bounds[part.first + signal, CENTRE, count] = known[signal]
     if part.anchored == 0:
-        fill_image(own, safe[:n], image)
+        fill_image(learned, safe[:n], image)
         for i in range(n):
             forms[count] += image[i] * image[i]
         crosses[count] = forms[count]
         for signal in range(k):
             total = 0.0
             for i in range(n):
-                total += own[n + signal, i] * safe[i]
+                total += learned[n + signal, i] * safe[i]
             bounds[part.first + signal, CENTRE, count] = total
     first = 0
     while first < count:
         last = min(first + BLOCK, count)
         gather(part, features, settings, known, first, last, columns, bounds)
         for signal in range(k):
-            add_products(own[n + signal], columns, bounds[part.first + signal, CENTRE, first:last])
+            add_products(learned[n + signal], columns, bounds[part.first + signal, CENTRE, first:last])
         crossed = crosses[first:last] if part.anchored == 0 else crosses[:0]
-        squared_widths(n, own, columns, forms[first:last], image, crossed, parts)
+        squared_widths(n, learned, columns, forms[first:last], image, crossed, parts)
         first = last
     fill_halves(part, settings, 0.0, forms, crosses, bounds)
 
@@ -196,12 +196,12 @@ def recall_ridge(part: Part, settings: Floats, memory: Floats, bounds: Floats, w
 
 @kernel
 def radius_of(part: Part, settings: Floats, neglected: float, signal: int) -> float:
-    """Return β of a signal; `neglected` is √Σρ of what a kernel's basis leaves out: S times as much is added."""
-    at, tally, declared = part.settings, part.tally, stated(part, settings)
+    """Return β of a signal, and S times `neglected`: √Σρ of what a reproducing kernel's basis leaves out."""
+    at, tally, declared = part.settings, part.tally, declared_of_ridge(part, settings)
     noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
-    reach = tally[TAKEN] * settings[at + 1] * settings[at + 1]
-    own = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], part.size, reach)
-    return own + bound * neglected
+    energy = tally[TAKEN] * settings[at + 1] * settings[at + 1]
+    beta = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], part.size, energy)
+    return beta + bound * neglected
 
 
 @kernel

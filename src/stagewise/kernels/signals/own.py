@@ -20,10 +20,9 @@ from typing import NamedTuple
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.layout import RARE, Part
-from stagewise.kernels.signals.look import look_ridge, recall_ridge
-from stagewise.kernels.signals.radius import radius
+from stagewise.kernels.signals.look import look_ridge, radius_of, recall_ridge
 from stagewise.kernels.signals.rare import rare_ends
-from stagewise.kernels.signals.ridge import LOG_DET, SAFE_TAKEN, SQUARES, TAKEN, place, stated
+from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, declared_of_ridge, place
 
 SCALE = 100.0  # ℓ/R²: the set is narrowest where n is about as large as ℓ
 SHARED_WITH_SAFE = math.log(2.0)  # where the safe action is learned it has half of δ, and all that are listed the other
@@ -99,9 +98,9 @@ def placed(part: Part, settings: Floats, action: Floats, coordinates: Floats) ->
 
 
 @kernel
-def begin_own(part: Part, features: Floats, settings: Floats, work: Floats) -> None:
+def start_own(part: Part, features: Floats, settings: Floats, work: Floats) -> None:
     """Write what is certain beforehand, and that nothing was played yet; `work` is (n + F,)."""
-    k, width, declared, own = part.signals, part.width, stated(part, settings), own_of(part)
+    k, width, declared, own = part.signals, part.width, declared_of_ridge(part, settings), own_of(part)
     lows, highs = own.lows, own.highs
     own.weights[:] = 0.0
     own.sums[:] = 0.0
@@ -111,8 +110,8 @@ def begin_own(part: Part, features: Floats, settings: Floats, work: Floats) -> N
     for candidate in range(features.shape[0]):
         where = placed(part, settings, features[candidate], work[: part.size])
         for signal in range(k):
-            known, reach = where.share * declared.known[signal], declared.bound[signal] * where.length
-            lows[signal * width + candidate], highs[signal * width + candidate] = known - reach, known + reach
+            known, farthest = where.share * declared.known[signal], declared.bound[signal] * where.length
+            lows[signal * width + candidate], highs[signal * width + candidate] = known - farthest, known + farthest
     if part.anchored == 0 and part.tally[SAFE_TAKEN] > 0.0:
         count_safe(part, settings)
         renew(part, part.followed - 1, settings)
@@ -122,15 +121,15 @@ def begin_own(part: Part, features: Floats, settings: Floats, work: Floats) -> N
 @kernel
 def clip_own(part: Part, features: Floats, settings: Floats, bounds: Floats, work: Floats) -> None:
     """Cut the bounds of candidates that do not come back to what is certain beforehand; `work` is (n,)."""
-    declared = stated(part, settings)
+    declared = declared_of_ridge(part, settings)
     for candidate in range(features.shape[0]):
         where = placed(part, settings, features[candidate], work[: part.size])
         for signal in range(part.signals):
             centre, half = bounds[part.first + signal, CENTRE], bounds[part.first + signal, HALF]
-            known, reach = where.share * declared.known[signal], declared.bound[signal] * where.length
+            known, farthest = where.share * declared.known[signal], declared.bound[signal] * where.length
             low, high = (
-                max(known - reach, centre[candidate] - half[candidate]),
-                min(known + reach, centre[candidate] + half[candidate]),
+                max(known - farthest, centre[candidate] - half[candidate]),
+                min(known + farthest, centre[candidate] + half[candidate]),
             )
             centre[candidate], half[candidate] = 0.5 * (low + high), 0.5 * abs(high - low)
 
@@ -145,7 +144,8 @@ def learn_own(part: Part, index: int, step: float, at_safe: bool, values: Floats
         renew(part, part.followed - 1, settings)
     if index < 0 or not step > 0.0 or (part.anchored == 0 and step != 1.0):
         return
-    known, own, edges, width = stated(part, settings).known, own_of(part), edges_of(part, settings), part.width
+    known, edges = declared_of_ridge(part, settings).known, edges_of(part, settings)
+    own, width = own_of(part), part.width
     own.weights[index] += step * step
     for signal in range(part.signals):
         own.sums[signal * width + index] += step * (values[signal] - known[signal])
@@ -181,7 +181,7 @@ class Ends(NamedTuple):
 @kernel
 def own_ends(part: Part, signal: int, among: float, weight: float, sum_: float, settings: Floats) -> Ends:
     """Return known + Σ s (y − y₀)/n ± h(n), for one of `exp(among)` sets that share δ."""
-    declared, edges, mean = stated(part, settings), edges_of(part, settings), sum_ / weight
+    declared, edges, mean = declared_of_ridge(part, settings), edges_of(part, settings), sum_ / weight
     low = own_half(declared.noise[signal], weight, edges.low[signal] + 2.0 * among)
     high = own_half(declared.noise[signal], weight, edges.high[signal] + 2.0 * among)
     return Ends(declared.known[signal] + mean - low, declared.known[signal] + mean + high)
@@ -193,7 +193,7 @@ def rare_own_ends(
 ) -> Ends:
     """Return the same for outcomes in [0, 1], from Σ s, Σ (1 − s) and Σ (y − low)."""
     edges = edges_of(part, settings)
-    least, known = edges.least[signal], stated(part, settings).known[signal]
+    least, known = edges.least[signal], declared_of_ridge(part, settings).known[signal]
     ends, start = rare_ends(count, edges.low[signal] + among, edges.high[signal] + among), (known - least) * rests
     return Ends(least + (ends.low - start) / steps, least + (ends.high - start) / steps)
 
@@ -220,16 +220,12 @@ def narrow(part: Part, settings: Floats, work: Floats) -> None:
     """Keep the tighter ends of what is kept and of the ellipsoid, for every followed candidate; `work` is (F,)."""
     if part.followed == 0:
         return
-    n, k, width, declared = part.size, part.signals, part.width, stated(part, settings)
-    own, at, rows, tally, widths = own_of(part), part.settings, part.rows, part.tally, work[: part.width]
-    forms = rows[n + k]
+    n, k, width = part.size, part.signals, part.width
+    own, rows, widths, forms = own_of(part), part.rows, work[:width], part.rows[n + k]
     for candidate in range(width):
         widths[candidate] = math.sqrt(forms[candidate])
-    reach = tally[TAKEN] * settings[at + 1] * settings[at + 1]
     for signal in range(k):
-        noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
-        beta = radius(part.radius, noise, bound, settings[at], confidence, tally[LOG_DET], n, reach)
-        estimates = rows[n + signal]
+        beta, estimates = radius_of(part, settings, 0.0, signal), rows[n + signal]
         lows, highs = own.lows[signal * width : (signal + 1) * width], own.highs[signal * width : (signal + 1) * width]
         for candidate in range(width):
             half = beta * widths[candidate]

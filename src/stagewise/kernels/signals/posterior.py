@@ -6,9 +6,9 @@ from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, fill_normal
 from stagewise.kernels.layout import HOME, Part
-from stagewise.kernels.rules.promise import limit_of
-from stagewise.kernels.signals.arms import is_ranged, pulled, stated_of_arms
-from stagewise.kernels.signals.ridge import TAKEN, place, stated
+from stagewise.kernels.promise import limit_of
+from stagewise.kernels.signals.arms import declared_of_arms, is_ranged, pulled
+from stagewise.kernels.signals.ridge import TAKEN, declared_of_ridge, place
 
 
 @kernel
@@ -24,10 +24,10 @@ def draw_ridge(
 
     Before anything is seen T is diagonal, and the sum is the same to the bit whether candidates are followed or not.
     """
-    n, k, declared, count = part.size, part.signals, stated(part, settings), bounds.shape[2]
+    n, k, declared, count = part.size, part.signals, declared_of_ridge(part, settings), bounds.shape[2]
     draws, sampled, coordinates = work[: k * n], work[k * n : (k + 1) * n], work[(k + 1) * n : (k + 2) * n]
     fill_normal(draws, seed, run, round_, POSTERIOR + int(part.first))
-    rows, own, unseen = part.rows, part.own, part.tally[TAKEN] == 0.0
+    rows, learned, unseen = part.rows, part.learned, part.tally[TAKEN] == 0.0
     for signal in range(k):
         drawn, scale = bounds[part.first + signal, SAMPLED], spread * declared.noise[signal]
         if known:
@@ -45,7 +45,7 @@ def draw_ridge(
                 sampled[i] = 0.0
             for i in range(n):
                 for j in range(i + 1):
-                    sampled[j] += draws[signal * n + i] * own[i, j]
+                    sampled[j] += draws[signal * n + i] * learned[i, j]
             for candidate in range(count):
                 action = features[candidate] if candidate < features.shape[0] else safe
                 share, moved, fit = place(part, settings, action, coordinates), 0.0, 0.0
@@ -53,10 +53,11 @@ def draw_ridge(
                     share = 1.0
                     coordinates[:] = 0.0
                 for i in range(n):
-                    moved += (
-                        own[i, i] * coordinates[i] * draws[signal * n + i] if unseen else coordinates[i] * sampled[i]
-                    )
-                    fit += own[n + signal, i] * coordinates[i]
+                    if unseen:
+                        moved += learned[i, i] * coordinates[i] * draws[signal * n + i]
+                    else:
+                        moved += coordinates[i] * sampled[i]
+                    fit += learned[n + signal, i] * coordinates[i]
                 drawn[candidate] = share * declared.known[signal] + fit + scale * moved
     hold(part, bounds)
 
@@ -93,7 +94,7 @@ def draw_arms(
     N(mean, ν² R²/n), or a `drawn_share` for outcomes in a range of length 1; for a cost its prior mean is the limit: an
     arm that was hardly pulled is then neither hopeless nor free.
     """
-    table, declared, k, count = pulled(part, memory).table, stated_of_arms(part, settings), part.signals, part.size
+    table, declared, k, count = pulled(part, memory).table, declared_of_arms(part, settings), part.signals, part.size
     for signal in range(k):
         at = part.first + signal
         drawn, centre, half = bounds[at, SAMPLED], bounds[at, CENTRE], bounds[at, HALF]

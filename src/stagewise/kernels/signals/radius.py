@@ -16,7 +16,7 @@ JOINT, LOGDET, PAPER = 0, 1, 2
 
 @kernel
 def radius(
-    kind: int, noise: float, bound: float, ridge: float, confidence: float, log_det: float, size: int, reach: float
+    kind: int, noise: float, bound: float, ridge: float, confidence: float, log_det: float, size: int, energy: float
 ) -> float:
     """Return β from R, S, λ, log 1/δ, log det V/λⁿ, n and (t−1)L².
 
@@ -29,5 +29,5 @@ def radius(
     if kind == LOGDET:
         return noise * math.sqrt(log_det + 2.0 * confidence) + bound * math.sqrt(ridge)
     if kind == PAPER:
-        return noise * math.sqrt(size * (math.log1p(reach / ridge) + confidence)) + bound * math.sqrt(ridge)
+        return noise * math.sqrt(size * (math.log1p(energy / ridge) + confidence)) + bound * math.sqrt(ridge)
     return math.inf

@@ -3,7 +3,7 @@
 import math
 
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.layout import Part
+from stagewise.kernels.layout import Part, blocks_of, table_capacity
 from stagewise.kernels.signals.cholesky import invert_root, solve_root
 from stagewise.kernels.signals.events import (
     CONSTANT,
@@ -17,9 +17,9 @@ from stagewise.kernels.signals.events import (
     TOTAL,
     block_of,
     block_used,
-    declared_of,
+    declared_of_events,
     forecast_of,
-    highest,
+    highest_event,
     rate_of,
     table_of,
 )
@@ -67,7 +67,7 @@ def begin_sums(part: Part, settings: Floats, memory: Floats, which: int) -> None
 def refit_forecast(part: Part, settings: Floats, memory: Floats, which: int) -> None:
     """Take Newton steps towards the likeliest parameters, drawn towards the rate; forecasts may be anything."""
     g, table, block = part.size, table_of(part, memory), block_of(part, memory, which)
-    rate, used, own = rate_of(block.sums, declared_of(part, settings).guess), int(table.used[0]), 0.0
+    rate, used, own = rate_of(block.sums, declared_of_events(part, settings).guess), int(table.used[0]), 0.0
     for event in range(used):
         own += 1.0 if table.rows[event, g + 1] == which else 0.0
     drawn = SHRINKAGE / max(own, 1.0)
@@ -90,12 +90,12 @@ def add_parabolas(part: Part, settings: Floats, memory: Floats, which: int, matr
     −y log m ≥ y (1 + κ/2 − log q) − (y/q)(1 + κ) m + (yκ/q²) m²/2
     """
     g, table, block, constant = part.size, table_of(part, memory), block_of(part, memory, which), 0.0
-    rate = rate_of(block.sums, declared_of(part, settings).guess)
+    rate = rate_of(block.sums, declared_of_events(part, settings).guess)
     for event in range(int(table.used[0])):
         if table.rows[event, g + 1] == which:
             action, seen = table.rows[event, :g], table.rows[event, g]
             point = forecast_of(block, rate, action)
-            kappa = event_curvature(highest(part, settings, block, action) / point)
+            kappa = event_curvature(highest_event(part, settings, block, action) / point)
             constant += seen * (1.0 + 0.5 * kappa - math.log(point))
             add_event(action, seen * kappa / (point * point), seen * (1.0 + kappa) / point, matrix, vector)
     return constant
@@ -110,7 +110,7 @@ def refit(part: Part, settings: Floats, memory: Floats, which: int) -> None:
     with c the events' pulls less Σ x, and C their constants. Every turn's set holds, and bounds the means of the next.
     """
     g, table, block = part.size, table_of(part, memory), block_of(part, memory, which)
-    sums, confidence = block.sums, declared_of(part, settings).confidence
+    sums, confidence = block.sums, declared_of_events(part, settings).confidence
     refit_forecast(part, settings, memory, which)
     for _ in range(TURNS):
         begin_sums(part, settings, memory, which)
@@ -130,7 +130,7 @@ def refit(part: Part, settings: Floats, memory: Floats, which: int) -> None:
 def fold(part: Part, settings: Floats, memory: Floats) -> None:
     """Turn the table's events into their parabolas for good, and empty it."""
     table = table_of(part, memory)
-    for which in range(part.detail):
+    for which in range(blocks_of(part)):
         refit(part, settings, memory, which)
         block = block_of(part, memory, which)
         block.sums[CONSTANT] += add_parabolas(part, settings, memory, which, block.folded, block.pull)
@@ -171,11 +171,11 @@ def learn_events(part: Part, action: Floats, values: Floats, settings: Floats, m
     if which < 0:
         return
     block, table, seen = block_of(part, memory, which), table_of(part, memory), values[0]
-    rate = rate_of(block.sums, declared_of(part, settings).guess)
+    rate = rate_of(block.sums, declared_of_events(part, settings).guess)
     forecast = forecast_of(block, rate, action[which * g : (which + 1) * g])
     block.sums[LOSS] += forecast - seen * math.log(forecast)
     note_event(part, action, seen, memory, which)
-    if int(table.used[0]) == part.radius:
+    if int(table.used[0]) == table_capacity(part):
         fold(part, settings, memory)
     elif block.sums[HITS] >= block.sums[DUE_HITS] or block.sums[ROWS] >= block.sums[DUE_ROWS]:
         refit(part, settings, memory, which)

@@ -2,9 +2,9 @@
 
 A part's memory is two tables and its sums:
 
-    rows  (n + k + 1, F) of the candidates that come back: Tz, their estimates, zᵀV⁻¹z = ‖Tz‖²; the safe action last
-    own   (n + k, n)     T, lower triangular with V⁻¹ = TᵀT, V = λI + Σ zzᵀ; then the fits V⁻¹ Σ y z, a row a signal
-    tally (3 + 2k,)      log det V/λⁿ, the observations, those at x₀ | Σ e²/(1 + z'V⁻¹z) | Σ (y − known) at x₀
+    rows    (n + k + 1, F) of the candidates that come back: Tz, their estimates, zᵀV⁻¹z = ‖Tz‖²; the safe action last
+    learned (n + k, n)     T, lower triangular with V⁻¹ = TᵀT, V = λI + Σ zzᵀ; then the fits V⁻¹ Σ y z, a row a signal
+    tally   (3 + 2k,)      log det V/λⁿ, the observations, those at x₀ | Σ e²/(1 + z'V⁻¹z) | Σ (y − known) at x₀
 
 What is followed moves with every observation, by the same recursion that moves T: a look at M followed candidates takes
 O(M) instead of O(Mn²).
@@ -26,7 +26,7 @@ LOG_DET, TAKEN, SAFE_TAKEN, SQUARES = 0, 1, 2, 3  # in the tally
 AT_SAFE, ELSEWHERE = -1, -2  # in the place of the followed candidate on whose ray an observed action lies
 
 
-class Stated(NamedTuple):
+class DeclaredOfRidge(NamedTuple):
     """What was declared of k signals."""
 
     noise: Floats  # R
@@ -61,16 +61,16 @@ def summed(part: Part) -> Summed:
     """Return what a regression has learned."""
     n, k, tally = part.size, part.signals, part.tally
     return Summed(
-        part.own[:n], part.own[n:], tally[LOG_DET], tally[TAKEN], tally[SAFE_TAKEN], tally[SQUARES : SQUARES + k],
-        tally[SQUARES + k : SQUARES + 2 * k],
+        part.learned[:n], part.learned[n:], tally[LOG_DET], tally[TAKEN], tally[SAFE_TAKEN],
+        tally[SQUARES : SQUARES + k], tally[SQUARES + k : SQUARES + 2 * k],
     )  # fmt: skip
 
 
 @kernel
-def stated(part: Part, settings: Floats) -> Stated:
+def declared_of_ridge(part: Part, settings: Floats) -> DeclaredOfRidge:
     """Return what was declared of a part's signals, as views of the settings."""
     at, k = part.settings + 3 + part.reflected * (part.size + 1), part.signals
-    return Stated(
+    return DeclaredOfRidge(
         settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k],
         settings[at + 3 * k : at + 4 * k],
     )  # fmt: skip
@@ -104,14 +104,14 @@ def place(part: Part, settings: Floats, features: Floats, coordinates: Floats) -
 def start_ridge(part: Part, settings: Floats, memory: Floats) -> None:
     """Write V = λI into an empty memory."""
     for i in range(part.size):
-        part.own[i, i] = 1.0 / math.sqrt(settings[part.settings])
+        part.learned[i, i] = 1.0 / math.sqrt(settings[part.settings])
 
 
 @kernel
-def fill_image(own: Floats, coordinates: Floats, image: Floats) -> None:
+def fill_image(learned: Floats, coordinates: Floats, image: Floats) -> None:
     """Write f = Tz."""
     for i in range(coordinates.size):
-        row, total = own[i], 0.0
+        row, total = learned[i], 0.0
         for j in range(i + 1):
             total += row[j] * coordinates[j]
         image[i] = total
@@ -119,6 +119,7 @@ def fill_image(own: Floats, coordinates: Floats, image: Floats) -> None:
 
 @kernel
 def add_multiple(factor: float, vector: Floats, sum_: Floats) -> None:
+    """Add a multiple of a vector to a sum."""
     for i in range(sum_.size):
         sum_[i] += vector[i] * factor
 
@@ -163,7 +164,7 @@ def turn_two(
 
 
 @kernel
-def move(own: Floats, rows: Floats, image: Floats, lean: bool, gain: Floats, pulls: Floats) -> float:
+def move(learned: Floats, rows: Floats, image: Floats, lean: bool, gain: Floats, pulls: Floats) -> float:
     """Take zz' into T and into the columns Tx of what is followed, given f = Tz; return 1 + z'V⁻¹z, for the V before.
 
         Tᵢ ← (αᵢ₋₁ Tᵢ − fᵢ bᵢ₋₁)/√(αᵢ₋₁αᵢ),    bᵢ = bᵢ₋₁ + fᵢ Tᵢ,    αᵢ = 1 + f₁² + … + fᵢ²        (Carlson 1973)
@@ -188,8 +189,8 @@ def move(own: Floats, rows: Floats, image: Floats, lean: bool, gain: Floats, pul
         scale, next_scale = 1.0 / (spread * next_spread), 1.0 / (next_spread * last_spread)
         keep, give, next_keep, next_give = before * scale, length * scale, middle * next_scale, next_length * next_scale
         if not lean:
-            turn_own(own[i], i + 1, length, keep, give, gain)
-            turn_own(own[i + 1], i + 2, next_length, next_keep, next_give, gain)
+            turn_own(learned[i], i + 1, length, keep, give, gain)
+            turn_own(learned[i + 1], i + 2, next_length, next_keep, next_give, gain)
         turn_two(rows[i], length, keep, give, rows[i + 1], next_length, next_keep, next_give, pulls, forms)
         before, spread = after, last_spread
     if image.size % 2 == 1:
@@ -197,7 +198,7 @@ def move(own: Floats, rows: Floats, image: Floats, lean: bool, gain: Floats, pul
         after = before + length * length
         scale = 1.0 / (spread * math.sqrt(after))
         if not lean:
-            turn_own(own[i], i + 1, length, before * scale, length * scale, gain)
+            turn_own(learned[i], i + 1, length, before * scale, length * scale, gain)
         turn(rows[i], length, before * scale, length * scale, pulls, forms)
         before = after
     return before
@@ -211,14 +212,14 @@ def settle(part: Part, size: int, lean: bool, after: float, surprises: Floats, g
     `size` coordinates are used of those that there is room for. The squares e²/(1 + z'V⁻¹z) add up to
     min_θ Σ (y − <z, θ>)² + λ‖θ‖² (docs/theory/watch.md).
     """
-    n, own, rows, tally = part.size, part.own, part.rows, part.tally
+    n, learned, rows, tally = part.size, part.learned, part.rows, part.tally
     for signal in range(part.signals):
         surprise = surprises[signal]
         share = surprise / after
         tally[SQUARES + signal] += surprise * surprise / after
         if not lean:
             for i in range(size):
-                own[n + signal, i] += gain[i] * share
+                learned[n + signal, i] += gain[i] * share
         for j in range(pulls.size):
             rows[n + signal, j] += pulls[j] * share
     tally[LOG_DET] += math.log(after)
@@ -237,16 +238,16 @@ def learn_ridge(
     `index`: the followed candidate on whose ray it lies, `step` of the way from x₀; AT_SAFE: it is x₀; ELSEWHERE:
     neither is said. `lean`: T and θ̂ need not be kept, because nothing but the followed candidates will be looked at.
     """
-    n, k, width, safe, known = part.size, part.signals, part.width, part.followed - 1, stated(part, settings).known
-    own, rows = part.own, part.rows
+    n, k, width, safe = part.size, part.signals, part.width, part.followed - 1
+    learned, rows, known = part.learned, part.rows, declared_of_ridge(part, settings).known
     pulls, rest = work[:width], work[width:]
     image, gain, coordinates, surprises = rest[:n], rest[n : 2 * n], rest[2 * n : 3 * n], rest[3 * n : 3 * n + k]
     if index == ELSEWHERE or safe < 0:
         lean = False
         share = place(part, settings, features, coordinates)
-        fill_image(own, coordinates, image)
+        fill_image(learned, coordinates, image)
         for signal in range(k):
-            fit, surprise = own[n + signal], values[signal] - share * known[signal]
+            fit, surprise = learned[n + signal], values[signal] - share * known[signal]
             for i in range(n):
                 surprise -= fit[i] * coordinates[i]
             surprises[signal] = surprise
@@ -265,15 +266,15 @@ def learn_ridge(
         for signal in range(k):
             expected = remaining * rows[n + signal, safe] + step * rows[n + signal, place_]
             surprises[signal] = values[signal] - expected
-    after = move(own, rows, image, lean, gain, pulls)
+    after = move(learned, rows, image, lean, gain, pulls)
     settle(part, n, lean, after, surprises, gain, pulls)
 
 
 @kernel
 def follow_ridge(part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write what is kept of M candidates and of the safe action from now on; `work` is (n,)."""
-    n, k, known = part.size, part.signals, stated(part, settings).known
-    own, rows, coordinates = part.own, part.rows, work[:n]
+    n, k, known = part.size, part.signals, declared_of_ridge(part, settings).known
+    learned, rows, coordinates = part.learned, part.rows, work[:n]
     for candidate in range(features.shape[0] + 1):
         listed = candidate < features.shape[0]
         share, form = place(part, settings, features[candidate] if listed else safe, coordinates), 0.0
@@ -283,12 +284,12 @@ def follow_ridge(part: Part, features: Floats, safe: Floats, settings: Floats, m
         for i in range(n):
             total = 0.0
             for j in range(i + 1):
-                total += own[i, j] * coordinates[j]
+                total += learned[i, j] * coordinates[j]
             rows[i, candidate] = total
             form += total * total
         rows[n + k, candidate] = form
         for signal in range(k):
             total = share * known[signal]
             for i in range(n):
-                total += own[n + signal, i] * coordinates[i]
+                total += learned[n + signal, i] * coordinates[i]
             rows[n + signal, candidate] = total

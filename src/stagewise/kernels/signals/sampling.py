@@ -5,8 +5,8 @@ import math
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, distinct, kernel
 from stagewise.kernels.draw import POLICY, fill_normal
-from stagewise.kernels.layout import LIMITS, SAMPLING, Part
-from stagewise.kernels.rules.promise import COST_SCALE, limit_of, threshold_of
+from stagewise.kernels.layout import LIMITS, SAMPLING, Part, length_of
+from stagewise.kernels.promise import COST_SCALE, limit_of, threshold_of
 from stagewise.kernels.signals.look import radius_of
 from stagewise.kernels.signals.ridge import TAKEN, place
 
@@ -21,11 +21,11 @@ def inflation(layout: Ints, settings: Floats, bounds: Floats, size: int) -> floa
     """
     slack, least, safe = math.inf, 1.0, bounds.shape[2] - 1
     for j in range(layout[LIMITS]):
-        doubt = settings[COST_SCALE] * bounds[1 + j, HALF, safe]
-        slack = min(slack, limit_of(layout, settings, j) - bounds[1 + j, CENTRE, safe] - doubt)
+        half = settings[COST_SCALE] * bounds[1 + j, HALF, safe]
+        slack = min(slack, limit_of(layout, settings, j) - bounds[1 + j, CENTRE, safe] - half)
         least = min(least, threshold_of(layout, settings, j))
     if layout[SAMPLING] == THEORY:
-        return 1.0 + settings[settings.size - 1] / slack if slack > 0.0 else 1.0  # 2LS is the last of the settings
+        return 1.0 + length_of(settings) / slack if slack > 0.0 else 1.0
     return 1.0 if layout[SAMPLING] == PLAIN else math.sqrt(size) / least
 
 
@@ -55,15 +55,15 @@ def sample(
         shift[:] = 0.0
         for i in range(n):
             for j in range(i + 1):
-                shift[j] += draws[i] * part.own[i, j]
-        tilt(part, features, safe, settings, part.own, part.tally[TAKEN] == 0.0, draws, shift, coordinates, centre)
+                shift[j] += draws[i] * part.learned[i, j]
+        tilt(part, features, safe, settings, part.learned, part.tally[TAKEN] == 0.0, draws, shift, coordinates, centre)
     for candidate in range(half.size):
         half[candidate] = 0.0
 
 
 @kernel
 def tilt(
-    part: Part, features: Floats, safe: Floats, settings: Floats, own: Floats, unseen: bool,
+    part: Part, features: Floats, safe: Floats, settings: Floats, learned: Floats, unseen: bool,
     draws: Floats, shift: Floats, coordinates: Floats, centre: Floats,
 ) -> None:  # fmt: skip
     """Move the estimated rewards by <z, shift>.
@@ -75,5 +75,5 @@ def tilt(
         action = features[candidate] if candidate < features.shape[0] else safe
         place(part, settings, action, coordinates)
         for i in range(part.size):
-            along = own[i, i] * coordinates[i] * draws[i] if unseen else coordinates[i] * shift[i]
+            along = learned[i, i] * coordinates[i] * draws[i] if unseen else coordinates[i] * shift[i]
             centre[candidate] += along

@@ -4,14 +4,14 @@ import math
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.layout import Part
+from stagewise.kernels.layout import Part, similarity_of
 
 LINEAR, RBF, MATERN_12, MATERN_32, MATERN_52 = 0, 1, 2, 3, 4
 ENDLESS = 2**62
 
 
 class Covariance(NamedTuple):
-    """Which kernel, and where its functions' value is known: k₀(x, y) = k(x, y) − k(x, x₀) k(x₀, y)/k(x₀, x₀)."""
+    """Which one, and where its functions' value is known: k₀(x, y) = k(x, y) − k(x, x₀) k(x₀, y)/k(x₀, x₀)."""
 
     kind: int
     lengthscale: float  # ℓ; the linear kernel has none
@@ -40,16 +40,16 @@ def similarity(kind: int, lengthscale: float, one: Floats, other: Floats) -> flo
     if kind == MATERN_12:
         return math.exp(-math.sqrt(total))
     if kind == MATERN_32:
-        reach = math.sqrt(3.0 * total)
-        return (1.0 + reach) * math.exp(-reach)
-    reach = math.sqrt(5.0 * total)
-    return (1.0 + reach + reach * reach / 3.0) * math.exp(-reach)
+        distance = math.sqrt(3.0 * total)
+        return (1.0 + distance) * math.exp(-distance)
+    distance = math.sqrt(5.0 * total)
+    return (1.0 + distance + distance * distance / 3.0) * math.exp(-distance)
 
 
 @kernel
 def covariance_of(part: Part, settings: Floats, safe: Floats) -> Covariance:
-    """Name the kernel of a part (see `space` for its settings)."""
-    kind, lengthscale, norm, rank = part.detail, settings[part.settings + 2], 0.0, ENDLESS
+    """Name the reproducing kernel of a part (see `space` for its settings)."""
+    kind, lengthscale, norm, rank = similarity_of(part), settings[part.settings + 2], 0.0, ENDLESS
     if part.anchored == 1:
         norm = similarity(kind, lengthscale, safe, safe)
     if kind == LINEAR:

@@ -1,4 +1,4 @@
-"""Kernel ridge regression as linear ridge regression in an orthonormal basis that grows with what is observed.
+"""Regression by a reproducing kernel: linear ridge regression in an orthonormal basis that grows with what is observed.
 
 The basis is Newton's: observed points p₁ … p_u with k₀(P, P) = LLᵀ, coordinates c(x) = L⁻¹ k₀(P, x), and the squared
 distance ρ(x) = k₀(x, x) − ‖c(x)‖² of what lies off their span. With V = λI + Σ ccᵀ (docs/theory/kernels.md)
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import FEATURES, Known, Part, known_actions, tally_size
-from stagewise.kernels.signals.ridge import ELSEWHERE, add_multiple, fill_image, move, settle, stated
+from stagewise.kernels.signals.ridge import ELSEWHERE, add_multiple, declared_of_ridge, fill_image, move, settle
 from stagewise.kernels.signals.similarity import (
     Covariance,
     covariance_of,
@@ -30,7 +30,7 @@ ROUNDING = 1e-14  # of k(x, x): a point this near to the span lies in it, as far
 USED, NEGLECTED = 0, 1  # u, and Σρ over the observations whose part off the span was neglected
 
 
-class Basis(NamedTuple):
+class Points(NamedTuple):
     """The points p₁ … p_u that span what was learned, where the followed candidates lie, and room for more points."""
 
     places: Floats  # (n, F) the coordinates c of what is followed, the safe action last,
@@ -42,22 +42,22 @@ class Basis(NamedTuple):
 
 
 @kernel
-def basis_at(part: Part) -> int:
+def points_at(part: Part) -> int:
     """Return where the basis begins in the memory: behind the regression's tables."""
     n, k = part.size, part.signals
     return part.memory + tally_size(k) + (n + k) * n + (n + k + 1) * part.width
 
 
 @kernel
-def basis_of(layout: Ints, part: Part, memory: Floats) -> Basis:
+def points_of(layout: Ints, part: Part, memory: Floats) -> Points:
     """Return the basis of a part, as views of the memory."""
-    n, d, places = part.size, layout[FEATURES], basis_at(part)
+    n, d, places = part.size, layout[FEATURES], points_at(part)
     residuals = places + n * part.width
     sums = residuals + part.width
     points = sums + 2
     ties = points + n * d
     root = ties + n
-    return Basis(
+    return Points(
         memory[places:residuals].reshape(n, part.width), memory[residuals:sums], memory[sums:points],
         memory[points:ties].reshape(n, d), memory[ties:root], memory[root : root + n * n].reshape(n, n),
     )  # fmt: skip
@@ -66,17 +66,17 @@ def basis_of(layout: Ints, part: Part, memory: Floats) -> Basis:
 @kernel
 def used_in(part: Part, memory: Floats) -> int:
     """Return u, how many points of the basis are used."""
-    return int(memory[basis_at(part) + (part.size + 1) * part.width + USED])
+    return int(memory[points_at(part) + (part.size + 1) * part.width + USED])
 
 
 @kernel
 def neglected_in(part: Part, memory: Floats) -> float:
     """Return √Σρ of what was neglected."""
-    return math.sqrt(memory[basis_at(part) + (part.size + 1) * part.width + NEGLECTED])
+    return math.sqrt(memory[points_at(part) + (part.size + 1) * part.width + NEGLECTED])
 
 
 @kernel
-def found(action: Floats, known: Known) -> int:
+def candidate_of(action: Floats, known: Known) -> int:
     """Return the first candidate that is this action to the bit, the safe action last of all, or ELSEWHERE."""
     count = known.followed.shape[0]
     for candidate in range(count + 1):
@@ -92,7 +92,7 @@ def found(action: Floats, known: Known) -> int:
 
 
 @kernel
-def locate(covariance: Covariance, basis: Basis, action: Floats, tie: float, coordinates: Floats) -> float:
+def locate(covariance: Covariance, basis: Points, action: Floats, tie: float, coordinates: Floats) -> float:
     """Write c(x) = L⁻¹ k₀(P, x), and return ρ(x)."""
     share, rest = share_of_known(covariance, tie), unknown_norm(covariance, action, tie)
     for i in range(coordinates.size):
@@ -113,7 +113,7 @@ def add_point(
 
     The new coordinate of a followed candidate x is (k₀(p, x) − <c(p), c(x)>)/√ρ(p).
     """
-    basis, size, own, rows = basis_of(layout, part, memory), used_in(part, memory), part.own, part.rows
+    basis, size, learned, rows = points_of(layout, part, memory), used_in(part, memory), part.learned, part.rows
     forms = rows[part.size + part.signals]
     known = known_actions(layout, settings, memory)
     covariance = covariance_of(part, settings, known.safe)
@@ -125,7 +125,7 @@ def add_point(
     for i in range(size):
         basis.root[size, i] = coordinates[i]
     basis.root[size, size] = pivot
-    own[size, size] = unit  # the rest of its row, and of the fits, is still 0
+    learned[size, size] = unit  # the rest of its row, and of the fits, is still 0
     fresh = basis.places[size]
     for candidate in range(part.followed):
         other = known.followed[candidate] if candidate < part.followed - 1 else known.safe
@@ -151,14 +151,15 @@ def learn_space(
     A point off the span joins the basis while there is room. Otherwise it is learned from by its coordinates alone, and
     its ρ is added to what the radius pays for. `lean`: T and θ̂ need not be kept (see `learn_ridge`).
     """
-    n, k, size, width, known = part.size, part.signals, used_in(part, memory), part.width, stated(part, settings).known
-    basis, own, rows = basis_of(layout, part, memory), part.own, part.rows
+    n, k, size, width = part.size, part.signals, used_in(part, memory), part.width
+    basis, known = points_of(layout, part, memory), declared_of_ridge(part, settings).known
+    learned, rows = part.learned, part.rows
     actions = known_actions(layout, settings, memory)
     covariance = covariance_of(part, settings, actions.safe)
     pulls, others = work[:width], work[width:]
     coordinates, image, gain = others[:n], others[n : 2 * n], others[2 * n : 3 * n]
     surprises = others[3 * n : 3 * n + k]
-    place, norm = found(action, actions), similarity(covariance.kind, covariance.lengthscale, action, action)
+    place, norm = candidate_of(action, actions), similarity(covariance.kind, covariance.lengthscale, action, action)
     if place >= 0:
         residual = basis.residuals[place]
         for i in range(size):
@@ -169,17 +170,17 @@ def learn_space(
     else:
         tie = tie_to_safe(covariance, action)
         residual = locate(covariance, basis, action, tie, coordinates[:size])
-        fill_image(own, coordinates[:size], image)
+        fill_image(learned, coordinates[:size], image)
         for signal in range(k):
             surprise = values[signal] - share_of_known(covariance, tie) * known[signal]
             for i in range(size):
-                surprise -= own[n + signal, i] * coordinates[i]
+                surprise -= learned[n + signal, i] * coordinates[i]
             surprises[signal] = surprise
     if residual > settings[part.settings + 1] * norm and size < n:
         add_point(layout, part, action, coordinates, residual, settings, memory)
-        image[size] = math.sqrt(residual) * own[size, size]
+        image[size] = math.sqrt(residual) * learned[size, size]
         size += 1
     elif residual > ROUNDING * norm:
         basis.sums[NEGLECTED] += residual
-    after = move(own, rows, image[:size], lean, gain, pulls)
+    after = move(learned, rows, image[:size], lean, gain, pulls)
     settle(part, size, lean, after, surprises, gain, pulls)

@@ -1,10 +1,10 @@
-"""What a kernel regression says of many candidates at once, and of the safe action: the bounds of its signals."""
+"""What a regression by a reproducing kernel says of many candidates at once, and of the safe action: their bounds."""
 
 from stagewise.kernels.bounds import CENTRE
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import Part, known_actions
 from stagewise.kernels.signals.look import BLOCK, add_products, fill_halves, squared_widths
-from stagewise.kernels.signals.ridge import stated
+from stagewise.kernels.signals.ridge import declared_of_ridge
 from stagewise.kernels.signals.similarity import (
     Covariance,
     covariance_of,
@@ -13,13 +13,13 @@ from stagewise.kernels.signals.similarity import (
     unknown,
     unknown_norm,
 )
-from stagewise.kernels.signals.space import Basis, basis_of, neglected_in, used_in
+from stagewise.kernels.signals.space import Points, neglected_in, points_of, used_in
 
 
 @kernel
-def gather(
-    part: Part, features: Floats, covariance: Covariance, known: Floats, basis: Basis, size: int, first: int, last: int,
-    columns: Floats, rest: Floats, bounds: Floats,
+def gather_space(
+    part: Part, features: Floats, covariance: Covariance, known: Floats, basis: Points, size: int, first: int,
+    last: int, columns: Floats, rest: Floats, bounds: Floats,
 ) -> None:  # fmt: skip
     """Write k₀(P, x), k₀(x, x) and the known part of the estimates for candidates `first` to `last`, side by side."""
     for candidate in range(first, last):
@@ -63,7 +63,8 @@ def look_space(
 ) -> None:
     """Write the bounds of any candidates, and of the safe action, which is always followed; `work` is (look_size,)."""
     size, count, first, ridge = used_in(part, memory), features.shape[0], 0, settings[part.settings]
-    basis, known, own, rows = basis_of(layout, part, memory), stated(part, settings).known, part.own, part.rows
+    basis, known = points_of(layout, part, memory), declared_of_ridge(part, settings).known
+    learned, rows = part.learned, part.rows
     covariance = covariance_of(part, settings, known_actions(layout, settings, memory).safe)
     row, safe = count + 1, part.followed - 1
     forms, crosses, columns = work[:row], work[row : 2 * row], work[2 * row : 2 * row + size * BLOCK]
@@ -72,14 +73,14 @@ def look_space(
     while first < count:
         last = min(first + BLOCK, count)
         rest, widths = lanes[: last - first], forms[first:last]
-        gather(part, features, covariance, known, basis, size, first, last, columns, rest, bounds)
+        gather_space(part, features, covariance, known, basis, size, first, last, columns, rest, bounds)
         substitute(size, basis.root, columns, rest)
         if size == covariance.rank:
             rest[:] = 0.0
         for signal in range(part.signals):
-            fit = own[part.size + signal, :size]
+            fit = learned[part.size + signal, :size]
             add_products(fit, columns, bounds[part.first + signal, CENTRE, first:last])
-        squared_widths(size, own, columns, widths, crosses[:0], crosses[:0], parts)
+        squared_widths(size, learned, columns, widths, crosses[:0], crosses[:0], parts)
         for lane in range(rest.size):
             widths[lane] += max(rest[lane], 0.0) / ridge
         first = last
@@ -94,7 +95,7 @@ def look_space(
 def recall_space(layout: Ints, part: Part, settings: Floats, memory: Floats, bounds: Floats, work: Floats) -> None:
     """Write the bounds of the followed candidates, and of the safe action; `work` is (2 (K + 1),)."""
     n, k, row, ridge = part.size, part.signals, part.followed, settings[part.settings]
-    rows, residuals = part.rows, basis_of(layout, part, memory).residuals
+    rows, residuals = part.rows, points_of(layout, part, memory).residuals
     forms, crosses, kept = work[:row], work[row : 2 * row], rows[n + k]
     for signal in range(k):
         centre, estimates = bounds[part.first + signal, CENTRE], rows[n + signal]

@@ -8,8 +8,8 @@ import math
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import LIMITS, Part
-from stagewise.kernels.rules.promise import ALARM, BASELINE, CEILING, NOISE, UNSAFE, ceiling_of, disputed, threshold_of
-from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, stated
+from stagewise.kernels.promise import ALARM, BASELINE, CEILING, NOISE, UNSAFE, ceiling_of, disputed, threshold_of
+from stagewise.kernels.signals.ridge import SAFE_TAKEN, SQUARES, TAKEN, declared_of_ridge
 
 FEW, SOME, MANY = 0.9, 0.3, 0.05  # shares s at which squares are held against noise
 SPENT = math.log(3.0)
@@ -51,9 +51,9 @@ def surely_noise(squares: float, bound: float, ridge: float, neglected: float) -
 def mistold_regression(part: Part, settings: Floats, memory: Floats, neglected: float) -> int:
     """Return which declared noise, or value at the safe action, of a cost the regression's data contradict; 0: none.
 
-    `neglected` is √Σρ of what a kernel's basis leaves out.
+    `neglected` is √Σρ of what a reproducing kernel's basis leaves out.
     """
-    tally, declared, k, alarm = part.tally, stated(part, settings), part.signals, settings[ALARM]
+    tally, declared, k, alarm = part.tally, declared_of_ridge(part, settings), part.signals, settings[ALARM]
     for signal in range(k):
         if part.first + signal == 0:
             continue  # a reward breaks no limit
@@ -71,7 +71,7 @@ def mistold_regression(part: Part, settings: Floats, memory: Floats, neglected: 
 @kernel
 def note_safe(part: Part, settings: Floats, memory: Floats, values: Floats) -> None:
     """Take down what was seen (k,) at the safe action itself, beside what is known of it."""
-    tally, known = part.tally, stated(part, settings).known
+    tally, known = part.tally, declared_of_ridge(part, settings).known
     tally[SAFE_TAKEN] += 1.0
     for signal in range(part.signals):
         tally[SQUARES + part.signals + signal] += values[signal] - known[signal]

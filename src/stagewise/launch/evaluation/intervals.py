@@ -111,5 +111,6 @@ def in_units(one: Estimate, ends: tuple[float, float]) -> Estimate:
     value = None if one.value is None else low + length * one.value
     running = one.running
     if running is not None:
-        running = Running(running.after, *(low + length * line for line in running[1:]))
+        after, *lines = running
+        running = Running(after, *(low + length * line for line in lines))
     return one._replace(value=value, low=low + length * one.low, high=low + length * one.high, running=running)

@@ -68,7 +68,7 @@ class Agent(Overdue):
         A log that was learned already is refused, unless `again` says that these are other outcomes.
         """
         policy = self._learner("a log is")
-        self._absorb(policy, *log_of(policy, features, rewards, costs), again)
+        self._learn_rows(policy, *log_of(policy, features, rewards, costs), again)
 
     def learn_frame(
         self,
@@ -104,9 +104,9 @@ class Agent(Overdue):
         policy = self._learner("a log is")
         rows = rows_in(policy, frame, Asked(reward, action, costs, context, names))
         if rows is not None:
-            self._absorb(policy, rows.actions, rows.values, again)
+            self._learn_rows(policy, rows.actions, rows.values, again)
 
-    def _absorb(self, policy: Learning, actions: Any, values: Any, again: bool) -> None:
+    def _learn_rows(self, policy: Learning, actions: Any, values: Any, again: bool) -> None:
         """Take in a log that was read for this policy, once; it has another policy once an action is added."""
         mark = mark_of(actions, values) if len(actions) else None
         with self._alone:
@@ -115,7 +115,7 @@ class Agent(Overdue):
                     "an action was added while this log was read; nothing of it is learned, give it again"
                 )
             check_first(self._notes, mark, again)
-            self._state, self._learned = policy.absorb_log(self._state, actions, values), self._learned + 1
+            self._state, self._learned = policy.learn_log(self._state, actions, values), self._learned + 1
             self._notes.look_at = 0
             remember(self._notes, mark, len(actions))
 

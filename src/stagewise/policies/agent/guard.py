@@ -10,7 +10,7 @@ from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import DECLARED as BOUNDED
 from stagewise.kernels.layout import HOME, ROVING, roving_action
-from stagewise.kernels.rules.promise import (
+from stagewise.kernels.promise import (
     BASELINE,
     CEILING,
     DISPUTED,

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import Part
-from stagewise.kernels.rules.promise import ALARM
+from stagewise.kernels.promise import ALARM
 from stagewise.models.answers import Evidence, answers_of
 from stagewise.models.part import parts_in
 from stagewise.policies.agent.drift import moved, seen_in, sums_of

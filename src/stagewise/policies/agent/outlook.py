@@ -9,7 +9,7 @@ from stagewise.kernels.bounds import CENTRE, HALF, per_limit_size
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import HOME, LIMITS
 from stagewise.kernels.loop.best import best_mixture_of
-from stagewise.kernels.rules.promise import COST_SCALE, terms_of
+from stagewise.kernels.promise import COST_SCALE, terms_of
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.models.answers import answers_of
 from stagewise.models.part import parts_in

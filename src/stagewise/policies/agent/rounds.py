@@ -28,7 +28,7 @@ from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-PREPARED = ("_ours", "_choose", "_take", "_values", "_told", "_costly", "_alone", "_saving")
+PREPARED = ("_ours", "_choose", "_learn_in_place", "_values", "_told", "_costly", "_alone", "_saving")
 
 
 class Rounds:
@@ -82,7 +82,8 @@ class Rounds:
         self._ours = ours = policy if isinstance(policy, Learning) else None  # None: three verbs are all that is known
         own = ours is not None and type(ours).decide is Learning.decide
         self._choose: Callable[..., Decision] = getattr(policy, "choose" if own else "decide")
-        self._take: Callable[..., Any] = policy.learn if ours is None else ours.take  # trusts what was kept here
+        # in place: what was kept here is trusted
+        self._learn_in_place: Callable[..., Any] = policy.learn if ours is None else ours.learn_in_place
         self._values: Callable[[Any, Any], Any] = own_outcome if ours is None else ours.values
         self._told: Callable[[Any], Any] = untold if ours is None else ours.told
         self._costly = ours is not None and len(ours.thresholds.names) > 0  # an outcome is not whole without costs
@@ -209,7 +210,7 @@ class Rounds:
             if made and decision.action is not played.action:  # type: ignore[union-attr]
                 check_action(decision, played)
             if round_ == ledger.oldest or ledger.at_once:
-                self._state = self._take(self._state, played, values)
+                self._state = self._learn_in_place(self._state, played, values)
                 self._learned += 1
                 ledger.oldest = round_ + 1
                 del ledger.open[round_]
@@ -242,7 +243,7 @@ class Rounds:
     def _hold(self, round_: int, played: Any, values: Any) -> None:
         """Write down a whole outcome."""
         if self._ours is None:
-            self._take(self._state, played, values)  # a rehearsal: what is refused is refused now
+            self._learn_in_place(self._state, played, values)  # a rehearsal: what is refused is refused now
             self._ledger.put_whole(round_, values)
         else:
             self._ledger.put(round_, values.tolist(), range(len(values)))
@@ -250,7 +251,7 @@ class Rounds:
     def _learn_due(self) -> None:
         """Learn what is held behind nothing any more, in the order of the decisions."""
         for played, values in self._ledger.due(self.round):
-            self._state = self._take(self._state, played, values)
+            self._state = self._learn_in_place(self._state, played, values)
             self._learned += 1
         if self._adopted.places:
             self._adopted.tidy(self._ledger.played, self.waiting + self.held)

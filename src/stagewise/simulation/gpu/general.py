@@ -17,7 +17,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.simulation.compiled import LoopInputs
 
 OWN = 48_000  # numbers of its own that a thread may hold
-ON_RAYS, MIXED = 64, 128  # registers a thread: with fewer, more warps wait for memory (benchmarks/README.md)
+ON_RAYS, ON_MIXTURES = 64, 128  # registers a thread: with fewer, more warps wait for memory (benchmarks/README.md)
 INSTEAD = "backend='cpu' plays the same runs"
 
 
@@ -66,7 +66,7 @@ def shared_by(inputs: LoopInputs) -> tuple[Any, ...]:
 
 def most_registers(form: Form) -> int:
     """Return how many registers a thread may have."""
-    return MIXED if form.arms or form.mixes else ON_RAYS
+    return ON_MIXTURES if form.arms or form.mixes else ON_RAYS
 
 
 @cache

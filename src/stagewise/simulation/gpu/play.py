@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.kernels.audit import UNKNOWN, audit_size
 from stagewise.kernels.compile import Ints
 from stagewise.kernels.layout import LIMITS
-from stagewise.kernels.trace import Trace
+from stagewise.kernels.trace import Trace, running_size
 from stagewise.problem.errors import InvalidProblem
 from stagewise.simulation.compiled import LoopInputs, inputs_for, plays, prepare
 from stagewise.simulation.gpu.general import INSTEAD, loop_on_device, shared_by, sizes_of
@@ -57,8 +57,9 @@ def play(policy: Any, judge: Judge, rounds: int, points: int, seed: int, runs: I
         launch(cuda.to_device(ends), cuda.to_device(chosen), np.int64(seed), np.int64(rounds), *device)
         parts.append([array.copy_to_host() for array in device])
     whole = Trace(ends, *(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-    whole.audit[:, blank == UNKNOWN] = UNKNOWN
-    return whole._replace(cost=whole.cost[:, :, :m], largest=whole.largest[:, :m], running=whole.running[:, : 5 + m])
+    np.copyto(whole.audit, UNKNOWN, where=blank == UNKNOWN)
+    running = whole.running[:, : running_size(m)]
+    return whole._replace(cost=whole.cost[:, :, :m], largest=whole.largest[:, :m], running=running)
 
 
 def launcher(policy: Any, judge: Judge, inputs: LoopInputs) -> Callable[..., None]:

@@ -13,18 +13,19 @@ from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.draw import uniform, uniform_pair
 from stagewise.kernels.layout import DIRECTIONAL, HOME, INFLATED, LIMITS, OFFERS_SAFE, PARTS, RETURNS, part_of
 from stagewise.kernels.loop.round import MIXTURE, RAYS, Form
+from stagewise.kernels.promise import ceiling_of, has, limit_of, weigh
 from stagewise.kernels.rules.pair import safe_share
-from stagewise.kernels.rules.promise import ceiling_of, has, limit_of, weigh
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.kernels.rules.tie import tie_floor
-from stagewise.kernels.signals.arms import is_ranged, look_arms, stated_of_arms, unit_radius
+from stagewise.kernels.signals.arms import declared_of_arms, is_ranged, look_arms, unit_radius
 from stagewise.kernels.signals.look import recall_ridge
 from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import frame_of, place, stated
+from stagewise.kernels.signals.ridge import declared_of_ridge, frame_of, place
 from stagewise.kernels.world import noisy
 from stagewise.reports.assumptions import assumptions
 from stagewise.simulation.compiled import LoopInputs
 from stagewise.simulation.gpu import unrolled_arms, unrolled_rays
+from stagewise.simulation.gpu.unrolled import PLACES
 from stagewise.simulation.judge import Judge
 
 WRITTEN = DIRECTIONAL | INFLATED | OFFERS_SAFE | RETURNS  # the switches that they are written for
@@ -39,8 +40,8 @@ TABLES = (  # of the normal quantiles: a thread reads an argument faster than it
 )
 PART_OF, HAS, WEIGH = named(part_of), named(has), named(weigh)
 LIMIT_OF, CEILING_OF = named(limit_of), named(ceiling_of)
-RECALL, PLACE, STATED, FRAME = named(recall_ridge), named(place), named(stated), named(frame_of)
-LOOK_ARMS, STATED_OF_ARMS = named(look_arms), named(stated_of_arms)
+RECALL, PLACE, STATED, FRAME = named(recall_ridge), named(place), named(declared_of_ridge), named(frame_of)
+LOOK_ARMS, STATED_OF_ARMS = named(look_arms), named(declared_of_arms)
 
 
 class Call(NamedTuple):
@@ -153,6 +154,6 @@ def compiled(written: Callable[[Any], str], form: Any, registers: int | None) ->
         *(uniform, uniform_pair, noisy, radius, safe_share, safe_step, tie_floor, unit_radius),
         *(lockstep.larger, lockstep.lesser, lockstep.normals, lockstep.ratio, lockstep.root),
     )
-    room = {"cuda": cuda, "math": math, **{function.__name__: function for function in called}}
-    exec(compile(written(form), "<unrolled>", "exec"), room)
-    return cuda.jit(room["play"], max_registers=registers)
+    names = {"cuda": cuda, "math": math, **PLACES, **{function.__name__: function for function in called}}
+    exec(compile(written(form), "<unrolled>", "exec"), names)
+    return cuda.jit(names["play"], max_registers=registers)

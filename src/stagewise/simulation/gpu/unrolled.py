@@ -8,11 +8,20 @@ there, and what ranks candidates from lockstep.py. Here: what the loops over ray
 
 from textwrap import indent
 
-from stagewise.kernels.audit import NEARLY, ROUNDING
+from stagewise.kernels.audit import FIRST, HOPELESS, MISSED, NEARLY, ROUNDING, SETTLED
 from stagewise.kernels.draw import OUTCOME
+from stagewise.kernels.trace import REGRET, VIOLATIONS
 from stagewise.kernels.world import CLIPPED, GAUSSIAN
 
 TRACE = "regret, reward, cost, bests, largest, running, audit"
+PLACES = {  # in a record, by the names that the text has for them
+    "REGRET": REGRET,
+    "VIOLATIONS": VIOLATIONS,
+    "FIRST": FIRST,
+    "HOPELESS": HOPELESS,
+    "SETTLED": SETTLED,
+    "MISSED": MISSED,
+}
 AUDITING = (  # the first violation, hopes below the optimum, and when most of it was reached
     "first_violation = t + 1 if broken and first_violation == 0 else first_violation",
     f"hopeless += 1 if hoped < best - {ROUNDING} else 0",
@@ -83,13 +92,13 @@ def loop(arguments: list[str], signals: int, begin: list[str], body: list[str]) 
 {indented(begin, 2)}
         for t in range(rounds):
 {indented(body, 3)}
-        running[place, 1] = total
-        running[place, 2] = violations
+        running[place, REGRET] = total
+        running[place, VIOLATIONS] = violations
 {indented([f"largest[place, {s - 1}] = top_{s}" for s in costs], 2)}
-        audit[place, 0] = first_violation
-        audit[place, 1] = hopeless
-        audit[place, 2] = settled
-{indented([f"audit[place, {3 + s}] = missed_{s}" for s in range(signals)], 2)}
+        audit[place, FIRST] = first_violation
+        audit[place, HOPELESS] = hopeless
+        audit[place, SETTLED] = settled
+{indented([f"audit[place, MISSED + {s}] = missed_{s}" for s in range(signals)], 2)}
 """
 
 

@@ -47,12 +47,12 @@ def estimate(form: RaysForm, k: int, i: int | str) -> str:
 
 def dearest(form: RaysForm, j: int, i: int | str) -> str:
     """Return how much dearer than the start a ray's end may be."""
-    return f"lesser({estimate(form, j, i)} + reach_{j} * w, ceiling_{j}) - start_{j}"
+    return f"lesser({estimate(form, j, i)} + cost_radius_{j} * w, ceiling_{j}) - start_{j}"
 
 
 def cheapest(form: RaysForm, j: int, i: int | str) -> str:
     """Return how much dearer than the start a ray's end is at least."""
-    return f"{estimate(form, j, i)} - reach_{j} * w - start_{j}"
+    return f"{estimate(form, j, i)} - cost_radius_{j} * w - start_{j}"
 
 
 def hope(form: RaysForm, i: int | str, step: str) -> str:
@@ -67,7 +67,7 @@ def radii(form: RaysForm) -> list[str]:
     told = [f"noise_{k}, bound_{k}, ridge, confidence_{k}" for k in range(1 + form.costs)]
     return [
         *(f"beta_{k} = radius({form.radius}, {declared}, {seen})" for k, declared in enumerate(told)),
-        *(f"reach_{j} = cost_scale * beta_{j}" for j in costs),
+        *(f"cost_radius_{j} = cost_scale * beta_{j}" for j in costs),
         "lift = 0.0",
         *(f"lift = larger(lift, factor_{j} * beta_{j})" for j in costs),
     ]

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.models.kernel_textbook import Signal, matrix, textbook
+from tests.models.space_textbook import Signal, matrix, textbook
 from tests.policies.kernel_reading import read_bounds, read_sums
 
 from stagewise import RBF, Agent, InvalidProblem, KernelOPLB, LinearKernel, Matern, SafeAction
-from stagewise.models.kernel import similarity
+from stagewise.models.space import similarity
 
 KERNELS = {
     "rbf": RBF(lengthscale=0.4),

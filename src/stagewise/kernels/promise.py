@@ -18,8 +18,10 @@ from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import DECLARED, FIRST_TERM, INFLATED, LIMITS, RETURNS, ROVING, SWITCHES
 
 # Why the safe action is played; `Decision.fallback` puts all but DRAWN into words. From DISPUTED on the reason is what
-# the data contradict, and of which cost (see `disputed`).
+# the data contradict, and of which cost (see `disputed`). Policies find three reasons themselves: the horizon is OVER,
+# what was seen is UNEXPLAINED by any function of a class, or a program is UNSOLVED.
 PREFERRED, WARMING, NOTHING_SAFE, NOT_FINITE, DRAWN, TOO_LITTLE, DISPUTED = 1, 2, 3, 4, 5, 13, 16
+OVER, UNEXPLAINED, UNSOLVED = 6, 11, 12
 CEILING, BASELINE, NOISE, UNSAFE = 0, 1, 2, 3  # its bound, its value at the safe action, its noise, x₀ being safe,
 MODEL = 4  # or that it is what its model says
 KINDS = 5
@@ -108,12 +110,12 @@ def weigh(layout: Ints, settings: Floats, bounds: Floats, factors: Floats) -> bo
     if bounds[0, HALF, safe] != 0.0:
         shortfall = max(0.0, shortfall + bounds[0, HALF, safe])
     for j in range(layout[LIMITS]):
-        doubt = bounds[1 + j, HALF, safe]
-        dearest = min(bounds[1 + j, CENTRE, safe] + scale * doubt, ceiling_of(layout, settings, j))
+        half = bounds[1 + j, HALF, safe]
+        dearest = min(bounds[1 + j, CENTRE, safe] + scale * half, ceiling_of(layout, settings, j))
         slack = limit_of(layout, settings, j) - dearest
         factors[j] = 0.0
         declared = has(layout, ROVING) or has(layout, DECLARED)
-        if not (slack > 0.0 and (declared or (1.0 + scale) * doubt <= slack)):
+        if not (slack > 0.0 and (declared or (1.0 + scale) * half <= slack)):
             certain = False
         elif has(layout, INFLATED):
             theorem = (1.0 + scale) * shortfall / slack
@@ -134,5 +136,5 @@ def safe_hope(layout: Ints, bounds: Floats, factors: Floats) -> float:
 def safe_cost(layout: Ints, settings: Floats, bounds: Floats, constraint: int) -> float:
     """Return the pessimistic cost of the safe action."""
     safe = bounds.shape[2] - 1
-    centre, doubt = bounds[1 + constraint, CENTRE, safe], settings[COST_SCALE] * bounds[1 + constraint, HALF, safe]
-    return capped(centre + doubt, centre - doubt, ceiling_of(layout, settings, constraint))
+    centre, half = bounds[1 + constraint, CENTRE, safe], settings[COST_SCALE] * bounds[1 + constraint, HALF, safe]
+    return capped(centre + half, centre - half, ceiling_of(layout, settings, constraint))

@@ -40,7 +40,7 @@ class RBF:
     lengthscale: float
     """ℓ, in the units of the features."""
 
-    kind: ClassVar[int] = reproducing.RBF  # by which kernels know it
+    kind: ClassVar[int] = reproducing.RBF  # its number in compiled code
     is_linear: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class Matern:
 
     @property
     def kind(self) -> int:
-        """The number by which kernels know it."""
+        """Its number in compiled code."""
         return SMOOTHNESS[self.smoothness]
 
 
@@ -102,8 +102,8 @@ def similarity(kernel: Kernel, one: Floats, other: Floats) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KernelModel(RegressionModel):
-    """What is assumed of signals in a kernel's space, and how they are estimated."""
+class SpaceModel(RegressionModel):
+    """What is assumed of signals in a reproducing kernel's space, and how they are estimated."""
 
     kernel: Kernel
     novelty: float

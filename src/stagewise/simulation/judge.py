@@ -84,8 +84,8 @@ def best_mixture_value(truths: Floats, limits: Floats) -> float:
 def judge(policy: Any, world: Any) -> Judge:
     """Return who judges this policy in this world, or refuse the pair."""
     place = answering(world)
-    place.check(policy)
     check_verbs(policy)
+    place.check(policy)
     if isinstance(policy, ContextCAPS) and place.known:
         check_users(policy, place)
     thresholds = judged_by(policy)

@@ -16,7 +16,11 @@ class OwnWorld(Answers):
 
     def __init__(self, world: Any) -> None:
         self.world = world
-        self.outcomes = getattr(world, "outcomes", None)
+
+    @property
+    def outcomes(self) -> Any:
+        """What its outcomes are, where it says so."""
+        return getattr(self.world, "outcomes", None)
 
     @property
     def called(self) -> str:

@@ -32,6 +32,10 @@ def faults_in(function: ast.FunctionDef) -> list[str]:
             found.append(f"{function.name}, line {node.lineno}: {type(node).__name__}")
         if isinstance(node, ast.Name) and node.id in ("np", "numpy", "numba"):
             found.append(f"{function.name}, line {node.lineno}: {node.id}")
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and not isinstance(node.left, ast.Constant):
+            found.append(
+                f"{function.name}, line {node.lineno}: a power, which interpreted and compiled code round apart"
+            )
         if isinstance(node, ast.Call):
             method = isinstance(node.func, ast.Attribute)
             called = getattr(node.func, "attr" if method else "id", "")
@@ -90,6 +94,7 @@ def test_there_are_kernels_to_look_at() -> None:
         "return np.random.normal()",
         "y = np.empty(3)",
         "y = np.zeros(3)",
+        "y = x[0] ** 2",
         "raise ValueError",
         "print(x)",
         "try:\n        pass\n    finally:\n        pass",

@@ -60,6 +60,16 @@ def scaled(which: int):
 
     return by
 """
+TAKER = """from stagewise.kernels.compile import kernel
+
+
+def doubled(scale):
+    @kernel
+    def twice() -> float:
+        return 2.0 * scale()
+
+    return twice
+"""
 REAL = """
 import numpy as np
 from stagewise.kernels.loop.best import best_on_rays
@@ -217,6 +227,17 @@ def test_a_kernel_outside_the_package_is_not_kept(tmp_path: Path) -> None:
     (tmp_path / "called.py").write_text(CALLED.replace("1.0", "5.0"))
     assert asked(code, STAGEWISE_CACHE=str(tmp_path / "cache"))[0] == "10.0"
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_kernel_of_the_package_that_captures_one_from_outside_is_not_kept(tmp_path: Path) -> None:
+    """Its key tells the name of what it captures and not its text: an edited model would bring back old results."""
+    package, cache = copied(tmp_path), str(tmp_path / "cache")
+    (package / "kernels" / "loop" / "taker.py").write_text(TAKER)
+    code = f"import sys\nsys.path.append({str(tmp_path)!r})\nfrom stagewise.kernels.loop.taker import doubled\n"
+    code += "from called import number\nprint(doubled(number)())"
+    for value in ("1.0", "5.0"):
+        (tmp_path / "called.py").write_text(CALLED.replace("1.0", value))
+        assert asked(code, package, STAGEWISE_CACHE=cache)[0] == str(2.0 * float(value))
 
 
 def test_other_makers_have_another_folder() -> None:

@@ -1,8 +1,12 @@
 """The one place where kernels are compiled: `@kernel`, its options, and where its machine code is kept."""
 
+import ctypes
+import math
+import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from types import CellType, FunctionType
+from types import CellType, FunctionType, SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
 import llvmlite
@@ -49,12 +53,43 @@ def called(function: Callable[P, R]) -> Callable[P, R]:
 def _compiled(function: Callable[P, R], options: dict[str, Any]) -> Callable[P, R]:
     plain: Any = function
     compiled: Any = numba.njit(function, **options)
-    if compiled is not function:
-        linking(function, compiled, options)
-        if Path(plain.__code__.co_filename) in _SOURCES:
-            compiled._cache = MachineCode(plain, _FOLDER)
+    if compiled is function:  # Numba is switched off
+        if "math" in plain.__globals__:
+            plain.__globals__["math"] = math_of_machine_code()
+        return function
+    linking(function, compiled, options)
+    if is_packaged(plain):
+        compiled._cache = MachineCode(plain, _FOLDER)
     typed: Callable[P, R] = compiled
     return typed
+
+
+def is_packaged(function: Any) -> bool:
+    """Say whether a kernel, and every kernel that it captures, stands in the files that the cache digests.
+
+    Else its machine code is not kept: the cache could not tell that the text of what it captures has changed.
+    """
+    if Path(function.__code__.co_filename) not in _SOURCES:
+        return False
+    return all(is_packaged(kernel.py_func) for kernel in captured_kernels(function))
+
+
+def captured_kernels(function: Any) -> list[Any]:
+    """Return the kernels that stand in a function's closure."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    return [cell for cell in cells if hasattr(cell, "py_func")]
+
+
+@cache
+def math_of_machine_code() -> Any:
+    """Return `math` as compiled kernels have it: `math.lgamma` of Python is its own, and ends in other bits.
+
+    Everything else in `math` that kernels call is the C library's in both (`tests/agreement/test_interpreted.py`).
+    """
+    names = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
+    log_gamma = ctypes.CDLL("ucrtbase" if os.name == "nt" else None).lgamma
+    log_gamma.argtypes, log_gamma.restype = [ctypes.c_double], ctypes.c_double
+    return SimpleNamespace(**names | {"lgamma": log_gamma})
 
 
 def distinct(function: Callable[P, R]) -> Callable[P, R]:
@@ -75,5 +110,6 @@ def named(function: Callable[P, R]) -> Callable[P, R]:
     cells = [cell.cell_contents for cell in plain.__closure__ or ()]
     taken = tuple(CellType(named(cell) if hasattr(cell, "py_func") else cell) for cell in cells)
     arguments = (plain.__name__, plain.__defaults__, taken or None)
-    renamed: Callable[P, R] = FunctionType(plain.__code__, {**scope, **called}, *arguments)
+    known = {**scope, **called} | ({"math": math_of_machine_code()} if "math" in scope else {})
+    renamed: Callable[P, R] = FunctionType(plain.__code__, known, *arguments)
     return renamed

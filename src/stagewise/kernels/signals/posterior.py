@@ -81,7 +81,8 @@ def drawn_share(ones: float, pulls: float, prior: float, deviate: float) -> floa
     """
     weight = pulls + 0.5 / prior
     angle = math.asin(math.sqrt((ones + 0.5) / weight)) + 0.5 * deviate / math.sqrt(weight)
-    return math.sin(min(max(angle, 0.0), 0.5 * math.pi)) ** 2
+    sine = math.sin(min(max(angle, 0.0), 0.5 * math.pi))
+    return sine * sine
 
 
 @kernel

@@ -1,0 +1,127 @@
+"""Every kernel that decides or learns, called twice with the same arguments: as Python, and as machine code."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.contracts import test_kernel_policies, test_policies, test_rare_costs
+from tests.contracts.policy import Case
+
+import stagewise as sw
+from stagewise.kernels.compile import named
+from stagewise.policies import compiled
+
+pytestmark = pytest.mark.compiled
+
+ROUNDS = 120
+
+
+class Both:
+    """A kernel that is called in both forms; it counts the calls whose arrays or results end in other bits."""
+
+    def __init__(self, kernel: Callable[..., Any]) -> None:
+        self.compiled, self.interpreted = kernel, named(kernel)
+        self.calls, self.differing = 0, 0
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it interpreted on copies, then compiled in place."""
+        copies = [given.copy() if isinstance(given, np.ndarray) else given for given in arguments]
+        with np.errstate(all="ignore"):
+            other = self.interpreted(*copies)
+        result = self.compiled(*arguments)
+        same = all(one.tobytes() == two.tobytes() for one, two in zip(arrays(arguments), arrays(copies), strict=True))
+        self.calls, self.differing = self.calls + 1, self.differing + (not same or result != other)
+        return result
+
+
+def arrays(arguments: Any) -> list[Any]:
+    """Return the arrays among arguments."""
+    return [given for given in arguments if isinstance(given, np.ndarray)]
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Both]]:
+    """Have every policy decide and learn in both forms; return what is called."""
+    found: dict[str, list[Both]] = {"decide": [], "learn": []}
+    needed = compiled.needed
+
+    @cache
+    def both(*sizes: Any) -> Any:
+        needs = needed(*sizes)
+        pair = {"decide": Both(needs.decide), "learn": Both(needs.learn)}
+        for name, one in pair.items():
+            found[name].append(one)
+        return needs._replace(**pair)
+
+    monkeypatch.setattr(compiled, "needed", both)
+    return found
+
+
+def check(kernels: dict[str, list[Both]], least: int) -> None:
+    """Hold that both verbs were called, and that no call differed."""
+    for verb, both in kernels.items():
+        assert sum(one.calls for one in both) >= least, verb
+        assert sum(one.differing for one in both) == 0, verb
+
+
+def cases_of(*contracts: Any) -> list[Any]:
+    """Return the first and the last of the cases that contracts are parametrised with."""
+    found = []
+    for contract in contracts:
+        (mark,) = [mark for mark in contract.pytestmark if mark.name == "parametrize"]
+        made = [getattr(value, "values", (value,))[0] for value in mark.args[1]]
+        for case in (made[0], made[-1]):
+            found.append(pytest.param(case, id=f"{contract.__name__[4:]}: {case.name}"))
+    return found
+
+
+@pytest.mark.parametrize(
+    "case",
+    cases_of(
+        test_policies.TestLCLUCB,
+        test_policies.TestLCLUCBWithOwnSets,
+        test_policies.TestSafeLTS,
+        test_policies.TestCAPS,
+        test_policies.TestCAPSOnMixtures,
+        test_policies.TestOPLB,
+        test_policies.TestOPB,
+        test_policies.TestOPBWithKL,
+        test_policies.TestOPBWithBernstein,
+        test_policies.TestArmsCAPS,
+        test_rare_costs.TestCAPSWithRareCosts,
+        test_kernel_policies.TestKernelOPLB,
+    ),
+)
+def test_a_policy_decides_and_learns_the_same_interpreted_and_compiled(case: Case, kernels: Any) -> None:
+    assert len(replace(case, length=ROUNDS).rounds) == ROUNDS
+    check(kernels, least=ROUNDS // 4)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"opt_out": sw.Limit(0.3, safe=0.01)},
+        {"opt_out": sw.Limit(0.3, safe=0.01, by="country"), "delay": sw.Limit(0.6, safe=0.1, model="linear")},
+    ],
+    ids=["rates", "by segment and linear"],
+)
+def test_a_problem_decides_and_learns_the_same_interpreted_and_compiled(limits: Any, kernels: Any) -> None:
+    problem = sw.Problem(
+        actions=["nothing", "digest", "offer"],
+        safe="nothing",
+        context={"age": (18, 99), "opens": (0, 7)},
+        reward=sw.Reward("click"),
+        limits=limits,
+        delta=0.2,
+    )
+    agent, random = sw.Agent(problem, seed=1), np.random.default_rng(0)
+    for _ in range(4 * ROUNDS):
+        context: dict[str, Any] = {"age": random.uniform(18, 99), "opens": random.uniform(0, 7)}
+        decision = agent.decide(context | ({"country": str(random.integers(2))} if "delay" in limits else {}))
+        pays = decision.name != "nothing"
+        costs = {name: float(random.random() < 0.1 * pays) for name in limits}
+        agent.learn(decision.id, click=float(random.random() < 0.1 + 0.3 * pays), **costs)
+    check(kernels, least=ROUNDS)

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+# What a test calls is compiled at once, in its own process; `tests/kernels/test_interpreted.py` is about all else.
+os.environ.setdefault("STAGEWISE_COMPILE", "always")
+
 # A shell that runs the tests in the background has them ignore Ctrl+C, and so would every command that they start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,34 +1,36 @@
-"""The one place where kernels are compiled: `@kernel`, its options, and where its machine code is kept."""
+"""The one place where kernels are made: `@kernel`, how they are compiled, and what they are while they are not."""
 
 import ctypes
 import math
 import os
+import sys
+import warnings
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+from functools import cache, update_wrapper
 from types import CellType, FunctionType, SimpleNamespace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
-import llvmlite
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels import kept
-from stagewise.kernels.linked import linking
-from stagewise.kernels.machine_code import MachineCode
+try:
+    from stagewise.kernels.jit import compile_kernel
+except ImportError as missing:  # slower, and the same to the bit
+    warnings.warn(f"kernels are interpreted, not compiled: {missing}", RuntimeWarning, stacklevel=2)
+
+    def compile_kernel(function: Any, plain_form: Callable[[Any], Any], inline: bool) -> Any:
+        """Return the function: there is no compiler."""
+        return function
+
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 WHOLE = np.int64  # what a part of a float array is viewed as where it holds indices
+FEW_ROWS, ALL_ROWS = 64, sys.maxsize
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_SOURCES = kept.sources()
-_FOLDER = kept.folder(_SOURCES, [numba.__version__, llvmlite.__version__, np.__version__])
-_OPTIONS: Any = {"fastmath": False, "error_model": "numpy", "forceinline": True, "_nrt": False}
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -39,7 +41,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     `named` is for the last (docs/decisions/0007-kernels-count-no-references.md). What stands outside the package is
     compiled in every process: no one can tell here which texts it is made of.
     """
-    return _compiled(function, _OPTIONS)
+    return made(function, inline=True)
 
 
 def called(function: Callable[P, R]) -> Callable[P, R]:
@@ -47,37 +49,16 @@ def called(function: Callable[P, R]) -> Callable[P, R]:
 
     A mixture under several limits solves up to six programs; with the simplex in six copies, a loop compiled for 40 s.
     """
-    return _compiled(function, _OPTIONS | {"forceinline": False})
+    return made(function, inline=False)
 
 
-def _compiled(function: Callable[P, R], options: dict[str, Any]) -> Callable[P, R]:
+def made(function: Callable[P, R], inline: bool) -> Callable[P, R]:
+    """Return a kernel; where nothing is compiled, the function, with the mathematics that machine code has."""
     plain: Any = function
-    compiled: Any = numba.njit(function, **options)
-    if compiled is function:  # Numba is switched off
-        if "math" in plain.__globals__:
-            plain.__globals__["math"] = math_of_machine_code()
-        return function
-    linking(function, compiled, options)
-    if is_packaged(plain):
-        compiled._cache = MachineCode(plain, _FOLDER)
-    typed: Callable[P, R] = compiled
-    return typed
-
-
-def is_packaged(function: Any) -> bool:
-    """Say whether a kernel, and every kernel that it captures, stands in the files that the cache digests.
-
-    Else its machine code is not kept: the cache could not tell that the text of what it captures has changed.
-    """
-    if Path(function.__code__.co_filename) not in _SOURCES:
-        return False
-    return all(is_packaged(kernel.py_func) for kernel in captured_kernels(function))
-
-
-def captured_kernels(function: Any) -> list[Any]:
-    """Return the kernels that stand in a function's closure."""
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    return [cell for cell in cells if hasattr(cell, "py_func")]
+    compiled: Any = compile_kernel(function, interpreted_form, inline)
+    if compiled is function and "math" in plain.__globals__:
+        plain.__globals__["math"] = math_of_machine_code()
+    return cast(Callable[P, R], compiled)
 
 
 @cache
@@ -102,14 +83,54 @@ def distinct(function: Callable[P, R]) -> Callable[P, R]:
     return function
 
 
+def factory(make: Callable[P, R]) -> Callable[P, R]:
+    """Mark what makes kernels, one for each of its arguments: another process finds a kernel by these."""
+
+    @cache
+    def kernels(*arguments: Any) -> Any:
+        result: Any = make(*arguments)  # type: ignore[call-arg]
+        parts = {None: result} if hasattr(result, "py_func") else getattr(result, "_asdict", dict)()
+        for part, compiled in parts.items():
+            if hasattr(compiled, "py_func"):
+                compiled._compile_for_args.origin = (make.__module__, make.__name__, arguments, part)
+        return result
+
+    update_wrapper(kernels, make)
+    return cast(Callable[P, R], kernels)
+
+
+def compiled_at_once(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a kernel that is compiled at its first call, whoever waits: one that plays many rounds in a call."""
+    if hasattr(waiting := waiting_of(function), "at_once"):
+        waiting.at_once = True
+    return function
+
+
+def rows_at_once(function: Callable[..., Any]) -> int:
+    """Return how many rows to give to a kernel at once: few while it is interpreted, so that it is soon asked again."""
+    return FEW_ROWS if getattr(waiting_of(function), "is_pending", False) else ALL_ROWS
+
+
+def waiting_of(function: Any) -> Any:
+    """Return what a kernel asks while it has no machine code; None where nothing is compiled."""
+    return vars(function).get("_compile_for_args")
+
+
 def named(function: Callable[P, R]) -> Callable[P, R]:
     """Return a kernel that names parts of arrays, and the kernels it calls, as the plain Python they are written in."""
+    plain: Callable[P, R] = interpreted_form(function)
+    return plain
+
+
+@cache
+def interpreted_form(function: Any) -> Any:
+    """Return a kernel whose calls are calls of Python."""
     plain: Any = getattr(function, "py_func", function)
     scope = plain.__globals__
-    called = {name: named(scope[name]) for name in plain.__code__.co_names if hasattr(scope.get(name), "py_func")}
+    called = {
+        name: interpreted_form(scope[name]) for name in plain.__code__.co_names if hasattr(scope.get(name), "py_func")
+    }
     cells = [cell.cell_contents for cell in plain.__closure__ or ()]
-    taken = tuple(CellType(named(cell) if hasattr(cell, "py_func") else cell) for cell in cells)
-    arguments = (plain.__name__, plain.__defaults__, taken or None)
+    taken = tuple(CellType(interpreted_form(cell) if hasattr(cell, "py_func") else cell) for cell in cells)
     known = {**scope, **called} | ({"math": math_of_machine_code()} if "math" in scope else {})
-    renamed: Callable[P, R] = FunctionType(plain.__code__, known, *arguments)
-    return renamed
+    return FunctionType(plain.__code__, known, plain.__name__, plain.__defaults__, taken or None)

@@ -80,3 +80,16 @@ def write(path: Path, content: bytes) -> None:
     except OSError:
         draft.unlink(missing_ok=True)
         raise
+
+
+def can_write(folder: Path | None) -> bool:
+    """Say whether machine code can be kept in a folder: a file is written there, and taken away."""
+    if folder is None:
+        return False
+    trial = folder / f"trial-{uuid.uuid4().hex}"
+    try:
+        write(trial, b"")
+        trial.unlink()
+    except OSError:
+        return False
+    return True

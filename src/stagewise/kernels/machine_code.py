@@ -39,6 +39,13 @@ class MachineCode(FunctionCache):
         line = self._py_func.__code__.co_firstlineno
         return self._folder / f"{function}-{line}-{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.nbc"
 
+    def has(self, sig: Any, target_context: Any) -> bool:
+        """Say whether something is kept for these arguments."""
+        try:
+            return self.path(self._index_key(sig, target_context.codegen())).exists()
+        except OSError:
+            return False
+
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         """Return what tells one machine code of a kernel from another: the texts are told by the folder's name."""
         return sig, codegen.magic_tuple(), captured(self._py_func)

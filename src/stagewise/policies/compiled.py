@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from stagewise.kernels.bounds import Workspace, workspace_in
-from stagewise.kernels.compile import Flags, Floats, Ints, named
+from stagewise.kernels.compile import Flags, Floats, Ints, named, rows_at_once
 from stagewise.kernels.layout import CAPACITY, FOLLOWED, NEVER, PARTS, known_actions
 from stagewise.kernels.loop.log import log_for
 from stagewise.kernels.loop.memory import memory_kernels_for
@@ -224,9 +224,9 @@ class CompiledPolicy(Learning):
         while done < len(seen):
             layout, settings, memory = self.remembered(state, d)
             memory = self.enlarged(layout, settings, memory)
-            end = min(done + self.spare(layout, memory), len(seen))
-            needs = self.needs(self.form, d, int(memory.item(FOLLOWED)), self.coordinates(d, memory))
             learn_rows = log_for(sized(self.form, *self.counted))
+            end = min(done + min(self.spare(layout, memory), rows_at_once(learn_rows)), len(seen))
+            needs = self.needs(self.form, d, int(memory.item(FOLLOWED)), self.coordinates(d, memory))
             rows = slice(done, end)
             learn_rows(features[rows], indices[rows], seen[rows], layout, settings, memory, np.empty(needs.work))
             state, done = State(memory), end

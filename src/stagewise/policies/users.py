@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Ints
+from stagewise.kernels.compile import Flags, Ints, rows_at_once
 from stagewise.kernels.layout import HOME
 from stagewise.kernels.loop.users import OUTSIDE, users_for
 from stagewise.kernels.promise import DISPUTED, DRAWN
@@ -55,11 +55,15 @@ def choose_all(
     met = np.array(segments, dtype=np.float64).reshape(count, policy.segments)
     needs = policy.needs(policy.form, policy.width, actions, policy.width)
     codes, told, odds = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, actions + 1))
-    users_for(sized(policy.form, *policy.counted))(
-        values, policy.problem.ends, met, np.array(draws, dtype=np.int64), policy._template.copy(), eligible,
-        policy.layout, policy.settings, state.memory, codes, told, odds, np.empty(needs.answer),
-        np.empty(policy.context), np.empty(needs.scratch),
-    )  # fmt: skip
+    decide_users, keys, done = users_for(sized(policy.form, *policy.counted)), np.array(draws, dtype=np.int64), 0
+    while done < count:
+        few = slice(done, min(done + rows_at_once(decide_users), count))
+        decide_users(
+            values[few], policy.problem.ends, met[few], keys[few], policy._template.copy(), eligible,
+            policy.layout, policy.settings, state.memory, codes[few], told[few], odds[few], np.empty(needs.answer),
+            np.empty(policy.context), np.empty(needs.scratch),
+        )  # fmt: skip
+        done = few.stop
     low, length = policy.reward_span
     hoped, dearest = (low + length * told[:, 0]).tolist(), policy.presented.in_units(told[:, 1:]).tolist()
     home, chances = policy.layout.item(HOME), odds[:, :-1].tolist()

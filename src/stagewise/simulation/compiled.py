@@ -6,7 +6,7 @@ import numpy as np
 
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN
-from stagewise.kernels.compile import Flags, Floats, Ints, named
+from stagewise.kernels.compile import Flags, Floats, Ints, compiled_at_once, named
 from stagewise.kernels.layout import CAPACITY, FOLLOWED, LIMITS, PARTS
 from stagewise.kernels.loop.play import LoopForm, World, judging_size, play_for
 from stagewise.kernels.loop.round import REWARD, STAY, Form, scratch_size
@@ -142,4 +142,6 @@ class Compiled:
         inputs = self.inputs
         told = (inputs.features, inputs.eligible, inputs.layout, inputs.settings, inputs.memory)
         where = (self.seed, self.run, first, last)
-        play_for(inputs.form, inputs.loop)(*told, *self.own, *self.few, inputs.world, self.trace, *where)
+        compiled_at_once(play_for(inputs.form, inputs.loop))(
+            *told, *self.own, *self.few, inputs.world, self.trace, *where
+        )

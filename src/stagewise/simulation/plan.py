@@ -3,9 +3,9 @@
 import os
 import platform
 import re
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import numba
 import numpy as np
 
 import stagewise
@@ -27,7 +27,11 @@ def described(policy: Any) -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """Return what computed a result: arithmetic depends on each."""
     names = {"stagewise": stagewise.__version__, "python": platform.python_version()}
-    return {**names, "numpy": np.__version__, "numba": numba.__version__}
+    try:
+        numba = version("numba")
+    except PackageNotFoundError:
+        numba = "none"
+    return {**names, "numpy": np.__version__, "numba": numba}
 
 
 def machine() -> str:

@@ -20,7 +20,7 @@ def bar(wanted: bool, runs: int, rounds: int) -> Iterator[Callable[[int], None]]
         TimeRemainingColumn(),
     )
     with Progress(*columns) as progress:
-        task = progress.add_task("runs", total=runs, rate="")
+        task = progress.add_task("runs", total=runs, rate="compiling or loading")
 
         def advance(runs: int) -> None:
             progress.advance(task, runs)

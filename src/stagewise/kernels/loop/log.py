@@ -1,13 +1,12 @@
 """A log, taken in row by row without coming back to Python in between."""
 
 from collections.abc import Callable
-from functools import cache
 
-from stagewise.kernels.compile import Floats, Ints, kernel
+from stagewise.kernels.compile import Floats, Ints, factory, kernel
 from stagewise.kernels.loop.round import Form, round_for
 
 
-@cache
+@factory
 def log_for(form: Form) -> Callable[..., None]:
     """Return what takes in the rows of a log, by the same arithmetic as one outcome at a time."""
     learn = round_for(form).learn

@@ -1,10 +1,9 @@
 """A memory begun, and a memory that follows other candidates or has room for more."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
-from stagewise.kernels.compile import Floats, Ints, kernel
+from stagewise.kernels.compile import Floats, Ints, factory, kernel
 from stagewise.kernels.layout import (
     APIECE,
     ARMS,
@@ -45,7 +44,7 @@ class MemoryKernels(NamedTuple):
     widen: Callable[..., None]
 
 
-@cache
+@factory
 def memory_kernels_for(*models: int) -> MemoryKernels:
     """Return what makes the memories of policies with these kinds of models (see `round.Form`)."""
     ridge, arms, space, sharp, apiece, cells, events = models

@@ -5,14 +5,13 @@ model of both signals those loops are gone: a round of LC-LUCB on ten rays has a
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-from stagewise.kernels.compile import Ints, kernel
+from stagewise.kernels.compile import Ints, factory, kernel
 from stagewise.kernels.layout import FIELDS, FIRST_PART
 
 
-@cache
+@factory
 def pinned_for(parts: int, single: int, alone: int = 1) -> Callable[..., Any]:
     """Return what makes a tuple of a layout with so many parts; `single`: there is one limit (see `round.Form`).
 

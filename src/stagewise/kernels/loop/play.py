@@ -1,13 +1,12 @@
 """The one loop: any model with any rule in any world, round after round."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 from stagewise.kernels.answer import HOPE, STEP, written_in
 from stagewise.kernels.audit import count_misses, watch, weigh_hope
 from stagewise.kernels.bounds import COSTS, HOPED, per_limit_size, workspace_in
-from stagewise.kernels.compile import Flags, Floats, Ints, kernel
+from stagewise.kernels.compile import Flags, Floats, Ints, factory, kernel
 from stagewise.kernels.context import fill_crossed, fill_logged, fill_logged_means, fill_plain, fill_user_means
 from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, safe_action
 from stagewise.kernels.loop.best import best_mixture_of, best_on_rays
@@ -56,7 +55,7 @@ def judging_size(m: int, count: int) -> int:
     return (3 + 2 * m) * (count + 1) + per_limit_size(m) + 2 * (m + 2)
 
 
-@cache
+@factory
 def play_for(form: Form, loop: LoopForm) -> Callable[..., None]:
     """Return the loop for one form of round and one kind of world."""
     see, choose, learn_at = round_for(form).see, round_for(form).choose, round_for(form).learn_at

@@ -6,12 +6,11 @@ as constants.
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 from stagewise.kernels.answer import UNFOLLOWED, written_in
 from stagewise.kernels.bounds import workspace_in, workspace_size
-from stagewise.kernels.compile import Flags, Floats, Ints, kernel
+from stagewise.kernels.compile import Flags, Floats, Ints, factory, kernel
 from stagewise.kernels.draw import POLICY, uniform
 from stagewise.kernels.layout import (
     APIECE,
@@ -142,7 +141,7 @@ def first_part(layout: Ints, memory: Floats) -> tuple[Part, ...]:
     return (part_of(layout, memory, 0),)
 
 
-@cache
+@factory
 def parts_for(count: int) -> Callable[..., tuple[Part, ...]]:
     """Return what names all parts of a memory, once for all rounds that are played with it."""
     last = count - 1
@@ -155,7 +154,7 @@ def parts_for(count: int) -> Callable[..., tuple[Part, ...]]:
     return all_parts if count > 1 else first_part
 
 
-@cache
+@factory
 def round_for(form: Form) -> Round:
     """Return a round of this form, compiled when it is first played."""
     ridge, arms, space, sharp, sampled, several = (

@@ -1,10 +1,9 @@
 """Rounds of many users by one memory, without coming back to Python in between: each as if it came alone."""
 
 from collections.abc import Callable
-from functools import cache
 
 from stagewise.kernels.answer import FIRST_COST, HOPE, fill_odds_of
-from stagewise.kernels.compile import Flags, Floats, Ints, kernel
+from stagewise.kernels.compile import Flags, Floats, Ints, factory, kernel
 from stagewise.kernels.layout import LIMITS
 from stagewise.kernels.loop.round import Form, round_for
 from stagewise.kernels.ranges import fill_scaled
@@ -12,7 +11,7 @@ from stagewise.kernels.ranges import fill_scaled
 OUTSIDE = -(2**31)  # the code of a user of whom a number lies outside its range: nothing is decided
 
 
-@cache
+@factory
 def users_for(form: Form) -> Callable[..., None]:
     """Return what decides for many users, by the same arithmetic as for one at a time."""
     decide = round_for(form).decide

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 
 from stagewise.kernels.audit import UNKNOWN, audit_size
@@ -79,6 +78,8 @@ def spread(kernel: Any, runs: int) -> Any:
 
     Numba warns of fewer than 128 blocks. How many runs there are is the user's business, and a few are played too.
     """
+    import numba
+
     config: Any = numba.config
     asked, config.CUDA_LOW_OCCUPANCY_WARNINGS = config.CUDA_LOW_OCCUPANCY_WARNINGS, 0
     try:

@@ -1,4 +1,4 @@
-"""What is said of limits: a broken promise is found, one unlucky run is not one, and every run over a limit is counted."""
+"""What is said of limits: a broken promise is found, one unlucky run is not one, and runs over a limit are counted."""
 
 import math
 from typing import Any
@@ -45,7 +45,7 @@ def test_one_policy_that_breaks_its_promise_is_found_among_many(
     claim = safety({**good, "bad": broken(*bad)})
     assert claim.must_hold
     assert claim.verdict == verdict
-    assert claim.limits == LimitCount(over, 460, rounds, 4600, pytest.approx(4.6))
+    assert claim.limits == LimitCount(over, 460, rounds, 4600, DELTA)
 
 
 def test_settings_without_a_delta_may_break_no_limit() -> None:
@@ -65,6 +65,12 @@ def test_the_headline_counts_the_runs_that_went_over_a_limit() -> None:
     unlucky = summary("quick", [safety({"a": broken(*[0] * 9, 7)}), HELD])
     assert "1 of 10 runs that promise safety went over a limit (7 of 100 rounds)" in unlucky
     assert "Of all 2 claims 1 hold, 1 with a remark, 0 do not" in unlucky
+
+
+def test_the_headline_keeps_settings_without_a_delta_apart() -> None:
+    said = summary("full", [safety({"a": broken(0, 0)}), safety({"a": broken(0, 5)}, 0.0)])
+    assert "0 of 2 runs that promise safety went over a limit (0 of 20 rounds); δ allows 0.0 on average" in said
+    assert "1 of 2 runs with settings that state no δ went over a limit (5 of 20 rounds)" in said
 
 
 def test_the_headline_says_which_claims_that_must_hold_do_not() -> None:

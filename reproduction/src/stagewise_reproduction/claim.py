@@ -21,7 +21,7 @@ class LimitCount(NamedTuple):
     runs: int
     rounds_over: int
     rounds: int
-    expected: float  # runs over a limit that δ allows, on average
+    delta: float  # the share of runs that may; 0: the settings state none
 
 
 class Claim(NamedTuple):
@@ -60,7 +60,7 @@ def safety(results: dict[str, Result], delta: float = DELTA) -> Claim:
     most = [allowed(count, 1.0 - CHANCE / len(results), delta) for count in runs]
     rounds = sum(int(result.rounds[-1]) * len(result.runs) for result in results.values())
     broken = sum(int(result.violations.sum()) for result in results.values())
-    limits = LimitCount(sum(over), sum(runs), broken, rounds, delta * sum(runs))
+    limits = LimitCount(sum(over), sum(runs), broken, rounds, delta)
     kept = all(count <= may for count, may in zip(over, most, strict=True))
     word = FAILS if not kept else REMARK if limits.runs_over else HOLDS
     if delta > 0.0:
@@ -114,7 +114,7 @@ def approach(result: Result) -> float:
     return float(result.reward[:, tail].mean() / result.optimum[:, tail].mean())
 
 
-def like_stored(name: str, result: Result, stored: Stored) -> Claim:
+def like_stored(name: str, result: Result, stored: Stored, remark: str = "") -> Claim:
     """The mean final regret is the stored one, up to three standard errors of the difference."""
     own = result.regret[:, -1]
     error = math.sqrt(stored.spread**2 / (RUNS - 1) + float(own.var()) / (len(own) - 1))
@@ -123,4 +123,4 @@ def like_stored(name: str, result: Result, stored: Stored) -> Claim:
         f"within {3.0 * error:,.0f}, three standard errors of the difference; ratio {final(result) / stored.mean:.3f}"
     )
     close = verdict(abs(final(result) - stored.mean) <= 3.0 * error)
-    return Claim(statement, round(final(result)), criterion, close, False, f"stored in {stored.file}")
+    return Claim(statement, round(final(result)), criterion, close, False, f"stored in {stored.file}{remark}")

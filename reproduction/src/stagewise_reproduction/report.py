@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from stagewise.reports.result import Result
 from stagewise_reproduction.cell import SEED
-from stagewise_reproduction.claim import FAILS, HOLDS, Claim
+from stagewise_reproduction.claim import FAILS, HOLDS, Claim, LimitCount
 from stagewise_reproduction.experiment import Experiment
 from stagewise_reproduction.stored import LAST_COMMIT, REPOSITORY, ROUNDS, STORED, Stored
 
@@ -46,16 +46,22 @@ def summary(size: str, claims: list[Claim]) -> str:
 
 
 def limits_kept(claims: list[Claim]) -> str:
-    """Return how many runs of policies that promise safety were over a limit, beside what δ allows."""
+    """Return how many runs went over a limit: of policies with a δ, beside what it allows, and of the others."""
     counts = [claim.limits for claim in claims if claim.limits is not None]
-    if not counts:
-        return ""
+    promised, others = ([one for one in counts if (one.delta > 0.0) == some] for some in (True, False))
+    words = []
+    if promised:
+        expected = sum(count.delta * count.runs for count in promised)
+        words.append(f"{over_limits(promised, 'that promise safety')}; δ allows {expected:,.1f} on average.")
+    if others:
+        words.append(f"{over_limits(others, 'with settings that state no δ')}.")
+    return " ".join(words)
+
+
+def over_limits(counts: list[LimitCount], which: str) -> str:
+    """Return the runs and rounds over a limit."""
     over, runs, rounds_over, rounds = (sum(column) for column in list(zip(*counts, strict=True))[:4])
-    expected = sum(count.expected for count in counts)
-    return (
-        f"{over:,} of {runs:,} runs that promise safety went over a limit ({rounds_over:,} of {rounds:,} rounds); "
-        f"δ allows {expected:,.1f} on average."
-    )
+    return f"{over:,} of {runs:,} runs {which} went over a limit ({rounds_over:,} of {rounds:,} rounds)"
 
 
 def must_hold(claims: list[Claim]) -> str:

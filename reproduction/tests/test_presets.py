@@ -7,9 +7,10 @@ import pytest
 
 import stagewise as sw
 from stagewise_reproduction.catalogue import CATALOGUE
+from stagewise_reproduction.drawing import labelled, panels
 from stagewise_reproduction.instances import SIZES, at_zero, best_end, optimum, printed, shifted
 from stagewise_reproduction.paper.figure_1.plan import world_of
-from stagewise_reproduction.paper.figure_3.plan import PUBLIC_ARMS, public_instance
+from stagewise_reproduction.paper.figure_3.plan import LEAST, PUBLIC_ARMS, public_instance
 from stagewise_reproduction.published import published
 from stagewise_reproduction.report import Section, described
 
@@ -93,6 +94,17 @@ def test_figure_3_of_the_public_code() -> None:
             assert max(costs.min(), least) <= threshold <= max(costs.max(), least)
             assert world.description()["outcomes"] == "clipped-gaussian"
     assert len({public_instance(run, 0.0)[1] for run in range(20)}) == 20
+    for manifest, least in zip(manifests("figure-3", "authors"), LEAST, strict=True):
+        world, threshold = public_instance(0, least)
+        assert manifest["world"] == world.description()
+        assert manifest["thresholds"] == {"cost": threshold}
+
+
+def test_a_picture_is_labelled_with_its_preset() -> None:
+    for name, preset in (("figure-1", "authors"), ("comparison", "ours")):
+        label = Section(CATALOGUE[name], preset, "", {}, []).label
+        figure = labelled(panels(1, 1)[0], label)
+        assert figure.get_suptitle() == ("preset authors" if name == "figure-1" else "")
 
 
 def test_a_safe_arm_that_costs_something_is_charged_for() -> None:

@@ -54,13 +54,13 @@ COVERAGE = (
         "5.4, Figure 4; Appendix H",
         "OPB reaches the optimal reward",
         ARMS,
-        "95 % of it in the last tenth of the rounds; half of it where the best arm costs exactly τ",
+        "at least 95 % of it in the last tenth of the rounds; half of it where the best arm costs exactly τ",
     ),
     Coverage(
         "4.2, regret of LC-LUCB",
         "a bound on the regret",
         LINEAR,
-        "preset text: every run is under the bound with its constant corrected (E11)",
+        "preset text: the largest regret of the runs, against the bound with its constant corrected (E11)",
     ),
     Coverage(
         "4.3, lower bound", "some instance costs every algorithm so much", ("lower-bound",), "OPB on both instances"

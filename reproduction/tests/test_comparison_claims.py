@@ -1,4 +1,4 @@
-"""What the comparison says of limits: it must find a policy that breaks its promise, and one unlucky run is none."""
+"""What is said of limits: a broken promise is found, one unlucky run is not one, and runs over a limit are counted."""
 
 import math
 from typing import Any
@@ -7,9 +7,19 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise_reproduction.beyond.comparison.claims import CHANCE, allowed, kept
-from stagewise_reproduction.claim import FAILS, HOLDS, clearly_smaller
+from stagewise_reproduction.claim import (
+    CHANCE,
+    FAILS,
+    HOLDS,
+    REMARK,
+    Claim,
+    LimitCount,
+    allowed,
+    clearly_smaller,
+    safety,
+)
 from stagewise_reproduction.instances import DELTA
+from stagewise_reproduction.report import summary
 
 
 def broken(*rounds: int) -> sw.Result:
@@ -20,22 +30,54 @@ def broken(*rounds: int) -> sw.Result:
 
 
 @pytest.mark.parametrize(
-    ("bad", "verdict", "most", "all_"),
+    ("bad", "verdict", "over", "rounds"),
     [
-        ([0] * 10, HOLDS, 0.0, 0),
-        ([7, *[0] * 9], HOLDS, 1.0, 1),  # a run counts once, in however many rounds
-        ([1, 1, 1, *[0] * 7], FAILS, 3.0, 3),
-        ([9] * 10, FAILS, 10.0, 10),
+        ([0] * 10, HOLDS, 0, 0),
+        ([7, *[0] * 9], REMARK, 1, 7),  # a run counts once, in however many rounds, and is not passed over
+        ([1, 1, 1, *[0] * 7], FAILS, 3, 3),
+        ([9] * 10, FAILS, 10, 90),
     ],
 )
 def test_one_policy_that_breaks_its_promise_is_found_among_many(
-    bad: list[int], verdict: str, most: float, all_: int
+    bad: list[int], verdict: str, over: int, rounds: int
 ) -> None:
     good: dict[str, Any] = {str(k): broken(*[0] * 10) for k in range(45)}
-    claim = kept({**good, "bad": broken(*bad)})
+    claim = safety({**good, "bad": broken(*bad)})
     assert claim.must_hold
-    assert (claim.verdict, claim.value) == (verdict, most)
-    assert claim.remark.startswith(f"{all_} of all 460 runs")
+    assert claim.verdict == verdict
+    assert claim.limits == LimitCount(over, 460, rounds, 4600, DELTA)
+
+
+def test_settings_without_a_delta_may_break_no_limit() -> None:
+    assert safety({"a": broken(0, 0)}, 0.0).verdict == HOLDS
+    one = safety({"a": broken(0, 5)}, 0.0)
+    assert (one.verdict, one.must_hold, one.limits) == (FAILS, False, LimitCount(1, 2, 5, 20, 0.0))
+
+
+HELD = Claim("regret is under its bound", 1.0, "at most 2", HOLDS, True, experiment="a")
+LOST = Claim("regret is under its bound", 3.0, "at most 2", FAILS, True, experiment="b")
+
+
+def test_the_headline_counts_the_runs_that_went_over_a_limit() -> None:
+    lucky = summary("quick", [safety({"a": broken(*[0] * 10)}), HELD])
+    assert "0 of 10 runs that promise safety went over a limit (0 of 100 rounds); δ allows 0.1 on average" in lucky
+    assert "All 2 claims that must hold do" in lucky
+    unlucky = summary("quick", [safety({"a": broken(*[0] * 9, 7)}), HELD])
+    assert "1 of 10 runs that promise safety went over a limit (7 of 100 rounds)" in unlucky
+    assert "Of all 2 claims 1 hold, 1 with a remark, 0 do not" in unlucky
+
+
+def test_the_headline_keeps_settings_without_a_delta_apart() -> None:
+    said = summary("full", [safety({"a": broken(0, 0)}), safety({"a": broken(0, 5)}, 0.0)])
+    assert "0 of 2 runs that promise safety went over a limit (0 of 20 rounds); δ allows 0.0 on average" in said
+    assert "1 of 2 runs with settings that state no δ went over a limit (5 of 20 rounds)" in said
+
+
+def test_the_headline_says_which_claims_that_must_hold_do_not() -> None:
+    said = summary("full", [safety({"a": broken(*[4] * 10)}), HELD, LOST])
+    assert "10 of 10 runs" in said
+    assert "2 of 3 claims that must hold do not" in said
+    assert "b: regret is under its bound: 3" in said
 
 
 def test_of_equal_regrets_it_is_said_that_they_are_equal() -> None:
@@ -46,8 +88,8 @@ def test_of_equal_regrets_it_is_said_that_they_are_equal() -> None:
 
 def test_two_runs_that_both_break_limits_are_too_many() -> None:
     good = {str(k): broken(0, 0) for k in range(45)}
-    assert kept({**good, "bad": broken(1, 1)}).verdict == FAILS
-    assert kept({**good, "bad": broken(1, 0)}).verdict == HOLDS
+    assert safety({**good, "bad": broken(1, 1)}).verdict == FAILS
+    assert safety({**good, "bad": broken(1, 0)}).verdict == REMARK
 
 
 @pytest.mark.parametrize("runs", [2, 4, 10, 100, 4000])

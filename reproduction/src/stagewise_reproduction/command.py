@@ -29,17 +29,13 @@ def reproduce(
     from stagewise.cli.main import in_a_sentence
     from stagewise_reproduction import run
     from stagewise_reproduction.catalogue import CATALOGUE
-    from stagewise_reproduction.claim import FAILS
-    from stagewise_reproduction.report import shown
+    from stagewise_reproduction.report import place_of, shown, summary
 
     with in_a_sentence(out):
         claims = run.reproduce(names or list(CATALOGUE), preset.split(","), size, out, jobs)
     for claim in claims:
-        typer.echo(f"{claim.verdict:>19}  {claim.experiment}: {claim.name}: {shown(claim.value)} ({claim.criterion})")
-    lost = sum(claim.verdict == FAILS for claim in claims)
-    why = "the report says why" if size != "smoke" else "smoke is too short for them"
-    words = f"{lost} of which do not hold; {why}" if lost else "all of which hold"
-    typer.echo(f"\n{len(claims)} claims, {words}.")
+        typer.echo(f"{claim.verdict:>19}  {place_of(claim)}: {claim.name}: {shown(claim.value)} ({claim.criterion})")
+    typer.echo(f"\n{summary(size, claims)}")
     typer.echo(f"The report: {out / 'report.html'}")
     broken = run.failed(claims)
     if broken:

@@ -118,14 +118,23 @@ def legend_below(figure: Any, axes: Any, columns: int = 4) -> None:
         style.legend_below(figure, axes, columns)
 
 
-def save(draw: Callable[[], Any], folder: Path, name: str) -> None:
+def labelled(figure: Any, label: str) -> Any:
+    """Write a label above all panels, if there is one; on a phone over the legend, which is there."""
+    if label and on_phone.get() and figure.legends:
+        figure.legends[0].set_title(label)
+    elif label:
+        figure.suptitle(label, x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+def save(draw: Callable[[], Any], folder: Path, name: str, label: str) -> None:
     """Write a figure as PNG and SVG (what the first arranged, the second need not arrange again), and for a phone."""
-    figure = draw()
+    figure = labelled(draw(), label)
     write_picture(figure, folder / f"{name}.png")
     figure.set_layout_engine(None)
     write_picture(figure, folder / f"{name}.svg")
     with for_a_phone():
-        write_picture(draw(), folder / "phone" / f"{name}.png")
+        write_picture(labelled(draw(), label), folder / "phone" / f"{name}.png")
 
 
 def bars(axes: Any, labels: list[str], values: Floats, spreads: Floats) -> None:

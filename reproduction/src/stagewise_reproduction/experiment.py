@@ -1,7 +1,7 @@
 """An experiment: its curves, its picture, its claims and its words."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from stagewise.reports.result import Result
@@ -20,6 +20,7 @@ class Experiment:
     name: str
     title: str
     words: str  # what is played, under the figure
+    preset_words: Mapping[str, str] = field(default_factory=dict)  # what is played under a preset
     errata: tuple[int, ...] = ()  # that matter here
     presets: tuple[str, ...] = ("ours",)  # those it distinguishes; one: it is the same for all
     cells: Callable[[str, str], list[Cell]]  # preset, size

@@ -1,9 +1,10 @@
-"""What several experiments share: sizes, the paper's rays, and the settings of its text and of ours."""
+"""What several experiments share: sizes, the rays of Figure 1, and the settings of the paper's text and of ours."""
 
 from typing import Any
 
 import numpy as np
 
+from stagewise.kernels.compile import Floats
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.problem.actions import Rays
@@ -24,11 +25,38 @@ def optimum(policy: Any, world: Any) -> float:
     return judge(policy, world).best(world.actions)
 
 
-def shifted(dimension: int, noise: float = 1.0) -> LinearWorld:
-    """Return θ* = (0, 1, …, d−1)/‖·‖, μ* its reverse, and the d shifts of μ*, which make the paper's numbers (E59)."""
-    theta = np.arange(dimension) / np.linalg.norm(np.arange(dimension))
-    targets = np.array([np.roll(theta[::-1], shift) for shift in range(dimension)])
+def on_shifts_of(vector: Floats, dimension: int, noise: float) -> LinearWorld:
+    """Return θ* = (0, 1, …, d−1)/‖·‖, μ* its reverse, and the d cyclic shifts of a vector as rays."""
+    theta = ramp(dimension)
+    targets = np.array([np.roll(vector, shift) for shift in range(dimension)])
     return LinearWorld(reward=theta, cost=theta[::-1], actions=Rays(targets), noise=noise)
+
+
+def ramp(dimension: int) -> Floats:
+    """Return (0, 1, …, d−1)/‖·‖."""
+    return np.arange(dimension) / np.linalg.norm(np.arange(dimension))
+
+
+def printed(dimension: int, noise: float = 1.0) -> LinearWorld:
+    """Return the rays that the paper prints: the cyclic shifts of v/‖v‖ = θ*, v = (0, 1, …, d−1)."""
+    return on_shifts_of(ramp(dimension), dimension, noise)
+
+
+def shifted(dimension: int, noise: float = 1.0) -> LinearWorld:
+    """Return the rays of the authors' code: the cyclic shifts of the flipped vector μ* (errata, E59)."""
+    return on_shifts_of(ramp(dimension)[::-1], dimension, noise)
+
+
+def best_end(world: LinearWorld) -> tuple[float, float]:
+    """Return reward and cost of the end of the best ray, as if there were no limit.
+
+    >>> np.round([best_end(printed(10)), best_end(shifted(10))], 3)
+    array([[1.   , 0.421],
+           [0.86 , 0.561]])
+    """
+    rewards, costs = world.parameters @ np.array(world.actions.features).T
+    best = int(np.argmax(rewards))
+    return float(rewards[best]), float(costs[best])
 
 
 def at_zero(dimension: int) -> SafeAction:

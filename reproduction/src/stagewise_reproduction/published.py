@@ -1,4 +1,4 @@
-"""The settings that made the published curves; they are not ours to offer as policies."""
+"""The settings of the authors' public code (`stored.REPOSITORY`); they are not ours to offer as policies."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from stagewise_reproduction.published_loops import RIDGE, play_arms, play_linear
 
 
 def published(kind: str, made: Callable[[int], tuple[Any, Any]], rounds: int) -> Play:
-    """Return how a run of "LC-LUCB", "Safe-LTS" or "OPB" is played with the published settings.
+    """Return how a run of "LC-LUCB", "Safe-LTS" or "OPB" is played with the settings of the public code.
 
     `made` gives a run its world, and a policy, of which only the threshold counts.
     """
@@ -44,7 +44,7 @@ def published(kind: str, made: Callable[[int], tuple[Any, Any]], rounds: int) ->
             optimum=trace.best[None],
             runs=np.array([run], dtype=np.int64),
             manifest={
-                "policy": {"kind": f"{kind}, published settings", "settings": {"threshold": limit}},
+                "policy": {"kind": f"{kind}, settings of the public code", "settings": {"threshold": limit}},
                 "world": world.description(),
                 "thresholds": {"cost": limit},
                 "rounds": rounds,

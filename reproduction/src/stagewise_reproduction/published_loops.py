@@ -1,6 +1,9 @@
-"""The rules that made the paper's published curves, as loops of their own.
+"""The rules of the authors' public code, as loops of their own; that they made the published curves is an inference.
 
-They differ from the paper's text and are not safe choices (docs/errata.md, E33, E62 and E63), so no policy offers them.
+The code is of github.com/pacchiano/constrainedBandits: `utilities_linear.py` as of 14 September 2020 (6613b02, the same
+until the last commit) and `utilities.py` as of 3 October 2020 (4fd61d5, likewise). The rules are written anew from what
+it does. They differ from the paper's text and are not safe choices (docs/errata.md, E33, E62 and E63), so no policy
+offers them.
 """
 
 import math
@@ -101,7 +104,7 @@ def play_arms(
     run: int,
     rounds: int,
 ) -> None:
-    """Play OPB on arms with true means (2, K); arm 0 is known to cost nothing."""
+    """Play OPB on arms with true means (2, K); the cost of arm 0 is known."""
     arms = means.shape[1]
     pulls, rewards, costs = room[:arms], room[arms : 2 * arms], room[2 * arms : 3 * arms]
     hoped, dearest, values = room[3 * arms : 4 * arms], room[4 * arms : 5 * arms], room[5 * arms : 5 * arms + 2]
@@ -111,10 +114,10 @@ def play_arms(
         for arm in range(arms):
             width = math.sqrt(4.0 * math.log(rounds) / max(pulls[arm], 1.0))
             hoped[arm] = min(rewards[arm] + scale * width, 1.0)
-            dearest[arm] = min(costs[arm] + width, 1.0) if arm > 0 else 0.0
+            dearest[arm] = min(costs[arm] + width, 1.0) if arm > 0 else means[1, 0]
         safe = hoped[0]
         hoped[0] = -math.inf
-        pair = best_pair(hoped, dearest, safe, 0.0, threshold[0])
+        pair = best_pair(hoped, dearest, safe, means[1, 0], threshold[0])
         cheap, dear = max(pair.cheap, 0), max(pair.dear, 0)
         for signal in range(2):
             values[signal] = (1.0 - pair.share) * means[signal, cheap] + pair.share * means[signal, dear]

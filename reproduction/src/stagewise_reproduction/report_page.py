@@ -6,8 +6,20 @@ from pathlib import Path
 
 from stagewise.reports import pages
 from stagewise_reproduction.claim import FAILS, HOLDS, Claim
+from stagewise_reproduction.coverage import HEADS, rows
 from stagewise_reproduction.errata import errata
-from stagewise_reproduction.report import PAPER, TITLE, Section, described, headings, rows_of, shown, summary, whole
+from stagewise_reproduction.report import (
+    PAPER,
+    TITLE,
+    Section,
+    claims_of,
+    described,
+    headings,
+    rows_of,
+    shown,
+    summary,
+    whole,
+)
 
 KINDS = {HOLDS: ("yes", "✓"), FAILS: ("no", "✗")}
 CSS = """
@@ -22,13 +34,16 @@ nav a { display: inline-block; margin: .15rem .9rem .15rem 0; } nav { line-heigh
 def page(out: Path, size: str, sections: list[Section]) -> str:
     """Return the page."""
     links = "".join(f"<a href='#{section.picture}'>{html.escape(section.title)}</a> " for section in sections)
+    claims = claims_of(sections)
     parts = [
         f"<h1>{TITLE}</h1><p class=small>{PAPER}</p>",
-        f"<div class='verdict {'yes' if whole(sections) else 'no'}'><p>{html.escape(summary(size, sections))}</div>",
+        f"<div class='verdict {'yes' if whole(claims) else 'no'}'><p>{html.escape(summary(size, claims))}</div>",
         *(section_html(out, section, place == 0) for place, section in enumerate(sections)),
         "<h2 id=contents>Contents</h2>",
-        f"<nav class=small>{links}<a href='#claims'>All claims</a> <a href='#errata'>Errata</a></nav>",
+        f"<nav class=small>{links}<a href='#claims'>All claims</a> <a href='#text'>Claims of the text</a> "
+        "<a href='#errata'>Errata</a></nav>",
         claims_html(sections),
+        coverage_html(),
         errata_html(sections),
     ]
     return pages.document("stagewise: the paper, reproduced", "\n".join(parts), css=CSS)
@@ -92,6 +107,12 @@ def claims_html(sections: list[Section]) -> str:
     return (
         f"<h2 id=claims>All claims</h2><details><summary>The {len(rows)} claims in one table</summary>{table}</details>"
     )
+
+
+def coverage_html() -> str:
+    """Return which claims of the paper's text are checked, and which cannot be."""
+    table = pages.table(list(HEADS), [[html.escape(cell) for cell in row] for row in rows()])
+    return f"<h2 id=text>Claims of the text</h2><div class=small>{table}</div>"
 
 
 def errata_html(sections: list[Section]) -> str:

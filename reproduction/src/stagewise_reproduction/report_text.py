@@ -1,13 +1,15 @@
 """The report as Markdown, in the order of the page."""
 
 from stagewise_reproduction.claim import Claim
+from stagewise_reproduction.coverage import HEADS
+from stagewise_reproduction.coverage import rows as coverage_rows
 from stagewise_reproduction.errata import Erratum, errata
-from stagewise_reproduction.report import PAPER, TITLE, Section, described, headings, rows_of, shown, summary
+from stagewise_reproduction.report import PAPER, TITLE, Section, claims_of, described, headings, rows_of, shown, summary
 
 
 def text(size: str, sections: list[Section]) -> str:
     """Return the text."""
-    lines = [f"# {TITLE}", "", f"**{summary(size, sections)}**", "", PAPER]
+    lines = [f"# {TITLE}", "", f"**{summary(size, claims_of(sections))}**", "", PAPER]
     for section in sections:
         lines += ["", f"## {section.title}", "", f"![{section.title}](figures/{section.picture}.png)", ""]
         lines += [*map(claim_line, section.claims), "", described(section), ""]
@@ -24,6 +26,7 @@ def text(size: str, sections: list[Section]) -> str:
     ]
     lines += ["", "## All claims", "", "<details><summary>In one table</summary>", ""]
     lines += [*tabled(["experiment", "claim", "value", "criterion", "verdict"], rows), "", "</details>"]
+    lines += ["", "## Claims of the text", "", *tabled(list(HEADS), coverage_rows())]
     lines += ["", "## Errata", "", *map(erratum_line, errata())]
     return "\n".join(lines) + "\n"
 

@@ -67,16 +67,23 @@ def reproduce(names: list[str], presets: list[str], size: str, out: Path, jobs: 
         folder = out / "results" / experiment.name
         results = {cell.name: gathered(cell, folder) for cell in cells[experiment.name, preset]}
         picture = experiment.name if len(experiment.presets) == 1 else f"{experiment.name}-{preset}"
-        save(partial(experiment.draw, preset, results), out / "figures", picture)
+        section = Section(experiment, preset, picture, results, [])
+        save(partial(experiment.draw, preset, results), out / "figures", picture, section.label)
         if experiment.table is not None:
             write_text(out / f"{picture}.md", experiment.table(results))
-        claims = [claim._replace(experiment=experiment.name) for claim in experiment.check(preset, results)]
-        sections.append(Section(experiment, preset, picture, results, claims))
+        own = preset if section.label else ""
+        claims = [claim._replace(experiment=experiment.name, preset=own) for claim in experiment.check(preset, results)]
+        sections.append(section._replace(claims=claims))
     everything = [claim for section in sections for claim in section.claims]
-    write_text(out / "claims.json", json.dumps([c._asdict() for c in everything], indent=1, ensure_ascii=False))
+    write_text(out / "claims.json", json.dumps([listed(claim) for claim in everything], indent=1, ensure_ascii=False))
     write_text(out / "report.html", page(out, size, sections))
     write_text(out / "report.md", text(size, sections))
     return everything
+
+
+def listed(claim: Claim) -> dict[str, Any]:
+    """Return a claim as claims.json has it."""
+    return {**claim._asdict(), "limits": None if claim.limits is None else claim.limits._asdict()}
 
 
 def play_all(cells: dict[tuple[str, str], list[Cell]], size: str, out: Path, jobs: int) -> None:

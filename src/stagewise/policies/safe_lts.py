@@ -20,7 +20,7 @@ class SafeLTS(LinearPolicy):
 
     Play the longest safe step on the ray that is best for a sampled θ̃ ~ N(θ̂, (inflation · β_r)² V⁻¹). The inflation is
     "theory" (1 + 2LS/(τ − c₀), what its authors' regret proof needs; that is for x₀ = 0 and equal noises), "none" (1;
-    as safe, no regret proof, often better) or "authors" (√n/min(1, τ), what the published experiments used).
+    as safe, no regret proof, often better) or "authors" (√n/min(1, τ), as in the authors' public code).
 
     >>> import numpy as np
     >>> from stagewise.records.draw import Draw

@@ -1,1 +1,1 @@
-"""The paper's own problems of a round, which its tractable forms lose to nowhere but in hope: OPLB and OPNLB, exact."""
+"""The paper's own problems of a round, solved as they stand: OPLB's convex maximum and OPNLB's maximum over triples."""

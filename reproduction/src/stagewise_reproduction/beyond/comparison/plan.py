@@ -53,7 +53,7 @@ def directions(random: np.random.Generator, count: int, dimension: int) -> Float
 
 
 def on_rays(size: str) -> dict[str, Make]:
-    """Return the policies on the paper's ten rays at τ = .5."""
+    """Return the policies on the ten rays of the authors' code at τ = .5."""
     world = shifted(10)
     told: dict[str, Any] = {"safe_action": at_zero(10), "threshold": 0.5}
     noisy: dict[str, Any] = {**told, "noise": 1.0, "delta": DELTA}
@@ -239,7 +239,7 @@ def in_the_ball(size: str) -> dict[str, Make]:
 
 FAMILIES = {
     "rays": Family(
-        "the paper's ten rays, d = 10, τ = .5, noise N(0, 1)",
+        "the ten rays of the authors' code (Figure 1), d = 10, τ = .5, noise N(0, 1)",
         {"smoke": (500, 2), "quick": (100_000, 4), "full": (100_000, 10)},
         on_rays,
     ),

@@ -7,8 +7,9 @@ EXPERIMENTS = [
     Experiment(
         name="unknown-baseline",
         title="A safe action whose values are unknown",
-        words="Ten rays in d = 5 from a safe action that is not zero, τ = .5, noise .1; four Bernoulli arms for "
-        f"OPB. Certified in every round, without a horizon (docs/theory/unknown-baseline.md). {BANDS}",
+        words="Ten rays in d = 5 from a safe action that is not zero, τ = .5, noise .1, ridge 1, δ = .01; four "
+        "Bernoulli arms for OPB. Certified in every round, without a horizon (docs/theory/unknown-baseline.md). "
+        f"{BANDS}",
         cells=plan.cells,
         draw=figure.draw,
         check=claims.check,

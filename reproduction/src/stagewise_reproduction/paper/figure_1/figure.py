@@ -1,9 +1,9 @@
-"""The paper's arrangements: Figure 1 has a column a threshold, the appendix a row a threshold."""
+"""The paper's arrangements: Figure 1 has a column a threshold, the appendix a row a threshold, and rewards."""
 
 from typing import Any
 
 from stagewise.reports.result import Result
-from stagewise_reproduction.drawing import cost, in_rows, legend_below, panels, regret
+from stagewise_reproduction.drawing import cost, in_rows, legend_below, panels, regret, reward
 from stagewise_reproduction.paper.figure_1.plan import THRESHOLDS, name_of, policies
 
 
@@ -13,12 +13,13 @@ def at(results: dict[str, Result], preset: str, threshold: float) -> dict[str, R
 
 
 def draw_in_columns(preset: str, results: dict[str, Result]) -> Any:
-    """Draw regret above, cost below."""
-    figure, grid = panels(2, len(THRESHOLDS))
+    """Draw regret and cost, as in Figure 1, and rewards below, as in the appendix."""
+    figure, grid = panels(3, len(THRESHOLDS))
     for column, threshold in enumerate(THRESHOLDS):
         curves = at(results, preset, threshold)
         regret(grid[0, column], curves)
         cost(grid[1, column], curves, threshold)
+        reward(grid[2, column], curves)
         grid[0, column].set_title(f"threshold τ = {threshold:g}")
     legend_below(figure, grid[0, 0])
     return figure

@@ -2,11 +2,17 @@
 
 from typing import Any
 
+from stagewise.worlds.linear import LinearWorld
 from stagewise_reproduction.cell import Cell, simulated
-from stagewise_reproduction.instances import KINDS, OURS, SIZES, TEXT, at_zero, shifted, slug
+from stagewise_reproduction.instances import KINDS, OURS, SIZES, TEXT, at_zero, printed, shifted, slug
 from stagewise_reproduction.published import published
 
 THRESHOLDS = (0.2, 0.5, 0.8)
+
+
+def world_of(preset: str, dimension: int) -> LinearWorld:
+    """Return the rays as the text prints them, or as the authors' code has them (errata, E59)."""
+    return printed(dimension) if preset == "text" else shifted(dimension)
 
 
 def policies(preset: str) -> list[str]:
@@ -27,7 +33,7 @@ def cells(dimension: int, preset: str, size: str) -> list[Cell]:
 def cell(dimension: int, preset: str, size: str, policy: str, threshold: float) -> Cell:
     """Return one curve."""
     rounds, runs = SIZES[size]
-    world = shifted(dimension)
+    world = world_of(preset, dimension)
     settings = TEXT if preset == "text" else OURS
 
     def made(_: int) -> tuple[Any, Any]:
@@ -35,5 +41,6 @@ def cell(dimension: int, preset: str, size: str, policy: str, threshold: float) 
         return KINDS[policy](safe_action=safe, threshold=threshold, noise=1.0, **settings), world
 
     play = published(policy, made, rounds) if preset == "authors" else simulated(made, rounds)
-    about = {"policy": policy, "preset": preset, "d": dimension, "tau": threshold}
+    rays = "printed" if preset == "text" else "flipped"
+    about = {"policy": policy, "preset": preset, "d": dimension, "tau": threshold, "rays": rays}
     return Cell(name_of(preset, policy, threshold), about, rounds, runs, play)

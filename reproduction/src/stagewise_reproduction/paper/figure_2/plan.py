@@ -11,16 +11,17 @@ from stagewise_reproduction.instances import KINDS, OURS, SIZES, TEXT, at_zero, 
 from stagewise_reproduction.published import published
 
 DIMENSIONS = (5, 10)
-RAYS, NOISE = 100, 0.1
+RAYS = 100
+NOISE = {"text": 1.0, "authors": 0.1, "ours": 0.1}  # the text states none, so it has Figure 1's
 POLICIES = ("LC-LUCB", "Safe-LTS")
 
 
-def instance(dimension: int, run: int) -> tuple[LinearWorld, float]:
+def instance(dimension: int, run: int, noise: float) -> tuple[LinearWorld, float]:
     """Return the world and the threshold of a run, the same for both policies."""
     rng = np.random.default_rng([SEED, 2, dimension, run])
     rows = rng.normal(size=(2 + RAYS, dimension))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return LinearWorld(reward=rows[0], cost=rows[1], actions=Rays(rows[2:]), noise=NOISE), float(rng.uniform())
+    return LinearWorld(reward=rows[0], cost=rows[1], actions=Rays(rows[2:]), noise=noise), float(rng.uniform())
 
 
 def name_of(preset: str, policy: str, dimension: int) -> str:
@@ -35,13 +36,14 @@ def cells(preset: str, size: str) -> list[Cell]:
 
 def cell(preset: str, size: str, policy: str, dimension: int) -> Cell:
     """Return one curve."""
-    rounds, runs = SIZES[size]
+    (rounds, runs), noise = SIZES[size], NOISE[preset]
 
     def made(run: int) -> tuple[Any, Any]:
-        world, threshold = instance(dimension, run)
+        world, threshold = instance(dimension, run, noise)
         settings = OURS if preset == "ours" else TEXT
-        return KINDS[policy](safe_action=at_zero(dimension), threshold=threshold, noise=NOISE, **settings), world
+        return KINDS[policy](safe_action=at_zero(dimension), threshold=threshold, noise=noise, **settings), world
 
     play = published(policy, made, rounds) if preset == "authors" else simulated(made, rounds)
-    about = {"policy": policy, "preset": preset, "d": dimension, "tau": "uniform on [0, 1], one a run"}
+    about: dict[str, Any] = {"policy": policy, "preset": preset, "d": dimension, "tau": "uniform on [0, 1], one a run"}
+    about["noise"] = noise
     return Cell(name_of(preset, policy, dimension), about, rounds, runs, play)

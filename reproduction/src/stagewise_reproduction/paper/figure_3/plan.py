@@ -1,4 +1,9 @@
-"""OPB on arms with random means, one instance a run, for three numbers of arms and three thresholds: Figure 3."""
+"""OPB on arms with random means, one instance a run: Figure 3.
+
+By the text there are three numbers of arms and three thresholds. No public commit of the authors' code plays that: its
+`random_mab_problems.py` (3 October 2020) draws ten arms with clipped normal outcomes, of which the cheapest is the safe
+one, and a threshold between the smallest and the largest cost, but at least a bound, for three bounds.
+"""
 
 from typing import Any
 
@@ -13,6 +18,8 @@ from stagewise_reproduction.published import published
 
 ARMS = (5, 10, 20)
 THRESHOLDS = (0.8, 0.5, 0.2)
+PUBLIC_ARMS = 10
+LEAST = (0.5, 0.2, 0.0)  # thresholds of the public code are at least this
 
 
 def instance(count: int, run: int) -> ArmsWorld:
@@ -22,27 +29,51 @@ def instance(count: int, run: int) -> ArmsWorld:
     return ArmsWorld(reward=means[0], cost=means[1], outcomes="bernoulli")
 
 
+def public_instance(run: int, least: float) -> tuple[ArmsWorld, float]:
+    """Return the arms of a run of the public code, the cheapest first, and its threshold; bounds share the arms."""
+    random = np.random.default_rng([SEED, 3, PUBLIC_ARMS, run])
+    means = random.uniform(size=(2, PUBLIC_ARMS))
+    cheapest = int(np.argmin(means[1]))
+    means[:, [0, cheapest]] = means[:, [cheapest, 0]]
+    costs = means[1]
+    threshold = float(costs.min() + (costs.max() - costs.min()) * random.uniform())
+    return ArmsWorld(reward=means[0], cost=costs, outcomes="clipped-gaussian"), max(threshold, least)
+
+
 def name_of(preset: str, count: int, threshold: float) -> str:
-    """Return the name of a curve."""
-    return f"{preset}-opb-k-{count}-tau-{threshold:g}"
+    """Return the name of a curve; under the preset authors the threshold is the least one."""
+    return f"{preset}-opb-k-{count}-{'least-tau' if preset == 'authors' else 'tau'}-{threshold:g}"
+
+
+def curves(preset: str) -> list[tuple[int, float]]:
+    """Return numbers of arms and thresholds, or least thresholds."""
+    if preset == "authors":
+        return [(PUBLIC_ARMS, least) for least in LEAST]
+    return [(count, threshold) for count in ARMS for threshold in THRESHOLDS]
 
 
 def cells(preset: str, size: str) -> list[Cell]:
     """Return every curve."""
-    return [cell(preset, size, count, threshold) for count in ARMS for threshold in THRESHOLDS]
+    return [cell(preset, size, count, threshold) for count, threshold in curves(preset)]
 
 
 def cell(preset: str, size: str, count: int, threshold: float) -> Cell:
     """Return one curve."""
     rounds, runs = SIZES[size]
-    settings = (
-        {**OURS, "radius": "hoeffding"} if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
-    )
+    settings = OURS if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
 
     def made(run: int) -> tuple[Any, Any]:
         safe = SafeAction(arm=0, reward=0.0, cost=0.0)
         return OPB(arms=count, safe_action=safe, threshold=threshold, **settings), instance(count, run)
 
-    play = published("OPB", made, rounds) if preset == "authors" else simulated(made, rounds)
-    about = {"policy": "OPB", "preset": preset, "K": count, "tau": threshold, "outcomes": "bernoulli"}
-    return Cell(name_of(preset, count, threshold), about, rounds, runs, play)
+    def public(run: int) -> tuple[Any, Any]:
+        world, limit = public_instance(run, threshold)
+        safe = SafeAction(arm=0, cost=float(world.table[1, 0]))
+        return OPB(arms=count, safe_action=safe, threshold=limit), world
+
+    about: dict[str, Any] = {"policy": "OPB", "preset": preset, "K": count}
+    if preset == "authors":
+        about |= {"tau": f"random, at least {threshold:g}", "outcomes": "clipped-gaussian"}
+        return Cell(name_of(preset, count, threshold), about, rounds, runs, published("OPB", public, rounds))
+    about |= {"tau": threshold, "outcomes": "bernoulli", "radius": made(0)[0].radius}
+    return Cell(name_of(preset, count, threshold), about, rounds, runs, simulated(made, rounds))

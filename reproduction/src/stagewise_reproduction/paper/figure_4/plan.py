@@ -26,11 +26,10 @@ def cell(preset: str, size: str, threshold: float) -> Cell:
     rounds, runs = SIZES[size]
     outcomes: Outcomes = "clipped-gaussian" if preset == "authors" else "bernoulli"
     world = ArmsWorld(reward=REWARDS, cost=COSTS, outcomes=outcomes)
-    settings = (
-        {**OURS, "radius": "hoeffding"} if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
-    )
+    settings = OURS if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
     policy = OPB(arms=4, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=threshold, **settings)
     theirs = published("OPB", lambda _: (policy, world), rounds)
     play = theirs if preset == "authors" else repeated(policy, world, rounds)
     about = {"policy": "OPB", "preset": preset, "K": 4, "tau": threshold, "outcomes": outcomes}
+    about |= {} if preset == "authors" else {"radius": policy.radius}
     return Cell(name_of(preset, threshold), about, rounds, runs, play)

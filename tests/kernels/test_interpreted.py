@@ -50,7 +50,7 @@ print(digest.hexdigest(), counts[1] > 0, counts[0] == 0)
 """
 
 
-def played(seconds: float = 120.0, **environment: str) -> list[str]:
+def played(seconds: float = 300.0, **environment: str) -> list[str]:
     """Return the digest, whether it was interpreted at first, and whether it was machine code at last."""
     return asked(PLAY.replace("SECONDS", str(seconds)), **environment)[0].split()
 
@@ -83,7 +83,7 @@ def test_machine_code_that_cannot_be_kept_is_loaded_all_the_same(compiled: str, 
 
 
 def test_without_another_process_it_is_compiled_in_this_one(compiled: str, tmp_path: Path) -> None:
-    code = "import sys\nsys.executable = '/nothing/here'\n" + PLAY.replace("SECONDS", "120")
+    code = "import sys\nsys.executable = '/nothing/here'\n" + PLAY.replace("SECONDS", "300")
     told = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path)}
     assert asked(code, **told)[0].split() == [compiled, "True", "True"]
 
@@ -190,7 +190,7 @@ import stagewise as sw
 safe = sw.SafeAction(arm=0, reward=0.3, cost=0.1)
 agent = sw.Agent(sw.OPB(arms=4, safe_action=safe, threshold=0.5, noise=0.5), seed=1)
 from stagewise.kernels.background import COMPILER
-count, end = [0] * 4, time.monotonic() + 120
+count, end = [0] * 4, time.monotonic() + 300
 
 def play(which):
     more = 200
@@ -199,6 +199,7 @@ def play(which):
         agent.learn(decision, reward=0.5, cost=0.1)
         count[which] += 1
         more -= COMPILER.is_idle
+        time.sleep(0.0005)
 
 threads = [threading.Thread(target=play, args=(which,)) for which in range(4)]
 [one.start() for one in threads], [one.join() for one in threads]

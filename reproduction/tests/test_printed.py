@@ -122,7 +122,7 @@ def test_the_warm_up_ends_when_both_averages_are_three_radii_inside() -> None:
     assert state.warm_up.rounds == needed
     assert state.warm_up.reward == pytest.approx(0.2)
     assert state.warm_up.cost == pytest.approx(0.1)
-    assert state.seen.count == needed, "the regressions are warm-started"
+    assert state.seen.rounds == needed, "the regressions are warm-started"
     decision = policy.decide(state, sw.Rays(TARGETS), draw)
     expected = policy.best(state.seen, 0.8 / 0.5, 1.0, sw.Rays(TARGETS), draw)
     assert decision.hoped == pytest.approx(expected.hoped)
@@ -167,7 +167,7 @@ def test_opnlb_compares_the_norm_with_the_radius_and_not_its_square() -> None:
     policy = PrintedOPNLB(**CLASSES)
     radius = 512.0 * math.log(24 * 2 * math.log(2 * 100_001) / 0.005)
     assert policy.radius(100_000, 2) == pytest.approx(radius)
-    fits = policy.start()._replace(count=100_000, losses=(np.array([0.0, 1e5]), np.array([0.0, 1e5])))
+    fits = policy.start()._replace(rounds=100_000, losses=(np.array([0.0, 1e5]), np.array([0.0, 1e5])))
     fits = fits._replace(pulls=np.array([0.0, 50_000.0, 50_000.0]))
     squared = 0.4**2 * 100_000
     assert squared > radius > math.sqrt(squared)

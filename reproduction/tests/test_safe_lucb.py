@@ -24,7 +24,7 @@ def test_it_explores_at_random_for_two_thirds_of_the_exponent_and_stays_safe_for
 
 def test_afterwards_it_is_lc_lucb_with_both_scales_one() -> None:
     policy, plain = SafeLUCB(**SHARED, horizon=8), PrintedLCLUCB(**SHARED)
-    state, rays = policy.start()._replace(count=policy.exploring), sw.Rays(np.eye(3))
+    state, rays = policy.start()._replace(rounds=policy.exploring), sw.Rays(np.eye(3))
     decision, expected = policy.decide(state, rays, sw.Draw()), plain.best(state, 1.0, 1.0, rays, sw.Draw())
     assert (decision.index, decision.step, decision.hoped) == (expected.index, expected.step, expected.hoped)
     assert decision.hoped < plain.decide(state, rays).hoped

@@ -26,7 +26,7 @@ class SafeLUCB(PrintedLCLUCB):
     @property
     def exploring(self) -> int:
         """How many rounds the first phase takes."""
-        return math.ceil(self.horizon ** (2.0 / 3.0))
+        return math.ceil(math.pow(self.horizon, 2.0 / 3.0))
 
     def scales(self) -> tuple[float, float]:
         """Return 1 and 1: one radius for both, without asymmetric scaling."""
@@ -34,7 +34,7 @@ class SafeLUCB(PrintedLCLUCB):
 
     def decide(self, state: Any, actions: Any, draw: Draw = Draw()) -> Decision:  # noqa: B008 (a draw cannot change)
         """Return a random point of the seed set, or the optimistic action."""
-        if state.count >= self.exploring:
+        if state.rounds >= self.exploring:
             return self.best(state, *self.scales(), actions, draw)
         rng = np.random.default_rng([draw.seed, draw.run, draw.round, 0])
         ray = int(rng.integers(len(actions.features)))

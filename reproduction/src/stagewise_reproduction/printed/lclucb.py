@@ -50,18 +50,16 @@ class PrintedLCLUCB(PrintedRegression):
         costs = points @ told.cost + radius * widths(points, told.cost_inverse)
         values = points @ told.reward + reward_scale * told.reward_radius * widths(points, told.inverse)
         values[costs > self.threshold + ROUNDING * max(1.0, abs(self.threshold))] = -np.inf
-        place = np.unravel_index(int(np.argmax(values)), values.shape)
-        empty = values[place] == -np.inf
-        step = 0.0 if empty else float(steps[place])
-        if empty:
-            place = (0, 0)
+        ray, end = divmod(int(np.argmax(values)), values.shape[1])
+        empty = bool(values[ray, end] == -np.inf)
+        step = 0.0 if empty else float(steps[ray, end])
         return Decision(
-            action=self.safe + step * (targets[place[0]] - self.safe),
-            index=int(place[0]) if step > 0.0 else -1,
+            action=self.safe + step * (targets[ray] - self.safe),
+            index=ray if step > 0.0 else -1,
             step=step,
             probabilities=None,
-            hoped=float(values[place]),
-            dearest=np.array([costs[place]]),
+            hoped=float(values[ray, end]),
+            dearest=np.array([costs[ray, end]]),
             thresholds=np.array([self.threshold]),
             fallback=EMPTY if empty else None,
             round=draw.round,

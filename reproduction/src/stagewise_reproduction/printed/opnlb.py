@@ -19,7 +19,7 @@ from stagewise_reproduction.exact.triples import best_of_triples
 class Fits(NamedTuple):
     """What the least squares have seen."""
 
-    count: int  # t − 1
+    rounds: int  # t − 1
     losses: tuple[Floats, Floats]  # Σ (f(X_s) − Y_s)² of every function, of the reward and of the cost
     pulls: Floats  # (K,) how often each arm was pulled
 
@@ -106,7 +106,7 @@ class PrintedOPNLB:
         )
         pulls = state.pulls.copy()
         pulls[arm] += 1.0
-        return Fits(state.count + 1, (rewards, costs), pulls)
+        return Fits(state.rounds + 1, (rewards, costs), pulls)
 
     def radius(self, count: int, size: int) -> float:
         """Return γ(t, δ/2) of a class with that many functions."""
@@ -117,7 +117,7 @@ class PrintedOPNLB:
         kept: list[Flags] = []
         for losses, table in zip(state.losses, self.tables, strict=True):
             norms = np.sqrt((table - table[int(np.argmin(losses))]) ** 2 @ state.pulls)
-            kept.append(norms <= self.radius(state.count, len(table)))
+            kept.append(norms <= self.radius(state.rounds, len(table)))
         at_safe: Flags = self.tables[1][:, self.safe_arm] == self.safe_means[1]
         return kept[0], kept[1] & at_safe
 

@@ -16,7 +16,7 @@ from stagewise.records.outcome import Outcome
 class Seen(NamedTuple):
     """What the regressions have seen."""
 
-    count: int  # t − 1
+    rounds: int  # t − 1
     gram: Floats  # (d, d) Σ_t
     rewards: Floats  # (d,) Σ R_s X_s
     cost_gram: Floats  # (n, n) Σ_t^{o,⊥} in coordinates of the complement, or of all d directions
@@ -95,7 +95,7 @@ class PrintedRegression:
         x = np.asarray(decision.action, dtype=np.float64)
         inside, given = x @ self.basis, float(np.ravel(np.asarray(outcome.cost))[0])
         return Seen(
-            seen.count + 1,
+            seen.rounds + 1,
             seen.gram + np.outer(x, x),
             seen.rewards + float(outcome.reward) * x,
             seen.cost_gram + np.outer(inside, inside),
@@ -110,15 +110,16 @@ class PrintedRegression:
 
     def estimates(self, seen: Seen) -> Estimates:
         """Return (4), the norms of (5) and their radii."""
-        inverse, within = np.linalg.inv(seen.gram), np.linalg.inv(seen.cost_gram)
+        inverse: Floats = np.asarray(np.linalg.inv(seen.gram), dtype=np.float64)
+        within: Floats = np.asarray(np.linalg.inv(seen.cost_gram), dtype=np.float64)
         size = self.safe.size
         return Estimates(
             inverse @ seen.rewards,
             inverse,
-            self.radius(seen.count, size),
+            self.radius(seen.rounds, size),
             self.known_cost + self.basis @ (within @ seen.costs),
             self.basis @ within @ self.basis.T,
-            self.radius(seen.count, size - 1 if self.knows_cost else size),
+            self.radius(seen.rounds, size - 1 if self.knows_cost else size),
         )
 
 

@@ -80,7 +80,11 @@ def test_the_theorem_s_order_and_that_it_says_nothing_at_this_horizon() -> None:
     rewards, costs = (np.array(policy.reward_class), np.array(policy.cost_class))
     rounds = 2_000
     order = regret_order(rewards, costs, rounds, 0.01, 0.1, 0.0, 0.3)
+    assert order == pytest.approx(24_683, abs=1), "docs/theory/function-classes.md"
+    for later, below in ((300_000, False), (400_000, True)):
+        assert (regret_order(rewards, costs, later, 0.01, 0.1, 0.0, 0.3) < later) == below
     d_r, d_c = (eluder_dimension(table, 1.0 / rounds) for table in (rewards, costs))
+    assert (d_r, d_c) == (3, 3)
     gamma = 512 * math.log(24 * 6 * math.log(2 * rounds) / 0.005)
     assert radius(6, rounds, 0.01) == pytest.approx(gamma) == PrintedOPNLB.radius(policy, rounds - 1, 6)
     expected = math.sqrt(rounds * d_r * gamma) + d_r + 3.0 * (math.sqrt(rounds * d_c * gamma) + d_c)

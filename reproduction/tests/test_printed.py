@@ -112,6 +112,15 @@ def test_the_printed_bonus_is_above_ours_and_no_setting_restores_it() -> None:
     assert ours.hoped < theirs.hoped - 0.1
 
 
+def test_at_the_origin_our_bonus_is_the_printed_one_and_only_the_cost_s_radius_differs() -> None:
+    told = {**TOLD, "safe_action": sw.SafeAction(features=np.zeros(3), reward=0.0, cost=0.0)}
+    printed = PrintedLCLUCB(**told)
+    ours = sw.LCLUCB(**told, radius="paper", share_delta=False, cost_bound=None)
+    one, other = (policy.decide(policy.start(), sw.Rays(TARGETS[:1])) for policy in (printed, ours))
+    assert other.hoped / other.step == pytest.approx(one.hoped / one.step)
+    assert other.step * printed.radius(0, 3) == pytest.approx(one.step * printed.radius(0, 2)), "E3: d for d − 1"
+
+
 def test_the_warm_up_ends_when_both_averages_are_three_radii_inside() -> None:
     policy = PrintedUnknownBaseline(safe_action=UNKNOWN, **{**TOLD, "threshold": 0.6})
     state, draw = policy.start(), sw.Draw()

@@ -15,9 +15,9 @@ from stagewise_reproduction.printed.lclucb import PrintedLCLUCB
 class SafeLUCB(PrintedLCLUCB):
     """Play random points of a seed set that any parameter within its norm bound keeps safe; then optimism, no lift.
 
-    The seed set has ⟨x, μ⟩ ≤ τ for every ‖μ‖ ≤ S. It is played for T^(2/3) of `horizon` rounds, the length for which
-    its authors prove a regret of order T^(2/3) log T whatever the location of the optimum. Afterwards the most
-    optimistic action is played whose pessimistic cost is within τ. Their constraint is x'Bθ ≤ τ with the reward's own
+    The seed set has ⟨x, μ⟩ ≤ τ for every ‖μ‖ ≤ S. It is played for T^(2/3) of `horizon` rounds, the order of the
+    regret that the paper quotes; constants are ours. Afterwards the most optimistic action is played whose pessimistic
+    cost is within τ. Their constraint is x'Bθ ≤ τ with the reward's own
     θ and a known B; here the cost has a parameter of its own, as in the paper, and a regression of its own.
     """
 

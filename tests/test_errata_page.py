@@ -28,6 +28,10 @@ def test_what_matters_comes_first_and_typos_last() -> None:
     assert set(labels) == set(ORDER)
 
 
+def test_no_point_names_its_place_by_the_row_above() -> None:
+    assert [number for number, cells in points().items() if re.match(r"same\b", cells[0])] == []
+
+
 def test_points_are_labelled_as_what_they_are() -> None:
     labels = {number: cells[4] for number, cells in points().items()}
     assert labels[8] == "no error", "the paper assumes one R and one S"

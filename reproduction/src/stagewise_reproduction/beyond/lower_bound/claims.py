@@ -43,7 +43,7 @@ def check(_: str, results: dict[str, Result]) -> list[Claim]:
             statement = f"{policy}, gap {gap:g}: and below that of never leaving the safe arm"
             claims.append(Claim(statement, round(worse, 1), f"below {stay:,.1f}", verdict(worse < stay)))
         free = worse_of(UNLIMITED, gap, results)
-        statement = f"gap {gap:g}: UCB, which ignores the limit, is below the bound on both: it is of those who keep it"
+        statement = f"gap {gap:g}: UCB, which ignores the limit, is below the bound on both instances"
         claims.append(Claim(statement, round(free, 1), f"below {least:,.1f}", verdict(free < least)))
     gap = GAPS[-1]
     known, least = worse_of(INFORMED, gap, results), bound(gap)

@@ -1,4 +1,4 @@
-"""docs/paper.md names functions and tests: they exist."""
+"""docs/paper.md has a row for every item of the paper, and the functions and tests that it names exist."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+LISTED = (ROOT / "tests" / "paper_items.txt").read_text(encoding="utf-8")
 PLACES = (ROOT / "src" / "stagewise", ROOT / "reproduction" / "src" / "stagewise_reproduction", ROOT)
 NAMED = re.compile(r"`([\w/]+\.py): ([\w.]+)`((?:, `[\w.]+`)*)")
+FILES = re.compile(r"`([\w/]+\.(?:py|json|txt))[:`]")
+PAPER = PAGE.split("\n## Ours")[0]
+COMPUTED = {"as printed", "generalised", "corrected", "replaced", "reproduced"}
+ARGUED = {"proof", "not computed", "prose"}  # nothing that a test could look at
 
 
 def references() -> list[tuple[str, str]]:
@@ -19,8 +24,53 @@ def references() -> list[tuple[str, str]]:
     return sorted(set(found))
 
 
+def rows() -> list[list[str]]:
+    """Return the cells of every row about the paper: labels, what it says, where, tested by, verdict."""
+    lines = [line for line in PAPER.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in re.split(r" \|(?: |$)", line[2:])][:5] for line in lines]
+
+
+def labels_of(row: list[str]) -> list[str]:
+    return re.findall(r"`([^`]+)`", row[0])
+
+
+def items() -> list[str]:
+    """Return the labels of the paper's items."""
+    return [line.split(" | ")[0] for line in LISTED.splitlines() if line and not line.startswith("#")]
+
+
 def test_the_page_names_many() -> None:
-    assert len(references()) > 150
+    assert len(references()) > 200
+    assert len(rows()) > 85
+    assert len(items()) == len(set(items())) == 132
+
+
+def test_every_item_of_the_paper_has_a_row() -> None:
+    shown = [label for row in rows() for label in labels_of(row)]
+    assert [item for item in items() if item not in shown] == []
+    assert [label for label in shown if shown.count(label) > 1] == []
+
+
+def test_what_has_a_row_is_in_the_list_or_is_no_numbered_item() -> None:
+    prose = ("setting", "notation", "radius:", "bounds:", "paragraph:", "footnote:", "experiment:", "comparison:")
+    shown = [label for row in rows() for label in labels_of(row)]
+    assert [label for label in shown if label not in items() and not label.startswith(prose)] == []
+
+
+def test_every_row_has_a_place_a_test_and_a_verdict() -> None:
+    wrong = []
+    for row in rows():
+        verdict = re.match(r"\*\*([\w ]+)\*\*", row[4]) if len(row) == 5 else None
+        word = verdict.group(1) if verdict else ""
+        lacking = word in COMPUTED and not (FILES.search(row[2]) and re.search(r"`[\w/]*tests/[\w/]+\.py: ", row[3]))
+        if word not in COMPUTED | ARGUED or lacking:
+            wrong.append((row[0], word, row[3][:40]))
+    assert wrong == []
+
+
+def test_few_rows_are_left_to_an_argument() -> None:
+    argued = [row[0] for row in rows() if not any(f"**{word}**" in row[4] for word in COMPUTED)]
+    assert len(argued) <= 4, argued
 
 
 def missing(path: str, name: str) -> bool:
@@ -33,6 +83,12 @@ def missing(path: str, name: str) -> bool:
 
 def test_what_the_page_names_exists() -> None:
     assert [reference for reference in references() if missing(*reference)] == []
+
+
+def test_every_file_that_the_page_names_exists() -> None:
+    named = sorted(set(FILES.findall(PAGE)))
+    assert len(named) > 60
+    assert [path for path in named if not any((place / path).exists() for place in PLACES)] == []
 
 
 @pytest.mark.parametrize(

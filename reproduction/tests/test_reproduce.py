@@ -21,7 +21,8 @@ pytestmark = pytest.mark.compiled
 
 NAMES = [
     *("figure-1", "figure-linear-d3", "figure-linear-d5", "figure-2", "figure-3", "figure-4", "figure-4-appendix"),
-    *("comparison", "lower-bound", "multi-constraint", "price-of-safety", "unknown-baseline"),
+    *("as-printed", "comparison", "lower-bound", "lower-bound-linear", "multi-constraint", "price-of-safety"),
+    *("safe-lucb", "unknown-baseline"),
 ]
 
 

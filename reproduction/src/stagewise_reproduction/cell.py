@@ -85,6 +85,8 @@ def gathered(cell: Cell, folder: Path) -> Result:
     told = {name: value for name, value in cell.settings.items() if name != "policy"}
     manifest = {**whole.manifest, **told, "cell": cell.settings, "plan": cell.plan, "seconds": sum(seconds)}
     manifest["seconds_of_runs"] = seconds
+    if "empty" in whole.manifest:  # rounds in which nothing was certified (`beyond/as_printed`)
+        manifest["empty"] = [part.manifest["empty"] for part in parts]
     if any(one != each[0] for one in each):
         manifest["thresholds_of_runs"] = each
     result = Result(**{**vars(whole), "manifest": manifest})

@@ -22,7 +22,9 @@ WEIGH = named(weigh)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExactOPLB(OPLB):
-    """The paper's Algorithm 2 to the letter: the maximum of a convex function, for few dimensions.
+    """The paper's own problem of a round, with our sets and bonus: the maximum of a convex function, in few dimensions.
+
+    Algorithm 2 to the letter, with the printed radii and bonus, is `printed.oplb.PrintedOPLB`.
 
     Climbed and closed in until value and bound are `tolerance` apart, or `budget` programs were solved; `decision.gap`
     says what may be missing (docs/theory/oplb-in-three-grades.md).

@@ -16,7 +16,10 @@ from stagewise_reproduction.exact.triples import best_of_triples
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExactOPNLB(OPNLB):
-    """The paper's Algorithm 4; with `sets="paper"` to the letter (docs/theory/function-classes.md).
+    """The paper's own maximum over triples of functions (docs/theory/function-classes.md).
+
+    `sets="paper"` has the paper's balls with the square of their norm below γ, as its lemma proves. Algorithm 4 to the
+    letter, with the norm itself below γ, is `printed.opnlb.PrintedOPNLB`.
 
     >>> import stagewise as sw
     >>> rewards, costs = [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]], [[0.0, 0.2, 0.6], [0.0, 0.6, 0.2]]

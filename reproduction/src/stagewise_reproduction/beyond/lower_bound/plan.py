@@ -1,19 +1,24 @@
-"""The two instances of the lower-bound proof, corrected as in the errata, for several gaps τ − c₀."""
+"""The two instances of the lower-bound proof, corrected as in the errata, each at the shortest horizon it holds for."""
+
+import math
+from typing import Any
 
 import numpy as np
 
 from stagewise.policies.opb import OPB
-from stagewise.policies.settings import Optimism
+from stagewise.policies.ucb import UCB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.arms import ArmsWorld
+from stagewise_reproduction.beyond.lower_bound.informed import Informed
 from stagewise_reproduction.cell import Cell, repeated
 from stagewise_reproduction.instances import DELTA, SIZES, slug
 
-GAPS = (0.05, 0.1, 0.2)
+GAPS = (0.02, 0.03, 0.05)
 SAFE_REWARD, SAFE_COST = 0.5, 0.2
 ARMS = 4
 INSTANCES = ("ν", "ν'")
-POLICIES: dict[str, Optimism] = {"OPB": "inflated", "OPB, directional": "directional"}
+POLICIES = ("OPB", "OPB, directional")
+UNLIMITED, INFORMED = "UCB, no limit", "informed"
 
 
 def instance(gap: float, which: str) -> ArmsWorld:
@@ -26,12 +31,17 @@ def instance(gap: float, which: str) -> ArmsWorld:
 
 
 def bound(gap: float) -> float:
-    """Return B = (1 − r₀)/21(τ − c₀)²: one of the two instances costs every algorithm this much.
+    """Return B = (1 − r₀)/21(τ − c₀)²: one of the two instances costs every algorithm that keeps its limit this much.
 
-    The theorem's other term, d√T/8e², comes from other instances. The horizon must be at least 168eB/(1 − r₀), which is
-    8,700 rounds at the smallest gap.
+    The theorem's other term, d√T/8e² or √((K−1)T)/27, comes from other instances (`linear.py`, `arms.py`); at
+    `horizon` it is the smaller one for these gaps.
     """
     return (1.0 - SAFE_REWARD) / (21.0 * gap**2)
+
+
+def horizon(gap: float) -> int:
+    """Return the shortest horizon that the theorem allows, 168eB/(1 − r₀) = 8e/(τ − c₀)²."""
+    return math.ceil(8.0 * math.e / gap**2)
 
 
 def name_of(policy: str, gap: float, which: str) -> str:
@@ -41,16 +51,27 @@ def name_of(policy: str, gap: float, which: str) -> str:
 
 def cells(_: str, size: str) -> list[Cell]:
     """Return every curve."""
-    return [cell(size, policy, gap, which) for gap in GAPS for which in INSTANCES for policy in POLICIES]
+    players = [(policy, gap) for gap in GAPS for policy in (*POLICIES, UNLIMITED)]
+    return [cell(size, *one, which) for one in [*players, (INFORMED, GAPS[-1])] for which in INSTANCES]
+
+
+def player_of(policy: str, threshold: float) -> Any:
+    """Return a policy that is told the noise, and the limit if it keeps one."""
+    if policy == UNLIMITED:
+        return UCB(arms=ARMS, noise=1.0, threshold=threshold, delta=DELTA)
+    safe = SafeAction(arm=0, reward=SAFE_REWARD, cost=SAFE_COST)
+    if policy == INFORMED:
+        return Informed(safe_action=safe, threshold=threshold, delta=DELTA)
+    told: dict[str, Any] = {"arms": ARMS, "safe_action": safe, "threshold": threshold, "noise": 1.0, "delta": DELTA}
+    return OPB(**told, optimism="directional" if "directional" in policy else "inflated")
 
 
 def cell(size: str, policy: str, gap: float, which: str) -> Cell:
     """Return one curve."""
-    rounds, runs = SIZES[size]
-    safe = SafeAction(arm=0, reward=SAFE_REWARD, cost=SAFE_COST)
-    threshold, optimism = SAFE_COST + gap, POLICIES[policy]
-    player = OPB(arms=ARMS, safe_action=safe, threshold=threshold, noise=1.0, delta=DELTA, optimism=optimism)
-    world = instance(gap, which)
+    most, runs = SIZES[size]
+    rounds = min(horizon(gap), most) if size == "smoke" else horizon(gap)
+    threshold = SAFE_COST + gap
+    world, player = instance(gap, which), player_of(policy, threshold)
 
     about = {"policy": policy, "preset": "ours", "gap": gap, "instance": which, "tau": threshold}
     return Cell(name_of(policy, gap, which), about, rounds, runs, repeated(player, world, rounds))

@@ -1,0 +1,45 @@
+"""Safe-LUCB and LC-LUCB at several horizons."""
+
+from typing import Any
+
+from stagewise.policies.lclucb import LCLUCB
+from stagewise_reproduction.cell import Cell, repeated
+from stagewise_reproduction.instances import DELTA, at_zero, shifted, slug
+from stagewise_reproduction.safe_lucb import SafeLUCB
+
+DIMENSION, NOISE, THRESHOLD = 3, 0.1, 0.5
+POLICIES = ("Safe-LUCB", "LC-LUCB")
+# horizons and runs
+SIZES: dict[str, tuple[tuple[int, ...], int]] = {
+    "smoke": ((250, 1_000), 2),
+    "quick": ((1_000, 4_000, 16_000), 2),
+    "full": ((1_000, 4_000, 16_000, 64_000, 256_000), 10),
+}
+
+
+def policy_of(name: str, horizon: int) -> Any:
+    """Return a policy with the settings that all share."""
+    shared: dict[str, Any] = {
+        "safe_action": at_zero(DIMENSION), "threshold": THRESHOLD, "noise": NOISE, "delta": DELTA, "ridge": 1.0
+    }  # fmt: skip
+    if name == "Safe-LUCB":
+        return SafeLUCB(**shared, horizon=horizon)
+    return LCLUCB(**shared)
+
+
+def name_of(policy: str, horizon: int) -> str:
+    """Return the name of a curve."""
+    return f"{slug(policy)}-{horizon}"
+
+
+def cells(_: str, size: str) -> list[Cell]:
+    """Return every curve."""
+    horizons, runs = SIZES[size]
+    return [cell(policy, horizon, runs) for policy in POLICIES for horizon in horizons]
+
+
+def cell(policy: str, horizon: int, runs: int) -> Cell:
+    """Return one curve."""
+    about = {"policy": policy, "preset": "ours", "tau": THRESHOLD, "horizon": horizon}
+    player = policy_of(policy, horizon)
+    return Cell(name_of(policy, horizon), about, horizon, runs, repeated(player, shifted(DIMENSION, NOISE), horizon))

@@ -112,15 +112,15 @@ def run(start: Start) -> None:
 
 def offline_logs(start: Start, problems: dict[str, Problem]) -> dict[str, OfflineLog]:
     """Return the log to begin with, by the name of its experiment, where there is one; the doctor may refuse it."""
+    if start.offline is None:
+        return {}
     path, names, accept, now = start.offline
     if path is None:
         if names or accept or now is not None:
             raise InvalidProblem("--names, --accept and --now are of a log; give it with --log")
         return {}
     if len(problems) != 1:
-        raise InvalidProblem(
-            f"--log is {str(path)!r} and there are {len(problems)} problem files; it is of one problem"
-        )
+        raise InvalidProblem(f"--log is of one problem, and {len(problems)} problem files are given; give one")
     ((name, problem),) = problems.items()
     return {name: new_log(start.store, name, problem, start.offline)}
 

@@ -22,7 +22,8 @@ from stagewise.service.errors import Conflict
 from stagewise.service.fold import Fold
 from stagewise.service.messages import Outcome
 from stagewise.service.offline import PART, LearnLog, OfflineLog, asks_of
-from stagewise.service.records import CONFLICT, LOG, NEW, SAME
+from stagewise.service.records import CONFLICT, DECISION, LOG, NEW, SAME, Ask
+from stagewise.service.store import settling
 from stagewise.service.store.opened import open_store
 
 DAY = 86400.0
@@ -96,6 +97,21 @@ async def test_a_desk_learns_a_log_as_an_agent_does_to_the_bit(tmp_path: Path) -
         assert not desk.experiment(NAME).known.read or desk.experiment(NAME).state > 2
         await learned(desk)
         check_same(desk, told)
+
+
+@played
+async def test_means_are_held_against_those_of_the_log_as_an_agent_does(tmp_path: Path) -> None:
+    """Where means stood is noted at the first decision after a log: what moves later is seen to."""
+    told, agent = frame(1200), sw.Agent(problem())
+    agent.learn_frame(told)
+    agent.decide({"age": 40.0, "tenure": 0.25, "country": "NZ"})
+    async with desk_on(tmp_path) as desk:
+        await desk.learned(NAME, (await desk.learn_log(NAME, offline(told), "ada", "last month")).row)
+        await desk.decide(NAME, user("a"))
+        await learned(desk)
+        noted = desk.experiment(NAME).known.notes
+    assert noted.track.plain() == agent._notes.track.plain()
+    assert noted.track.marks != []
 
 
 @played
@@ -187,7 +203,7 @@ async def test_decisions_after_a_log_are_made_again_and_the_log_is_whole(tmp_pat
 
 
 @pytest.mark.parametrize("change", ["digest", "parts", "columns", "late"])
-def test_a_log_that_is_not_what_it_says_is_found(tmp_path: Path, change: str) -> None:
+def test_a_log_that_is_not_what_it_says_is_found(tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever writes to a store can chain whatever he likes; what does not fit together is found."""
     store = open_store(str(tmp_path / "desk.db"))
     asks = asks_of(NAME, offline(frame(2300)), "ada", "last month")[1]
@@ -197,13 +213,15 @@ def test_a_log_that_is_not_what_it_says_is_found(tmp_path: Path, change: str) ->
     elif change == "columns":
         body["values"]["click"].pop()
     asks[1] = asks[1]._replace(body=msgspec.json.encode(body))
-    store.append(asks[:2] if change == "parts" else asks)
     if change == "late":
-        store._change(("UPDATE events SET place = 0 WHERE seq = 1", ()))
+        monkeypatch.setattr(settling, "begins", lambda *_: True)
+        store.append([Ask(NAME, DECISION, "a", b"{}")])
+    store.append(asks[:2] if change == "parts" else asks)
     faults = {found.experiment: found.fault for found in verify(store)}
     store.close()
     assert faults[""] is None
-    said = {"digest": "another digest", "columns": "another digest", "parts": "2 of its 3 parts", "late": "row 1"}
+    said = {"digest": "another digest", "columns": "another digest", "parts": "2 of its 3 parts"}
+    said["late"] = "decisions come before it"
     assert said[change] in str(faults[NAME])
 
 

@@ -255,10 +255,10 @@ class Fold:
             self.silences.restore(told["silences"])
         self.trips.restore(told)
         self._parts = told["parts"]
-        widths = self.policy.width, len(self.problem.signals)
+        width, signals = self.policy.width, len(self.problem.signals)
         self._log = [
-            tuple(np.frombuffer(one).reshape(-1, n) for one, n in zip(both, widths, strict=True))
-            for both in told["log"]
+            (np.frombuffer(actions).reshape(-1, width), np.frombuffer(values).reshape(-1, signals))
+            for actions, values in told["log"]
         ]
 
 

@@ -25,6 +25,7 @@ from stagewise.service.offline import PART, LearnLog, OfflineLog, asks_of
 from stagewise.service.records import CONFLICT, DECISION, LOG, NEW, SAME, Ask
 from stagewise.service.store import settling
 from stagewise.service.store.opened import open_store
+from stagewise.service.web.page.rendering import rendered
 
 DAY = 86400.0
 
@@ -270,6 +271,9 @@ async def test_figures_say_how_many_rows_were_learned(tmp_path: Path) -> None:
         told = desk.figures(NAME)
     assert (decided.action, decided.mode) == ("nothing", "shadow")
     assert (told["log_rows"], told["decisions"], told["limits"]["opt_out"]["count"]) == (1200, 1, 0)
+    page = " ".join(rendered(f"parts/{part}.html", figures=told) for part in ("waits", "changes"))
+    assert "1,200 rows of a log were learned before the first decision" in page
+    assert "log: 1,200 rows" in page
     assert next((one["what"], one.get("rows"), one["actor"]) for one in told["controls"]) == ("log", 1200, "ada")
 
 

@@ -115,11 +115,15 @@ async def test_a_desk_that_runs_takes_a_log_by_http(tmp_path: Path) -> None:
             {**told, "columns": {**told["columns"], "age": [30.0]}},  # type: ignore[dict-item]
             {**told, "columns": {**told["columns"], "action": [None] * 1500}},  # type: ignore[dict-item]
             {**told, "columns": columns(3000, dear=0.3)},
+            {**told, "columns": {**told["columns"], "at": [1.7e9] * 1501}},  # type: ignore[dict-item]
+            {**told, "columns": {**told["columns"], "unnamed": [1.0]}},  # type: ignore[dict-item]
             {**told, "accept": ["everything"]},
             {**told, "now": 1e300},
         ):
             said = await desk.admin.post("/v1/demo/log", wrong)
             assert (said.status, list(said.plain)) == (422, ["error"]), said.plain
+        size = {"content-length": str((1 << 24) + 1)}
+        assert (await desk.admin.send("POST", "/v1/demo/log", b"", headers=size)).status == 413
         assert desk.rows() == before
         loaded = await desk.admin.post("/v1/demo/log", told)
         assert (loaded.status, loaded.plain["rows"], loaded.plain["new"]) == (200, 1500, True)

@@ -263,6 +263,20 @@ async def test_the_doctor_refuses_what_contradicts_and_nothing_is_written(tmp_pa
 
 
 @played
+@played
+async def test_what_could_not_be_learned_is_not_written(tmp_path: Path) -> None:
+    """Else nothing could be learned after it, ever."""
+    async with desk_on(tmp_path) as desk:
+        before = rows_of(desk)
+        for name, value in (("country", "x" * 201), ("age", 101.0), ("click", 2.0), ("action", "sale")):
+            told = offline(frame(1200))
+            {"action": told.actions, **told.context, **told.values}[name][1100] = value
+            with pytest.raises(sw.StagewiseError, match="row 1100 of the frame"):
+                await desk.learn_log(NAME, told, "ada", "last month")
+        assert rows_of(desk) == before
+
+
+@played
 async def test_figures_say_how_many_rows_were_learned(tmp_path: Path) -> None:
     async with desk_on(tmp_path, mode="shadow") as desk:
         assert desk.figures(NAME)["log_rows"] == 0

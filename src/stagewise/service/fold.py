@@ -9,8 +9,6 @@ import msgspec
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.policies.agent.frames import Asked as Columns
-from stagewise.policies.agent.frames import rows_in
 from stagewise.policies.agent.guard import KNOWN, acknowledged, looked, note_contradictions
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.policy import State
@@ -119,9 +117,9 @@ class Fold:
 
     def logged(self, part: Part) -> None:
         """Take in a part of an offline log; with the last one all is learned as one batch, as by an agent."""
-        rows = rows_in(self.policy, part.frame(), Columns(None, None, None, None, None))
+        rows = part.read(self.policy)
         self._parts += 1
-        if rows is None or part.part != self._parts:
+        if part.part != self._parts:
             raise InvalidProblem(
                 f"row {self.seq} of the log is part {part.part} of an offline log; it must be {self._parts}"
             )

@@ -5,7 +5,7 @@ import asyncio
 from stagewise.problem.errors import InvalidOutcome, StagewiseError
 from stagewise.problem.words import shown
 from stagewise.service.errors import Conflict
-from stagewise.service.offline import LearnLog, Loaded, OfflineLog, asks_of, why_not
+from stagewise.service.offline import LearnLog, Loaded, OfflineLog, asks_of, check_rows, why_not
 from stagewise.service.reading import Reading
 from stagewise.service.records import CONFLICT, NEW
 
@@ -25,7 +25,8 @@ class OfflineLogs(Reading):
 
     async def learn_log(self, name: str, log: OfflineLog, actor: str, reason: str) -> Loaded:
         """Have a log that was checked written, once, before the first decision; it is learned soon."""
-        self.experiment(name)
+        ours = self.experiment(name)
+        await asyncio.to_thread(check_rows, ours.problem, log)
         digest, asks = await asyncio.to_thread(asks_of, name, log, actor, reason)
         settled = await self.writer.append_all(asks)
         first, last = settled[0], settled[-1]

@@ -14,12 +14,14 @@ from typing import Any
 
 import msgspec
 
+from stagewise.policies.agent.frames import Asked, Rows, rows_in
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import InvalidOutcome
 from stagewise.problem.words import several, shown
 from stagewise.service.messages import Words
 from stagewise.service.records import LOG, Ask, Event, canonical
 
+AS_NAMED = Asked(None, None, None, None, None)  # columns have the names of the problem
 PART = 1_000  # rows of a part
 LARGEST_LOG = 1_000_000  # rows
 
@@ -67,9 +69,12 @@ class Part(msgspec.Struct):
     context: dict[str, list[Any]]
     values: dict[str, list[float]]
 
-    def frame(self) -> dict[str, Any]:
-        """Return the columns, as `agent.learn_frame` takes them."""
-        return {"action": self.action, **self.context, **self.values}
+    def read(self, policy: Any) -> Rows:
+        """Return what it says as a policy learns it."""
+        found = rows_in(policy, frame_of(self.action, self.context, self.values), AS_NAMED)
+        if found is None:
+            raise InvalidOutcome(f"part {self.part} of an offline log has no rows")
+        return found
 
 
 class Size(msgspec.Struct):
@@ -113,6 +118,16 @@ class LearnLog(msgspec.Struct, forbid_unknown_fields=True):
     """Checks of the doctor whose contradictions are noted only."""
     now: float | None = None
     """When the log was read, in seconds since 1970; left out: at its last row."""
+
+
+def check_rows(problem: Problem, log: OfflineLog) -> None:
+    """Refuse rows that could not be learned: once they are written, nothing could be learned any more."""
+    rows_in(problem.policy(), frame_of(log.actions, log.context, log.values), AS_NAMED)
+
+
+def frame_of(actions: Any, context: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns as `agent.learn_frame` takes them."""
+    return {"action": actions, **context, **values}
 
 
 def asks_of(name: str, log: OfflineLog, actor: str, reason: str) -> tuple[bytes, list[Ask]]:

@@ -263,7 +263,6 @@ async def test_the_doctor_refuses_what_contradicts_and_nothing_is_written(tmp_pa
 
 
 @played
-@played
 async def test_what_could_not_be_learned_is_not_written(tmp_path: Path) -> None:
     """Else nothing could be learned after it, ever."""
     async with desk_on(tmp_path) as desk:

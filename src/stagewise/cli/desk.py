@@ -26,7 +26,7 @@ from stagewise.service.controls import mode_of
 from stagewise.service.desk import Desk
 from stagewise.service.errors import Conflict
 from stagewise.service.keys import Keys
-from stagewise.service.offline import OfflineLog, known_digest, why_not
+from stagewise.service.offline import OfflineLog, check_rows, known_digest, why_not
 from stagewise.service.records import LOG, Event
 from stagewise.service.store.opened import file_of, open_store
 from stagewise.service.store.store import Store
@@ -135,6 +135,7 @@ def new_log(address: str, name: str, problem: Problem, asked: Offline) -> Offlin
         raise Conflict(why_not(name, len(log.actions), None if first is None else first.body))
     if known is None:
         check_log(problem, columns, asked.names, asked.accept)
+        check_rows(problem, log)
     return log
 
 

@@ -263,7 +263,7 @@ async def test_the_doctor_refuses_what_contradicts_and_nothing_is_written(tmp_pa
 
 
 @played
-async def test_what_could_not_be_learned_is_not_written(tmp_path: Path) -> None:
+async def test_what_could_not_be_learned_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else nothing could be learned after it, ever."""
     async with desk_on(tmp_path) as desk:
         before = rows_of(desk)
@@ -272,6 +272,10 @@ async def test_what_could_not_be_learned_is_not_written(tmp_path: Path) -> None:
             {"action": told.actions, **told.context, **told.values}[name][1100] = value
             with pytest.raises(sw.StagewiseError, match="row 1100 of the frame"):
                 await desk.learn_log(NAME, told, "ada", "last month")
+        monkeypatch.setattr("stagewise.service.offline.LARGEST_LOG", 1199)
+        for few_or_many in (OfflineLog([], {}, {}), offline(frame(1200))):
+            with pytest.raises(sw.InvalidOutcome, match="an experiment learns 1 to 1,199 of them"):
+                await desk.learn_log(NAME, few_or_many, "ada", "last month")
         assert rows_of(desk) == before
 
 

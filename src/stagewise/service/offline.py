@@ -78,9 +78,8 @@ class Part(msgspec.Struct):
 
 
 class Size(msgspec.Struct):
-    """How many rows a log has, and which part this is."""
+    """How many rows a log has."""
 
-    part: int
     rows: int
 
 
@@ -122,6 +121,9 @@ class LearnLog(msgspec.Struct, forbid_unknown_fields=True):
 
 def check_rows(problem: Problem, log: OfflineLog) -> None:
     """Refuse rows that could not be learned: once they are written, nothing could be learned any more."""
+    count = len(log.actions)
+    if not 0 < count <= LARGEST_LOG:
+        raise InvalidOutcome(f"the log has {several(count, 'row')}; an experiment learns 1 to {LARGEST_LOG:,} of them")
     rows_in(problem.policy(), frame_of(log.actions, log.context, log.values), AS_NAMED)
 
 
@@ -133,8 +135,6 @@ def frame_of(actions: Any, context: Mapping[str, Any], values: Mapping[str, Any]
 def asks_of(name: str, log: OfflineLog, actor: str, reason: str) -> tuple[bytes, list[Ask]]:
     """Return the digest of a log, and the rows to be written for it."""
     count = len(log.actions)
-    if not 0 < count <= LARGEST_LOG:
-        raise InvalidOutcome(f"the log has {several(count, 'row')}; an experiment learns 1 to {LARGEST_LOG:,} of them")
     digest, parts = log.digest, -(-count // PART)
     asks = []
     for part in range(parts):

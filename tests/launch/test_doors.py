@@ -47,6 +47,11 @@ def test_a_candidate_that_fails_is_told_with_its_user() -> None:
     refuses(lambda: sw.evaluate(LOG, PROBLEM, fails, propensity=0.5), InvalidActions, "failed at", "no model loaded")
 
 
+@pytest.mark.parametrize("name", ["at", "propensity", "unnamed"])
+def test_a_column_of_another_length_also_where_no_outcome_stands_in_it(name: str) -> None:
+    refuses(lambda: sw.doctor({**LOG, name: [0.5] * 99}, PROBLEM), InvalidOutcome, "several lengths", name, "99 rows")
+
+
 @pytest.mark.parametrize(
     ("column", "part"),
     [(["yes", "no"] * 50, "yes"), ([0.5], "several lengths")],

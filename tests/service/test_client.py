@@ -236,7 +236,7 @@ def test_connections_that_were_closed_meanwhile_are_opened_again() -> None:
     with scripted(desk) as server, client_of(server.url, tries=1) as client:
         client.decide({})
         for connection in client._wire._free:
-            connection.sock.shutdown(socket.SHUT_RDWR)
+            connection.sock.sock.shutdown(socket.SHUT_RDWR)
         assert client.decide({}).logged
 
 
@@ -263,6 +263,8 @@ def test_threads_share_a_client() -> None:
     ("call", "words"),
     [
         (lambda: Client("ftp://x", "k", "e", "s"), "url is 'ftp://x'; it must be the desk's address"),
+        (lambda: Client("http://a@b:80:1", "k", "e", "s"), "url is 'http://a@b:80:1'; it must be the desk's address"),
+        (lambda: Client("http://[::1", "k", "e", "s"), "it must be the desk's address"),
         (lambda: Client("http://x", "k", "e", ""), "it must name the action to fall back to"),
         (lambda: Client("http://x", "k", "", "s"), "experiment is ''"),
         (lambda: Client("http://x", "k\nHost: y", "e", "s"), "the key holds characters that no key has"),

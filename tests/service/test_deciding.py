@@ -92,3 +92,12 @@ def test_draws_are_by_hmac() -> None:
         told = hmac.digest(key, "ü-1".encode(), "sha256")
         seed, run = int.from_bytes(told[:8]) >> 1, 1 + int.from_bytes(told[8:12]) % (2**32 - 1)
         assert draw_of(key, "ü-1") == Draw(seed, run, int.from_bytes(told[12:16]))
+
+
+def test_a_user_without_a_segment_leaves_the_others_alone() -> None:
+    """He is refused by himself; those who came with him are decided together as if he were not there."""
+    known, asked = after(problem(), 40), users(3)
+    bad = [("u-x", Asked({"age": 30, "tenure": 0.5, "country": country})) for country in (1.5, None)]
+    made = decided_all(known, LIVE, NOWHERE, KEY, [asked[0], bad[0], asked[1], bad[1], asked[2]])
+    assert (made[1], made[3]) == (None, None)
+    assert [made[0], made[2], made[4]] == decided_all(known, LIVE, NOWHERE, KEY, asked)

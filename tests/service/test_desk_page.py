@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from tests.cli.commands import called
 from tests.service.test_serving_cli import served
@@ -28,7 +29,7 @@ def test_what_the_page_says_is_typed_works(
     tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The file, the start, curl, Python, the audit, and the move to PostgreSQL."""
-    start, send, move, prove = blocks("sh")
+    start, _, send, move, prove = blocks("sh")
     (tmp_path / "messages.toml").write_text(blocks("toml")[0])
     monkeypatch.chdir(tmp_path)
     (words,) = [line.split() for line in start.splitlines() if line.startswith("stagewise")]
@@ -49,6 +50,39 @@ def test_what_the_page_says_is_typed_works(
     assert called(*copy.replace("postgresql://desk@db.example/desk", postgres).split()[1:])[0] == 0
     with served(tmp_path, "--store", postgres):
         assert "messages: live, version 1, 3 actions" in (tmp_path / "said.txt").read_text()
+
+
+def test_a_log_is_brought_into_the_server_as_the_page_says(tmp_path: Path) -> None:
+    """The command, twice, as one types it who starts the server again."""
+    (tmp_path / "messages.toml").write_text(blocks("toml")[0])
+    write_parquet(tmp_path / "log.parquet")
+    (words,) = [line.split() for line in blocks("sh")[1].splitlines()]
+    assert words[:2] == ["stagewise", "serve"]
+    for _ in range(2):
+        with served(tmp_path, *words[2:]):
+            said = (tmp_path / "said.txt").read_text()
+            assert "messages: live, version 1, 3 actions, 3,000 rows of a log learned" in said
+    code, said = called("audit", "verify", str(tmp_path / "desk.db"))
+    assert (code, "0 decisions" in said) == (0, True)
+
+
+def write_parquet(path: Path) -> None:
+    """Write a month of mails that agree with the page's problem."""
+    from arro3.core import Array, DataType, Table
+    from arro3.io import write_parquet as write
+
+    rng, rows = np.random.default_rng(1), 3000
+    actions = rng.integers(0, 3, rows)
+    told = {
+        "age": rng.integers(18, 100, rows).astype(float),
+        "opens_7d": rng.integers(0, 8, rows).astype(float),
+        "click": (rng.random(rows) < 0.02 + 0.04 * actions).astype(float),
+        "opt_out": (rng.random(rows) < 0.008 * (actions > 0)).astype(float),
+    }
+    done = Array([("nothing", "digest", "offer")[i] for i in actions], DataType.string())
+    write(
+        Table.from_pydict({"action": done, **{name: Array.from_numpy(column) for name, column in told.items()}}), path
+    )
 
 
 def test_every_route_stands_on_the_page_as_it_is_served() -> None:

@@ -111,8 +111,11 @@ def export(
     """
     with reading(store) as opened:
         from stagewise.service.audit.exporting import export as exported
+        from stagewise.service.audit.reading import log_rows_of
 
-        typer.echo(f"{exported(opened, experiment, out):,} decisions of {experiment!r} are in {out}")
+        count, rows = exported(opened, experiment, out), log_rows_of(opened, experiment)
+        less = f"; the {rows:,} rows of the log that it began with are not among them" if rows else ""
+        typer.echo(f"{count:,} decisions of {experiment!r} are in {out}{less}")
 
 
 @audit.command()

@@ -15,13 +15,19 @@ import typer
 from stagewise import __version__
 from stagewise.cli.declared import problem_in
 from stagewise.cli.desk_settings import check_personalizer, settings_of
+from stagewise.cli.offline import check_log, read_log, rows_in_log
+from stagewise.files.tables import table_at
 from stagewise.policies.problem import Problem
 from stagewise.problem.declared import title
 from stagewise.problem.errors import InvalidProblem, StagewiseError
+from stagewise.service.audit.reading import log_rows_of
 from stagewise.service.changes import check_names
 from stagewise.service.controls import mode_of
 from stagewise.service.desk import Desk
+from stagewise.service.errors import Conflict
 from stagewise.service.keys import Keys
+from stagewise.service.offline import OfflineLog, check_rows, known_digest, why_not
+from stagewise.service.records import LOG, Event
 from stagewise.service.store.opened import file_of, open_store
 from stagewise.service.store.store import Store
 from stagewise.service.warming import warm
@@ -30,6 +36,16 @@ from stagewise.service.web.serving import serve
 STARTING = "Starting; the first time, kernels are compiled, which takes some ten seconds of a processor"
 SLOW = 3.0  # seconds after which whoever waits is told why
 NOTHING = "no problem is given and the store holds no experiment; give a TOML file"
+
+
+class Offline(NamedTuple):
+    """A log to begin with."""
+
+    path: Path | None
+    names: dict[str, str]
+    accept: list[str]
+    now: datetime | float | None
+    """When it was read."""
 
 
 class Start(NamedTuple):
@@ -50,6 +66,7 @@ class Start(NamedTuple):
     public_url: str | None = None
     rate: float | None = None
     personalizer: str | None = None
+    offline: Offline | None = None
 
 
 def run(start: Start) -> None:
@@ -62,8 +79,9 @@ def run(start: Start) -> None:
         raise InvalidProblem(f"--dry-after is {start.dry_after:g}; it must be seconds, above 0")
     if not start.max_age > 0:
         raise InvalidProblem(f"--max-age is {start.max_age:g}; it must be seconds, above 0")
+    logs = offline_logs(start, problems)
     file, store = file_of(start.store), opened_store(start, problems)
-    desk = Desk(store, alone=file is not None, dry_after=start.dry_after, max_age=start.max_age)
+    desk = Desk(store, alone=file is not None, dry_after=start.dry_after, max_age=start.max_age, read_log=read_log)
     keys = Keys(store)
     users: list[Callable[[], None]] = []
     waiting = threading.Timer(SLOW, typer.echo, (STARTING,))
@@ -72,6 +90,8 @@ def run(start: Start) -> None:
     async def prepare() -> None:
         for name, problem in problems.items():
             await opened(desk, name, problem, start)
+        for name, log in logs.items():
+            await loaded(desk, name, log)
         for name in desk.experiments():
             await asyncio.to_thread(warm, desk.experiment(name).current)
 
@@ -88,6 +108,43 @@ def run(start: Start) -> None:
         waiting.cancel()
         for stop in users:
             stop()
+
+
+def offline_logs(start: Start, problems: dict[str, Problem]) -> dict[str, OfflineLog]:
+    """Return the log to begin with, by the name of its experiment, where there is one; the doctor may refuse it."""
+    if start.offline is None:
+        return {}
+    path, names, accept, now = start.offline
+    if path is None:
+        if names or accept or now is not None:
+            raise InvalidProblem("--names, --accept and --now are of a log; give it with --log")
+        return {}
+    if len(problems) != 1:
+        raise InvalidProblem(f"--log is of one problem, and {len(problems)} problem files are given; give one")
+    ((name, problem),) = problems.items()
+    return {name: new_log(start.store, name, problem, start.offline)}
+
+
+def new_log(address: str, name: str, problem: Problem, asked: Offline) -> OfflineLog:
+    """Return the rows of a log, which a store can take; one that it has was checked when it was first given."""
+    first, decisions = begun_in(address, name)
+    columns = table_at(asked.path)
+    log = rows_in_log(problem, columns, asked.names, asked.now)
+    known = None if first is None else known_digest(first)
+    if (decisions and first is None) or known not in (None, log.digest):
+        raise Conflict(why_not(name, len(log.actions), None if first is None else first.body))
+    if known is None:
+        check_log(problem, columns, asked.names, asked.accept)
+        check_rows(problem, log)
+    return log
+
+
+async def loaded(desk: Desk, name: str, log: OfflineLog) -> None:
+    """Have a log learned before anybody is answered, and say what was left out of it."""
+    told = await desk.learn_log(name, log, actor_of(), "stagewise serve --log")
+    await desk.learned(name, told.row)
+    for note in told.notes if told.new else ():
+        typer.echo(f"{name}: {note}")
 
 
 def opened_store(start: Start, problems: dict[str, Problem]) -> Store:
@@ -143,6 +200,15 @@ def held_in(address: str) -> list[str]:
         return store.experiments()
 
 
+def begun_in(address: str, name: str) -> tuple[Event | None, int]:
+    """Return the first part of the log that an experiment has learned, if it has, and how many decisions it made."""
+    file = file_of(address)
+    if file is not None and not file.exists():
+        return None, 0
+    with closing(open_store(address)) as store:
+        return store.find(name, LOG, "1"), store.head(name).places
+
+
 async def opened(desk: Desk, name: str, problem: Problem, start: Start) -> None:
     """Open an experiment, or a new version of it; the mode changes only where one was asked for."""
     actor, reason = actor_of(), "stagewise serve"
@@ -168,7 +234,9 @@ def greet(start: Start, address: str, desk: Desk) -> None:
     for name in desk.experiments():
         ours = desk.experiment(name)
         killed = f"; {ours.killed}" if ours.killed else ""
-        typer.echo(f"{name}: {ours.mode}, version {ours.version}, {len(ours.problem.actions)} actions{killed}")
+        count = log_rows_of(desk.store, name)
+        rows = f", {count:,} rows of a log learned" if count else ""
+        typer.echo(f"{name}: {ours.mode}, version {ours.version}, {len(ours.problem.actions)} actions{rows}{killed}")
     told = f"stagewise {__version__}, with its log in {shown_store(start)}"
     typer.echo(f"{told}: the desk is at {address}, and so is its page; Ctrl+C stops it")
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stagewise.cli.auditing import Address, reading
+from stagewise.cli.evaluating import time_of
+from stagewise.cli.pairs import Names, pairs_of
 from stagewise.cli.saying import in_a_sentence
 
 if TYPE_CHECKING:
@@ -30,6 +32,17 @@ def serve(
     ] = None,
     share: Annotated[float | None, typer.Option(help="canary: the share of decisions that are the policy's.")] = None,
     name: Annotated[str | None, typer.Option(help="The name of the experiment, where there is one file.")] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(help="A log of another policy (.csv, .parquet, .jsonl), learned before the first decision."),
+    ] = None,
+    names: Names = None,
+    accept: Annotated[
+        list[str] | None, typer.Option(help="Of --log: a check of the doctor whose contradiction is noted only.")
+    ] = None,
+    now: Annotated[
+        str | None, typer.Option(help="Of --log: when it was read, where that is later than its last row.")
+    ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Simulated users ask and answer, to look at the page.")] = False,
     key_file: Annotated[
         Path | None, typer.Option("--keys", help="Write the keys of the first start here, and do not show them.")
@@ -54,10 +67,11 @@ def serve(
     Example: stagewise serve notifications.toml --demo
     """
     with in_a_sentence():
-        from stagewise.cli.desk import Start, run
+        from stagewise.cli.desk import Offline, Start, run
 
         told = Start(problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after, max_age)
-        run(told._replace(public_url=public_url, rate=rate, personalizer=personalizer))
+        offline = Offline(log, pairs_of(names, "--names"), accept or [], time_of(now))
+        run(told._replace(public_url=public_url, rate=rate, personalizer=personalizer, offline=offline))
 
 
 @keys.command("list")

@@ -39,7 +39,8 @@ class DeskClient:
     """Asks a desk for decisions and tells it what came of them; threads may share one.
 
     `url` is the desk's, `key` a key to it, `experiment` one of its experiments, and `safe` the action to fall back to.
-    A call takes `timeout` seconds at most, and `tries` tries, the second after a `pause` that doubles with each. The id
+    A request takes `timeout` seconds at most, whatever the desk sends and however slowly, and `tries` tries, the second
+    after a `pause` that doubles with each; only the look-up of a host name is the system's and can take longer. The id
     of a decision is made here, so that a retry is answered with the decision that was logged, and never draws again.
     Where no answer can be read in time, the answer
     is the safe action; in case the desk did log something, it is then told that it was not shown.
@@ -92,7 +93,10 @@ class DeskClient:
         return self._fallen(asked, answer)
 
     def decide_all(self, wanted: Iterable[Mapping[str, Any] | Wanted]) -> list[Decision | Refused]:
-        """Return what to do for many: `wanted` has for each a context, or Wanted(context, only, decision_id)."""
+        """Return what to do for many: `wanted` has for each a context, or Wanted(context, only, decision_id).
+
+        They are sent up to 1000 at a time; `timeout` is for each of these requests.
+        """
         asked = [asked_of(each if isinstance(each, Wanted) else Wanted(each)) for each in wanted]
         return [decision for batch in batches(asked, size) for decision in self._decide_batch(batch)]
 
@@ -179,7 +183,7 @@ class DeskClient:
             decision = Decision(**{name: content[name] for name in Decision._fields if name in content})
         except (TypeError, KeyError):
             decision = None
-        if decision is None or not isinstance(decision.action, str):
+        if decision is None or not isinstance(decision.action, str) or not isinstance(decision.probabilities, dict):
             return self._fallen(asked, Answer(0, None, "the desk's answer cannot be read"))
         if not decision.logged:
             return self._fallen(asked, Answer(0, None, decision.fallback or "the desk did not log it"))

@@ -215,15 +215,19 @@ def decided_all(
     if not plain or known.notes.open_doubts:
         return made
     numbers = [numbers_of(problem, one.context) if one.only is None else None for _, one in asked]
-    users = [i for i, told in enumerate(numbers) if told is not None]
+    segments = [
+        None if told is None else segments_of(problem, one[1].context) for told, one in zip(numbers, asked, strict=True)
+    ]
+    users = [i for i, told in enumerate(segments) if told is not None]
     if not users:
         return made
     actions, limits = problem.actions, known.policy.presented
     allowed = [place for place, name in enumerate(actions) if name not in known.retired]
     eligible = mask_of(allowed, len(actions)) if known.retired else ALL
-    met = [[number_of(segment_name(asked[i][1].context[name], name)) for name in problem.divisions] for i in users]
     draws = draws_of(key, [asked[i][0] for i in users])
-    told = choose_all(known.policy, known.state, [numbers[i] for i in users], met, eligible, draws)
+    told = choose_all(
+        known.policy, known.state, [numbers[i] for i in users], [segments[i] for i in users], eligible, draws
+    )
     control, thresholds = (controls.row, everywhere.row), limits.values.tolist()
     for i, played in zip(users, told, strict=True):
         if played is not None:
@@ -235,6 +239,14 @@ def decided_all(
                 known.version, known.seq,
             )  # fmt: skip
     return made
+
+
+def segments_of(problem: Problem, context: Mapping[str, Any]) -> list[int] | None:
+    """Return the segments of a user by their numbers; None: one is no segment, and asked alone he is refused."""
+    try:
+        return [number_of(segment_name(context[name], name)) for name in problem.divisions]
+    except InvalidActions:
+        return None
 
 
 def by_policy(known: Known, offered: Context, draw: Draw) -> dict[str, Any]:

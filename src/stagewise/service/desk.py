@@ -18,12 +18,13 @@ from stagewise.service.deciding import Known
 from stagewise.service.errors import UnknownDecision
 from stagewise.service.experiment import Experiment
 from stagewise.service.figures import figures_of
+from stagewise.service.loading import OfflineLogs
 from stagewise.service.outcomes import Outcomes
 from stagewise.service.records import DECISION
 
 
-class Desk(Deciders, Outcomes, Changes):
-    """Decide, take outcomes, change controls: each durable before it is answered; and tell how things stand."""
+class Desk(Deciders, Outcomes, Changes, OfflineLogs):
+    """Decide, take outcomes and logs, change controls: each durable before it is answered; and tell how all stands."""
 
     def figures(self, name: str) -> dict[str, Any]:
         """Return what the page shows of an experiment: counted from the log, with what is known and who may decide."""

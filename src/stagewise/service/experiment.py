@@ -13,16 +13,16 @@ from stagewise.service.versions import Version
 class Experiment:
     """What this process knows of one experiment."""
 
-    def __init__(self, name: str, version: Version, key: bytes, decisions: int = 0) -> None:
+    def __init__(self, name: str, version: Version, key: bytes, to_read: bool = False) -> None:
         self.name, self.key = name, key
         self.controls = Controls()
         self.snapshot_at = time.monotonic()
-        self.versioned(version, decisions)
+        self.versioned(version, to_read)
 
-    def versioned(self, version: Version, decisions: int) -> None:
-        """Play another version of the problem; until what came of so many decisions is read, nothing is known."""
+    def versioned(self, version: Version, to_read: bool) -> None:
+        """Play another version of the problem; until what there is to read of it is read, nothing is known."""
         self.current = version
-        self.known: Known = beginning(version.problem, version.number, version.retired)._replace(read=not decisions)
+        self.known: Known = beginning(version.problem, version.number, version.retired)._replace(read=not to_read)
 
     @property
     def problem(self) -> Problem:

@@ -31,6 +31,7 @@ def figures_of(tally: Tally, now: int, **told: Any) -> dict[str, Any]:
             "delta": delta,
             "behind": max(tally.head - tally.seq, 0),
             "decisions": tally.decisions,
+            "log_rows": tally.log_rows,
             "waiting": max(waits.waiting, default=0),
             "held": sum(waits.held),
             "lag_s": {name: median(lags) for name, lags in tally.lags.items()},

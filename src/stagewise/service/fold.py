@@ -20,7 +20,8 @@ from stagewise.problem.naming import number_of, segment_name
 from stagewise.records.draw import FIRST
 from stagewise.service.controls import ACKNOWLEDGE, REVIVE, TRIP
 from stagewise.service.deciding import DOUBT, Known
-from stagewise.service.records import CONTROL, DECISION, OUTCOME, PROBLEM, Event
+from stagewise.service.offline import DECODE_PART, Part
+from stagewise.service.records import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, Event
 from stagewise.service.silences import Silences, nothing_of
 from stagewise.service.trips import Trips, subject
 from stagewise.service.waits import Waits
@@ -86,6 +87,8 @@ class Fold:
         self.nothing = {name: nothing_of(signal) for name, signal in problem.signals.items()}
         self.silences = self.fresh_silences()
         self._due: list[tuple[int, int]] = []
+        self._log: list[tuple[Floats, Floats]] = []  # of an offline log, as long as parts of it are to come
+        self._parts = 0
 
     def take(self, events: Sequence[Event]) -> None:
         """Take in the rows that follow `seq`."""
@@ -106,9 +109,28 @@ class Fold:
                 self.came(event)
             elif event.kind == CONTROL:
                 self.controlled(msgspec.json.decode(event.body))
+            elif event.kind == LOG:
+                self.logged(DECODE_PART(event.body))
             elif event.kind == PROBLEM:
                 self.trips.promise(self.waits.end, Problem.from_plain(msgspec.json.decode(event.body)["problem"]))
         self.learn()
+
+    def logged(self, part: Part) -> None:
+        """Take in a part of an offline log; with the last one all is learned as one batch, as by an agent."""
+        rows = part.read(self.policy)
+        self._parts += 1
+        if part.part != self._parts:
+            raise InvalidProblem(
+                f"row {self.seq} of the log is part {part.part} of an offline log; it must be {self._parts}"
+            )
+        self._log.append((np.asarray(rows.actions), rows.values))
+        if part.part < part.parts:
+            return
+        actions, values = (np.concatenate(columns) for columns in zip(*self._log, strict=True))
+        self._log = []
+        self.state = self.policy.learn_log(self.state, actions, values)
+        self.learned += values.size
+        self.notes.look_at, self._noted = 0, None
 
     def rows_of(self, decisions: Sequence[Decided]) -> Floats:
         """Return what was played (n, D): the action, 1, the numbers about the user, the segments."""
@@ -212,6 +234,7 @@ class Fold:
             {
                 "seq": self.seq, "at": self.at, "learned": self.learned, "memory": self.state.memory.tobytes(),
                 "notes": self.notes.plain(), "waits": self.waits.plain(), "dry_after": self.dry_after,
+                "log": [[actions.tobytes(), values.tobytes()] for actions, values in self._log], "parts": self._parts,
                 "silences": None if self.silences is None else self.silences.plain(), **self.trips.plain(),
             }
         )  # fmt: skip
@@ -229,6 +252,12 @@ class Fold:
         if self.silences is not None:
             self.silences.restore(told["silences"])
         self.trips.restore(told)
+        self._parts = told["parts"]
+        width, signals = self.policy.width, len(self.problem.signals)
+        self._log = [
+            (np.frombuffer(actions).reshape(-1, width), np.frombuffer(values).reshape(-1, signals))
+            for actions, values in told["log"]
+        ]
 
 
 def encoded_known(known: Known) -> bytes:

@@ -15,7 +15,8 @@ from stagewise.service.deciding import Known
 from stagewise.service.errors import UnknownExperiment
 from stagewise.service.experiment import Counts, Experiment
 from stagewise.service.learner import Learner
-from stagewise.service.records import CONTROL, EVERYWHERE, PROBLEM, Event, Kind
+from stagewise.service.offline import ReadLog
+from stagewise.service.records import CONTROL, EVERYWHERE, LOG, PROBLEM, Event, Kind
 from stagewise.service.store.store import Store
 from stagewise.service.versions import Version, begun
 from stagewise.service.writer import Writer
@@ -34,8 +35,9 @@ class Reading:
         alone: bool = True,
         max_age: float = 60.0,
         dry_after: float | None = None,
+        read_log: ReadLog | None = None,
     ) -> None:
-        self.store, self.max_age = store, max_age
+        self.store, self.max_age, self.read_log = store, max_age, read_log
         self.counts = Counts()
         self.everywhere = Controls()
         self.writer = Writer(store)
@@ -103,10 +105,14 @@ class Reading:
             return
         if ours is None:
             key = self.store.secret(f"draws of {name}", secrets.token_bytes(32))
-            ours = self._experiments[name] = Experiment(name, version, key, head.places)
+            ours = self._experiments[name] = Experiment(name, version, key, self._to_read(name))
         elif problems:
-            ours.versioned(version, head.places)
+            ours.versioned(version, self._to_read(name))
         ours.controls = folded(self._rows(name, CONTROL, after, last), ours.controls)._replace(row=last)
+
+    def _to_read(self, name: str) -> bool:
+        """Say whether something is there to be learned, or in doubt: decisions, or an offline log."""
+        return self.store.head(name).places > 0 or self.store.find(name, LOG, "1") is not None
 
     def _versions(self) -> dict[str, Version]:
         """Return what is to be learned, read again from time to time; the learner asks."""

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-Kind = Literal["problem", "decision", "outcome", "control", "tick"]
+Kind = Literal["problem", "decision", "outcome", "control", "tick", "log"]
 Verdict = Literal["new", "same", "conflict", "unknown", "stale"]
 
 PROBLEM: Final = "problem"
@@ -20,6 +20,7 @@ DECISION: Final = "decision"
 OUTCOME: Final = "outcome"
 CONTROL: Final = "control"
 TICK: Final = "tick"
+LOG: Final = "log"
 
 NEW: Final = "new"
 SAME: Final = "same"
@@ -57,7 +58,7 @@ class Event(NamedTuple):
     """When, in microseconds since 1970 by the store's clock; it never decreases from row to row."""
     kind: Kind
     key: str
-    """What is unique among the rows of a kind: a decision's id, an outcome's id, a problem's or a control's number."""
+    """What is unique among the rows of a kind: the id of a decision or an outcome, the number of any other."""
     place: int
     """A decision's number, 0, 1, … in the order of the log; an outcome has its decision's; −1: neither."""
     body: bytes
@@ -97,7 +98,10 @@ class Ask(NamedTuple):
     """Empty: the store gives one (the row's number; with a "#" before it for decisions and outcomes)."""
     body: bytes
     asked: bytes = b""
-    """The digest of what a client sent: the same id with another is a conflict (decisions and outcomes with an id)."""
+    """The digest of what a client sent: the same id with another is a conflict (decisions and outcomes with an id).
+
+    Of an offline log's parts: the digest of the whole log.
+    """
     control: tuple[int, int] = (-1, -1)
     """A decision: by which rows of controls it was made, the experiment's and everywhere's; −1: by any."""
     of: str = ""

@@ -11,7 +11,8 @@ from stagewise.service.bands import Lately, Seen, own_value
 from stagewise.service.buckets import Bucket, Buckets, fear
 from stagewise.service.counted import Choice, Row, decoded, explores, fears
 from stagewise.service.fold import DECODE_OUTCOME
-from stagewise.service.records import CONTROL, DECISION, EVERYWHERE, OUTCOME, PROBLEM, Event
+from stagewise.service.offline import DECODE_SIZE
+from stagewise.service.records import CONTROL, DECISION, EVERYWHERE, LOG, OUTCOME, PROBLEM, Event
 from stagewise.service.store.store import Store
 from stagewise.service.waits import Waits
 
@@ -33,6 +34,7 @@ class Tally:
         self.version = 0
         self.waits, self.buckets = Waits(WIDTH, {}), Buckets()
         self.decisions, self.actions = 0, dict[str, int]()
+        self.log_rows = 0  # of an offline log
         self.names: list[str] = []
         self.seen: dict[tuple[str, str], Seen] = {}  # by action and signal
         self.under: dict[str, Seen] = {}  # by signal, of decisions since its limit moved last
@@ -72,6 +74,10 @@ class Tally:
             self.settle(due)
         elif event.kind == CONTROL:
             self.change(event)
+        elif event.kind == LOG:
+            self.log_rows = DECODE_SIZE(event.body).rows
+            if event.key == "1":
+                self.change(event)
         elif event.kind == PROBLEM:
             body = msgspec.json.decode(event.body)
             problem, self.version = Problem.from_plain(body["problem"]), int(body.get("version", 0))
@@ -146,8 +152,8 @@ class Tally:
     def change(self, event: Event, where: str = "") -> None:
         """Take in who changed what, and why."""
         body = msgspec.json.decode(event.body)
-        what = body.get("what") or f"version {body.get('version', '')} of the problem"
-        more = {name: body[name] for name in ("mode", "share", "name", "doubt") if body.get(name) is not None}
+        what = "log" if event.kind == LOG else body.get("what") or f"version {body.get('version', '')} of the problem"
+        more = {name: body[name] for name in ("mode", "share", "name", "doubt", "rows") if body.get(name) is not None}
         who = {"actor": body.get("actor", ""), "reason": body.get("reason", "")}
         self.changes.append({"at": event.at / 1e6, "seq": event.seq, "what": what, **who, **more, "where": where})
 

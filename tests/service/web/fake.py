@@ -9,6 +9,7 @@ from typing import Any
 import stagewise as sw
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
 from stagewise.service.messages import Asked, Changed, Decided, Kept, Outcome, Refusal, Told
+from stagewise.service.offline import LearnLog, Loaded
 from stagewise.service.records import SHOWN, Event, KeyRow, canonical
 from stagewise.service.store.store import StoreDown
 from stagewise.service.versions import first
@@ -184,6 +185,11 @@ class FakeDesk:
         self._changed(("problem", name, actor, reason))
         return int(found.version)
 
+    async def learn_columns(self, name: str, asked: LearnLog, actor: str) -> Loaded:
+        self.experiment(name)
+        changed = self._changed(("log", name, actor, asked.reason))
+        return Loaded(0, "", changed.control, True, [])
+
     def _changed(self, change: tuple[Any, ...]) -> Changed:
         row = self.store.write("control", "", list(change))
         self.changes.append(change)
@@ -208,7 +214,7 @@ class FakeDesk:
                 "would": None, "unsettled": False,
             }},
             "series": [], "fallbacks": {}, "trips": [], "controls": [], "doubts": [], "last": [], "health": [],
-            "pending": [], "would": {}, "behind": 0,
+            "pending": [], "would": {}, "behind": 0, "log_rows": 0,
         }  # fmt: skip
 
     def ready(self) -> tuple[bool, str]:

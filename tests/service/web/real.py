@@ -9,6 +9,7 @@ from tests.service.web.client import Client, running
 from tests.service.web.fake import problem
 
 import stagewise as sw
+from stagewise.cli.offline import read_log
 from stagewise.service.desk import Desk
 from stagewise.service.keys import Keys
 from stagewise.service.store.opened import open_store
@@ -21,7 +22,7 @@ class Real:
     def __init__(self, place: Path | str, played: sw.Problem | None = None, settings: Settings | None = None) -> None:
         self.played = played or problem()
         self.store = open_store(str(place / "desk.db") if isinstance(place, Path) else place)
-        self.desk = Desk(self.store)
+        self.desk = Desk(self.store, read_log=read_log)
         self.keys = Keys(self.store)
         self.app = App(self.desk, self.keys, settings or Settings(log=False), self.prepare)
         self.admin, self.writer, self.reader = (Client(self.app, key) for key in self.keys.first())

@@ -10,6 +10,7 @@ from tests.service.web.described import TOLD
 from tests.service.web.real import real
 
 from stagewise.service.web import metrics
+from stagewise.service.web.app import Settings
 from stagewise.service.web.log import Line, Trouble
 from stagewise.service.web.openapi import REFUSALS
 from stagewise.service.web.rates import Rate
@@ -49,9 +50,11 @@ def test_every_refusal_and_every_metric_stands_on_the_page() -> None:
 @played
 async def test_its_examples_are_what_is_answered(tmp_path: Path) -> None:
     examples = re.findall(r"```text\n([A-Z]+) (\S+)\n(.*?)```\s*```json\n(.*?)```", PAGE, re.DOTALL)
-    assert len(examples) == 7
-    async with real(tmp_path) as desk:
+    assert len(examples) == 8
+    async with real(tmp_path, settings=Settings(log=False, personalizer="demo")) as desk:
         for method, path, body, shown in examples:
+            if path.startswith("/v1/fresh/"):
+                await desk.desk.open("fresh", desk.played, "ada", "a test")  # it has made no decision
             sent = await desk.admin.send(method, path, body.encode())
             assert still(sent.plain) == still(json.loads(shown)), path
             await learned(desk.desk)

@@ -14,6 +14,7 @@ import pytest
 from tests.service.web.live import Live, live
 from tests.service.web.real import real
 
+import stagewise as sw
 from stagewise.service.records import Ask
 from stagewise.service.store.store import StoreDown
 from stagewise.service.web.connection import SOON
@@ -111,6 +112,21 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(talk: Talk) -> None:
             assert status in (200, 422)
             assert told == [] or "error" in (told[0] if isinstance(told, list) else told)
     assert talk.desk.desk.store.head("demo").places == 1
+
+
+def test_a_refused_request_is_no_trouble_of_the_desk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Who names no segment is told so and counted; the log of failures is for failures."""
+    limit = sw.Limit(0.3, safe=0.001, by="country")
+    played = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("R"), limits={"opt_out": limit})
+    with live(tmp_path, played) as desk:
+        talk = Talk(desk)
+        with closing(talk.socket):
+            for number, country in enumerate(("NZ", "NZ", 1.25, "NZ")):
+                talk.socket.sendall(talk.request({"context": {"country": country}, "decision_id": f"a{number}"}))
+                assert talk.answer()[0] == (422 if country == 1.25 else 200)
+        assert talk.short > 2  # it was asked for on the short way
+        assert desk.desk.desk.counts.refused == {("/v1/{experiment}/decisions", 422): 1}
+    assert [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
 
 
 def test_outcomes_take_it_too(talk: Talk) -> None:

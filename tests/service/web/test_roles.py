@@ -26,6 +26,7 @@ ROWS: dict[tuple[str, str], tuple[str, str, Any, int]] = {
     ("POST", "/v1/{experiment}/revive"): ("admin", "/v1/demo/revive", REASON, 200),
     ("POST", "/v1/{experiment}/acknowledge"): ("admin", "/v1/demo/acknowledge", {"name": "opt_out", **REASON}, 200),
     ("POST", "/v1/{experiment}/problem"): ("admin", "/v1/demo/problem", {"problem": {}, **REASON}, 422),
+    ("POST", "/v1/{experiment}/log"): ("admin", "/v1/demo/log", {"columns": {}, **REASON}, 200),
     ("POST", "/v1/kill"): ("admin", "/v1/kill", REASON, 200),
     ("POST", "/v1/revive"): ("admin", "/v1/revive", REASON, 200),
     ("GET", "/v1/keys"): ("admin", "/v1/keys", None, 200),

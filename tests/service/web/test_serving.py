@@ -111,6 +111,48 @@ def test_headers_that_never_end_are_hung_up_on(desk: Live) -> None:
     assert b" 200 " not in said(desk, b"GET /livez HTTP/1.1\r\nhost: a\r\nx: " + b"y" * (64 * LARGEST_HEAD))
 
 
+@pytest.mark.parametrize("cut", [1, 60, -3])
+def test_a_head_that_the_network_cuts_is_read_with_its_body(desk: Live, cut: int) -> None:
+    """The rest of a head may come with a body that is larger than any head."""
+    body = json.dumps([{"context": {"age": 34}, "decision_id": f"{cut}-{i}-{'x' * 90}"} for i in range(900)]).encode()
+    assert len(body) > LARGEST_HEAD
+    head = f"POST /v1/demo/decisions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {desk.writer}\r\n".encode()
+    head += b"content-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+    talk = [head[:cut], head[cut:] + body]
+    assert in_pieces(desk, talk, 1) == 1
+
+
+def test_requests_that_come_together_are_answered_wherever_the_network_cuts_them(desk: Live) -> None:
+    """What follows a head in the same piece may be the next request, and not the rest of this one."""
+    body = b'{"context":{"age":34}}'
+    one = f"POST /v1/demo/decisions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {desk.writer}\r\n".encode()
+    one += b"content-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    count = 3 * LARGEST_HEAD // len(one)
+    many = one * count
+    cut = count // 3 * len(one) + 20  # within a head, after which more comes at once than a head may have
+    assert len(many) - cut > LARGEST_HEAD
+    assert in_pieces(desk, [many[:cut], many[cut:]], count) == count
+
+
+def in_pieces(desk: Live, pieces: list[bytes], wanted: int) -> int:
+    """Send pieces of which each is read by itself; return how many answers with 200 came."""
+    host, port = desk.address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        told = b""
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(0.1)
+        while told.count(b"HTTP/1.1 200") < wanted or not told.endswith((b"}", b"]")):
+            try:
+                part = connection.recv(1 << 16)
+            except ConnectionError:
+                break
+            if not part:
+                break
+            told += part
+    return told.count(b"HTTP/1.1 200")
+
+
 @pytest.mark.parametrize(
     "content", [b"\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n"]
 )

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.launch.forecast.windows import closed, filled
+from stagewise.launch.learnable import learnable
 from stagewise.launch.log import NOTHING, Log
 from stagewise.policies.agent.frames import Asked, rows_in
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import positive
-from stagewise.problem.errors import InvalidOutcome, InvalidProblem
+from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import several, shown
 
 DAY = 86400.0
@@ -35,17 +35,8 @@ class Reading:
         """Return what a log, read at the time `now`, tells, or refuse one that tells nothing of use."""
         given = source if isinstance(source, Log) else Log.of(source, problem, names=names)
         times = None if given.at is None else given.at[given.actions != NOTHING]
-        answered, notes = closed(given, now)
-        log, told = filled(given if answered.all() else given.taken(answered))
-        notes += told
-        whole = log.whole
-        if not whole.any():
-            raise InvalidOutcome(
-                f"none of the log's {several(log.rows, 'row')} is whole: every row needs an action of the problem, all "
-                "numbers about the user, and all outcomes"
-            )
-        notes += left_out(log)
-        kept = log.taken(log.order[whole[log.order]])
+        log, notes = learnable(given, now)
+        kept = log.taken(log.order)
         policy = problem.policy()
         rows = rows_in(policy, kept.frame(), Asked(None, None, None, None, None))
         assert rows is not None  # there is a whole one
@@ -93,18 +84,6 @@ class Reading:
         later = np.arange(self.log.rows) >= round(self.log.rows / 2)
         part = replace(self, log=self.log.taken(later), users=self.users[later], values=self.values[later])
         return part, f"the later half of the log, {several(part.log.rows, 'row')}"
-
-
-def left_out(log: Log) -> list[str]:
-    """Say which rows a forecast does without."""
-    unknown = log.actions == NOTHING
-    blank = ~log.whole & ~unknown
-    told = []
-    if unknown.any():
-        told.append(f"{several(int(unknown.sum()), 'row')} whose action is none of the problem's were left out")
-    if blank.any():
-        told.append(f"{several(int(blank.sum()), 'row')} with something missing were left out")
-    return told
 
 
 def rate_of(users: Any, reading: Reading) -> int:

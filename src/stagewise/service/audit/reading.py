@@ -7,7 +7,8 @@ from typing import Any
 from stagewise.problem.words import nearest, shown
 from stagewise.service.controls import Controls
 from stagewise.service.errors import UnknownExperiment
-from stagewise.service.records import CONTROL, PROBLEM, SHOWN
+from stagewise.service.offline import DECODE_SIZE
+from stagewise.service.records import CONTROL, LOG, PROBLEM, SHOWN
 from stagewise.service.store.store import Store
 from stagewise.service.versions import Version, begun
 
@@ -28,6 +29,12 @@ def versions_of(store: Store, experiment: str) -> dict[int, Version]:
         made = begun(versions.get(len(versions)), event)
         versions[made.number] = made
     return versions
+
+
+def log_rows_of(store: Store, experiment: str) -> int:
+    """Return how many rows of an offline log an experiment began with."""
+    first = store.find(experiment, LOG, "1")
+    return 0 if first is None else DECODE_SIZE(first.body).rows
 
 
 def was_shown(said: Mapping[str, Any], answers: Mapping[str, float]) -> bool:

@@ -11,10 +11,12 @@ import msgspec
 
 from stagewise.problem.errors import InvalidFile
 from stagewise.problem.words import shown
+from stagewise.service.offline import DECODE_PART, Part, joined
 from stagewise.service.records import (
     CONTROL,
     DECISION,
     EVERYWHERE,
+    LOG,
     ORIGIN,
     OUTCOME,
     PROBLEM,
@@ -25,7 +27,7 @@ from stagewise.service.records import (
 )
 from stagewise.service.store.store import Store
 
-KINDS = (PROBLEM, DECISION, OUTCOME, CONTROL, TICK)
+KINDS = (PROBLEM, DECISION, OUTCOME, CONTROL, TICK, LOG)
 
 
 class Receipt(NamedTuple):
@@ -111,6 +113,7 @@ class Walk:
         self.head = Head(chain=ORIGIN)
         self.keys: dict[str, set[str]] = {kind: set() for kind in KINDS}
         self.places: dict[str, int] = {}  # of decisions by their ids
+        self.parts: list[Part] = []  # of an offline log
         self.answers: list[dict[str, float] | None] = []  # of decisions by their places; None: nothing was told
 
     def take(self, event: Event) -> None:
@@ -135,6 +138,8 @@ class Walk:
             self.keys[event.kind].add(event.key)
         if event.kind == OUTCOME:
             self.outcome(event, said, where)
+        elif event.kind == LOG:
+            self.logged(event, where)
         control = event.seq if event.kind in (CONTROL, PROBLEM) else head.control
         self.head = Head(event.seq, event.at, len(self.answers), control, event.chain)
 
@@ -155,13 +160,38 @@ class Walk:
             raise Fault(f"{where} tells {shown(twice)} of {shown(said['of'])} once more")
         self.answers[event.place] = known | said["values"]
 
+    def logged(self, event: Event, where: str) -> None:
+        """Check that an offline log comes before all decisions, part by part, and has the digest that it says."""
+        try:
+            part = DECODE_PART(event.body)
+        except msgspec.ValidationError:
+            raise Fault(f"{where} is no part of an offline log") from None
+        self.parts.append(part)
+        first, number = self.parts[0], len(self.parts)
+        if self.answers:
+            raise Fault(f"{where} is of an offline log, and decisions come before it")
+        if (part.log, part.part, part.parts, part.rows) != (first.log, number, first.parts, first.rows):
+            raise Fault(f"{where} is not part {number} of the offline log that begins with part 1")
+        if number == part.parts and digest_of(self.parts) != part.log:
+            raise Fault(f"{where} ends an offline log with another digest than its rows have")
+
     def finish(self, end: Head) -> None:
         """Check that the log ends where the store says it does, and that no receipt is of a row beyond."""
         if self.head != end:
             raise Fault(f"the log ends with row {self.head.seq}, and the store says that it ends with row {end.seq}")
+        if self.parts and len(self.parts) != self.parts[0].parts:
+            raise Fault(f"the offline log has {len(self.parts)} of its {self.parts[0].parts} parts")
         beyond = [seq for seq in self.expected if seq > end.seq]
         if beyond:
             raise Fault(f"there is a receipt of row {max(beyond)}, and the log ends with row {end.seq}")
+
+
+def digest_of(parts: Sequence[Part]) -> str | None:
+    """Return the digest of an offline log; None: its columns have several lengths, or not the same names."""
+    try:
+        return joined(parts).digest.hex()
+    except (KeyError, ValueError):
+        return None
 
 
 def check_answers(store: Store, name: str, walk: Walk, grows: bool) -> None:

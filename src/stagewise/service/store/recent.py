@@ -1,6 +1,6 @@
 """The last rows of each log, as they were written: a learner in the same process need not read them back."""
 
-from stagewise.service.records import Event
+from stagewise.service.records import LOG, Event
 from stagewise.service.store.settling import Row
 
 KEPT = 4096  # rows of a log, and up to as many more
@@ -15,6 +15,9 @@ class Recent:
     def add(self, rows: list[Row]) -> None:
         """Take in rows that are durable, in their order."""
         for experiment, event, _ in rows:
+            if event.kind == LOG:  # large, and read once
+                self._logs[experiment] = event.seq + 1, []
+                continue
             first, events = self._logs.get(experiment, (event.seq, []))
             if event.seq != first + len(events):
                 first, events = event.seq, []

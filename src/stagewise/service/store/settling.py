@@ -18,6 +18,7 @@ from stagewise.service.records import (
     CONTROL,
     DECISION,
     EVERYWHERE,
+    LOG,
     NEW,
     OUTCOME,
     PROBLEM,
@@ -116,6 +117,8 @@ def settled(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:
         return outcome(ask, held, batch, now)
     if ask.kind == DECISION and outdated(ask, held):
         return Settled(STALE, words=f"the controls changed while decision {shown(ask.key)} was made; decide again")
+    if ask.kind == LOG and not begins(ask, held):
+        return Settled(CONFLICT, words=f"{shown(ask.experiment)} has decisions, or another offline log")
     place = held.heads[ask.experiment].places if ask.kind == DECISION else -1
     return Settled(NEW, written(ask, ask.body, place, held, batch, now))
 
@@ -137,6 +140,12 @@ def outdated(ask: Ask, held: Held) -> bool:
     """Say whether a decision was made by controls that are not the last ones."""
     own, all_ = ask.control
     return 0 <= own < held.heads[ask.experiment].control or 0 <= all_ < held.heads[EVERYWHERE].control
+
+
+def begins(ask: Ask, held: Held) -> bool:
+    """Say whether a part of an offline log comes before all decisions, and after the part before it of the same log."""
+    before = held.rows.get((ask.experiment, LOG, str(int(ask.key) - 1)))
+    return not held.heads[ask.experiment].places and (ask.key == "1" if before is None else before.asked == ask.asked)
 
 
 def outcome(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:
@@ -210,7 +219,11 @@ def refusal(ask: Ask) -> str:
     for signal, value in ask.values.items():
         if not math.isfinite(value):
             return f"{signal} is {value}; a signal is a finite number"
-    if ask.key.startswith(OWN) if ask.kind in (DECISION, OUTCOME) else ask.kind != PROBLEM and ask.key.isdecimal():
+    if (
+        ask.key.startswith(OWN)
+        if ask.kind in (DECISION, OUTCOME)
+        else ask.kind not in (PROBLEM, LOG) and ask.key.isdecimal()
+    ):
         return f"the id {shown(ask.key)} may be one of the store's own; choose another"
     if ask.experiment == EVERYWHERE and ask.kind != CONTROL:
         return f"a {ask.kind} belongs to an experiment; only controls hold everywhere"

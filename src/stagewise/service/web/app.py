@@ -125,7 +125,7 @@ class App:
         body = b""
         if route.takes is not None:
             check_kind(asking.headers)
-            body = await body_of(receive, asking.headers)
+            body = await body_of(receive, asking.headers, route.largest)
         return await route.does(
             Call(
                 self.desk,

@@ -45,7 +45,7 @@ class Row(Struct):
     seq: int
     at: int
     """Microseconds since 1970."""
-    kind: Literal["problem", "decision", "outcome", "control", "tick"]
+    kind: Literal["problem", "decision", "outcome", "control", "tick", "log"]
     key: str
     place: int
     """A decision's number; -1: it is no decision and no outcome."""
@@ -139,6 +139,8 @@ class Figures(Standing):
     behind: int
     """How many rows of the log are not in these figures yet."""
     decisions: int
+    log_rows: int
+    """How many rows of an offline log were learned before the first decision."""
     waiting: int
     held: int
     lag_s: dict[str, float | None]

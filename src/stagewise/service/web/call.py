@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stagewise.service.web.rates import Buckets
 
 JSON = b"application/json"
+LARGEST_BODY = 1 << 20  # bytes, where a route says nothing else
 Headers = tuple[tuple[bytes, bytes], ...]
 
 _encoded = msgspec.json.Encoder(order="deterministic").encode  # the same answer has the same bytes

@@ -5,12 +5,13 @@ import asyncio
 import msgspec
 
 from stagewise.service.messages import Acknowledge, ChangeMode, NewProblem, Reason
+from stagewise.service.offline import LearnLog
 from stagewise.service.web.bodies import Everywhere, KnownKey, MadeKey, NewKey, Version
 from stagewise.service.web.call import Answer, Call, answer
 
 _mode, _reason = msgspec.json.Decoder(ChangeMode), msgspec.json.Decoder(Reason)
 _acknowledge, _problem = msgspec.json.Decoder(Acknowledge), msgspec.json.Decoder(NewProblem)
-_key = msgspec.json.Decoder(NewKey)
+_key, _log = msgspec.json.Decoder(NewKey), msgspec.json.Decoder(LearnLog)
 
 
 async def mode(call: Call) -> Answer:
@@ -51,6 +52,12 @@ async def problem(call: Call) -> Answer:
     """Begin another version of the problem."""
     asked = _problem.decode(call.body)
     return answer(Version(await call.desk.new_version(call.words[0], asked.problem, call.holder.name, asked.reason)))
+
+
+async def learn_log(call: Call) -> Answer:
+    """Learn an offline log, before the first decision."""
+    asked = await asyncio.to_thread(_log.decode, call.body)
+    return answer(await call.desk.learn_columns(call.words[0], asked, call.holder.name))
 
 
 async def list_keys(call: Call) -> Answer:

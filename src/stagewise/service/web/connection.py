@@ -8,7 +8,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from stagewise.service.web.lane import Lane, Waiting
 
-LARGEST_HEAD = 1 << 16  # bytes that may come before a request's headers are complete
+LARGEST_HEAD = 1 << 16  # bytes of a request's head: so many may come in a piece of their own, and it is not complete
 LARGEST_BEHIND = 1 << 16  # bytes that may come before the request before them is answered
 SOON = 0.05  # seconds for a body that comes after its head
 PATIENCE = 15.0  # seconds between two looks at a request that is not complete: at the second it is hung up on
@@ -114,16 +114,21 @@ class Connection(HttpToolsProtocol):
             self._parse(data)
 
     def _parse(self, data: bytes) -> None:
-        """Let the parser have bytes."""
-        if self.parser is None:  # the connection is lost
-            return
-        self.begun = b"" if self.midst else data
-        if self.head >= 0:
-            self.head += len(data)
-            if self.head > LARGEST_HEAD:
-                self.transport.close()
+        """Let the parser have bytes, at most so many at once as a head may have: only those of a head count for it.
+
+        A network cuts requests anywhere, and the rest of a head may come with all of its body, or with the next ones.
+        """
+        for start in range(0, len(data), LARGEST_HEAD):
+            if self.parser is None or self.transport.is_closing():  # the connection is lost, or was refused
                 return
-        super().data_received(data)
+            piece = data if len(data) <= LARGEST_HEAD else data[start : start + LARGEST_HEAD]
+            self.begun = b"" if self.midst else piece
+            asked = self.begun_ever
+            super().data_received(piece)
+            if self.head >= 0 and asked == self.begun_ever:  # all of it was of one head, which goes on
+                self.head += len(piece)
+                if self.head > LARGEST_HEAD:
+                    self.transport.close()
 
     def on_message_begin(self) -> None:
         """Begin a request."""

@@ -14,8 +14,10 @@ from stagewise.service.web.call import Answer, Call, Refused, answer
 if TYPE_CHECKING:
     from stagewise.service.desk import Desk
     from stagewise.service.experiment import Experiment
+    from stagewise.service.store.store import Store
 
 ROWS, MOST_ROWS = 1000, 10_000
+ROWS_AT_ONCE, LARGEST_PAGE = 250, 1 << 24  # bytes
 
 
 async def experiments(call: Call) -> Answer:
@@ -46,9 +48,26 @@ async def log(call: Call) -> Answer:
     asked = numbers_of(call.query, {"after": 0, "limit": ROWS})
     if not 1 <= asked["limit"] <= MOST_ROWS:
         raise Refused(422, f"limit is {asked['limit']}; it must be from 1 to {MOST_ROWS}")
-    events = await asyncio.to_thread(call.desk.store.events, name, asked["after"], asked["limit"] + 1)
-    rows = [row_of(event) for event in events[: asked["limit"]]]
-    return answer(Page(rows, rows[-1].seq if rows else asked["after"], len(events) > len(rows)))
+    events, more = await asyncio.to_thread(some_rows, call.desk.store, name, asked["after"], asked["limit"])
+    rows = [row_of(event) for event in events]
+    return answer(Page(rows, rows[-1].seq if rows else asked["after"], more))
+
+
+def some_rows(store: "Store", name: str, after: int, limit: int) -> tuple[list[Event], bool]:
+    """Return rows, and whether there are more: at most so many, and not many more bytes than an answer should have.
+
+    The parts of an offline log are large, so rows are read a few at a time.
+    """
+    found, size = list[Event](), 0
+    while True:
+        portion = store.events(name, found[-1].seq if found else after, min(ROWS_AT_ONCE, limit + 1 - len(found)))
+        for event in portion:
+            if len(found) == limit or (found and size + len(event.body) > LARGEST_PAGE):
+                return found, True
+            found.append(event)
+            size += len(event.body)
+        if not portion:
+            return found, False
 
 
 async def alive(call: Call) -> Answer:

@@ -29,6 +29,9 @@ OUTCOMES = Metric(
     "outcomes_total", "counter", "Outcomes: taken, same, late, unknown, conflict.", ("experiment", "became")
 )
 REFUSED = Metric("refused_total", "counter", "Requests that were refused.", ("route", "status"))
+LOG_ROWS = Metric(
+    "log_rows", "gauge", "Rows of an offline log that were learned before the first decision.", ("experiment",)
+)
 SLACK = Metric(
     "slack", "gauge", "How far the dearest of the last decisions is below its limit.", ("experiment", "limit")
 )
@@ -45,7 +48,7 @@ BEHIND = Metric("behind_rows", "gauge", "Rows of the log that are not counted he
 KILLED = Metric("killed", "gauge", "1 where the kill switch is on.", ("experiment",))
 READY = Metric("ready", "gauge", "1 where the desk is ready.", ())
 ALL = (
-    FAILED, DECISIONS, OUTCOMES, REFUSED, SLACK, WOULD, WOULD_SLACK, SEEN, AGE, STALE, LAG, WAITING, BEHIND,
+    FAILED, DECISIONS, OUTCOMES, REFUSED, LOG_ROWS, SLACK, WOULD, WOULD_SLACK, SEEN, AGE, STALE, LAG, WAITING, BEHIND,
     KILLED, READY,
 )  # fmt: skip
 
@@ -85,6 +88,7 @@ def experiment_of(desk: "Desk", name: str) -> Iterator[Sample]:
     told = desk.figures(name)
     yield AGE, (name,), told["snapshot_age_s"]
     yield STALE, (name,), float(told["snapshot_age_s"] > told["max_age_s"])
+    yield LOG_ROWS, (name,), told["log_rows"]
     yield WAITING, (name,), told["waiting"]
     yield BEHIND, (name,), told["behind"]
     yield from ((LAG, (name, signal), lag) for signal, lag in told["lag_s"].items() if lag is not None)

@@ -24,7 +24,7 @@ REFUSALS = {
     404: "There is nothing of that name or id.",
     408: "The body did not come.",
     409: "The same id came with other content, or the change contradicts what is there.",
-    413: "The body has more than 1 MiB.",
+    413: "The body is too large.",
     415: "The body is not declared to be JSON.",
     422: "It cannot be used; the sentence says why.",
     429: "The key asked too much; Retry-After says when to come again.",

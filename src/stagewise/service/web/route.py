@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from stagewise.service.web.call import Answer, Call, Quick, Refused, plain_refusal
+from stagewise.service.web.call import LARGEST_BODY, Answer, Call, Quick, Refused, plain_refusal
 
 ANY = "{}"
 CONTROL = re.compile("[\\x00-\\x1f\\x7f]")
@@ -30,6 +30,8 @@ class Route:
     """What it is for, in one sentence."""
     takes: Any = None
     """The type of the body; None: there is none."""
+    largest: int = LARGEST_BODY
+    """How many bytes a body may have."""
     answers: Mapping[int, Any]
     """The type of the body by status; None: there is none; str: text."""
     refuses: tuple[int, ...] = ()

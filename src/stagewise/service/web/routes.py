@@ -14,6 +14,7 @@ from stagewise.service.messages import (
     Refusal,
     Told,
 )
+from stagewise.service.offline import LearnLog, Loaded
 from stagewise.service.web import bodies, changing, looking, personalizer
 from stagewise.service.web.decisions import QuickDecisions, decide
 from stagewise.service.web.metrics import metrics
@@ -24,6 +25,7 @@ from stagewise.service.web.route import Does, Route
 
 ONE = "/v1/{experiment}"
 EVENT = "/personalizer/v1.0/events/{event}"
+LARGEST_LOG_BODY = 1 << 24
 GONE = (404, 503)
 TRIED = (404, 409, 503)
 AZURE: dict[str, Any] = {"refusal": personalizer.refusal, "key_header": b"ocp-apim-subscription-key", "role": WRITER}
@@ -106,6 +108,14 @@ ROUTES = (
         NewProblem,
         "Begin another version of the problem.",
         answers={200: bodies.Version},
+    ),
+    change(
+        f"{ONE}/log",
+        changing.learn_log,
+        LearnLog,
+        "Learn a log of another policy, once and before the first decision; the doctor checks it first.",
+        answers={200: Loaded},
+        largest=LARGEST_LOG_BODY,
     ),
     change("/v1/kill", changing.kill_all, Reason, "Pull the kill switch of all experiments.", **EVERYWHERE),
     change(

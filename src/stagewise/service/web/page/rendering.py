@@ -29,7 +29,15 @@ PARTS = (
     "health",
 )
 LEVELS = {"fine": FINE, "unknown": WAIT, "doubtful": WAIT, "contradicted": BAD, "acknowledged": WAIT}
-UNSAID = {"mode": "", "share": 1.0, "killed": None, "killed_everywhere": False, "snapshot_age_s": None, "health": []}
+UNSAID = {
+    "mode": "",
+    "share": 1.0,
+    "killed": None,
+    "killed_everywhere": False,
+    "snapshot_age_s": None,
+    "health": [],
+    "log_rows": 0,
+}
 COLOURS = 7  # colours besides the safe action's
 MODES = (
     ("live", "the policy decides, within its limits"),

@@ -1,0 +1,314 @@
+"""A log of another policy, learned before the first decision: once, as an agent learns it, and replayable."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from tests.service.desks import NAME, desk_on, drop_snapshots, learned, played, user
+from tests.service.logs import problem
+
+import stagewise as sw
+from stagewise.cli.offline import read_log, rows_in_log
+from stagewise.records.draw import Draw
+from stagewise.service.audit.exporting import export
+from stagewise.service.audit.reading import log_rows_of
+from stagewise.service.audit.replaying import Replay
+from stagewise.service.audit.verifying import verify
+from stagewise.service.desk import Desk
+from stagewise.service.errors import Conflict
+from stagewise.service.fold import Fold
+from stagewise.service.messages import Outcome
+from stagewise.service.offline import PART, LearnLog, OfflineLog, asks_of
+from stagewise.service.records import CONFLICT, DECISION, LOG, NEW, SAME, Ask
+from stagewise.service.store import settling
+from stagewise.service.store.opened import open_store
+from stagewise.service.web.page.rendering import rendered
+
+DAY = 86400.0
+
+
+def frame(rows: int, seed: int = 0, **more: Any) -> dict[str, Any]:
+    """Return a log of the test's problem: whole, in no order of time."""
+    rng = np.random.default_rng(seed)
+    actions = np.array(["nothing", "digest", "offer"])[rng.integers(0, 3, rows)]
+    dear = actions != "nothing"
+    return {
+        "action": actions,
+        "age": rng.integers(0, 101, rows).astype(float),
+        "tenure": np.round(rng.uniform(-1, 1, rows), 3),
+        "country": np.array(["NZ", "PT", "FR"])[rng.integers(0, 3, rows)],
+        "click": (rng.random(rows) < 0.1 + 0.2 * dear).astype(float),
+        "opt_out": (rng.random(rows) < 0.015 * dear).astype(float),
+        "complaint": (rng.random(rows) < 0.01 * dear).astype(float),
+        **more,
+    }
+
+
+def offline(told: Any, **words: Any) -> OfflineLog:
+    return rows_in_log(problem(), told, {}, **words)
+
+
+def shuffled(told: dict[str, Any], seed: int = 5) -> dict[str, Any]:
+    order = np.random.default_rng(seed).permutation(len(told["action"]))
+    return {name: np.asarray(column)[order] for name, column in told.items()}
+
+
+def rows_of(desk: Desk) -> list[Any]:
+    return [(event.kind, event.key, event.body) for event in desk.store.events(NAME) if event.kind != "tick"]
+
+
+def check_same(desk: Desk, told: dict[str, Any], played: sw.Problem | None = None) -> None:
+    """A desk decides by a log as an agent does that learned the same frame, to the bit."""
+    agent, known = sw.Agent(played or problem(), seed=1), desk.experiment(NAME).known
+    agent.learn_frame(told)
+    assert known.state.memory.tobytes() == agent.state.memory.tobytes()
+    dared = 0
+    for number in range(20):
+        context = {"age": 5.0 * number, "tenure": 0.25, "country": ("NZ", "PT", "elsewhere")[number % 3]}
+        ours, theirs = (
+            policy.choose(state, known.problem.offered(context, None), Draw(7, 1, number))
+            for policy, state in ((known.policy, known.state), (agent.policy, agent.state))
+        )
+        assert ours.plain() == theirs.plain()
+        dared += ours.probabilities["nothing"] < 1.0
+    assert dared > 5  # the log says enough to do something
+
+
+@played
+async def test_a_desk_learns_a_log_as_an_agent_does_to_the_bit(tmp_path: Path) -> None:
+    """In several parts, by several models, and after a restart from a snapshot or from the log alone."""
+    told = frame(2 * PART + 300)
+    async with desk_on(tmp_path) as desk:
+        loaded = await desk.learn_log(NAME, offline(told), "ada", "last month")
+        await desk.learned(NAME, loaded.row)
+        check_same(desk, told)
+        assert (loaded.rows, loaded.new, [event.kind for event in desk.store.events(NAME)].count(LOG)) == (
+            2300,
+            True,
+            3,
+        )
+    async with desk_on(tmp_path) as desk:
+        await learned(desk)
+        check_same(desk, told)
+        drop_snapshots(desk.store)
+    async with desk_on(tmp_path) as desk:
+        assert not desk.experiment(NAME).known.read or desk.experiment(NAME).state > 2
+        await learned(desk)
+        check_same(desk, told)
+
+
+@played
+async def test_means_are_held_against_those_of_the_log_as_an_agent_does(tmp_path: Path) -> None:
+    """Where means stood is noted at the first decision after a log: what moves later is seen to."""
+    told, agent = frame(1200), sw.Agent(problem())
+    agent.learn_frame(told)
+    agent.decide({"age": 40.0, "tenure": 0.25, "country": "NZ"})
+    async with desk_on(tmp_path) as desk:
+        await desk.learned(NAME, (await desk.learn_log(NAME, offline(told), "ada", "last month")).row)
+        await desk.decide(NAME, user("a"))
+        await learned(desk)
+        noted = desk.experiment(NAME).known.notes
+    assert noted.track.plain() == agent._notes.track.plain()
+    assert noted.track.marks != []
+
+
+@played
+async def test_another_version_of_the_problem_learns_it_too(tmp_path: Path) -> None:
+    told, more = frame(1200), problem(actions=["nothing", "digest", "offer", "sale"])
+    async with desk_on(tmp_path) as desk:
+        await desk.learn_log(NAME, offline(told), "ada", "last month")
+        await desk.new_version(NAME, more.plain(), "ada", "a sale")
+        await learned(desk)
+        assert desk.experiment(NAME).version == 2
+        check_same(desk, told, desk.experiment(NAME).problem)
+
+
+@played
+async def test_the_same_rows_count_once_and_others_are_refused(tmp_path: Path) -> None:
+    told = frame(1200)
+    async with desk_on(tmp_path) as desk:
+        await desk.learn_log(NAME, offline(told), "ada", "last month")
+        before = rows_of(desk)
+        again = await desk.learn_log(NAME, offline(shuffled(told)), "eve", "once more")
+        assert (again.new, again.rows) == (False, 1200)
+        for other in (frame(1200, 1), frame(2200, 1), {k: v[:900] for k, v in told.items()}):
+            with pytest.raises(Conflict, match="has learned another log, of 1,200 rows"):
+                await desk.learn_log(NAME, offline(other), "ada", "another")
+        assert rows_of(desk) == before
+        await learned(desk)
+        check_same(desk, told)
+
+
+@played
+async def test_a_log_comes_before_the_first_decision(tmp_path: Path) -> None:
+    told = frame(1200)
+    async with desk_on(tmp_path) as desk:
+        await desk.decide(NAME, user("a"))
+        before = rows_of(desk)
+        with pytest.raises(Conflict, match="has made decisions, and a log is learned before the first one"):
+            await desk.learn_log(NAME, offline(told), "ada", "too late")
+        assert rows_of(desk) == before
+    (tmp_path / "other").mkdir()
+    async with desk_on(tmp_path / "other") as desk:
+        loaded = await desk.learn_log(NAME, offline(told), "ada", "in time")
+        await desk.decide(NAME, user("a"))
+        assert (await desk.learn_log(NAME, offline(told), "ada", "at the next start")).row == loaded.row
+
+
+def test_of_two_logs_that_come_at_once_one_is_written_whole(tmp_path: Path) -> None:
+    """Whichever is longer: no part of the other comes behind it."""
+    one, other = (asks_of(NAME, offline(frame(rows, rows)), "a", "b")[1] for rows in (1200, 3300))
+    for first, second in ((one, other), (other, one)):
+        store = open_store(str(tmp_path / f"{len(first)}.db"))
+        verdicts = [settled.verdict for settled in store.append([*first, *second])]
+        assert verdicts == [NEW] * len(first) + [CONFLICT] * len(second)
+        assert {settled.verdict for settled in store.append(first)} == {SAME}
+        assert {settled.verdict for settled in store.append(second)} == {CONFLICT}
+        assert store.head(NAME).seq == len(first)
+        store.close()
+
+
+@played
+async def test_decisions_after_a_log_are_made_again_and_the_log_is_whole(tmp_path: Path) -> None:
+    told = frame(2300)
+    async with desk_on(tmp_path) as desk:
+        await desk.learned(NAME, (await desk.learn_log(NAME, offline(told), "ada", "last month")).row)
+        made = [await desk.decide(NAME, user(f"u{i}", age=float(i))) for i in range(60)]
+        assert sum(one.action != "nothing" for one in made) > 5
+        for one in made:
+            await desk.learn(NAME, Outcome(one.decision_id, {"click": 1.0}))
+        await learned(desk)
+    store = open_store(str(tmp_path / "desk.db"))
+    try:
+        assert [found.fault for found in verify(store)] == [None, None]
+        again = Replay(store, NAME).run()
+        assert (again.decisions, again.agree, again.first) == (60, 60, None)
+        kept, events = store.latest(NAME, 1, whole=True), store.events(NAME)
+        assert kept is not None
+        for cut in range(2, len(events)):  # also within the log
+            whole, part, rest = (Fold(problem(), 1) for _ in range(3))
+            whole.take(events)
+            part.take(events[:cut])
+            rest.restore(part.whole())
+            rest.take(events[cut:])
+            assert rest.whole() == whole.whole()
+            if cut > 8:
+                break
+        assert export(store, NAME, tmp_path / "log.parquet") == 60
+        assert log_rows_of(store, NAME) == 2300
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("change", ["digest", "parts", "columns", "late"])
+def test_a_log_that_is_not_what_it_says_is_found(tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes to a store can chain whatever he likes; what does not fit together is found."""
+    store = open_store(str(tmp_path / "desk.db"))
+    asks = asks_of(NAME, offline(frame(2300)), "ada", "last month")[1]
+    body = msgspec.json.decode(asks[1].body)
+    if change == "digest":
+        body["values"]["click"][7] = 1.0 - body["values"]["click"][7]
+    elif change == "columns":
+        body["values"]["click"].pop()
+    asks[1] = asks[1]._replace(body=msgspec.json.encode(body))
+    if change == "late":
+        monkeypatch.setattr(settling, "begins", lambda *_: True)
+        store.append([Ask(NAME, DECISION, "a", b"{}")])
+    store.append(asks[:2] if change == "parts" else asks)
+    faults = {found.experiment: found.fault for found in verify(store)}
+    store.close()
+    assert faults[""] is None
+    said = {"digest": "another digest", "columns": "another digest", "parts": "2 of its 3 parts"}
+    said["late"] = "decisions come before it"
+    assert said[change] in str(faults[NAME])
+
+
+@played
+async def test_rows_whose_windows_are_open_are_not_learned(tmp_path: Path) -> None:
+    """Whatever stands there; where one closed without a word, that counts as declared."""
+    told = frame(1000, at=np.arange(1000) * 0.02 * DAY)  # 20 days; the windows are of seven
+    late = told["at"] + 7 * DAY > told["at"].max()
+    told["opt_out"] = np.where(np.arange(1000) % 2, told["opt_out"], np.nan)
+    log = offline(told)
+    assert (len(log.actions), log.notes[0][:45]) == (
+        int((~late).sum()),
+        "opt_out: 350 rows are left out, whose window ",
+    )
+    filled = {name: column[~late] for name, column in told.items() if name != "at"}
+    filled["opt_out"] = np.nan_to_num(filled["opt_out"])
+    async with desk_on(tmp_path) as desk:
+        await desk.learned(NAME, (await desk.learn_log(NAME, log, "ada", "last month")).row)
+        agent = sw.Agent(problem())
+        agent.learn_frame(filled)
+        assert desk.experiment(NAME).known.state.memory.tobytes() == agent.state.memory.tobytes()
+    assert len(offline(told, now=float(told["at"].max() + 8 * DAY)).actions) == 1000
+
+
+@played
+async def test_the_doctor_refuses_what_contradicts_and_nothing_is_written(tmp_path: Path) -> None:
+    told = frame(3000)
+    told["opt_out"] = (np.arange(3000) % 3 == 0).astype(float)  # of everybody: the safe action is not safe
+    columns = {name: column.tolist() for name, column in told.items()}
+    async with desk_on(tmp_path, read_log=read_log) as desk:
+        before = rows_of(desk)
+        with pytest.raises(sw.InvalidOutcome, match="the log contradicts the problem, so nothing of it is learned"):
+            await desk.learn_columns(NAME, LearnLog(columns, "last month"), "ada")
+        assert rows_of(desk) == before
+    async with desk_on(tmp_path) as desk:
+        with pytest.raises(sw.InvalidOutcome, match="no doctor"):
+            await desk.learn_columns(NAME, LearnLog(columns, "last month"), "ada")
+
+
+@played
+async def test_what_could_not_be_learned_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else nothing could be learned after it, ever."""
+    async with desk_on(tmp_path) as desk:
+        before = rows_of(desk)
+        for name, value in (("country", "x" * 201), ("age", 101.0), ("click", 2.0), ("action", "sale")):
+            told = offline(frame(1200))
+            {"action": told.actions, **told.context, **told.values}[name][1100] = value
+            with pytest.raises(sw.StagewiseError, match="row 1100 of the frame"):
+                await desk.learn_log(NAME, told, "ada", "last month")
+        monkeypatch.setattr("stagewise.service.offline.LARGEST_LOG", 1199)
+        for few_or_many in (OfflineLog([], {}, {}), offline(frame(1200))):
+            with pytest.raises(sw.InvalidOutcome, match="an experiment learns 1 to 1,199 of them"):
+                await desk.learn_log(NAME, few_or_many, "ada", "last month")
+        assert rows_of(desk) == before
+
+
+@played
+async def test_figures_say_how_many_rows_were_learned(tmp_path: Path) -> None:
+    async with desk_on(tmp_path, mode="shadow") as desk:
+        assert desk.figures(NAME)["log_rows"] == 0
+        await desk.learned(NAME, (await desk.learn_log(NAME, offline(frame(1200)), "ada", "last month")).row)
+        decided = await desk.decide(NAME, user("a"))  # shadow serves what it always does
+        told = desk.figures(NAME)
+    assert (decided.action, decided.mode) == ("nothing", "shadow")
+    assert (told["log_rows"], told["decisions"], told["limits"]["opt_out"]["count"]) == (1200, 1, 0)
+    page = " ".join(rendered(f"parts/{part}.html", figures=told) for part in ("waits", "changes"))
+    assert "1,200 rows of a log were learned before the first decision" in page
+    assert "log: 1,200 rows" in page
+    assert next((one["what"], one.get("rows"), one["actor"]) for one in told["controls"]) == ("log", 1200, "ada")
+
+
+@played
+async def test_several_desks_of_one_store_take_it_once(postgres: str) -> None:
+    told = frame(2300)
+    async with desk_on(postgres, alone=False) as one, desk_on(postgres, alone=False) as other:
+        both = await asyncio.gather(
+            one.learn_log(NAME, offline(told), "ada", "last month"),
+            other.learn_log(NAME, offline(shuffled(told)), "eve", "last month"),
+        )
+        assert sorted(loaded.new for loaded in both) == [False, True]
+        for desk in (one, other):
+            await desk.learned(NAME, both[0].row)
+        first = next(loaded for loaded in both if loaded.new)
+        check_same(one, told if first is both[0] else shuffled(told))
+        assert one.experiment(NAME).known.state.memory.tobytes() == other.experiment(NAME).known.state.memory.tobytes()
+        await one.decide(NAME, user("a"))
+        with pytest.raises(Conflict):
+            await other.learn_log(NAME, offline(frame(1200, 1)), "ada", "another")
+        assert [found.fault for found in verify(one.store)] == [None, None]

@@ -9,7 +9,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.policies.agent.named_frames import named_actions, named_values
 from stagewise.policies.learning import Learning
 from stagewise.problem.checks import is_listing, mapping_of
-from stagewise.problem.columns import NOTHINGS, columns_of, distinct, lacking, named_column, near, numbers_in
+from stagewise.problem.columns import NOTHINGS, columns_of, distinct, lacking, named_column, near, numbers_in, occurring
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.words import shown
 
@@ -148,6 +148,7 @@ def by_name(column: Any, at: str, names: list[Any]) -> Ints:
     if absent.any():
         raise InvalidActions(lacking(at, absent))
     place = {label: arm for arm, label in enumerate(names)}
+    occurring(labels, at, InvalidActions)
     found = [place.get(label) for label in labels]
     if None in found:
         row = found.index(None)

@@ -10,7 +10,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.rows_of_users import rows_of
 from stagewise.problem.checks import mapping_of
-from stagewise.problem.columns import named_column, numbers_in
+from stagewise.problem.columns import named_column, numbers_in, occurring
 from stagewise.problem.declared import Limit, Reward, scaled
 from stagewise.problem.errors import InvalidActions, InvalidOutcome
 from stagewise.problem.naming import number_of, outside, segment_name
@@ -68,8 +68,10 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     problem = policy.problem
     places = columns_by_name(context, problem.expected, "context")
     hint = "" if action is not None else "; give action='...' where the column of the actions has another name"
-    done = named_column(columns, "action" if action is None else action, "action", InvalidActions, hint).tolist()
-    numbered = {name: at_row(done, name, problem.place_of) for name in dict.fromkeys(done)}
+    place = "action" if action is None else action
+    done = named_column(columns, place, "action", InvalidActions, hint).tolist()
+    names = occurring(done, f"the column {shown(place)}", InvalidActions)
+    numbered = {name: at_row(done, name, problem.place_of) for name in names}
     told: dict[str, Any] = {}
     for name, (low, high) in problem.ranges:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
@@ -85,7 +87,8 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
         segments = named_column(columns, places[name], "context", InvalidActions, hint).tolist()
         check_length(segments, done, name)
         take = partial(segment_name, division=name)
-        known = {one: float(number_of(at_row(segments, one, take))) for one in dict.fromkeys(segments)}
+        told_of = occurring(segments, f"the column {shown(places[name])}", InvalidActions)
+        known = {one: float(number_of(at_row(segments, one, take))) for one in told_of}
         told[name] = [known[value] for value in segments]
     return rows_of(problem, [numbered[name] for name in done], told)
 

@@ -47,18 +47,21 @@ def evaluate(
 ) -> Evaluation:
     """Return what a log says of a candidate: its reward and every limit, each with an interval.
 
+    Rows count in the order of their times, "at", and by lot where these do not tell it: how they stand has no part in
+    it. Without times, and with probabilities that differ between rows, limits are judged by "ips".
+
     Args:
         log: A file (.csv, .parquet, .jsonl), such as a desk's export, a data frame, or columns by name.
         problem: The problem, or the TOML file that declares it.
         candidate: The policy to evaluate: an action's name (it is always taken), shares by action, probabilities
-            (rows, actions), a prefix of columns, a function from a context to an action or to probabilities by name, a
-            problem, an agent or the file of a saved one (frozen: it decides and does not learn); None: the policy that
-            made the log.
+            (rows, actions) for the rows as given, a prefix of columns, a function from a context to an action or to
+            probabilities by name, a problem, an agent or the file of a saved one (frozen: it decides and does not
+            learn); None: the policy that made the log.
         names: From names of the problem, "action" or "propensity", to the columns that hold them.
         propensity: How likely actions were, where the log does not say: a number for a uniform trial, shares by action,
             or "frequencies".
         estimators: Some of "ips", "snips" and "dr"; the decisive one is always among them.
-        decisive: By which limits are judged, "dr" or "ips"; name it before you look.
+        decisive: By which limits are judged, "dr" or "ips"; name it before you look. With `folds` it is "ips".
         delta: The intervals of all signals hold at once with probability 1 − δ; None: the problem's own.
         weight_bound: At which number weights are clipped, if it is not to follow from the log's probabilities.
         folds: Into how many folds a regression is cross-fitted; None: each is made of earlier rows only, as an interval

@@ -271,8 +271,6 @@ def problem_of(value: Any) -> Problem:
 
 def stacked(columns: list[Floats], rows: int) -> Floats:
     """Return columns beside one another (n, k), also where there is none."""
-    if any(column.size != rows for column in columns):
-        raise InvalidOutcome("the log's columns have several lengths; every column needs a value a row")
     return np.column_stack(columns) if columns else np.empty((rows, 0))
 
 

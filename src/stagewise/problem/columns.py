@@ -19,8 +19,14 @@ NOTHINGS = ("NoneType", "NAType", "NaTType")  # what pandas, polars and Arrow ha
 
 def columns_of(frame: Any) -> Mapping[Any, Any]:
     """Return something to look columns up in by their names, and that lists its names."""
+    columns = fetched(frame)
+    check_lengths(columns)
+    return columns
+
+
+def fetched(frame: Any) -> Mapping[Any, Any]:
+    """Return something to look columns up in, whatever their lengths."""
     if isinstance(frame, Mapping):
-        check_lengths(frame)
         return frame
     if type(frame).__name__ == "LazyFrame":
         raise InvalidOutcome("the frame is a LazyFrame, which holds no rows yet; give frame.collect()")
@@ -43,9 +49,8 @@ def check_lengths(columns: Mapping[Any, Any]) -> None:
     """Refuse columns of several lengths: what a row is could only be guessed, and rows would be left out silently."""
     first: tuple[Any, int] | None = None
     for name in listed_names(columns, InvalidOutcome):
-        try:
-            size = len(columns[name])
-        except Exception:  # who reads this column says what it is
+        size = length_of(columns, name)
+        if size is None:  # who reads this column says what it is
             continue
         first = (name, size) if first is None else first
         if size != first[1]:
@@ -53,6 +58,19 @@ def check_lengths(columns: Mapping[Any, Any]) -> None:
                 f"the column {shown(name)} has {size:,} values, and {shown(first[0])} has {first[1]:,}: the columns "
                 "have several lengths, and every column needs a value a row"
             )
+
+
+def length_of(columns: Mapping[Any, Any], name: Any) -> int | None:
+    """Return how many values a column has; None: that cannot be told."""
+    try:
+        held = columns[name]
+    except Exception:
+        return None
+    try:
+        return len(held)
+    except Exception:
+        array = array_of(held)
+        return None if array is None or array.ndim != 1 else array.size
 
 
 class Columns(dict[Any, Any]):

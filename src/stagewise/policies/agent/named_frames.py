@@ -46,8 +46,6 @@ def named_values(policy: NamedCAPS, columns: Mapping[Any, Any], reward: Any, cos
         what, other = ("costs", f"costs={{{name!r}: ...}}") if name in problem.limits else ("reward", "reward='...'")
         hint = f"; give {other} where it has another name"
         rows.append(scaled_column(signal, name, numbers_in(columns, places[name], what, hint=hint)))
-    if len({row.size for row in rows}) > 1:
-        raise InvalidOutcome("the frame's columns have several lengths; every column needs a value a row")
     return np.asarray(np.column_stack(rows) * signs)
 
 
@@ -76,7 +74,6 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     for name, (low, high) in problem.ranges:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
         values = numbers_in(columns, places[name], "context", InvalidActions, hint)
-        check_length(values, done, name)
         beyond = ~((values >= low) & (values <= high))
         if beyond.any():
             row = int(np.argmax(beyond))
@@ -85,7 +82,6 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     for name in problem.divisions:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
         segments = named_column(columns, places[name], "context", InvalidActions, hint).tolist()
-        check_length(segments, done, name)
         take = partial(segment_name, division=name)
         told_of = occurring(segments, f"the column {shown(places[name])}", InvalidActions)
         known = {one: float(number_of(at_row(segments, one, take))) for one in told_of}
@@ -100,11 +96,3 @@ def at_row(values: list[Any], value: Any, take: Callable[[Any], Any]) -> Any:
     except InvalidActions as error:
         row = next(i for i, other in enumerate(values) if other is value or other == value)
         raise InvalidActions(f"row {row} of the frame: {error}") from None
-
-
-def check_length(values: Any, done: list[Any], name: str) -> None:
-    """Refuse a column of another length than the actions'."""
-    if len(values) != len(done):
-        raise InvalidActions(
-            f"the column of {name!r} has {len(values)} rows, and the actions' {len(done)}; they must agree"
-        )

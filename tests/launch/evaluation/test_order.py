@@ -175,6 +175,15 @@ def test_without_times_a_log_that_may_have_adapted_is_judged_by_ips() -> None:
 
 
 @pytest.mark.long
+def test_a_picture_says_where_rows_stand_in_no_known_order() -> None:
+    frame = adapted(np.random.default_rng(8), 200)
+    for each, words in ((frame, "what was known after so many rows"), (untimed(frame), "rows stand in no known order")):
+        figure = sw.evaluate(each, problem(), "offer").plot()
+        titles = [axes.get_title(loc="left") + axes.get_title() for axes in figure.axes]
+        assert sum(words in title for title in titles) == 2
+
+
+@pytest.mark.long
 def test_without_times_intervals_by_ips_cover_in_logs_that_adapted() -> None:
     rng, logs, missed = np.random.default_rng(9), 40, 0
     for _ in range(logs):

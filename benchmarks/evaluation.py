@@ -31,8 +31,9 @@ def sample(policy: str, campaign: str) -> dict[str, Any]:
     place = Path(obp.dataset.__file__).parent / "obd" / policy / campaign / f"{campaign}.csv"
     with place.open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
-    # within a second the sample's rows have no order of their own: as they stand is as good as any
+    # within a second the sample's rows have no order of their own: both count them as they stand
     return {
+        "at": np.arange(len(rows)),
         "action": np.array([f"item {int(row['item_id'])}" for row in rows], dtype=object),
         "place": np.array([f"place {int(row['position'])}" for row in rows], dtype=object),
         "click": np.array([float(row["click"]) for row in rows]),

@@ -231,7 +231,7 @@ BAD_FEATURES: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
     "misspelt": (LOG, {"context": ["age", "tenur"]}, ["context names 'tenur'", "did you mean 'tenure'?"]),
     "an action": (LOG, {"action": "template"}, ["action is 'template'", "no action"]),
     "missing": (with_value("age", 8, None), {}, ["the column 'age' has no value in row 8"]),
-    "lengths": ({**LOG, "paid": LOG["paid"][:9]}, {}, ["lengths [9, 40]"]),
+    "lengths": ({**LOG, "paid": LOG["paid"][:9]}, {}, ["'paid' has 9 values", "40", "several lengths"]),
     "a table for a column": ({**LOG, "paid": np.ones((40, 2))}, {}, ["'paid' is not one value a row"]),
     "a number for a column": ({**LOG, "paid": 0.5}, {}, ["'paid' is not one value a row", "0.5"]),
     "masked": ({**LOG, "paid": np.ma.masked_array(LOG["paid"])}, {}, ["masked", "'paid'"]),

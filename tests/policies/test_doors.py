@@ -114,7 +114,7 @@ FRAMES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], Any, str]] = {
         sw.LCLUCB(**LINEAR),
         {"x": [0.1, 0.2], "y": [0.1], "reward": [0.0, 0.0], "cost": [0.0, 0.0]},
         {"context": ["x", "y"], "reward": "reward"},
-        InvalidActions,
+        InvalidOutcome,
         "several lengths",
     ),
     "a problem's columns of two lengths": (
@@ -131,7 +131,7 @@ FRAMES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], Any, str]] = {
         | {"spend": [1.0, 2.0], "opt_out": [0, 0], "minutes": [30.0, 30.0]},
         {},
         InvalidOutcome,
-        "lengths 1 and 2",
+        "'spend' has 2 values, and 'age' has 1",
     ),
     "costs that are no mapping": (problem(), USERS, {"costs": ["opt_out"]}, InvalidOutcome, "costs is"),
     "costs of no limit": (

@@ -86,7 +86,7 @@ def test_the_order_of_a_logs_rows_gives_no_segment_more_of_delta() -> None:
         ({"action": ["nothing"] * (COUNT - 1) + ["offr"]}, sw.InvalidActions, ["offr", "did you mean 'offer'"]),
         ({"spend": [31.0] * COUNT}, sw.InvalidOutcome, ["31", "row 0"]),
         ({"age": [200.0] * COUNT}, sw.InvalidActions, ["200", "age"]),
-        ({"age": [20.0]}, sw.InvalidActions, ["age", "1 rows"]),
+        ({"age": [20.0]}, sw.InvalidOutcome, ["age", "several lengths"]),
         ({"tenure": [None] * COUNT}, sw.InvalidActions, ["tenure"]),
         ({"minutes": None}, sw.InvalidOutcome, ["minutes"]),
         ({"country": [1.5] * COUNT}, sw.InvalidActions, ["country"]),

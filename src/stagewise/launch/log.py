@@ -1,11 +1,12 @@
 """A log as a problem reads it: what was done for whom, how likely that was, and what came of it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from stagewise.files.tables import table_at
 from stagewise.kernels.compile import Flags, Floats, Ints
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import mapping_of, number
-from stagewise.problem.columns import listed_names, named_column, near, plain_numbers
+from stagewise.problem.columns import NOTHINGS, listed_names, named_column, near, occurring, plain_numbers
 from stagewise.problem.errors import InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.window import moment
 from stagewise.problem.words import nearest, shown
@@ -230,7 +231,8 @@ class Finder:
 
     def texts(self, name: str, prefix: str = "") -> Texts:
         """Return a column of names (n,); None where there is none."""
-        return texts_of(self.column(name, prefix).tolist())
+        entries = self.column(name, prefix).tolist()
+        return texts_of(entries, f"the column {shown(self.place(name, prefix))}")
 
     def perhaps(self, name: str) -> Floats | None:
         """Return a column of numbers (n,) that may be absent; None: it is."""
@@ -259,9 +261,11 @@ class Finder:
             return None
         column = named_column(self.columns, name, "the log")
         if column.dtype.kind in "bfiu":
-            return np.asarray(column, dtype=np.float64)
+            endless = np.flatnonzero(np.isinf(column))
+            return np.asarray(column, dtype=np.float64) if not endless.size else no_time(column[endless[0]], name)
         if column.dtype.kind == "M":
-            return np.asarray(column.astype("datetime64[us]").astype(np.int64) / 1e6)
+            seconds = column.astype("datetime64[us]").astype(np.int64) / 1e6
+            return np.asarray(np.where(np.isnat(column), np.nan, seconds))
         return np.array([seconds_of(value, name) for value in column.tolist()])
 
 
@@ -278,14 +282,12 @@ def problem_of(value: Any) -> Problem:
 
 def stacked(columns: list[Floats], rows: int) -> Floats:
     """Return columns beside one another (n, k), also where there is none."""
-    if any(column.size != rows for column in columns):
-        raise InvalidOutcome("the log's columns have several lengths; every column needs a value a row")
     return np.column_stack(columns) if columns else np.empty((rows, 0))
 
 
-def texts_of(entries: list[Any]) -> Texts:
+def texts_of(entries: list[Any], at: str = "a column of the log") -> Texts:
     """Return entries as names (n,)."""
-    known = {value: text_of(value) for value in {*entries}}
+    known = {value: text_of(value) for value in occurring(entries, at, InvalidOutcome)}
     texts = np.empty(len(entries), dtype=object)
     texts[:] = [known[value] for value in entries]
     return texts
@@ -307,14 +309,21 @@ def holds_times(column: npt.NDArray[Any]) -> bool:
 
 def seconds_of(value: Any, name: Any) -> float:
     """Return a time in seconds since 1970, NaN where there is none."""
-    if value is None or value != value:
+    if type(value).__name__ in NOTHINGS:
         return float("nan")
-    if isinstance(value, int | float):
-        return float(value)
     try:
+        if isinstance(value, int | float):
+            return float(value) if not math.isinf(value) else no_time(value, name)
         time = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
         return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH).total_seconds()
-    except ValueError:
-        raise InvalidOutcome(
-            f"the column {shown(name)} holds {shown(value)}, which is no time; write 2026-03-01T12:00:00, or seconds"
-        ) from None
+    except StagewiseError:
+        raise
+    except Exception:  # no text of a time, too large a number, or an object that fails
+        no_time(value, name)
+
+
+def no_time(value: Any, name: Any) -> NoReturn:
+    """Refuse what is no time."""
+    raise InvalidOutcome(
+        f"the column {shown(name)} holds {shown(value)}, which is no time; write 2026-03-01T12:00:00, or seconds"
+    ) from None

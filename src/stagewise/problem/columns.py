@@ -19,6 +19,13 @@ NOTHINGS = ("NoneType", "NAType", "NaTType")  # what pandas, polars and Arrow ha
 
 def columns_of(frame: Any) -> Mapping[Any, Any]:
     """Return something to look columns up in by their names, and that lists its names."""
+    columns = fetched(frame)
+    check_lengths(columns)
+    return columns
+
+
+def fetched(frame: Any) -> Mapping[Any, Any]:
+    """Return something to look columns up in, whatever their lengths."""
     if isinstance(frame, Mapping):
         return frame
     if type(frame).__name__ == "LazyFrame":
@@ -36,6 +43,34 @@ def columns_of(frame: Any) -> Mapping[Any, Any]:
     except Exception as error:  # whatever the object's own code came to
         raise InvalidOutcome(f"the frame is {shown(frame)}, which cannot be read: {shown(str(error))}") from None
     raise InvalidOutcome(f"the frame is {shown(frame)}; it must be {FORMS}")
+
+
+def check_lengths(columns: Mapping[Any, Any]) -> None:
+    """Refuse columns of several lengths: what a row is could only be guessed, and rows would be left out silently."""
+    first: tuple[Any, int] | None = None
+    for name in listed_names(columns, InvalidOutcome):
+        size = length_of(columns, name)
+        if size is None:  # who reads this column says what it is
+            continue
+        first = (name, size) if first is None else first
+        if size != first[1]:
+            raise InvalidOutcome(
+                f"the column {shown(name)} has {size:,} values, and {shown(first[0])} has {first[1]:,}: the columns "
+                "have several lengths, and every column needs a value a row"
+            )
+
+
+def length_of(columns: Mapping[Any, Any], name: Any) -> int | None:
+    """Return how many values a column has; None: that cannot be told."""
+    try:
+        held = columns[name]
+    except Exception:
+        return None
+    try:
+        return len(held)
+    except Exception:
+        array = array_of(held)
+        return None if array is None or array.ndim != 1 else array.size
 
 
 class Columns(dict[Any, Any]):
@@ -98,6 +133,26 @@ def named_column(
         why = "two columns have that name, or it is a table in itself" if several else f"it is {shown(held)}"
         raise error(f"the column {shown(name)} is not one value a row; {why}")
     return column
+
+
+def occurring(entries: list[Any], at: str, error: type[StagewiseError]) -> dict[Any, None]:
+    """Return what occurs in a column of names, each once, in the order in which it comes first.
+
+    >>> list(occurring(["b", "a", "b"], "the column 'action'", InvalidOutcome))
+    ['b', 'a']
+    """
+    try:
+        return dict.fromkeys(entries)
+    except Exception:  # something in it can be no name: a mapping, a list, or an object that fails
+        for row, entry in enumerate(entries):
+            try:
+                dict.fromkeys(entries[: row + 1])
+            except Exception:
+                raise error(
+                    f"{at} holds {shown(entry)} in row {row}, counted from 0, which can be no name; it must hold texts "
+                    "or numbers"
+                ) from None
+        raise
 
 
 def listed_names(columns: Mapping[Any, Any], error: type[StagewiseError]) -> list[Any]:

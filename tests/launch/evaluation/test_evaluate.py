@@ -209,6 +209,7 @@ def test_a_limit_that_holds_in_every_segment_is_judged_in_each():
 
 def test_units_are_the_problems_own(frame):
     scaled = problem(reward=sw.Reward("click", low=-10.0, high=30.0))
+    frame = {**frame, "at": np.arange(len(frame["click"]))}  # the lot of other rows would be another
     moved = {**frame, "click": -10.0 + 40.0 * frame["click"]}
     plain, other = sw.evaluate(frame, problem(), "offer")["click"], sw.evaluate(moved, scaled, "offer")["click"]
     for by in ("ips", "snips", "dr"):

@@ -87,7 +87,13 @@ def test_no_term_leaves_the_room_it_was_given(bound, candidate, shares):
     """Whatever the outcomes and whatever the regression says, a term is no farther from a guess than `rooms` allows."""
     rng = np.random.default_rng(7)
     log = Log.of(drawn(rng, 400, np.array(shares)), problem())
-    weights = weights_of(log, propensities_of(log), candidate_of(candidate, log).probabilities, 0.05, bound)
+    weights = weights_of(
+        log,
+        propensities_of(log),
+        candidate_of(candidate, log, np.ones(log.rows, dtype=bool)).probabilities,
+        0.05,
+        bound,
+    )
     worst = [0.0, 0.0]
     for outcomes in (np.zeros(400), np.ones(400), rng.integers(2, size=400) * 1.0):
         for regression in (np.zeros((400, 3)), np.ones((400, 3)), rng.integers(2, size=(400, 3)) * 1.0):

@@ -41,7 +41,7 @@ def adapted(rng: np.random.Generator, rows: int) -> dict[str, Any]:
         actions[row] = action = rng.choice(3, p=chances[row])
         clicks[row] = rng.random() < CLICK[action] + SLOPE[action] * age[row]
         tries[action], wins[action] = tries[action] + 1.0, wins[action] + clicks[row]
-    frame = outcomes(rng, age, actions) | {"click": clicks}
+    frame = outcomes(rng, age, actions) | {"click": clicks, "at": np.arange(rows)}
     return frame | {f"probability.{name}": chances[:, i] for i, name in enumerate(NAMES)}
 
 
@@ -68,6 +68,7 @@ def frail(rng: np.random.Generator, rows: int, least: float, names: Any = NAMES)
     actions = (rng.random(rows)[:, None] > chances.cumsum(axis=1)[:, :-1]).sum(axis=1)
     done = actions == others
     return {
+        "at": np.arange(rows),
         "action": np.array(names, dtype=object)[actions],
         "age": rng.uniform(-1.0, 1.0, rows),
         "propensity": chances[np.arange(rows), actions],

@@ -12,8 +12,11 @@ from tests.problem.refusal import refused
 import stagewise as sw
 from stagewise.launch.forecast.bands import band
 from stagewise.launch.forecast.cases import cases_of
+from stagewise.launch.forecast.outlook import Outlook, outlook
+from stagewise.launch.forecast.playing import Days
 from stagewise.launch.forecast.reading import Reading
 from stagewise.launch.forecast.tied import tied
+from stagewise.launch.forecast.words import verdict
 from stagewise.launch.forecast.worlds import FittedWorlds
 
 RNG = np.random.default_rng(2)
@@ -58,6 +61,33 @@ def test_a_forecast_says_what_comes_and_what_each_limit_costs(tmp_path: Any) -> 
     page = (tmp_path / "forecast.html").read_text()
     assert page.index("<img") < page.index("<table")
     assert not re.search(r"(src|href)='?(?!data:)[a-z]+:|@import|<script", page)
+
+
+def outlook_of(gains: Any, safe: float = 0.04) -> Outlook:
+    """Return what is made of runs (runs, days) with these gains of a user above a safe action that brings `safe`."""
+    runs, days = np.shape(gains)
+    zeros = np.zeros((runs, 2))
+    before = np.full((runs, days, 3), safe)
+    case = next(iter(cases_of(PROBLEM, None)))
+    given = np.full((runs, days, 3), 1.0 / 3.0)
+    return outlook(case, Days(safe + np.asarray(gains), before[..., 1:], before, before, given, *[zeros] * 3), 20, None)
+
+
+@pytest.mark.parametrize(
+    ("gains", "day", "words"),
+    [
+        (np.where(np.arange(38)[:, None] < 2, 0.0, [[1e-7, 2e-4, 2e-4]]), None, "no gain that can be told from noise"),
+        (np.full((38, 3), 1e-5), None, "on no day surely better"),  # surely above, and less than a hundredth
+        (np.tile([-1e-3, 1e-3, 2e-3], (38, 1)), 2, "by more than 1% on every day from day 2 on"),
+        (np.tile([1e-3, 1e-3, -1e-5], (38, 1)), None, "on no day surely better"),
+        (np.full((38, 3), -1e-3), None, "worse than it"),
+    ],
+)
+def test_the_first_line_says_what_its_bands_allow(gains: Any, day: int | None, words: str) -> None:
+    found = outlook_of(gains)
+    assert (found.better_from, words in verdict(found)) == (day, True)
+    if day is not None:
+        assert (found.gain.low[day - 1 :] > 0.01 * 0.04).all()
 
 
 @pytest.mark.long

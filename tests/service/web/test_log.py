@@ -94,17 +94,28 @@ def test_a_line_tells_the_request_and_no_words_of_an_error(capsys: pytest.Captur
             except KeyError:
                 log.exception("a snapshot of %r cannot be read", "mail")
             log.warning("two\nlines")
-            logging.getLogger("psycopg").warning("%s is away", SECRET)
+            others = logging.getLogger("psycopg.pool")
+            others.warning("%s is away", SECRET)
+            others.warning("connecting %s: %s", SECRET, ConnectionError(SECRET))
+            others.warning("%(name)s: %(why)s", {"name": SECRET, "why": TimeoutError(SECRET)})
+            others.warning("%s is away", SECRET, exc_info=OSError(SECRET))
+            log.warning("left as it was: %s", ConnectionError())
     finally:
         ASKED.reset(known)
     log.warning("said after the desk has stopped")
-    first, second, third = lines_of(capsys.readouterr().err)
+    said = capsys.readouterr().err
+    first, second, *others_said, last = lines_of(said)
+    assert SECRET not in said
     place = "test_a_line_tells_the_request_and_no_words_of_an_error"
     assert first.pop("at") > 1.7e9
     assert first.pop("error").startswith(f"KeyError at {place}:")
     assert first == {"level": "error", "said": "a snapshot of 'mail' cannot be read", "id": "4f-1"}
-    assert (second["level"], second["said"]) == ("warning", "two\nlines")
-    assert third["said"] == "a failure in psycopg"
+    assert (second["level"], second["said"], "error" in second) == ("warning", "two\nlines", False)
+    assert {line["said"] for line in others_said} == {"a failure in psycopg.pool"}
+    kinds = [line["error"].partition(f" at test_log.{place}:") for line in others_said]
+    assert [kind for kind, _, _ in kinds] == ["no exception", "ConnectionError", "TimeoutError", "OSError"]
+    assert all(number.isdigit() for _, _, number in kinds)
+    assert last["error"].startswith(f"ConnectionError at test_log.{place}:")
 
 
 def test_threads_and_loggers_are_as_before_when_it_is_over() -> None:

@@ -19,13 +19,14 @@ class Balance(NamedTuple):
     """Whether the log says how likely every action was: then too little is a contradiction too."""
 
     @classmethod
-    def of(cls, weights: Weights, alpha: float) -> "Balance":
-        """Return what some rows say, at 1 − α."""
+    def of(cls, weights: Weights, alpha: float, ordered: bool = True) -> "Balance":
+        """Return what some rows say, at 1 − α; `ordered`: they stand as they were decided, or as good as that."""
         whole = weights.values + weights.lost
         proved = whole if weights.complete else weights.values  # what was never drawn may have been possible
         room = 1.0 + weights.excess
-        low = float(proved.mean()) - spare(proved, 1.0, alpha)
-        return cls(float(whole.mean()), low, float(whole.mean()) + spare(1.0 - whole, room, alpha), weights.complete)
+        low = float(proved.mean()) - spare(proved, 1.0, alpha, ordered)
+        high = float(whole.mean()) + spare(1.0 - whole, room, alpha, ordered)
+        return cls(float(whole.mean()), low, high, weights.complete)
 
     @property
     def even(self) -> bool:
@@ -55,6 +56,6 @@ class Balance(NamedTuple):
         )
 
 
-def spare(terms: Floats, room: float, alpha: float) -> float:
+def spare(terms: Floats, room: float, alpha: float, ordered: bool) -> float:
     """Return how far the mean of terms may be above what is expected, each side at half of α."""
-    return float(distance(terms, room, 0.5 * alpha, np.array([terms.size]))[0])
+    return float(distance(terms, room, 0.5 * alpha, np.array([terms.size]), ordered)[0])

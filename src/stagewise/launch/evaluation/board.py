@@ -27,7 +27,9 @@ class Board:
         folds: int | None,
         now: Any,
         notes: list[str],
+        ordered: bool = True,
     ) -> None:
+        self.ordered = ordered
         self.log, self.alpha, self.folds, self.notes = log, alpha, folds, notes
         self.estimators = estimators
         self.decisive = decisive
@@ -77,7 +79,7 @@ class Board:
         """Return the rows of a signal for one policy."""
         one = self.outcomes[signal]
         expected = self.expected(signal) if regression else None
-        return Rows(self.log.actions[one.known], one.values, weights.taken(one.known), expected)
+        return Rows(self.log.actions[one.known], one.values, weights.taken(one.known), expected, self.ordered)
 
     def estimates(
         self, rows: Rows, signal: str, estimators: list[str], alpha: float
@@ -86,7 +88,7 @@ class Board:
         declared = self.log.problem.signals[signal]
         if not rows.outcomes.size:
             return dict.fromkeys(estimators, Estimate(None, declared.low, declared.high, NONE, 0)), ""
-        balance, ends = Balance.of(rows.weights, alpha), (declared.low, declared.high)
+        balance, ends = Balance.of(rows.weights, alpha, self.ordered), (declared.low, declared.high)
         return estimates_of(rows, balance, estimators, alpha, ends, self.folds is None), balance.words
 
     def parts(self, signal: str) -> dict[str, Any]:

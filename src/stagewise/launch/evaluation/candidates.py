@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.kernels.compile import Flags, Floats
 from stagewise.launch.evaluation.propensities import ROUNDED
 from stagewise.launch.log import Log
 from stagewise.policies.agent.agent import Agent
@@ -27,8 +27,11 @@ class Candidate(NamedTuple):
     probabilities: Floats  # (n, K)
 
 
-def candidate_of(given: Any, log: Log) -> Candidate:
-    """Return what a candidate does in every row (n,) of a log; all rows must have a whole context where it looks."""
+def candidate_of(given: Any, log: Log, kept: Flags) -> Candidate:
+    """Return what a candidate does in every row (n,) of a log; all rows must have a whole context where it looks.
+
+    `kept` says which rows of the log that was given these are: probabilities are given for all of them.
+    """
     if isinstance(given, str | Path):
         return named(given, log)
     if isinstance(given, Problem):
@@ -41,7 +44,8 @@ def candidate_of(given: Any, log: Log) -> Candidate:
     if callable(given):
         title = str(getattr(given, "__name__", "")).strip("<>")
         return Candidate(title if title not in ("", "lambda") else "the function", asked(given, log))
-    values = checked(array(given, "the candidate", InvalidOutcome), log)
+    values = array(given, "the candidate", InvalidOutcome)
+    values = checked(values[kept] if values.ndim == 2 and len(values) == kept.size else values, log)
     return Candidate("the candidate", np.broadcast_to(values, table(log)))
 
 

@@ -9,17 +9,19 @@ from stagewise.launch.evaluation.sequence import Sequence
 UNDER, OVER, UNKNOWN = "under", "over", "not known yet"
 ANYTIME, ASYMPTOTIC, NONE = "at all times", "large logs only", "none"
 SHARES = "if these were the shares"
+FIXED = "if its policy was fixed"
 
 
 class Estimate(NamedTuple):
     """One number with its interval, in the signal's own units."""
 
     value: float | None
-    """The estimate; None: a part of the candidate is not known, and a number would hide that."""
+    """The estimate, within the interval; None: a part of the candidate is not known, and a number would hide that."""
     low: float
     high: float
     holds: str
-    """When the interval holds: "at all times", "large logs only", "if these were the shares" or "none"."""
+    """When the interval holds: "at all times", "large logs only", "if these were the shares", "if its policy was fixed"
+    or "none"."""
     rows: int
     running: Sequence | None = None
     """The interval as it was after ever more rows, in the signal's own units."""

@@ -6,8 +6,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from stagewise.kernels.compile import Flags
 from stagewise.launch.evaluation.board import Board
 from stagewise.launch.evaluation.candidates import candidate_of, looks
+from stagewise.launch.evaluation.order import may_adapt, order_of
 from stagewise.launch.evaluation.propensities import propensities_of
 from stagewise.launch.evaluation.report import Evaluation
 from stagewise.launch.evaluation.weights import OWN, Weights, own_weights, weights_of
@@ -45,18 +47,21 @@ def evaluate(
 ) -> Evaluation:
     """Return what a log says of a candidate: its reward and every limit, each with an interval.
 
+    Rows count in the order of their times, "at", and by lot where these do not tell it: how they stand has no part in
+    it. Without times, and with probabilities that differ between rows, limits are judged by "ips".
+
     Args:
         log: A file (.csv, .parquet, .jsonl), such as a desk's export, a data frame, or columns by name.
         problem: The problem, or the TOML file that declares it.
         candidate: The policy to evaluate: an action's name (it is always taken), shares by action, probabilities
-            (rows, actions), a prefix of columns, a function from a context to an action or to probabilities by name, a
-            problem, an agent or the file of a saved one (frozen: it decides and does not learn); None: the policy that
-            made the log.
+            (rows, actions) for the rows as given, a prefix of columns, a function from a context to an action or to
+            probabilities by name, a problem, an agent or the file of a saved one (frozen: it decides and does not
+            learn); None: the policy that made the log.
         names: From names of the problem, "action" or "propensity", to the columns that hold them.
         propensity: How likely actions were, where the log does not say: a number for a uniform trial, shares by action,
             or "frequencies".
         estimators: Some of "ips", "snips" and "dr"; the decisive one is always among them.
-        decisive: By which limits are judged, "dr" or "ips"; name it before you look.
+        decisive: By which limits are judged, "dr" or "ips"; name it before you look. With `folds` it is "ips".
         delta: The intervals of all signals hold at once with probability 1 − δ; None: the problem's own.
         weight_bound: At which number weights are clipped, if it is not to follow from the log's probabilities.
         folds: Into how many folds a regression is cross-fitted; None: each is made of earlier rows only, as an interval
@@ -76,32 +81,38 @@ def evaluate(
     >>> evaluation["click"]["ips"].value, evaluation.candidate.verdicts["opt_out"].verdict
     (1.0, 'under')
     """
-    decisive = decisive if folds is None else "ips"  # what is cross-fitted has no interval for all times
-    asked = asked_for(estimators, decisive)
     declared = problem_of(problem)
     level = probability(declared.delta if delta is None else delta, "delta")
     parts = None if folds is None else whole(folds, "folds", "from 2 to 100", 2, 100)
-    read, notes = usable(log if isinstance(log, Log) else Log.of(log, declared, names=names), candidate)
+    asked_for(estimators, decisive)
+    given = log if isinstance(log, Log) else Log.of(log, declared, names=names)
+    kept, notes = usable(given, candidate)
+    read = given if kept.all() else given.taken(kept)
     if np.isnan(read.values).all():
         raise InvalidOutcome("no row of the log has an outcome; there is nothing to evaluate")
     drawn = None if candidate is None and not known(read, propensity) else propensities_of(read, propensity)
-    board = Board(read, asked, decisive, level / len(declared.signals), parts, now, notes)
+    order = order_of(read, drawn)
+    ordered = not (order.missing and may_adapt(drawn))
+    judge = decisive if folds is None and ordered else "ips"  # what else has no interval for all times
+    asked, alpha = asked_for(estimators, judge), level / len(declared.signals)
     policies: dict[str, tuple[str, Weights]] = {}
     if candidate is not None:
         assert drawn is not None
-        told = candidate_of(candidate, read)
-        policies["candidate"] = told.name, weights_of(read, drawn, told.probabilities, board.alpha, weight_bound)
+        told = candidate_of(candidate, read, kept)
+        policies["candidate"] = told.name, weights_of(read, drawn, told.probabilities, alpha, weight_bound)
     policies["logged"] = OWN, own_weights(read)
     if drawn is not None and not (isinstance(candidate, str) and candidate == declared.safe):
-        safe = candidate_of(declared.safe, read)
-        policies["safe"] = f"{safe.name} (the safe action)", weights_of(read, drawn, safe.probabilities, board.alpha)
-    evaluated = {key: board.evaluated(name, weights) for key, (name, weights) in policies.items()}
+        safe = candidate_of(declared.safe, read, kept)
+        policies["safe"] = f"{safe.name} (the safe action)", weights_of(read, drawn, safe.probabilities, alpha)
+    notes += [note] if (note := order.note(drawn)) else []
+    board = Board(read.taken(order.rows), asked, judge, alpha, parts, now, notes, ordered)
+    evaluated = {key: board.evaluated(name, one.taken(order.rows)) for key, (name, one) in policies.items()}
     source = "none are needed" if drawn is None else drawn.source
     if drawn is not None and drawn.estimated:
         notes.append(FREQUENCIES_NOTE)
     if drawn is not None and drawn.every is None:
         notes.append(DONE_NOTE)
-    return Evaluation(declared, evaluated, read.rows, level, board.decisive, source, tuple(dict.fromkeys(notes)))
+    return Evaluation(declared, evaluated, read.rows, level, judge, source, tuple(dict.fromkeys(notes)))
 
 
 def asked_for(estimators: Any, decisive: Any) -> list[str]:
@@ -123,11 +134,12 @@ def known(log: Log, propensity: Any) -> bool:
     return propensity is not None or log.propensities is not None or log.probabilities is not None
 
 
-def usable(log: Log, candidate: Any) -> tuple[Log, list[str]]:
-    """Return the rows that can be evaluated, in the order of time, and what is to be said of the others."""
+def usable(log: Log, candidate: Any) -> tuple[Flags, list[str]]:
+    """Return which rows (n,) can be evaluated, and what is to be said of the others."""
     notes, rows = [], np.ones(log.rows, dtype=bool)
     if "shown" in log.arrays:
-        hidden = np.array([value is not None and value == False for value in log.arrays["shown"].tolist()])  # noqa: E712
+        told = log.arrays["shown"].tolist()
+        hidden = np.array([isinstance(value, bool | int | float) and not value for value in told])
         rows &= ~hidden
         if hidden.any():
             notes.append(f"{hidden.sum():,} rows that were not carried out (shown is false) are left out")
@@ -137,5 +149,4 @@ def usable(log: Log, candidate: Any) -> tuple[Log, list[str]]:
         rows &= log.placed
     if not rows.any():
         raise InvalidOutcome("no row of the log can be evaluated: none was carried out, or none has a whole context")
-    order = log.order[rows[log.order]]
-    return (log if np.array_equal(order, np.arange(log.rows)) else log.taken(order)), notes
+    return rows, notes

@@ -9,7 +9,7 @@ from scipy.special import ndtri  # type: ignore[import-untyped]
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.launch.evaluation.balance import Balance
-from stagewise.launch.evaluation.estimate import ANYTIME, ASYMPTOTIC, NONE, SHARES, Estimate
+from stagewise.launch.evaluation.estimate import ANYTIME, ASYMPTOTIC, FIXED, NONE, SHARES, Estimate
 from stagewise.launch.evaluation.estimators import deviation, dr_terms, ips_terms, snips, snips_deviation
 from stagewise.launch.evaluation.sequence import Sequence as Running
 from stagewise.launch.evaluation.sequence import moments, sequence
@@ -25,11 +25,12 @@ class Rows:
     outcomes: Floats  # (n,) in [0, 1]
     weights: Weights
     regression: Floats | None  # (n, K) what is expected of each action, in [0, 1]
+    ordered: bool = True  # they stand in the order in which they were decided, or in one that is as good
 
     def taken(self, some: Any) -> "Rows":
         """Return some of the rows."""
         regression = None if self.regression is None else self.regression[some]
-        return Rows(self.actions[some], self.outcomes[some], self.weights.taken(some), regression)
+        return Rows(self.actions[some], self.outcomes[some], self.weights.taken(some), regression, self.ordered)
 
     def baselines(self) -> tuple[Floats, Floats]:
         """Return what was expected of what was done, and of the candidate (n,)."""
@@ -59,15 +60,21 @@ def anytime(terms: Floats, rows: Rows, regression: bool, alpha: float) -> Estima
     """Return the mean of terms with the interval that holds at all times.
 
     Where it is not known what else the log could have done, its ends are those of wₜ yₜ and 1 − wₜ (1 − yₜ), also for a
-    regression: both terms are at least 0, whatever could have been drawn (docs/theory/evaluation.md, Lemma 3).
+    regression: both terms are at least 0, whatever could have been drawn (docs/theory/evaluation.md, Lemma 3). Where it
+    is not known either in which order a policy that may have adapted decided, they are those of the worst order (Lemma
+    5); only a regression needs one, and holds if there was nothing to adapt.
     """
     weights, rooms = rows.weights, rows.weights.rooms(regression)
-    ends = terms, terms + weights.lost
+    ends, needs_order = (terms, terms + weights.lost), regression and weights.complete
     if not weights.complete:
         ends = ips_terms(weights.values, rows.outcomes), 1.0 - ips_terms(weights.values, 1.0 - rows.outcomes)
-    running = sequence(*ends, rooms, alpha, moments(terms.size))
-    value, low, high = float(terms.mean()), float(running.low[-1]), float(running.high[-1])
-    return Estimate(value, low, high, ANYTIME, terms.size, running)
+    one_by_one = rows.ordered or needs_order
+    after = moments(terms.size) if one_by_one else np.array([terms.size])
+    running = sequence(*ends, rooms, alpha, after, one_by_one)
+    low, high = float(running.low[-1]), float(running.high[-1])
+    value = float(np.clip(terms.mean(), low, high))
+    holds = FIXED if needs_order and not rows.ordered else ANYTIME
+    return Estimate(value, low, high, holds, terms.size, running if one_by_one else None)
 
 
 def of_ips(rows: Rows, alpha: float) -> Estimate:
@@ -83,7 +90,7 @@ def of_dr(rows: Rows, alpha: float) -> Estimate:
 def of_folds(rows: Rows, alpha: float) -> Estimate:
     """Return the doubly robust estimate, each row by a regression on other folds: no martingale, so no sequence."""
     terms = dr_terms(rows.weights.values, rows.outcomes, *rows.baselines())
-    return asymptotic(float(terms.mean()), deviation(terms), rows, alpha)
+    return asymptotic(float(np.clip(terms.mean(), 0.0, 1.0)), deviation(terms), rows, alpha)
 
 
 def of_snips(rows: Rows, alpha: float) -> Estimate:

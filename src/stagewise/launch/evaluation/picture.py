@@ -56,16 +56,18 @@ def intervals(axes: Any, evaluation: Evaluation, signal: str) -> None:
 
 def running(axes: Any, evaluation: Evaluation, signal: str) -> None:
     """Draw how the candidate's interval narrowed, beside the safe action's."""
+    drawn_any = False
     for key, policy in reversed(evaluation.policies.items()):
         one = policy[signal].get(evaluation.decisive) or policy[signal].get("ips")
         if one is None or one.running is None or (key == "logged" and len(evaluation.policies) > 2):
             continue
-        line = one.running
+        line, drawn_any = one.running, True
         band(axes, line.after, line.low, line.mean, line.high, COLOURS[key], short_name(policy).replace("\n", " "))
     count_rounds(axes, "rows of the log")
     axes.set_xscale("log")
     axes.set_xlim(min(10.0, 0.1 * evaluation.rows), evaluation.rows)
-    plain_axes(axes, f"{plain(signal)}: what was known after so many rows", "rows of the log")
+    told = "what was known after so many rows" if drawn_any else "rows stand in no known order"
+    plain_axes(axes, f"{plain(signal)}: {told}", "rows of the log")
     final = [policy[signal] for policy in evaluation.policies.values()]
     ends = [one for by in final for one in by.values() if one.high == one.high]
     axes.set_ylim(min(one.low for one in ends), min(3.0 * max(one.high for one in ends), high_of(evaluation, signal)))

@@ -9,6 +9,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.launch.log import NOTHING, Log
 from stagewise.problem.checks import number
+from stagewise.problem.columns import occurring
 from stagewise.problem.errors import InvalidOutcome
 from stagewise.problem.words import shown
 
@@ -85,8 +86,9 @@ def of_columns(log: Log) -> Propensities:
 
 def had_others(log: Log) -> bool:
     """Say whether the log may have drawn actions that the problem does not have: it did, or had several versions."""
-    versions = log.arrays.get("version", ())
-    return bool((log.actions == NOTHING).any()) or len({*np.asarray(versions).tolist()}) > 1
+    versions = np.asarray(log.arrays.get("version", ())).tolist()
+    known = occurring(versions, "the column 'version'", InvalidOutcome)
+    return bool((log.actions == NOTHING).any()) or len(known) > 1
 
 
 def check_range(values: Floats, what: str) -> None:

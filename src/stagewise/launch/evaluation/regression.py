@@ -25,7 +25,8 @@ def features_of(log: Log) -> Floats:
     """
     columns = [np.ones(log.rows)]
     for column, (_, (low, high)) in zip(log.numbers.T, log.problem.ranges, strict=True):
-        columns.append(np.nan_to_num((2.0 * column - low - high) / (high - low)))
+        within = np.clip(column, low, high)
+        columns.append(np.nan_to_num((2.0 * within - low - high) / (high - low)))
     for texts in log.segments.values():
         told = np.where(texts == None, "", texts).astype(str)  # noqa: E711
         names, first, places = np.unique(told, return_index=True, return_inverse=True)

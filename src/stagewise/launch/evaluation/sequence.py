@@ -60,25 +60,44 @@ def guesses(terms: Floats) -> Floats:
     return np.asarray(np.clip(before / np.arange(1.0, terms.shape[-1] + 1.0), 0.0, 1.0), dtype=np.float64)
 
 
-def distance(terms: Floats, room: float, alpha: float, after: Ints) -> Floats:
+def largest_squares(terms: Floats) -> Floats:
+    """Return what Σ (termₜ − guessₜ)² is at most, in whatever order the terms (n,) came (Lemma 5).
+
+    >>> terms = np.array([0.0, 0.0, 1.0, 3.0])
+    >>> for order in ([0, 1, 2, 3], [3, 2, 1, 0], [0, 3, 1, 2]):
+    ...     assert ((terms[order] - guesses(terms[order])) ** 2).sum() <= largest_squares(terms)
+    """
+    centre = np.clip((FIRST_GUESS + terms.sum()) / (terms.size + 1.0), 0.0, 1.0)
+    least = ((terms - centre) ** 2).sum() + (FIRST_GUESS - centre) ** 2
+    farthest = np.sort(np.maximum(terms**2, (1.0 - terms) ** 2))[::-1]
+    return np.asarray(least + 2.0 * (farthest / np.arange(2.0, terms.size + 2.0)).sum(), dtype=np.float64)
+
+
+def distance(terms: Floats, room: float, alpha: float, after: Ints, ordered: bool = True) -> Floats:
     """Return how far (k,) the mean of terms may be above what is expected, at all times with probability 1 − α.
 
-    `room` is c with termₜ − guessₜ ≥ −c whatever happens.
+    `room` is c with termₜ − guessₜ ≥ −c whatever happens. Where terms are not `ordered` as they came, `after` is all of
+    them.
     """
-    squares = np.cumsum(((terms - guesses(terms)) / room) ** 2, axis=-1)[..., after - 1]
+    if ordered:
+        squares = np.cumsum((terms - guesses(terms)) ** 2, axis=-1)[..., after - 1] / room**2
+    else:
+        squares = largest_squares(terms)[None] / room**2
     return np.asarray(room * boundary(squares, alpha) / after, dtype=np.float64)
 
 
-def sequence(lower: Floats, upper: Floats, rooms: tuple[float, float], alpha: float, after: Ints) -> Sequence:
+def sequence(
+    lower: Floats, upper: Floats, rooms: tuple[float, float], alpha: float, after: Ints, ordered: bool = True
+) -> Sequence:
     """Return the interval after each of these numbers of terms, within [0, 1], where every mean lies.
 
     The mean that is sought lies between the expected `lower` and the expected `upper` terms (n,); they differ only
-    where a part of it is not known. Several logs at once are rows of terms (…, n).
+    where a part of it is not known. Several logs at once are rows of terms (…, n). `ordered` is as for `distance`.
     """
     low_mean, high_mean = (np.cumsum(terms, axis=-1)[..., after - 1] / after for terms in (lower, upper))
-    low = low_mean - distance(lower, rooms[0], 0.5 * alpha, after)
-    high = high_mean + distance(1.0 - upper, rooms[1], 0.5 * alpha, after)
-    return Sequence(after, 0.5 * (low_mean + high_mean), np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
+    low = np.clip(low_mean - distance(lower, rooms[0], 0.5 * alpha, after, ordered), 0.0, 1.0)
+    high = np.clip(high_mean + distance(1.0 - upper, rooms[1], 0.5 * alpha, after, ordered), 0.0, 1.0)
+    return Sequence(after, np.clip(0.5 * (low_mean + high_mean), low, high), low, high)
 
 
 def moments(count: int, most: int = 200) -> Ints:

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.launch.forecast.bands import LEVEL, Band, band
+from stagewise.launch.forecast.bands import Band, band
 from stagewise.launch.forecast.cases import Case
 from stagewise.launch.forecast.playing import Days
+
+MARGIN = 0.01  # of the safe action's reward, which a gain must exceed to be called better
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class Outlook:
     safe_per_user: float
     """The same of the safe action, with the same users."""
     better_from: int | None
-    """The first day from which on every day is better than the safe action in nine of ten runs; None: there is none."""
+    """The first day from which on the lower end of every day's band of gains is above MARGIN; None: there is none."""
     over: dict[str, float]
     """The share of runs in which some round's true expected cost was over the limit."""
     over_any: float
@@ -50,6 +52,11 @@ class Outlook:
     """The share of runs over a limit although all that was declared of the safe action is so."""
     price: Band | None = None
     """Expected reward of a user less than under the widest limits, over all days; None: these are the widest."""
+
+    @property
+    def told_from_noise(self) -> bool:
+        """Whether the whole band of the gain of the campaign is above 0."""
+        return bool(self.total_gain.low > 0.0)
 
     @property
     def away(self) -> Floats:
@@ -109,7 +116,7 @@ def outlook(case: Case, days: Days, users: int, widest: Days | None) -> Outlook:
         total_costs={name: band(values.mean(axis=1)) for name, values in costs.items()},
         per_user=float(low + length * days.reward.mean()),
         safe_per_user=float(low + length * days.safe[:, :, 0].mean()),
-        better_from=better_from(gains),
+        better_from=better_from(band(gains), (low + length * days.safe[:, :, 0]).mean(axis=0)),
         over={name: float(days.over[:, j].mean()) for j, name in enumerate(names)},
         over_any=float(broken.mean()),
         unsafe={name: float(days.unsafe[:, j].mean()) for j, name in enumerate(names)},
@@ -119,12 +126,15 @@ def outlook(case: Case, days: Days, users: int, widest: Days | None) -> Outlook:
     )
 
 
-def better_from(gains: Floats, level: float = LEVEL) -> int | None:
-    """Return the first day, counted from 1, from which on every day's gain is above 0 in this share of runs.
+def better_from(gain: Band, safe: Floats) -> int | None:
+    """Return the first day, counted from 1, from which on every day's gain is surely worth naming; None: there is none.
 
-    >>> better_from(np.array([[-1.0, 1.0, 1.0], [0.0, 1.0, 2.0]]))
+    It is where the lower end of its band is above MARGIN of what the safe action brings (days,).
+
+    >>> better_from(band(np.array([[-1.0, 1.0, 1.0], [0.0, 1.0, 2.0]])), np.array([10.0, 10.0, 10.0]))
     2
+    >>> better_from(band(np.array([[0.01], [0.02]])), np.array([10.0]))
     """
-    good = (gains > 0.0).mean(axis=0) >= level
+    good = gain.low > MARGIN * np.abs(safe)
     later = np.logical_and.accumulate(good[::-1])[::-1]
     return int(np.argmax(later)) + 1 if later.any() else None

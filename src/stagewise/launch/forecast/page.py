@@ -3,6 +3,7 @@
 from html import escape
 from typing import TYPE_CHECKING
 
+from stagewise.launch.forecast.outlook import MARGIN
 from stagewise.launch.forecast.picture import drawn
 from stagewise.launch.forecast.words import ASSUMED, DOCTOR, HEADS, cells, headline, remarks
 from stagewise.problem.plain_limits import in_words
@@ -52,10 +53,11 @@ EXPECTED = (
     "is kept."
 )
 EXPLAINED = (
-    "Better from: the first day from which on every day's expected reward is above the safe action's, with the same "
-    "users, in nine of ten runs. Other than safe: the share of users who get another action, over all days. Runs over "
-    "a limit: in some round the true expected cost of the decision was over it, also where the safe action itself is. "
-    "Price: what a user brings less than under the widest limits, over all days."
+    "Better from: the first day from which on the lower end of every day's band is above the safe action's expected "
+    f"reward, with the same users, by more than {MARGIN:.0%} of it. Other than safe: the share of users who get "
+    "another action, over all days. Runs over a limit: in some round the true expected cost of the decision was over "
+    "it, also where the safe action itself is. Price: what a user brings less than under the widest limits, over all "
+    "days."
 )
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from stagewise.launch.forecast.bands import Band
 from stagewise.launch.forecast.cases import value_of
-from stagewise.launch.forecast.outlook import Outlook
+from stagewise.launch.forecast.outlook import MARGIN, Outlook
 
 if TYPE_CHECKING:
     from stagewise.launch.forecast.forecast import Forecast
@@ -77,12 +77,18 @@ def headline(told: "Forecast") -> str:
     """Say in one sentence what comes of the problem as it is declared."""
     case, days, name = told.declared, told.length.days, told.problem.reward.name
     gain = f"{between(case.total_gain)} {name} above {told.problem.safe!r}"
-    day = (
-        "on no day surely better than it"
-        if case.better_from is None
-        else f"better than it from day {case.better_from} on in nine of ten runs"
-    )
-    return f"In {days} days of {told.length.users:,} users: {gain}, {day}."
+    return f"In {days} days of {told.length.users:,} users: {gain}, {verdict(case)}."
+
+
+def verdict(case: Outlook) -> str:
+    """Say what the bands of a case allow to be said of its gains."""
+    if case.better_from is not None:
+        return f"better than it by more than {MARGIN:.0%} on every day from day {case.better_from} on (90 % bands)"
+    if case.told_from_noise:
+        return f"on no day surely better than it by more than {MARGIN:.0%}"
+    if case.total_gain.high < 0.0:
+        return "worse than it"
+    return "no gain that can be told from noise"
 
 
 def costs(told: "Forecast") -> list[str]:

@@ -9,7 +9,7 @@ from stagewise.kernels.compile import Floats, Ints
 from stagewise.policies.agent.named_frames import named_actions, named_values
 from stagewise.policies.learning import Learning
 from stagewise.problem.checks import is_listing, mapping_of
-from stagewise.problem.columns import NOTHINGS, columns_of, distinct, lacking, named_column, near, numbers_in
+from stagewise.problem.columns import NOTHINGS, columns_of, distinct, lacking, named_column, near, numbers_in, occurring
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.words import shown
 
@@ -41,8 +41,6 @@ def rows_in(policy: Any, frame: Any, asked: Asked) -> Rows | None:
             named_actions(policy, columns, asked.action, asked.context),
             named_values(policy, columns, asked.reward, asked.costs),
         )
-        if len(done) != len(seen):
-            raise InvalidOutcome(f"the frame's columns have lengths {len(done)} and {len(seen)}; they must agree")
         return Rows(done, seen) if len(done) else None
     if asked.reward is None:
         raise InvalidOutcome("reward is missing; name the column that holds the rewards")
@@ -50,9 +48,6 @@ def rows_in(policy: Any, frame: Any, asked: Asked) -> Rows | None:
     word = "costs" if asked.costs is not None else "costs, left out,"
     costs = [numbers_in(columns, name, word) for name in cost_columns(policy, asked.costs)]
     given = actions_in(policy, columns, asked)
-    lengths = {len(rewards), len(given), *map(len, costs)}
-    if len(lengths) > 1:
-        raise InvalidOutcome(f"the frame's columns have lengths {sorted(lengths)}; every column needs a value a row")
     if not len(rewards):
         return None
     actions = policy.logged(given)
@@ -107,8 +102,6 @@ def actions_in(policy: Learning, columns: Mapping[Any, Any], asked: Asked) -> An
     if not listed:
         raise InvalidActions(f"context is {shown(asked.context)}; it must list the features' columns, each once")
     features = [numbers_in(columns, name, "context", InvalidActions) for name in listed]
-    if len({len(column) for column in features}) > 1:
-        raise InvalidActions("the columns in context have several lengths; every column needs a value a row")
     return np.column_stack(features)
 
 
@@ -148,6 +141,7 @@ def by_name(column: Any, at: str, names: list[Any]) -> Ints:
     if absent.any():
         raise InvalidActions(lacking(at, absent))
     place = {label: arm for arm, label in enumerate(names)}
+    occurring(labels, at, InvalidActions)
     found = [place.get(label) for label in labels]
     if None in found:
         row = found.index(None)

@@ -10,7 +10,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.rows_of_users import rows_of
 from stagewise.problem.checks import mapping_of
-from stagewise.problem.columns import named_column, numbers_in
+from stagewise.problem.columns import named_column, numbers_in, occurring
 from stagewise.problem.declared import Limit, Reward, scaled
 from stagewise.problem.errors import InvalidActions, InvalidOutcome
 from stagewise.problem.naming import number_of, outside, segment_name
@@ -46,8 +46,6 @@ def named_values(policy: NamedCAPS, columns: Mapping[Any, Any], reward: Any, cos
         what, other = ("costs", f"costs={{{name!r}: ...}}") if name in problem.limits else ("reward", "reward='...'")
         hint = f"; give {other} where it has another name"
         rows.append(scaled_column(signal, name, numbers_in(columns, places[name], what, hint=hint)))
-    if len({row.size for row in rows}) > 1:
-        raise InvalidOutcome("the frame's columns have several lengths; every column needs a value a row")
     return np.asarray(np.column_stack(rows) * signs)
 
 
@@ -68,13 +66,14 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     problem = policy.problem
     places = columns_by_name(context, problem.expected, "context")
     hint = "" if action is not None else "; give action='...' where the column of the actions has another name"
-    done = named_column(columns, "action" if action is None else action, "action", InvalidActions, hint).tolist()
-    numbered = {name: at_row(done, name, problem.place_of) for name in dict.fromkeys(done)}
+    place = "action" if action is None else action
+    done = named_column(columns, place, "action", InvalidActions, hint).tolist()
+    names = occurring(done, f"the column {shown(place)}", InvalidActions)
+    numbered = {name: at_row(done, name, problem.place_of) for name in names}
     told: dict[str, Any] = {}
     for name, (low, high) in problem.ranges:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
         values = numbers_in(columns, places[name], "context", InvalidActions, hint)
-        check_length(values, done, name)
         beyond = ~((values >= low) & (values <= high))
         if beyond.any():
             row = int(np.argmax(beyond))
@@ -83,9 +82,9 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     for name in problem.divisions:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
         segments = named_column(columns, places[name], "context", InvalidActions, hint).tolist()
-        check_length(segments, done, name)
         take = partial(segment_name, division=name)
-        known = {one: float(number_of(at_row(segments, one, take))) for one in dict.fromkeys(segments)}
+        told_of = occurring(segments, f"the column {shown(places[name])}", InvalidActions)
+        known = {one: float(number_of(at_row(segments, one, take))) for one in told_of}
         told[name] = [known[value] for value in segments]
     return rows_of(problem, [numbered[name] for name in done], told)
 
@@ -97,11 +96,3 @@ def at_row(values: list[Any], value: Any, take: Callable[[Any], Any]) -> Any:
     except InvalidActions as error:
         row = next(i for i, other in enumerate(values) if other is value or other == value)
         raise InvalidActions(f"row {row} of the frame: {error}") from None
-
-
-def check_length(values: Any, done: list[Any], name: str) -> None:
-    """Refuse a column of another length than the actions'."""
-    if len(values) != len(done):
-        raise InvalidActions(
-            f"the column of {name!r} has {len(values)} rows, and the actions' {len(done)}; they must agree"
-        )

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import TextIO
 
@@ -72,10 +72,26 @@ class Lines(logging.Handler):
         """Write a line; of others' loggers the name alone, because their messages may hold what was sent."""
         with contextlib.suppress(Exception):  # a log that cannot be written ends nothing else
             said = record.getMessage() if record.name.startswith(OURS) else f"a failure in {record.name}"
-            error = record.exc_info[1] if record.exc_info else None
-            line = Trouble(record.created, record.levelname.lower(), said, ASKED.get(), fault_of(error))
+            line = Trouble(record.created, record.levelname.lower(), said, ASKED.get(), fault_in(record))
             sys.stderr.write(f"{_encoded(line).decode()}\n")
             sys.stderr.flush()
+
+
+def fault_in(record: logging.LogRecord) -> str:
+    """Return the kind of error that a record tells of, and its place in the code.
+
+    Libraries often log an error among the arguments of a message, never raised in our sight: then the place is where
+    it was logged. What tells of no error says where it was logged, if it is another's, whose words are left out.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None and error.__traceback__ is not None:
+        return fault_of(error)
+    told = record.args.values() if isinstance(record.args, Mapping) else record.args or ()
+    error = error or next((value for value in told if isinstance(value, BaseException)), None)
+    if error is None and record.name.startswith(OURS):
+        return ""
+    kind = "no exception" if error is None else type(error).__name__
+    return f"{kind} at {record.module}.{record.funcName}:{record.lineno}"
 
 
 def fault_of(error: BaseException | None) -> str:

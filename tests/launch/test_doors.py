@@ -51,7 +51,7 @@ def test_a_candidate_that_fails_is_told_with_its_user() -> None:
 
 @pytest.mark.parametrize("name", ["at", "propensity", "unnamed"])
 def test_a_column_of_another_length_also_where_no_outcome_stands_in_it(name: str) -> None:
-    refuses(lambda: sw.doctor({**LOG, name: [0.5] * 99}, PROBLEM), InvalidOutcome, "several lengths", name, "99 rows")
+    refuses(lambda: sw.doctor({**LOG, name: [0.5] * 99}, PROBLEM), InvalidOutcome, "several lengths", name, "99 values")
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,6 @@ class Log:
         done = find.texts("action")
         if not len(done):
             raise InvalidOutcome("the log has no rows; there is nothing to learn from it")
-        find.refuse_lengths(len(done))
         places = {name: place for place, name in enumerate(problem.actions)}
         known = [column for name in odds if (column := find.perhaps(name)) is not None]
         return cls(
@@ -200,16 +199,6 @@ class Finder:
                 raise InvalidOutcome(
                     f"names says that {shown(name)} is in {shown(column)}, which is no column of the log"
                     f"{near(column, self.column_names)}; its columns are {shown(self.column_names)}"
-                )
-
-    def refuse_lengths(self, rows: int) -> None:
-        """Refuse columns of other lengths than the actions', also those that nothing is read from."""
-        for name in self.column_names:
-            count = len(self.columns[name])
-            if count != rows:
-                raise InvalidOutcome(
-                    f"the log's columns have several lengths: {shown(name)} has {count:,} rows, and the actions "
-                    f"{rows:,}; every column needs a value a row"
                 )
 
     def place(self, name: str, prefix: str = "") -> Any:

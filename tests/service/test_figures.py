@@ -309,7 +309,7 @@ def test_buckets_are_never_more_than_can_be_drawn() -> None:
         bucket = buckets.at(moment * 1_000_000)
         bucket.count += 1
         bucket.actions["offer"] = bucket.actions.get("offer", 0) + 1
-    rows = buckets.plain("click", {}, 0.05)
+    rows = buckets.plain("click", {}, 0.05, {})
     assert sum(row["decisions"] for row in rows) == len(moments)
     assert len(rows) <= MOST
     assert buckets.width * MOST > 2_000_000 * 1_000_000 >= buckets.width * MOST // 2

@@ -11,6 +11,7 @@ from stagewise.problem.declared import Limit, Reward
 from stagewise.problem.plain_limits import scaled_limit
 
 KL, RATE_ENDS = named(kl_interval), named(rate_ends)
+ROUNDING = 1e-12
 SMALLEST, LARGEST = 1e-6, 0.5  # rates that can be expected, as in models.arms
 
 
@@ -72,6 +73,22 @@ def band_of(count: int, total: float, signal: Reward | Limit, delta: float) -> B
     else:
         ends = KL(float(count), middle, math.log(1.0 / delta))
     return Band(mean, low + width * ends.low, low + width * ends.high, count)
+
+
+def so_far(settled: Seen, waiting: Seen, limit: Limit, delta: float) -> Band:
+    """Return what is seen of a limit: of what is settled, or of all as far as it is told where that is nearer to it.
+
+    The end of the band that faces the limit is the nearer one of both: they hold together.
+    """
+    band, all_ = settled.band(limit, delta), settled.joined(waiting)
+    nothing, width = waiting.count * (limit.high if limit.at_least else limit.low), limit.high - limit.low
+    told = all_.band(limit, delta)
+    if told.mean is None or abs(waiting.total - nothing) <= ROUNDING * waiting.count * width:  # nothing was told
+        return band
+    low, high = (band.low, min(band.high, told.high)) if limit.at_least else (max(band.low, told.low), band.high)
+    if band.mean is not None and (band.mean <= told.mean if limit.at_least else band.mean >= told.mean):
+        return Band(band.mean, low, high, band.outcomes)
+    return Band(told.mean, min(low, told.mean), max(high, told.mean), all_.count)
 
 
 def expected_of(limit: Limit) -> float:

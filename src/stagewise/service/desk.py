@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from stagewise.policies.agent.health import health_of
+from stagewise.policies.agent.health import Health, health_of
+from stagewise.policies.agent.told import with_told
 from stagewise.problem.checks import shown
 from stagewise.service.answers import in_words
 from stagewise.service.changes import Changes
@@ -18,6 +19,7 @@ from stagewise.service.deciding import Known
 from stagewise.service.errors import UnknownDecision
 from stagewise.service.experiment import Experiment
 from stagewise.service.figures import figures_of
+from stagewise.service.open_costs import safe_costs
 from stagewise.service.outcomes import Outcomes
 from stagewise.service.records import DECISION
 
@@ -29,6 +31,7 @@ class Desk(Deciders, Outcomes, Changes):
         """Return what the page shows of an experiment: counted from the log, with what is known and who may decide."""
         ours, known, everywhere = self.experiment(name), self.experiment(name).known, self.everywhere.killed
         tally = self.counting.look(name)
+        health = health_of(known.policy, known.state, known.notes)
         return figures_of(
             tally,
             self.store.now(),
@@ -41,7 +44,7 @@ class Desk(Deciders, Outcomes, Changes):
             max_age_s=self.max_age,
             failed=self.learner.failures.get(name),
             doubts=[{"name": doubt, "sentence": words} for doubt, words in ours.doubts.items()],
-            health=health_of(known.policy, known.state, known.notes).plain(),
+            health=Health(with_told(known.policy, health, safe_costs(tally))).plain(),
         )
 
     def age(self, ours: Experiment, known: Known) -> float:

@@ -262,7 +262,7 @@ def test_nothing_yet() -> None:
     assert told["series"] == []
     assert told["limits"]["opt_out"] == {
         "threshold": 0.02, "at_most": True, "dearest": None, "seen": None, "low": 0.0, "high": 1.0, "count": 0,
-        "by": None, "least": 0.0, "most": 1.0, "would": None, "unsettled": False,
+        "open": 0, "by": None, "least": 0.0, "most": 1.0, "would": None, "unsettled": False,
     }  # fmt: skip
     assert figures_of(Tally("none"), 1)["reward"] is None
 

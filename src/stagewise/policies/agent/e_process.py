@@ -16,6 +16,7 @@ is smaller, in every prefix of the rows, so that it crosses no sooner (docs/theo
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class EProcess:
     >>> for place in range(50, 58):
     ...     test.rise(place, place + 1, by=1.0)
     >>> test.look(rows, 58), test.lost_by
-    (True, (58, 8.0))
+    (True, (57, 7.0))
     """
 
     def __init__(self, level: float, first: int = 0) -> None:
@@ -54,23 +55,29 @@ class EProcess:
         """
         self.level, self.first = level, first
         self.base = first // BLOCK  # blocks before it are settled
-        self.wealth = np.zeros(ODDS.size)  # before block `base`
-        self.count, self.total = 0, 0.0  # of settled rows that count
+        self.settled = NOTHING
+        """What settled rows come to."""
         self.lost_by: tuple[int, float] | None = None
-        """Count and sum of all rows when it crossed; None: it has not."""
+        """Count and sum of the rows by which it crossed: since the bets began that won most; None: it has not."""
         self._bound = 1.0  # on the value of every prefix of the rows, those that are to come with the value 0 as well
         self._forget()
 
     def _forget(self) -> None:
         self._from = self.base  # what is kept of blocks from here on may be another since
-        self._before: dict[int, Floats] = {}  # by block: the wealth before it
-        self._blocks: dict[int, tuple[int, Floats, Floats]] = {}  # rows, their product, the highest product up to one
+        self._before: dict[int, Sums] = {}  # by block: what all rows before it come to
+        self._blocks: dict[int, Block] = {}
         self._highest: dict[int, float] = {}  # by block: a bound on the values of its prefixes
 
     @property
     def crossed(self) -> bool:
         """Whether the test is lost, for good."""
         return self.lost_by is not None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether what was restored can have been kept."""
+        numbers = np.array(self.plain())
+        return bool(np.isfinite(numbers).all()) and bool((numbers[4:] >= 0.0).all())
 
     def rise(self, start: int, end: int, by: float) -> None:
         """Take in that rows from one place to before another have other values, each higher by so much at most.
@@ -99,49 +106,64 @@ class EProcess:
             return
         if self.lost_by is None:
             self._scan(rows, end)
-        self.count, self.total = self.seen(rows, settled * BLOCK)
         if self.lost_by is None:
-            self.wealth = self._before[settled]
+            self.settled = self._before[settled]
             for block in range(self.base, settled):
                 del self._blocks[block], self._before[block], self._highest[block]
+        else:
+            count, total = self.seen(rows, settled * BLOCK)
+            self.settled = NOTHING._replace(count=count, total=total)
         self.base = settled
 
     def seen(self, rows: Rows, end: int) -> tuple[int, float]:
         """Return how many rows count, and the sum of their values as far as they are told."""
-        count, total = self.count, self.total
+        count, total = self.settled.count, self.settled.total
         for start in range(self.base * BLOCK, end, BLOCK):  # as they are settled, so that sums are the same to the bit
-            values, _ = self._counted(rows, start, min(start + BLOCK, end))
-            counted = values[~np.isnan(values)]
-            count, total = count + counted.size, total + float(counted.sum())
+            told, sum_ = sum_of(self._counted(rows, start, min(start + BLOCK, end))[0])
+            count, total = count + told, total + sum_
         return count, total
 
     def _scan(self, rows: Rows, end: int) -> None:
         """Bring everything up to date, and look whether a prefix of the rows has crossed."""
         last = -(-end // BLOCK)
-        wealth = self._before.get(self._from, self.wealth)
+        sums = self._before.get(self._from, self.settled)
         for block in range(self._from, last):
-            self._before[block] = wealth
+            self._before[block] = sums
             kept = self._blocks.get(block)
-            if kept is None or kept[0] < min(end - block * BLOCK, BLOCK):
-                paths = self._paths(rows, block, end)
-                kept = self._blocks[block] = len(paths), paths[-1], paths.max(axis=0)
-            wealth = wealth + self._share(block)
-            self._highest[block] = highest = float((wealth * kept[2]).mean())
-            if highest >= CLOSE / self.level:
-                exact = (wealth * self._paths(rows, block, end)).mean(axis=1).max()
-                if exact >= 1.0 / self.level:
-                    self.lost_by, self.wealth = self.seen(rows, end), np.zeros(ODDS.size)
-                    self._forget()
-                    return
-            wealth = wealth * kept[1]
-        self._before[last], self._from = wealth, max(end // BLOCK, self.base)
+            if kept is None or kept.rows < min(end - block * BLOCK, BLOCK):
+                values, paths = self._paths(rows, block, end)
+                kept = self._blocks[block] = Block(len(paths), paths[-1], paths.max(axis=0), *sum_of(values))
+            begun = sums.begin(self._share(block))
+            self._highest[block] = highest = float((begun.wealth * kept.peak).mean())
+            if highest >= CLOSE / self.level and self._crosses(rows, block, end, begun):
+                return
+            sums = begun.after(kept)
+        self._before[last], self._from = sums, max(end // BLOCK, self.base)
         rest = 1.0 / fourth_root(max(last * BLOCK - self.first, 0) + 1.0)  # of all shares
         self._bound = max(self._highest.values(), default=0.0) + rest
 
-    def _paths(self, rows: Rows, block: int, end: int) -> Floats:
-        """Return the product of the factors of a block up to each row (n, K)."""
+    def _crosses(self, rows: Rows, block: int, end: int, begun: "Sums") -> bool:
+        """Say whether a prefix that ends in a block crosses, and write down by which rows."""
+        values, paths = self._paths(rows, block, end)
+        wealth = begun.wealth * paths
+        over = np.flatnonzero(wealth.mean(axis=1) >= 1.0 / self.level)
+        if not over.size:
+            return False
+        row = int(over[0])
+        count, total = sum_of(values[: row + 1])
+        best = int(wealth[row].argmax())
+        self.lost_by = (
+            begun.count + count - int(begun.counts[best]), begun.total + total - float(begun.totals[best])
+        )  # fmt: skip
+        self.settled = NOTHING._replace(count=self.settled.count, total=self.settled.total)
+        self._forget()
+        return True
+
+    def _paths(self, rows: Rows, block: int, end: int) -> tuple[Floats, Floats]:
+        """Return the values of a block, and the product of the factors up to each row (n, K)."""
         start = block * BLOCK
-        return np.cumprod(factors_of(*self._counted(rows, start, min(start + BLOCK, end))), axis=0)
+        values, limits = self._counted(rows, start, min(start + BLOCK, end))
+        return values, np.cumprod(factors_of(values, limits), axis=0)
 
     def _counted(self, rows: Rows, start: int, end: int) -> tuple[Floats, Floats]:
         """Return rows, of which those before the first do not count."""
@@ -163,16 +185,59 @@ class EProcess:
 
     def plain(self) -> list[float]:
         """Return it for a file, without the rows."""
-        lost = (-1.0, 0.0) if self.lost_by is None else (float(self.lost_by[0]), self.lost_by[1])
-        return [float(self.first), float(self.base), float(self.count), self.total, *lost, *self.wealth.tolist()]
+        lost, sums = (-1.0, 0.0) if self.lost_by is None else (float(self.lost_by[0]), self.lost_by[1]), self.settled
+        numbers = [float(self.first), float(self.base), *lost, float(sums.count), sums.total]
+        return [*numbers, *sums.wealth.tolist(), *sums.counts.tolist(), *sums.totals.tolist()]
 
     def restore(self, plain: Sequence[float]) -> None:
         """Go on from what `plain` wrote down."""
-        first, base, count, total, lost, lost_total, *wealth = plain
-        self.first, self.base, self.count, self.total = int(first), int(base), int(count), float(total)
+        first, base, lost, lost_total, count, total = plain[:6]
+        self.first, self.base = int(first), int(base)
         self.lost_by = None if lost < 0.0 else (int(lost), float(lost_total))
-        self.wealth, self._bound = np.array(wealth, dtype=np.float64), math.inf  # so that it looks when it is asked
+        bets = np.array(plain[6:], dtype=np.float64).reshape(3, ODDS.size)
+        self.settled = Sums(int(count), float(total), *bets)
+        self._bound = math.inf  # so that it looks when it is asked
         self._forget()
+
+
+class Block(NamedTuple):
+    """What is kept of a block of rows."""
+
+    rows: int
+    product: Floats  # (K,)
+    peak: Floats  # (K,) the highest product up to one of its rows
+    count: int
+    total: float
+
+
+class Sums(NamedTuple):
+    """What rows come to: how many count, their sum, and the wealth of each of the bets (K,)."""
+
+    count: int
+    total: float
+    wealth: Floats
+    counts: Floats  # when those bets began that have most of it
+    totals: Floats
+
+    def begin(self, share: float) -> "Sums":
+        """Return the same with bets that begin here."""
+        fresh = share >= self.wealth
+        counts, totals = np.where(fresh, self.count, self.counts), np.where(fresh, self.total, self.totals)
+        return Sums(self.count, self.total, self.wealth + share, counts, totals)
+
+    def after(self, block: Block) -> "Sums":
+        """Return the same after a block of rows."""
+        count, total = self.count + block.count, self.total + block.total
+        return Sums(count, total, self.wealth * block.product, self.counts, self.totals)
+
+
+NOTHING = Sums(0, 0.0, np.zeros(ODDS.size), np.zeros(ODDS.size), np.zeros(ODDS.size))
+
+
+def sum_of(values: Floats) -> tuple[int, float]:
+    """Return how many values count, and their sum."""
+    counted = values[~np.isnan(values)]
+    return counted.size, float(counted.sum())
 
 
 def fourth_root(number: float) -> float:

@@ -186,7 +186,7 @@ class ToldCosts:
         held = {(str(kind), int(j)): numbers for kind, j, *numbers in plain["tests"]}
         for key, test in told.tests.items():
             test.restore(held[key])
-            if not base <= test.base * BLOCK <= end or not np.isfinite(test.wealth).all() or (test.wealth < 0.0).any():
+            if not base <= test.base * BLOCK <= end or not test.is_sound:
                 raise InvalidProblem("a test in it does not fit its rounds")
         return told
 

@@ -76,19 +76,20 @@ def band_of(count: int, total: float, signal: Reward | Limit, delta: float) -> B
 
 
 def so_far(settled: Seen, waiting: Seen, limit: Limit, delta: float) -> Band:
-    """Return what is seen of a limit: of what is settled, or of all as far as it is told where that is nearer to it.
+    """Return what is seen of a limit: of what is settled, or of all decisions as far as they are told.
 
-    The end of the band that faces the limit is the nearer one of both: they hold together.
+    Of the two it is the one whose band comes nearer to the limit: both hold together. Early on a settled decision is one
+    that was told of, so that their mean alone says little.
     """
     band, all_ = settled.band(limit, delta), settled.joined(waiting)
     nothing, width = waiting.count * (limit.high if limit.at_least else limit.low), limit.high - limit.low
-    told = all_.band(limit, delta)
-    if told.mean is None or abs(waiting.total - nothing) <= ROUNDING * waiting.count * width:  # nothing was told
+    if abs(waiting.total - nothing) <= ROUNDING * waiting.count * width:  # nothing is told of them
         return band
-    low, high = (band.low, min(band.high, told.high)) if limit.at_least else (max(band.low, told.low), band.high)
-    if band.mean is not None and (band.mean <= told.mean if limit.at_least else band.mean >= told.mean):
-        return Band(band.mean, low, high, band.outcomes)
-    return Band(told.mean, min(low, told.mean), max(high, told.mean), all_.count)
+    told = all_.band(limit, delta)
+    if told.mean is None or (told.high >= band.high if limit.at_least else told.low <= band.low):
+        return band
+    low, high = (min(band.low, told.mean), told.high) if limit.at_least else (told.low, max(band.high, told.mean))
+    return Band(told.mean, low, high, all_.count)
 
 
 def expected_of(limit: Limit) -> float:

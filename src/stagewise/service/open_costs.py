@@ -67,9 +67,11 @@ def grouped(places: Any, values: Any) -> dict[int, Seen]:
 def safe_costs(tally: Tally) -> dict[str, tuple[int, float]]:
     """Return by limit the decisions for the safe action, and the mean of their costs in [0, 1] as far as it is told."""
     with tally.alone:
-        problem, found = tally.problem, dict[str, tuple[int, float]]()
-        for name, limit in {} if problem is None else problem.limits.items():
-            safe = problem.safe
+        found = dict[str, tuple[int, float]]()
+        if tally.problem is None:
+            return found
+        safe = tally.problem.safe
+        for name, limit in tally.problem.limits.items():
             seen = tally.seen.get((safe, name), NONE).joined(open_of(tally, name, limit).actions.get(safe, NONE))
             if seen.mean is not None:
                 part = (seen.mean - limit.low) / (limit.high - limit.low)

@@ -112,12 +112,12 @@ class EProcess:
                 del self._blocks[block], self._before[block], self._highest[block]
         else:
             count, total = self.seen(rows, settled * BLOCK)
-            self.settled = NOTHING._replace(count=count, total=total)
+            self.settled = NOTHING._replace(counted=count, total=total)
         self.base = settled
 
     def seen(self, rows: Rows, end: int) -> tuple[int, float]:
         """Return how many rows count, and the sum of their values as far as they are told."""
-        count, total = self.settled.count, self.settled.total
+        count, total = self.settled.counted, self.settled.total
         for start in range(self.base * BLOCK, end, BLOCK):  # as they are settled, so that sums are the same to the bit
             told, sum_ = sum_of(self._counted(rows, start, min(start + BLOCK, end))[0])
             count, total = count + told, total + sum_
@@ -153,9 +153,9 @@ class EProcess:
         count, total = sum_of(values[: row + 1])
         best = int(wealth[row].argmax())
         self.lost_by = (
-            begun.count + count - int(begun.counts[best]), begun.total + total - float(begun.totals[best])
+            begun.counted + count - int(begun.counts[best]), begun.total + total - float(begun.totals[best])
         )  # fmt: skip
-        self.settled = NOTHING._replace(count=self.settled.count, total=self.settled.total)
+        self.settled = NOTHING._replace(counted=self.settled.counted, total=self.settled.total)
         self._forget()
         return True
 
@@ -163,7 +163,8 @@ class EProcess:
         """Return the values of a block, and the product of the factors up to each row (n, K)."""
         start = block * BLOCK
         values, limits = self._counted(rows, start, min(start + BLOCK, end))
-        return values, np.cumprod(factors_of(values, limits), axis=0)
+        paths: Floats = np.multiply.accumulate(factors_of(values, limits), axis=0)
+        return values, paths
 
     def _counted(self, rows: Rows, start: int, end: int) -> tuple[Floats, Floats]:
         """Return rows, of which those before the first do not count."""
@@ -186,7 +187,7 @@ class EProcess:
     def plain(self) -> list[float]:
         """Return it for a file, without the rows."""
         lost, sums = (-1.0, 0.0) if self.lost_by is None else (float(self.lost_by[0]), self.lost_by[1]), self.settled
-        numbers = [float(self.first), float(self.base), *lost, float(sums.count), sums.total]
+        numbers = [float(self.first), float(self.base), *lost, float(sums.counted), sums.total]
         return [*numbers, *sums.wealth.tolist(), *sums.counts.tolist(), *sums.totals.tolist()]
 
     def restore(self, plain: Sequence[float]) -> None:
@@ -206,14 +207,14 @@ class Block(NamedTuple):
     rows: int
     product: Floats  # (K,)
     peak: Floats  # (K,) the highest product up to one of its rows
-    count: int
+    counted: int
     total: float
 
 
 class Sums(NamedTuple):
     """What rows come to: how many count, their sum, and the wealth of each of the bets (K,)."""
 
-    count: int
+    counted: int
     total: float
     wealth: Floats
     counts: Floats  # when those bets began that have most of it
@@ -222,12 +223,12 @@ class Sums(NamedTuple):
     def begin(self, share: float) -> "Sums":
         """Return the same with bets that begin here."""
         fresh = share >= self.wealth
-        counts, totals = np.where(fresh, self.count, self.counts), np.where(fresh, self.total, self.totals)
-        return Sums(self.count, self.total, self.wealth + share, counts, totals)
+        counts, totals = np.where(fresh, self.counted, self.counts), np.where(fresh, self.total, self.totals)
+        return Sums(self.counted, self.total, self.wealth + share, counts, totals)
 
     def after(self, block: Block) -> "Sums":
         """Return the same after a block of rows."""
-        count, total = self.count + block.count, self.total + block.total
+        count, total = self.counted + block.counted, self.total + block.total
         return Sums(count, total, self.wealth * block.product, self.counts, self.totals)
 
 
@@ -248,7 +249,7 @@ def fourth_root(number: float) -> float:
 def factors_of(values: Floats, limits: Floats) -> Floats:
     """Return what rows multiply the wealth by (n, K); a mean of 0 at most is refuted by one value above it."""
     over = np.outer(values, ODDS - 1.0)
-    factors = (1.0 + over) / (1.0 + np.outer(limits, ODDS - 1.0))
+    factors: Floats = (1.0 + over) / (1.0 + np.outer(limits, ODDS - 1.0))
     factors[(limits <= 0.0) & (values > 0.0)] = math.inf
     factors[np.isnan(values)] = 1.0
     return factors

@@ -78,8 +78,8 @@ def band_of(count: int, total: float, signal: Reward | Limit, delta: float) -> B
 def so_far(settled: Seen, waiting: Seen, limit: Limit, delta: float) -> Band:
     """Return what is seen of a limit: of what is settled, or of all decisions as far as they are told.
 
-    Of the two it is the one whose band comes nearer to the limit: both hold together. Early on the settled decisions are
-    those that were told of, so that their mean alone says little.
+    Of the two it is the one whose band comes nearer to the limit: both hold together. Early on the settled decisions
+    are those that were told of, so that their mean alone says little.
     """
     band, all_ = settled.band(limit, delta), settled.joined(waiting)
     nothing, width = waiting.count * (limit.high if limit.at_least else limit.low), limit.high - limit.low

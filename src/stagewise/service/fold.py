@@ -21,7 +21,7 @@ from stagewise.problem.naming import number_of, segment_name
 from stagewise.records.draw import FIRST
 from stagewise.service.controls import ACKNOWLEDGE, REVIVE, TRIP
 from stagewise.service.deciding import DOUBT, Known
-from stagewise.service.records import CONTROL, DECISION, OUTCOME, PROBLEM, Event
+from stagewise.service.records import CONTROL, DECISION, OUTCOME, PROBLEM, SHOWN, Event
 from stagewise.service.silences import Silences, nothing_of
 from stagewise.service.trips import Trips, subject
 from stagewise.service.waits import Waits
@@ -153,9 +153,13 @@ class Fold:
 
     def came(self, event: Event) -> None:
         """Take in an outcome; what comes too late to be learned is not heard."""
-        values, waits, costs = DECODE_OUTCOME(event.body).values, self.waits, self.trips.costs(event.place)
+        values, waits = DECODE_OUTCOME(event.body).values, self.waits
+        costs = self.trips.costs(event.place) if SHOWN in values else None
         new = waits.told(event.place, values, self._due)
-        self.trips.change(event.place, costs)
+        if costs is None:
+            self.trips.tell(event.place, new)
+        else:
+            self.trips.change(event.place, costs)
         self.note_told()
         if self.silences is None:
             return

@@ -52,8 +52,19 @@ class Trips:
             return None
         return [float(self.read(j, place, place + 1)[0]) for j in range(len(self.names))]
 
+    def tell(self, place: int, new: Sequence[str]) -> None:
+        """Take in that signals of a decision are told that nothing was told of before."""
+        row = place - self.waits.base
+        for name in new:
+            if name in self.limits and not self.waits.deferred[row]:
+                j = self.names.index(name)
+                value = float(self.waits.values[row, 1 + j])
+                cost = value if self.signs[j] > 0 else 1.0 + value
+                if cost != 0.0:  # as it counts anyway
+                    self._rise(j, place, place + 1, cost)
+
     def change(self, place: int, before: Sequence[float] | None) -> None:
-        """Take in that something was told of a decision, which cost as much `before`."""
+        """Take in that a decision is said to be carried out, or not to be; it cost as much `before`."""
         now = self.costs(place)
         for j, (old, new) in enumerate(zip(before or (), now or (), strict=True)):
             if new != old and not (math.isnan(new) and math.isnan(old)):
@@ -77,7 +88,7 @@ class Trips:
     def _rise(self, j: int, start: int, end: int, by: float | None) -> None:
         """Look again, where values rose; None: rows do not count any more."""
         for test, rows, (least, most) in self.tests_of(j):
-            if end > test.first:
+            if test.lost_by is None and end > test.first:
                 test.rise(max(start, test.first), end, math.inf if least <= 0.0 else most if by is None else by)
                 test.look(rows, self.waits.end)
 

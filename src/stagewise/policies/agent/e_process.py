@@ -26,7 +26,6 @@ BLOCK = 64  # rows from one beginning of the bets to the next
 ODDS = np.array(
     [1.25, 1.5, 2.0, 3.0, 5.0, 10.0]
 )  # an alternative each: the odds of a cost are so many times the limit's
-MOST = float(ODDS[-1]) - 1.0
 CLOSE = 0.999  # the share of 1/a that a bound may have before the exact value is asked for: rounding is far smaller
 
 Rows = Callable[[int, int], tuple[Floats, Floats]]
@@ -59,14 +58,17 @@ class EProcess:
         """What settled rows come to."""
         self.lost_by: tuple[int, float] | None = None
         """Count and sum of the rows by which it crossed: since the bets began that won most; None: it has not."""
-        self._bound = 1.0  # on the value of every prefix of the rows, those that are to come with the value 0 as well
         self._forget()
 
     def _forget(self) -> None:
-        self._from = self.base  # what is kept of blocks from here on may be another since
-        self._before: dict[int, Sums] = {}  # by block: what all rows before it come to
-        self._blocks: dict[int, Block] = {}
-        self._highest: dict[int, float] = {}  # by block: a bound on the values of its prefixes
+        """Know nothing of what is not settled."""
+        self._blocks: list[Block | None] = []  # from `base` on; None: some of its rows may be other ones
+        self._before: list[Floats] = []  # the wealth before each block, of those before `_from`
+        self._highest = np.zeros((0, ODDS.size))  # the highest wealth of a prefix that ends in each of these
+        self._from = self.base
+        self._looked = self.first  # rows before it were there when it was looked last
+        self._bound = np.zeros(ODDS.size)  # on the wealth of bets that had begun then, by any prefix of the rows,
+        self._later = np.ones(ODDS.size)  # and of those that begin later
 
     @property
     def crossed(self) -> bool:
@@ -86,16 +88,18 @@ class EProcess:
         """
         if self.lost_by is not None:
             return
-        grown = (end - start) * math.log1p(MOST * by)
-        self._bound *= math.exp(grown) if grown < 700.0 else math.inf
-        first, last = max(start // BLOCK, self.base), (end - 1) // BLOCK
+        factor = (1.0 + (ODDS - 1.0) * by) ** (end - start)
+        self._bound = self._bound * factor if by < math.inf else np.full(ODDS.size, math.inf)
+        if end > self._looked:
+            self._later = self._later * factor
+        first, last = max(start // BLOCK, self.base), min((end - 1) // BLOCK, self.base + len(self._blocks) - 1)
         for block in range(first, last + 1):
-            self._blocks.pop(block, None)
+            self._blocks[block - self.base] = None
         self._from = min(self._from, first)
 
     def look(self, rows: Rows, end: int) -> bool:
         """Say whether the test is lost, now or before, by the rows before `end`; it may be asked after every row."""
-        if self.lost_by is None and self._bound >= CLOSE / self.level:
+        if self.lost_by is None and (self._bound + self._later).mean() >= CLOSE / self.level:
             self._scan(rows, end)
         return self.lost_by is not None
 
@@ -107,12 +111,13 @@ class EProcess:
         if self.lost_by is None:
             self._scan(rows, end)
         if self.lost_by is None:
-            self.settled = self._before[settled]
-            for block in range(self.base, settled):
-                del self._blocks[block], self._before[block], self._highest[block]
+            count = settled - self.base
+            self.settled = self._sums(settled)
+            self._highest = self._highest[count:]
+            del self._blocks[:count], self._before[:count]
         else:
-            count, total = self.seen(rows, settled * BLOCK)
-            self.settled = NOTHING._replace(counted=count, total=total)
+            counted, total = self.seen(rows, settled * BLOCK)
+            self.settled = NOTHING._replace(counted=counted, total=total)
         self.base = settled
 
     def seen(self, rows: Rows, end: int) -> tuple[int, float]:
@@ -125,36 +130,56 @@ class EProcess:
 
     def _scan(self, rows: Rows, end: int) -> None:
         """Bring everything up to date, and look whether a prefix of the rows has crossed."""
-        last = -(-end // BLOCK)
-        sums = self._before.get(self._from, self.settled)
-        for block in range(self._from, last):
-            self._before[block] = sums
-            kept = self._blocks.get(block)
-            if kept is None or kept.rows < min(end - block * BLOCK, BLOCK):
-                values, paths = self._paths(rows, block, end)
-                kept = self._blocks[block] = Block(len(paths), paths[-1], paths.max(axis=0), *sum_of(values))
-            begun = sums.begin(self._share(block))
-            self._highest[block] = highest = float((begun.wealth * kept.peak).mean())
-            if highest >= CLOSE / self.level and self._crosses(rows, block, end, begun):
+        first, base = self._from - self.base, self.base
+        wealth = self._before[first] if first < len(self._before) else self.settled.wealth
+        del self._before[first:]
+        for block in range(self._from, -(-end // BLOCK)):
+            self._before.append(wealth)
+            wealth = (wealth + self._share(block)) * self._block(rows, block, end).product
+        self._before.append(wealth)
+        known = self._blocks[first : len(self._before) - 1]
+        if known:
+            begun = np.array(self._before[first:-1]) + [[self._share(base + first + i)] for i in range(len(known))]
+            self._highest = np.concatenate([self._highest[:first], begun * [block.peak for block in known if block]])
+        for i in np.flatnonzero(self._highest[first:].mean(axis=1) >= CLOSE / self.level):
+            if self._crosses(rows, base + first + int(i), end):
                 return
-            sums = begun.after(kept)
-        self._before[last], self._from = sums, max(end // BLOCK, self.base)
-        rest = 1.0 / fourth_root(max(last * BLOCK - self.first, 0) + 1.0)  # of all shares
-        self._bound = max(self._highest.values(), default=0.0) + rest
+        self._from, self._looked = max(end // BLOCK, self.base), end
+        self._bound = self._highest.max(axis=0, initial=0.0)
+        self._later = np.full(ODDS.size, 1.0 / fourth_root(max(-(-end // BLOCK) * BLOCK - self.first, 0) + 1.0))
 
-    def _crosses(self, rows: Rows, block: int, end: int, begun: "Sums") -> bool:
+    def _block(self, rows: Rows, block: int, end: int) -> "Block":
+        """Return what is kept of a block, read again where some of its rows may be other ones."""
+        place = block - self.base
+        if place == len(self._blocks):
+            self._blocks.append(None)
+        kept = self._blocks[place]
+        if kept is None or kept.rows < min(end - block * BLOCK, BLOCK):
+            values, paths = self._paths(rows, block, end)
+            kept = self._blocks[place] = Block(len(paths), paths[-1], paths.max(axis=0), *sum_of(values))
+        return kept
+
+    def _sums(self, block: int) -> "Sums":
+        """Return what all rows before a block come to; it is known of each block before."""
+        sums = self.settled
+        for place, kept in enumerate(self._blocks[: block - self.base]):
+            sums = sums.begin(self._share(self.base + place)).after(kept) if kept else sums
+        return sums
+
+    def _crosses(self, rows: Rows, block: int, end: int) -> bool:
         """Say whether a prefix that ends in a block crosses, and write down by which rows."""
         values, paths = self._paths(rows, block, end)
-        wealth = begun.wealth * paths
+        wealth = (self._before[block - self.base] + self._share(block)) * paths
         over = np.flatnonzero(wealth.mean(axis=1) >= 1.0 / self.level)
         if not over.size:
             return False
-        row = int(over[0])
+        begun, row = self._sums(block).begin(self._share(block)), int(over[0])
         count, total = sum_of(values[: row + 1])
         best = int(wealth[row].argmax())
         self.lost_by = (
-            begun.counted + count - int(begun.counts[best]), begun.total + total - float(begun.totals[best])
-        )  # fmt: skip
+            begun.counted + count - int(begun.counts[best]),
+            begun.total + total - float(begun.totals[best]),
+        )
         self.settled = NOTHING._replace(counted=self.settled.counted, total=self.settled.total)
         self._forget()
         return True
@@ -197,8 +222,8 @@ class EProcess:
         self.lost_by = None if lost < 0.0 else (int(lost), float(lost_total))
         bets = np.array(plain[6:], dtype=np.float64).reshape(3, ODDS.size)
         self.settled = Sums(int(count), float(total), *bets)
-        self._bound = math.inf  # so that it looks when it is asked
         self._forget()
+        self._bound = np.full(ODDS.size, math.inf)  # so that it looks when it is asked
 
 
 class Block(NamedTuple):

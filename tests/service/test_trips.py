@@ -234,6 +234,8 @@ def busy(name: str, users: int, rate: float, seed: int = 0) -> Log:
             log.tell(place, at, shown=0.0)
         if rng.random() < rate:
             late.append((place, {low: 1.0}))
+        if rng.random() < 0.03:  # a desk refuses that after a signal was told, and a fold takes whatever stands there
+            late.append((place, {"shown": 0.0}))
         while late and rng.random() < 0.3:
             where, values = late.pop(int(rng.integers(len(late))))
             log.tell(where, at, **values)

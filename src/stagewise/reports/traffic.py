@@ -72,20 +72,19 @@ def draw_rewards(axes: Any, told: Mapping[str, Any]) -> None:
 
 def draw_limit(axes: Any, limit: Mapping[str, Any] | None, first: bool) -> None:
     """Draw a cost of a round beside its limit, which is named with its threshold."""
-    so_far = None if limit is None else limit.get("told")
-    title = f"costs of a round, expected to worst{'' if so_far is None else '; ◇ told so far'}"
-    plain_axes(axes, title if first else "")
+    plain_axes(axes, "costs of a round, expected to worst" if first else "")
     axes.set(yticks=[], ylim=(-0.8, 1.0))
     if limit is None:
         return
     axes.plot([limit["estimate"], limit["dearest"]], [0, 0], color=GUARDED, linewidth=3)
     axes.plot(limit["estimate"], 0, "o", color=GUARDED)
+    so_far = limit.get("told")
     if so_far is not None:
         axes.plot(so_far, 0, "D", color="black", fillstyle="none")
     axes.axvline(limit["threshold"], color="black", linestyle="--", linewidth=1.2)
     left = limit.get("slack")
     floor = None not in (left, limit["dearest"]) and left * (limit["threshold"] - limit["dearest"]) < 0.0
-    words = f"{plain(limit['name'])} {'≥' if floor else '≤'} {limit['threshold']:g}"
+    words = f"{plain(limit['name'])} {'≥' if floor else '≤'} {limit['threshold']:g}{'' if so_far is None else '; ◇ told so far'}"
     axes.annotate(words, (0.02, 0.97), xycoords="axes fraction", va="top", fontsize=9)
     axes.margins(x=0.12)
 

@@ -265,7 +265,9 @@ def so_far(policy: Any, finding: Finding, j: int, seen: Mapping[str, tuple[int, 
     if finding.verdict == FINE:
         return finding._replace(sentence=f"{finding.sentence}; {words}")
     side = "at most" if limits.signs[j] > 0.0 else "at least"
-    return finding._replace(sentence=f"declared {side} {limits.told[j]:g}, and {words}, which is no contradiction")
+    beyond = mean > unit(policy.thresholds.told[j], float(limits.signs[j]))
+    said = "which may still be chance" if beyond else "which is no contradiction"
+    return finding._replace(sentence=f"declared {side} {limits.told[j]:g}, and {words}, {said}")
 
 
 def health_with(policy: Any, found: Health, told: ToldCosts | None) -> Health:

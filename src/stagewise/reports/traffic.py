@@ -84,7 +84,8 @@ def draw_limit(axes: Any, limit: Mapping[str, Any] | None, first: bool) -> None:
     axes.axvline(limit["threshold"], color="black", linestyle="--", linewidth=1.2)
     left = limit.get("slack")
     floor = None not in (left, limit["dearest"]) and left * (limit["threshold"] - limit["dearest"]) < 0.0
-    words = f"{plain(limit['name'])} {'≥' if floor else '≤'} {limit['threshold']:g}{'' if so_far is None else '; ◇ told so far'}"
+    words = f"{plain(limit['name'])} {'≥' if floor else '≤'} {limit['threshold']:g}"
+    words += "" if so_far is None else "; ◇ told so far"
     axes.annotate(words, (0.02, 0.97), xycoords="axes fraction", va="top", fontsize=9)
     axes.margins(x=0.12)
 

@@ -87,7 +87,8 @@ def test_after_a_log_it_goes_on_learning_row_by_row() -> None:
     first = agent.decide(offered(0))
     agent.learn(first, reward=0.0, cost=0.0)
     for seed, (reward, cost) in enumerate(zip(*log(600)[1:], strict=True)):
-        agent.learn(agent.decide(offered(seed)), reward=reward, cost=cost)
+        decision = agent.decide(offered(seed))
+        agent.learn(decision, reward=reward, cost=0.0 if decision.index < 0 else cost)
     assert agent.decide(offered(0)).probabilities[-1] < first.probabilities[-1]
 
 

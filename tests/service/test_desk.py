@@ -12,6 +12,7 @@ from tests.service.logs import problem
 
 import stagewise as sw
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
+from stagewise.service.audit.replaying import Replay
 from stagewise.service.desk import Desk
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
 from stagewise.service.fold import Fold
@@ -345,6 +346,36 @@ async def test_costs_above_their_limit_trip_the_desk_by_itself(tmp_path: Path) -
         await desk.revive(NAME, "ada", "the feed was wrong")
         await asyncio.sleep(0.2)
         assert (await desk.decide(NAME, user("later"))).mode == "live"
+
+
+@played
+async def test_events_that_are_told_stop_a_desk_and_are_seen_before_their_windows_close(tmp_path: Path) -> None:
+    """Nothing but opt-outs is told, of one decision in four, and learning waits for seven days."""
+    limits = {"opt_out": sw.Limit(0.05, safe=0.01, window="7d", by="country")}
+    told = problem(limits=limits, reward=sw.Reward("click", window="1h"))
+    async with desk_on(tmp_path, told) as desk:
+        for i in range(200):
+            await desk.decide(NAME, user(f"u-{i}"))
+            if i % 4 == 1:
+                await desk.learn(NAME, Outcome(f"u-{i}", {"opt_out": True}))
+        await soon(lambda: desk.experiment(NAME).killed is not None)
+        await learned(desk)
+        assert desk.learner.folds[NAME].learned == 0
+        figures = desk.figures(NAME)
+        assert "'opt_out' averages at least" in figures["killed"]
+        limit = figures["limits"]["opt_out"]
+        assert (limit["seen"], limit["count"], limit["open"]) == (0.25, 200, 200)
+        assert limit["threshold"] < limit["low"]
+        finding = next(one for one in figures["health"] if one["name"] == "safe cost of opt_out")
+        assert finding["verdict"] == "contradicted"
+        assert 'stagewise_limit_seen{experiment="mail",limit="opt_out"} 0.25' in page_of(desk)
+        assert 'stagewise_killed{experiment="mail"} 1.0' in page_of(desk)
+        whole, doubts = desk.learner.folds[NAME].trips.plain(), dict(desk.experiment(NAME).doubts)
+    async with desk_on(tmp_path, told) as desk:  # another process takes over
+        await learned(desk)
+        assert desk.learner.folds[NAME].trips.plain() == whole
+        assert (desk.experiment(NAME).doubts, desk.experiment(NAME).killed is None) == (doubts, False)
+        assert Replay(desk.store, NAME).run().first is None
 
 
 @played

@@ -9,7 +9,7 @@ import pytest
 from tests.service.rows import Log, feared
 
 import stagewise as sw
-from stagewise.service.bands import Lately, Seen
+from stagewise.service.bands import Lately, Seen, so_far
 from stagewise.service.buckets import MOST, Buckets
 from stagewise.service.figures import figures_of
 from stagewise.service.tally import Tally
@@ -262,7 +262,7 @@ def test_nothing_yet() -> None:
     assert told["series"] == []
     assert told["limits"]["opt_out"] == {
         "threshold": 0.02, "at_most": True, "dearest": None, "seen": None, "low": 0.0, "high": 1.0, "count": 0,
-        "by": None, "least": 0.0, "most": 1.0, "would": None, "unsettled": False,
+        "open": 0, "by": None, "least": 0.0, "most": 1.0, "would": None, "unsettled": False,
     }  # fmt: skip
     assert figures_of(Tally("none"), 1)["reward"] is None
 
@@ -309,7 +309,7 @@ def test_buckets_are_never_more_than_can_be_drawn() -> None:
         bucket = buckets.at(moment * 1_000_000)
         bucket.count += 1
         bucket.actions["offer"] = bucket.actions.get("offer", 0) + 1
-    rows = buckets.plain("click", {}, 0.05)
+    rows = buckets.plain("click", {}, 0.05, {})
     assert sum(row["decisions"] for row in rows) == len(moments)
     assert len(rows) <= MOST
     assert buckets.width * MOST > 2_000_000 * 1_000_000 >= buckets.width * MOST // 2
@@ -348,3 +348,46 @@ def test_a_long_log_is_counted_as_it_would_be_anew() -> None:
         assert (by_action[action]["count"], by_action[action]["mean"]) == (len(values), pytest.approx(np.mean(values)))
     assert told["held"] == told["waiting"] == 0
     assert tally.waits.dates.size < 3000  # what is counted is let go
+
+
+def campaign(told: sw.Problem, signal: str, value: float) -> dict[str, Any]:
+    """Return the figures of 200 decisions of which one in four is told of, and nothing else, while windows are open."""
+    log = Log(told)
+    for i in range(200):
+        log.decision(1.0 + i, f"d{i}", "offer" if i % 2 else "nothing", limits=feared(**{signal: 0.01}))
+        if i % 4 == 0:
+            log.outcome(1.0 + i, f"d{i}", **{signal: value})
+    return figures_of(tallied(log), 202_000_000)
+
+
+def test_costs_that_are_told_count_at_once() -> None:
+    limit = sw.Limit(0.02, safe=0.0, window="7d")
+    told = campaign(dataclasses.replace(PROBLEM, limits={"opt_out": limit}), "opt_out", 1.0)
+    seen = told["limits"]["opt_out"]
+    assert (seen["seen"], seen["count"], seen["open"]) == (0.25, 200, 199)
+    assert 0.02 < 0.1 < seen["low"] < 0.25 < seen["high"] == 1.0
+    assert [one["seen"]["opt_out"]["mean"] for one in told["actions"]] == [0.5, None]  # of the other nothing was told
+    assert told["series"][-1]["limits"]["opt_out"]["so_far"] == 0.25
+    assert told["series"][0]["limits"]["opt_out"]["seen"] == 1.0
+    answer = verdict({**told, "mode": "live"}).answers[0]
+    assert (answer.level, answer.word) == ("bad", "opt_out is over its limit")
+
+
+def test_costs_from_below_that_are_told_count_at_once() -> None:
+    limit = sw.Limit(sw.AtLeast(4.5), low=1.0, high=5.0, safe=5.0, window="7d")
+    seen = campaign(dataclasses.replace(PROBLEM, limits={"stars": limit}), "stars", 1.0)["limits"]["stars"]
+    assert (seen["seen"], seen["open"]) == (4.0, 199)  # what is not told counts as 5
+    assert seen["low"] == 1.0 < 4.0 < seen["high"] < 4.5
+
+
+def test_what_is_settled_and_what_is_told_are_seen_together() -> None:
+    """What is open dilutes nothing: what is settled is seen until what is told says more."""
+    limit = sw.Limit(0.02, safe=0.0)
+    settled, band = Seen(100, 10.0), Seen(100, 10.0).band(limit, 0.05)
+    assert so_far(settled, Seen(), limit, 0.05) == band
+    assert so_far(settled, Seen(50, 0.0), limit, 0.05) == band
+    little = so_far(settled, Seen(900, 1.0), limit, 0.05)
+    assert little == band
+    much = so_far(settled, Seen(100, 40.0), limit, 0.05)
+    assert (much.mean, much.outcomes) == (0.25, 200)
+    assert band.low < much.low == Seen(200, 50.0).band(limit, 0.05).low < much.mean <= much.high

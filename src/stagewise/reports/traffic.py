@@ -78,10 +78,14 @@ def draw_limit(axes: Any, limit: Mapping[str, Any] | None, first: bool) -> None:
         return
     axes.plot([limit["estimate"], limit["dearest"]], [0, 0], color=GUARDED, linewidth=3)
     axes.plot(limit["estimate"], 0, "o", color=GUARDED)
+    so_far = limit.get("told")
+    if so_far is not None:
+        axes.plot(so_far, 0, "D", color="black", fillstyle="none")
     axes.axvline(limit["threshold"], color="black", linestyle="--", linewidth=1.2)
     left = limit.get("slack")
     floor = None not in (left, limit["dearest"]) and left * (limit["threshold"] - limit["dearest"]) < 0.0
     words = f"{plain(limit['name'])} {'≥' if floor else '≤'} {limit['threshold']:g}"
+    words += "" if so_far is None else "; ◇ told so far"
     axes.annotate(words, (0.02, 0.97), xycoords="axes fraction", va="top", fontsize=9)
     axes.margins(x=0.12)
 

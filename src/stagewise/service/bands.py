@@ -11,6 +11,7 @@ from stagewise.problem.declared import Limit, Reward
 from stagewise.problem.plain_limits import scaled_limit
 
 KL, RATE_ENDS = named(kl_interval), named(rate_ends)
+ROUNDING = 1e-12
 SMALLEST, LARGEST = 1e-6, 0.5  # rates that can be expected, as in models.arms
 
 
@@ -72,6 +73,23 @@ def band_of(count: int, total: float, signal: Reward | Limit, delta: float) -> B
     else:
         ends = KL(float(count), middle, math.log(1.0 / delta))
     return Band(mean, low + width * ends.low, low + width * ends.high, count)
+
+
+def so_far(settled: Seen, waiting: Seen, limit: Limit, delta: float) -> Band:
+    """Return what is seen of a limit: of what is settled, or of all decisions as far as they are told.
+
+    Of the two it is the one whose band comes nearer to the limit: both hold together. Early on the settled decisions
+    are those that were told of, so that their mean alone says little.
+    """
+    band, all_ = settled.band(limit, delta), settled.joined(waiting)
+    nothing, width = waiting.count * (limit.high if limit.at_least else limit.low), limit.high - limit.low
+    if abs(waiting.total - nothing) <= ROUNDING * waiting.count * width:  # nothing is told of them
+        return band
+    told = all_.band(limit, delta)
+    if told.mean is None or (told.high >= band.high if limit.at_least else told.low <= band.low):
+        return band
+    low, high = (min(band.low, told.mean), told.high) if limit.at_least else (told.low, max(band.high, told.mean))
+    return Band(told.mean, low, high, all_.count)
 
 
 def expected_of(limit: Limit) -> float:

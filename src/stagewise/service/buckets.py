@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stagewise.problem.declared import Limit
-from stagewise.service.bands import Seen
+from stagewise.service.bands import Seen, so_far
 
 MOST = 200
 SHORTEST = 1_000_000  # microseconds
@@ -77,20 +77,26 @@ class Buckets:
         for place, bucket in sorted(halves.items()):
             self.held.setdefault(place // 2, Bucket()).take(bucket)
 
-    def plain(self, reward: str, limits: Mapping[str, Limit], delta: float) -> list[dict[str, Any]]:
-        """Return them in order, without the empty ones; beside each limit stands what was seen of it up to there."""
-        rows, origin, so_far = [], self.origin or 0, {name: Seen() for name in limits}
+    def plain(
+        self, reward: str, limits: Mapping[str, Limit], delta: float, waiting: Mapping[str, Mapping[int, Seen]]
+    ) -> list[dict[str, Any]]:
+        """Return them in order, without the empty ones; beside each limit stands what was seen of it up to there.
+
+        `waiting`: by limit and bucket, decisions that are waited for, counted as far as they are told.
+        """
+        rows, origin = [], self.origin or 0
+        settled, open_ = ({name: Seen() for name in limits} for _ in range(2))
         for place, bucket in sorted(self.held.items()):
             if not bucket.count:
                 continue
             told = {}
             for name, limit in limits.items():
-                seen = bucket.seen.get(name, Seen())
-                so_far[name] = so_far[name].joined(seen)
-                band = so_far[name].band(limit, delta)
+                here, waits = bucket.seen.get(name, Seen()), waiting[name].get(place, Seen())
+                settled[name], open_[name] = settled[name].joined(here), open_[name].joined(waits)
+                band, own = (so_far(*both, limit, delta) for both in ((settled[name], open_[name]), (here, waits)))
                 told[name] = {
-                    "seen": seen.mean,
-                    "count": seen.count,
+                    "seen": own.mean,
+                    "count": own.outcomes,
                     "dearest": worst(bucket.dearest, name, limit),
                     "would": worst(bucket.would_dearest, name, limit),
                     "so_far": band.mean,

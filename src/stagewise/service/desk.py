@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from stagewise.policies.agent.health import health_of
+from stagewise.policies.agent.health import Health, health_of
+from stagewise.policies.agent.told import with_told
 from stagewise.problem.checks import shown
 from stagewise.service.answers import in_words
 from stagewise.service.changes import Changes
@@ -19,6 +20,7 @@ from stagewise.service.errors import UnknownDecision
 from stagewise.service.experiment import Experiment
 from stagewise.service.figures import figures_of
 from stagewise.service.loading import OfflineLogs
+from stagewise.service.open_costs import safe_costs
 from stagewise.service.outcomes import Outcomes
 from stagewise.service.records import DECISION
 
@@ -30,6 +32,7 @@ class Desk(Deciders, Outcomes, Changes, OfflineLogs):
         """Return what the page shows of an experiment: counted from the log, with what is known and who may decide."""
         ours, known, everywhere = self.experiment(name), self.experiment(name).known, self.everywhere.killed
         tally = self.counting.look(name)
+        health = health_of(known.policy, known.state, known.notes)
         return figures_of(
             tally,
             self.store.now(),
@@ -42,7 +45,7 @@ class Desk(Deciders, Outcomes, Changes, OfflineLogs):
             max_age_s=self.max_age,
             failed=self.learner.failures.get(name),
             doubts=[{"name": doubt, "sentence": words} for doubt, words in ours.doubts.items()],
-            health=health_of(known.policy, known.state, known.notes).plain(),
+            health=Health(with_told(known.policy, health, safe_costs(tally))).plain(),
         )
 
     def age(self, ours: Experiment, known: Known) -> float:

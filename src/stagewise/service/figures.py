@@ -1,13 +1,14 @@
 """The figures of an experiment, as the page and the interface show them: made of a tally of its log."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.declared import Limit
-from stagewise.service.bands import Seen, own_value
+from stagewise.service.bands import Seen, own_value, so_far
 from stagewise.service.counted import Choice, fears, unsettled
+from stagewise.service.open_costs import Open, open_costs
 from stagewise.service.tally import Tally
 
 
@@ -50,9 +51,14 @@ def figures_of(tally: Tally, now: int, **told: Any) -> dict[str, Any]:
         if problem is not None:
             answer["pending"] = pending(tally, problem, now)
             answer["reward"] = rewards(tally, problem)
-            answer["limits"] = {name: limit_now(tally, name, limit) for name, limit in problem.limits.items()}
-            answer["actions"] = [action_now(tally, problem, name) for name in problem.actions]
-            answer["series"] = tally.buckets.plain(problem.reward.name, problem.limits, delta)
+            waiting = open_costs(tally)
+            answer["limits"] = {
+                name: limit_now(tally, name, limit, waiting[name].all) for name, limit in problem.limits.items()
+            }
+            answer["actions"] = [action_now(tally, problem, name, waiting) for name in problem.actions]
+            answer["series"] = tally.buckets.plain(
+                problem.reward.name, problem.limits, delta, {name: told.buckets for name, told in waiting.items()}
+            )
     return {**answer, **told}
 
 
@@ -67,10 +73,14 @@ def rewards(tally: Tally, problem: Problem) -> dict[str, Any]:
     return {"name": signal.name, "now": now.plain(), "safe": safe.plain(), "gain": gain, **span}
 
 
-def limit_now(tally: Tally, name: str, limit: Limit) -> dict[str, Any]:
-    """Return a limit: what it may be, what recent decisions are feared to cost, what was seen and its band."""
+def limit_now(tally: Tally, name: str, limit: Limit, waiting: Seen) -> dict[str, Any]:
+    """Return a limit: what it may be, what recent decisions are feared to cost, what was seen and its band.
+
+    What was told of decisions that are still waited for counts at once.
+    """
     feared = [row for row in tally.recent if name in row.limits]
-    band = tally.of_signal(name).band(limit, 0.05 if tally.problem is None else tally.problem.delta)
+    delta = 0.05 if tally.problem is None else tally.problem.delta
+    band = so_far(tally.of_signal(name), waiting, limit, delta)
     return {
         "threshold": feared[-1].limits[name]["threshold"] if feared else own_value(limit),
         "at_most": not limit.at_least,
@@ -81,6 +91,7 @@ def limit_now(tally: Tally, name: str, limit: Limit) -> dict[str, Any]:
         "low": band.low,
         "high": band.high,
         "count": band.outcomes,
+        "open": waiting.count,
         "by": limit.by,
         "least": float(limit.low),
         "most": float(limit.high),
@@ -95,10 +106,13 @@ def dearest_of(rows: Iterable[Choice], name: str, problem: Problem | None) -> fl
     return min(told) if problem.limits[name].at_least else max(told)
 
 
-def action_now(tally: Tally, problem: Problem, name: str) -> dict[str, Any]:
+def action_now(tally: Tally, problem: Problem, name: str, waiting: Mapping[str, Open]) -> dict[str, Any]:
     """Return an action: how often it was served, lately, or would have been in shadow; and what was seen of it."""
     recent = sum(row.action == name for row in tally.recent)
     seen = {signal: tally.seen.get((name, signal), Seen()) for signal in problem.signals}
+    bands = {problem.reward.name: seen[problem.reward.name].band(problem.reward, problem.delta)}
+    for signal, limit in problem.limits.items():
+        bands[signal] = so_far(seen[signal], waiting[signal].actions.get(name, Seen()), limit, problem.delta)
     return {
         "name": name,
         "safe": name == problem.safe,
@@ -106,7 +120,7 @@ def action_now(tally: Tally, problem: Problem, name: str) -> dict[str, Any]:
         "share": tally.actions.get(name, 0) / max(tally.decisions, 1),
         "recent": recent / max(len(tally.recent), 1),
         "would": tally.would[name] / max(tally.would.total(), 1),
-        "seen": {signal: seen[signal].band(problem.signals[signal], problem.delta).plain() for signal in seen},
+        "seen": {signal: bands[signal].plain() for signal in problem.signals},
     }
 
 

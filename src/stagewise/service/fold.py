@@ -11,6 +11,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.policies.agent.guard import KNOWN, acknowledged, looked, note_contradictions
 from stagewise.policies.agent.notes import Notes
+from stagewise.policies.agent.told import safe_cost_name, safe_cost_words
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
 from stagewise.policies.rows_of_users import rows_of
@@ -21,7 +22,7 @@ from stagewise.records.draw import FIRST
 from stagewise.service.controls import ACKNOWLEDGE, REVIVE, TRIP
 from stagewise.service.deciding import DOUBT, Known
 from stagewise.service.offline import DECODE_PART, Part
-from stagewise.service.records import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, Event
+from stagewise.service.records import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
 from stagewise.service.silences import Silences, nothing_of
 from stagewise.service.trips import Trips, subject
 from stagewise.service.waits import Waits
@@ -83,7 +84,7 @@ class Fold:
         self._noted: Notes | None = None  # a copy, until there is something else to note
         self.signs = dict(zip(problem.limits, self.policy.thresholds.signs.tolist(), strict=True))
         self.waits = Waits(self.policy.width, problem.signals, self.scaled)
-        self.trips = Trips(problem)
+        self.trips = Trips(problem, self.waits)
         self.nothing = {name: nothing_of(signal) for name, signal in problem.signals.items()}
         self.silences = self.fresh_silences()
         self._due: list[tuple[int, int]] = []
@@ -100,9 +101,7 @@ class Fold:
             if event.seq != self.seq + 1:
                 raise InvalidProblem(f"row {event.seq} of the log follows row {self.seq}; rows are missing")
             self.seq, self.at = event.seq, event.at
-            self.waits.passed(event.at, self._due)
-            if self.silences is not None:
-                self.silences.passed(event.at)
+            self.passed(event.at)
             if event.kind == DECISION:
                 self.decided(next(told), event)
             elif event.kind == OUTCOME:
@@ -114,6 +113,17 @@ class Fold:
             elif event.kind == PROBLEM:
                 self.trips.promise(self.waits.end, Problem.from_plain(msgspec.json.decode(event.body)["problem"]))
         self.learn()
+        self.trips.settle()
+
+    def passed(self, at: int) -> None:
+        """Let time pass: windows close."""
+        closed = list(self.waits.closed)
+        self.waits.passed(at, self._due)
+        if self.waits.closed != closed:
+            self.trips.close(closed)
+            self.note_told()
+        if self.silences is not None:
+            self.silences.passed(at)
 
     def logged(self, part: Part) -> None:
         """Take in a part of an offline log; with the last one all is learned as one batch, as by an agent."""
@@ -166,7 +176,13 @@ class Fold:
     def came(self, event: Event) -> None:
         """Take in an outcome; what comes too late to be learned is not heard."""
         values, waits = DECODE_OUTCOME(event.body).values, self.waits
+        costs = self.trips.costs(event.place) if SHOWN in values else None
         new = waits.told(event.place, values, self._due)
+        if costs is None:
+            self.trips.tell(event.place, new)
+        else:
+            self.trips.change(event.place, costs)
+        self.note_told()
         if self.silences is None:
             return
         self.silences.answer(waits.end)
@@ -174,6 +190,14 @@ class Fold:
             if values[name] != self.nothing[name]:
                 action = int(waits.rows[event.place - waits.base, 0])
                 self.silences.hear(event.place, action, waits.names.index(name))
+
+    def note_told(self) -> None:
+        """Note the declared costs of the safe action that what was told of it refutes."""
+        for j, (count, mean) in self.trips.doubted().items():
+            name = safe_cost_name(self.policy, j)
+            if name not in self.notes.doubts:
+                self.notes.doubts[name] = safe_cost_words(self.policy, j, count, mean)
+                self._noted = None
 
     def scaled(self, name: str, value: float) -> float:
         """Return a value as it is learned: in [0, 1], and signed so that less of a cost is better."""
@@ -207,9 +231,6 @@ class Fold:
         rows = self.waits.rows[at]
         self.state = self.policy.learn_rows(self.state, rows, values)
         self.learned += len(due)
-        for j, sign in enumerate(self.signs.values()):
-            seen = values[signals == 1 + j, 1 + j]
-            self.trips.take(j, seen if sign > 0 else 1.0 + seen, places[signals == 1 + j])
 
     def fresh_silences(self) -> Silences | None:
         """Return what is known of silences before anything is heard."""

@@ -1,107 +1,163 @@
-"""Whether realised costs are above their limit: an e-process for each limit, which trips the desk by itself.
+"""Whether costs are above what was promised of them, by all that is told so far: tests of every limit.
 
-Every decision's expected cost is at most τ, whatever came before it. So for each bet f in (0, 1) the wealth
-
-    W_n(f) = Π_{i ≤ n} (1 + f (x_i − τ)/τ),   x_i in [0, 1], in the order of the decisions
-
-is a non-negative supermartingale that starts at 1, and so is the average over bets. By Ville's inequality it ever
-reaches 1/α with probability at most α, if all is as promised. At-least limits are the same with 1 − x and 1 − τ. Where
-versions of the problem move a limit, τ is the one a decision was made under: nothing else was promised of it.
+An e-process for each limit (`e_process`) stops the desk by itself where decisions cost more than their limit. One more
+for each declared cost of the safe action puts that declaration in doubt. Both read the table of `Waits`: what is told
+counts at once, and what is not told counts as nothing, whatever learning waits for. Where versions of the problem move
+a limit, a decision is held against the one that it was made under: nothing else was promised of it.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.compile import Floats
+from stagewise.policies.agent.e_process import EProcess, Rows
 from stagewise.policies.problem import Problem
+from stagewise.policies.settings import FALSE_ALARMS
+from stagewise.service.waits import DROPPED, HELD, Waits
 
 DRY = "feedback"
-BETS = np.array([0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625])
-
-
-class Trip:
-    """The wealth of one limit.
-
-    >>> trip = Trip(0.02, level=0.01)
-    >>> trip.take(np.zeros(100)), trip.take(np.ones(10))
-    (False, True)
-    """
-
-    def __init__(self, threshold: float, level: float) -> None:
-        self.threshold, self.level = threshold, level
-        self.wealth = np.zeros(BETS.size)  # logarithms
-        self.count, self.total = 0, 0.0
-        self.tripped = False
-
-    def take(self, costs: Floats, thresholds: Floats | None = None) -> bool:
-        """Take in costs in [0, 1] in their order; say whether the test is lost, now or before.
-
-        `thresholds`: what was promised of each, where that is not the same for all.
-        """
-        limits = np.full(costs.size, self.threshold) if thresholds is None else thresholds
-        told = (limits > 0.0) & (limits < 1.0)
-        costs, limits = costs[told], limits[told]
-        if not costs.size:
-            return self.tripped
-        steps = np.log1p(np.outer((costs - limits) / limits, BETS))
-        paths = np.cumsum(np.vstack([self.wealth, steps]), axis=0)[1:]
-        self.wealth = paths[-1].copy()
-        self.count, self.total = self.count + costs.size, float(np.cumsum(np.append(self.total, costs))[-1])
-        most = paths.max(axis=1)
-        richest = most + np.log(np.mean(np.exp(paths - most[:, None]), axis=1))
-        self.tripped = self.tripped or bool(richest.max() >= -math.log(self.level))
-        return self.tripped
-
-    def plain(self) -> list[float]:
-        """Return it for a snapshot."""
-        return [*self.wealth.tolist(), float(self.count), self.total, float(self.tripped)]
-
-    def restore(self, plain: list[float]) -> None:
-        """Go on from what `plain` wrote down."""
-        *wealth, count, total, tripped = plain
-        self.wealth, self.count, self.total, self.tripped = np.array(wealth), int(count), total, bool(tripped)
 
 
 class Trips:
-    """The wealth of every limit of a problem, and which trips stand in the log."""
+    """The tests of every limit of a problem, and which trips stand in the log."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.limits = {name: Trip(*told) for name, told in levels_of(problem).items()}
+    def __init__(self, problem: Problem, waits: Waits) -> None:
+        self.problem, self.waits, thresholds = problem, waits, problem.policy().thresholds
+        self.names, self.signs = tuple(problem.limits), thresholds.signs.tolist()
+        self.home = problem.place_of(problem.safe)
+        self.promised = promised_by(problem)
+        self.declared = [
+            cost if sign > 0 else 1.0 - cost for cost, sign in zip(thresholds.told, self.signs, strict=True)
+        ]
+        self.limits = {name: EProcess(self.level) for name in self.names}
+        self.safe = {name: EProcess(FALSE_ALARMS) for name, c in zip(self.names, self.declared, strict=True) if c == c}
         self.moved: list[tuple[int, list[float]]] = []  # from which decision on which limits were promised
         self.reasons: set[str] = set()  # kinds of trips that stand in the log
 
+    @property
+    def level(self) -> float:
+        """The level of each limit: all of them together trip by chance with probability δ at most."""
+        return self.problem.delta / max(len(self.names), 1)
+
     def promise(self, place: int, problem: Problem) -> None:
         """Hold decisions from this one on against the limits of another version."""
-        self.moved.append((place, [limit for limit, _ in levels_of(problem).values()]))
+        self.moved.append((place, promised_by(problem)))
 
-    def take(self, j: int, costs: Floats, places: Ints) -> None:
-        """Take in costs of the j-th limit in [0, 1], of the decisions at these places."""
-        promised = None
-        if self.moved:  # the limit that held when each of these decisions was made
-            versions = np.searchsorted([first for first, _ in self.moved], places, side="right") - 1
-            promised = np.array([limits[j] for _, limits in self.moved])[versions]
-        list(self.limits.values())[j].take(costs, promised)
+    def costs(self, place: int) -> list[float] | None:
+        """Return what a decision costs as far as it is told, by limit; None: all of it is settled long since."""
+        if place < self.waits.base:
+            return None
+        return [float(self.read(j, place, place + 1)[0]) for j in range(len(self.names))]
+
+    def tell(self, place: int, new: Sequence[str]) -> None:
+        """Take in that signals of a decision are told that nothing was told of before."""
+        row = place - self.waits.base
+        for name in new:
+            if name in self.limits and not self.waits.deferred[row]:
+                j = self.names.index(name)
+                value = float(self.waits.values[row, 1 + j])
+                cost = value if self.signs[j] > 0 else 1.0 + value
+                if cost != 0.0:  # as it counts anyway
+                    self._rise(j, place, place + 1, cost)
+
+    def change(self, place: int, before: Sequence[float] | None) -> None:
+        """Take in that a decision is said to be carried out, or not to be; it cost as much `before`."""
+        now = self.costs(place)
+        for j, (old, new) in enumerate(zip(before or (), now or (), strict=True)):
+            if new != old and not (math.isnan(new) and math.isnan(old)):
+                self._rise(j, place, place + 1, None if math.isnan(new) else max(new - old, 0.0))
+
+    def close(self, before: Sequence[int]) -> None:
+        """Take in that windows closed; before, those of all decisions before these places were."""
+        spans = {span.signal: span for span in self.waits.spans}
+        longest = next((span for span in self.waits.spans if span.length == self.waits.longest), None)
+        for j, sign in enumerate(self.signs):
+            own = spans.get(1 + j)
+            span = longest if own is None else own
+            if span is None:
+                continue
+            start, end = before[span.signal], self.waits.closed[span.signal]
+            counts = 0.0 if own is None else own.value if sign > 0 else 1.0 + own.value
+            given_up = self.waits.deferred[start - self.waits.base : end - self.waits.base].any()
+            if start < end and (counts != 0.0 or given_up):
+                self._rise(j, start, end, None if given_up or math.isnan(counts) else counts)
+
+    def _rise(self, j: int, start: int, end: int, by: float | None) -> None:
+        """Look again, where values rose; None: rows do not count any more."""
+        for test, rows, (least, most) in self.tests_of(j):
+            if test.lost_by is None and end > test.first:
+                test.rise(max(start, test.first), end, math.inf if least <= 0.0 else most if by is None else by)
+                test.look(rows, self.waits.end)
+
+    def settle(self) -> None:
+        """Take in what is learned: it stays as it is."""
+        for j in range(len(self.names)):
+            for test, rows, _ in self.tests_of(j):
+                test.settle(rows, self.waits.heads[1 + j], self.waits.end)
+
+    def tests_of(self, j: int) -> list[tuple[EProcess, Rows, tuple[float, float]]]:
+        """Return the tests of a limit, with their rows and the least and the most that one of these is held against."""
+        name, held = self.names[j], [self.promised[j], *(limits[j] for _, limits in self.moved)]
+        tests = [(self.limits[name], self.rows_of(j, safe=False), (min(held), max(held)))]
+        if name in self.safe:
+            tests.append((self.safe[name], self.rows_of(j, safe=True), (self.declared[j], self.declared[j])))
+        return tests
+
+    def rows_of(self, j: int, safe: bool) -> Rows:
+        """Return what reads the rows of a test: all against the limit, or the safe action's against its cost."""
+
+        def rows(start: int, end: int) -> tuple[Floats, Floats]:
+            costs = self.read(j, start, end)
+            if not safe:
+                return costs, self.limits_at(j, start, end)
+            played = self.waits.rows[start - self.waits.base : end - self.waits.base, 0]
+            return np.where(played == self.home, costs, math.nan), np.full(end - start, self.declared[j])
+
+        return rows
+
+    def read(self, j: int, start: int, end: int) -> Floats:
+        """Return the costs of decisions in [0, 1] as far as they are told; NaN: not carried out, or left out."""
+        part, waits = slice(start - self.waits.base, end - self.waits.base), self.waits
+        standing, values = waits.standing[part, 1 + j], waits.values[part, 1 + j]
+        known = (standing == HELD) & (waits.deferred[part] == 0)
+        costs: Floats = np.where(known, values if self.signs[j] > 0 else 1.0 + values, 0.0)
+        costs[standing == DROPPED] = math.nan
+        return costs
+
+    def limits_at(self, j: int, start: int, end: int) -> Floats:
+        """Return the limit that held when each of these decisions was made."""
+        if not self.moved:
+            return np.full(end - start, self.promised[j])
+        versions = np.searchsorted([first for first, _ in self.moved], np.arange(start, end), side="right") - 1
+        return np.array([limits[j] for _, limits in self.moved])[versions]
 
     def revive(self) -> None:
-        """Begin anew with what tripped: a person let go of the kill switch."""
-        fresh = Trips(self.problem).limits
-        self.limits = {name: fresh[name] if trip.tripped else trip for name, trip in self.limits.items()}
+        """Begin anew with what tripped: a person let go of the kill switch. Only decisions from now on count."""
+        for name, test in self.limits.items():
+            if test.crossed:
+                self.limits[name] = EProcess(self.level, self.waits.end)
         self.reasons = set()
 
     def tripped(self) -> str | None:
         """Return why the desk should stop by itself, if it should."""
-        for name, trip in self.limits.items():
-            if trip.tripped:
-                seen = trip.total / trip.count
+        for (name, test), sign in zip(self.limits.items(), self.signs, strict=True):
+            if test.lost_by is not None:
+                count, total = test.lost_by
+                mean = total / count
+                seen = f"at least {mean:.4g}" if sign > 0 else f"at most {1.0 - mean:.4g}"
                 return (
-                    f"{name!r} averages {seen:.4g} of its range over {trip.count:,} decisions, above its limit beyond "
-                    f"chance (level {trip.level:.2g})"
+                    f"{name!r} averages {seen} of its range over {count:,} decisions by what was told of them, "
+                    f"{'above' if sign > 0 else 'below'} its limit beyond chance (level {test.level:.2g})"
                 )
         return None
+
+    def doubted(self) -> dict[int, tuple[int, float]]:
+        """Return the limits whose declared cost of the safe action is refuted, with count and mean of its costs."""
+        lost = {j: self.safe[name].lost_by for j, name in enumerate(self.names) if name in self.safe}
+        return {j: (by[0], by[1] / by[0]) for j, by in lost.items() if by is not None}
 
     def was_tripped(self, why: str) -> bool:
         """Say whether the log holds a trip of this kind: a person who revives the desk after it is not overruled."""
@@ -109,14 +165,16 @@ class Trips:
 
     def plain(self) -> dict[str, Any]:
         """Return it for a snapshot."""
-        told = {name: trip.plain() for name, trip in self.limits.items()}
-        return {"trips": told, "moved": self.moved, "reasons": sorted(self.reasons)}
+        tests = {"trips": self.limits, "safe": self.safe}
+        told = {kind: {name: test.plain() for name, test in held.items()} for kind, held in tests.items()}
+        return {**told, "moved": self.moved, "reasons": sorted(self.reasons)}
 
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Go on from what `plain` wrote down."""
         self.moved, self.reasons = [(first, limits) for first, limits in plain["moved"]], set(plain["reasons"])
-        for name, trip in self.limits.items():
-            trip.restore(plain["trips"][name])
+        for kind, tests in (("trips", self.limits), ("safe", self.safe)):
+            for name, test in tests.items():
+                test.restore(plain[kind][name])
 
 
 def subject(why: str) -> str:
@@ -124,11 +182,7 @@ def subject(why: str) -> str:
     return why.split(" averages ")[0] if " averages " in why else DRY
 
 
-def levels_of(problem: Problem) -> dict[str, tuple[float, float]]:
-    """Return each limit in [0, 1] with its level: all of them together trip by chance with probability δ at most."""
-    policy = problem.policy()
-    told = {}
-    for j, name in enumerate(problem.limits):
-        value = float(policy.thresholds.values[j])
-        told[name] = (value if policy.thresholds.signs[j] > 0 else 1.0 - value), problem.delta / len(problem.limits)
-    return told
+def promised_by(problem: Problem) -> list[float]:
+    """Return each limit in [0, 1], of costs that less of is better."""
+    told = problem.policy().thresholds
+    return [float(value if sign > 0 else 1.0 - value) for value, sign in zip(told.values, told.signs, strict=True)]

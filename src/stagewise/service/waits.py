@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
+from stagewise.policies.agent.e_process import BLOCK
 from stagewise.problem.declared import Limit, Reward
 from stagewise.service.records import SHOWN
 
@@ -200,8 +201,9 @@ class Waits:
         return min((self.date(place) + length for place, length in first if place < self.end), default=None)
 
     def _low(self) -> int:
-        """Return the first decision that something is waited for of."""
-        return min([self.end, *self.heads, *(self.closed[span.signal] for span in self.spans)])
+        """Return where the block begins that holds the first decision that something is waited for of."""
+        low = min([self.end, *self.heads, *(self.closed[span.signal] for span in self.spans)])
+        return low - low % BLOCK
 
     def plain(self) -> dict[str, Any]:
         """Return what waits, for a snapshot."""

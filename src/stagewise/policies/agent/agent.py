@@ -20,6 +20,7 @@ from stagewise.policies.agent.report import Report, report_of
 from stagewise.policies.agent.saved import Saved, check_same, read, written
 from stagewise.policies.agent.saved_waits import Waits
 from stagewise.policies.agent.snapshot import Snapshot
+from stagewise.policies.agent.told import health_with
 from stagewise.policies.encoded import check_kind
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, Policy, State
@@ -152,7 +153,7 @@ class Agent(Overdue):
         ('contradicted', 0)
         """
         with self._alone:
-            return health_of(self.policy, self._state, self._notes)
+            return health_with(self.policy, health_of(self.policy, self._state, self._notes), self._told)
 
     def acknowledge(self, name: str, note: str = "") -> None:
         """Go on although something contradicts safety, by its name in `health()`; a note says who decided so, and why.
@@ -181,7 +182,7 @@ class Agent(Overdue):
         """
         with self._alone:
             told = getattr(self.policy, "names", None) if names is None else names
-            return report_of(self.policy, self._state, self._notes, told)
+            return report_of(self.policy, self._state, self._notes, told, self._told)
 
     def adopt(self, decision: Decision | Mapping[str, Any], now: Any = None) -> int:
         """Take in a decision of a `Replica`, itself or as its `plain` wrote it; return its round in this agent's order.
@@ -204,6 +205,8 @@ class Agent(Overdue):
             self._ledger.open[place] = Played(played.action) if made._unfollowed else played
             if self._deadlines is not None:
                 self._deadlines.date(place, told)
+            if self._told is not None:
+                self._told.add(place, played.ray, self._ledger)
             self.round = place + 1
             return place
 
@@ -234,7 +237,8 @@ class Agent(Overdue):
         """Return a moment of the agent that later calls do not change."""
         policy: Any = self._ours
         deadlines = None if self._deadlines is None else self._deadlines.copied()
-        waits = Waits(self._ledger.copied(), deadlines, self._adopted.copied())
+        costs = None if self._told is None else self._told.copied()
+        waits = Waits(self._ledger.copied(), deadlines, self._adopted.copied(), costs)
         return Saved(
             policy, self._state.memory.copy(), self.seed, self.round, self.order, waits, self._files.generation,
             self.name, self._who.former, self._learned, self._notes.copied(),
@@ -266,7 +270,7 @@ class Agent(Overdue):
         agent._who = Identity(saved.seed, saved.name, saved.former)
         agent._who = agent._who if name is None else agent._who.renamed(name, saved.round)
         agent._state = State(saved.memory)
-        agent._ledger, agent._deadlines, agent._adopted = saved.waits
+        agent._ledger, agent._deadlines, agent._adopted, agent._told = saved.waits
         agent._plainly = agent._deadlines is None and not agent._adopted.met
         agent._files, agent._notes = Ownership(saved.generation), saved.notes
         agent._files.learn(place, content, saved.round)

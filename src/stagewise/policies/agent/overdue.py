@@ -46,6 +46,8 @@ class Overdue(Rounds):
                 "close what is missing by age (expire)"
             )
         with self._alone:
+            if self._told is not None and self._told.give_up(self._ledger, int(before)):
+                self._told.note(self.policy, self._notes)
             given_up = self._ledger.give_up(int(before))
             self._learn_due()
         return given_up
@@ -63,6 +65,8 @@ class Overdue(Rounds):
                 raise InvalidOutcome(
                     f"the decision of round {round_} cannot be withdrawn; an outcome of it is known, or it was given up"
                 )
+            if self._told is not None and self._told.drop(round_, self._costs):
+                self._told.note(self.policy, self._notes)
             if round_ not in self._adopted.taken:
                 told = played if self._ours is None else decision if isinstance(decision, Decision) else None
                 self._notes.take_back(round_, played.ray if told is None else told.index)

@@ -10,6 +10,7 @@ from stagewise.kernels.layout import HOME
 from stagewise.policies.agent.by_segment import SegmentNow, segments_now
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.agent.outlook import Outlook, kinds, learned_of, needed_of, outlook, pulls_needed
+from stagewise.policies.agent.told import LIMIT, ToldCosts
 from stagewise.policies.policy import State
 from stagewise.problem.columns import distinct
 from stagewise.problem.errors import InvalidProblem
@@ -36,6 +37,8 @@ class LimitNow(NamedTuple):
     estimate: float  # expected cost of a recent round
     dearest: float  # the highest plausible (lowest, for AtLeast) of any recent round
     slack: float  # what that leaves
+    told: float | None = None  # the mean of all decisions so far, what is not told yet counting as nothing
+    decisions: int = 0  # how many these are
 
 
 class ActionNow(NamedTuple):
@@ -87,7 +90,9 @@ def entry(record: Any) -> dict[str, Any]:
     return {name: entry(value) if isinstance(value, Span) else plain(value) for name, value in held.items()}
 
 
-def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Report:
+def report_of(
+    policy: Any, state: State, notes: Notes, names: Any = None, told_costs: ToldCosts | None = None
+) -> Report:
     """Return the report of an agent; `names` are those of the listed actions, in their order."""
     rounds, recent = sum(notes.plays.values()) + notes.withdrawn, list(notes.recent)
     views = [outlook(decision, state.memory) for decision in recent]
@@ -107,7 +112,7 @@ def report_of(policy: Any, state: State, notes: Notes, names: Any = None) -> Rep
         reward,
         safe,
         gain,
-        limits_now(policy, views, recent),
+        limits_now(policy, views, recent, told_costs),
         actions_now(state, notes, views, recent, names, units),
         getattr(policy, "reward_name", "reward"),
         notes.withdrawn,
@@ -139,7 +144,9 @@ def span(told: Any, units: tuple[float, float]) -> Span:
     return Span(*(low + length * float(value) for value in (estimate, centre - half, centre + half)))
 
 
-def limits_now(policy: Any, views: list[Outlook], recent: list[Decision]) -> tuple[LimitNow, ...]:
+def limits_now(
+    policy: Any, views: list[Outlook], recent: list[Decision], told: ToldCosts | None
+) -> tuple[LimitNow, ...]:
     """Return each limit beside the costs of recent rounds."""
     if not views:
         return ()
@@ -147,7 +154,9 @@ def limits_now(policy: Any, views: list[Outlook], recent: list[Decision]) -> tup
     for j, (name, sign, value) in enumerate(zip(thresholds.names, thresholds.signs, thresholds.values, strict=True)):
         estimate = thresholds.in_unit(j, float(np.mean([view.weights @ view.fit[1 + j] for view in views])))
         dearest = sign * max(sign * float(decision.dearest[j]) for decision in recent)
-        found.append(LimitNow(name, float(value), estimate, dearest, float(sign * (value - dearest))))
+        count, mean = (0, 0.0) if told is None else told.seen(LIMIT, j)
+        so_far = thresholds.in_unit(j, mean if sign > 0.0 else mean - 1.0) if count else None
+        found.append(LimitNow(name, float(value), estimate, dearest, float(sign * (value - dearest)), so_far, count))
     return tuple(found)
 
 
@@ -250,6 +259,11 @@ def lines_of(report: Report) -> list[str]:
         lines.append(
             f"{limit.name}: expected {limit.estimate:z.4f}, at worst {limit.dearest:z.4f}, limit {limit.threshold:g}, "
             f"slack {limit.slack:z.4f}"
+            + (
+                ""
+                if limit.told is None
+                else f"; told so far {limit.told:z.4f} over {several(limit.decisions, 'decision')}"
+            )
         )
     wide = max([6, *(len(action.name) for action in report.actions)])
     earned = ["" if one.reward is None else "{:z.4f} ({:z.4f}, {:z.4f})".format(*one.reward) for one in report.actions]

@@ -1,7 +1,7 @@
 """What an agent does round by round: decide, and learn each outcome when its turn has come."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy, deepcopy
 from threading import Lock
 from typing import Any
@@ -18,6 +18,7 @@ from stagewise.policies.agent.offers import offered_by
 from stagewise.policies.agent.outcomes import ABSENT, check_action
 from stagewise.policies.agent.ownership import Ownership
 from stagewise.policies.agent.parts import own_outcome, parts_in_time, told_by, untold
+from stagewise.policies.agent.told import Values, costs_of
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, Policy, check_verbs
 from stagewise.policies.problem import Problem
@@ -28,7 +29,7 @@ from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 
 NEW = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-PREPARED = ("_ours", "_choose", "_learn_in_place", "_values", "_told", "_costly", "_alone", "_saving")
+PREPARED = ("_ours", "_choose", "_learn_in_place", "_values", "_told_as", "_costs", "_costly", "_alone", "_saving")
 
 
 class Rounds:
@@ -69,6 +70,7 @@ class Rounds:
         self._plainly = self._deadlines is None  # no decision has a date, and none was made elsewhere
         self._files = Ownership()
         self._notes = Notes()  # what it counts beside the memory
+        self._told = costs_of(ours)
         self._prepare()
 
     def _prepare(self) -> None:
@@ -85,8 +87,9 @@ class Rounds:
         # in place: what was kept here is trusted
         self._learn_in_place: Callable[..., Any] = policy.learn if ours is None else ours.learn_in_place
         self._values: Callable[[Any, Any], Any] = own_outcome if ours is None else ours.values
-        self._told: Callable[[Any], Any] = untold if ours is None else ours.told
-        self._costly = ours is not None and len(ours.thresholds.names) > 0  # an outcome is not whole without costs
+        self._told_as: Callable[[Any], Any] = untold if ours is None else ours.told
+        self._costs = range(1, 1 if ours is None else 1 + len(ours.thresholds.names))
+        self._costly = len(self._costs) > 0  # an outcome is not whole without costs
 
     def __repr__(self) -> str:
         what = f"{len(names)} actions" if (names := getattr(self.policy, "names", None)) else type(self.policy).__name__
@@ -161,6 +164,8 @@ class Rounds:
                 self._ledger.open[round_] = NEW(Played, (decision[0], index, decision[2], decision._safe))  # as `by`
             if deadlines is not None:
                 deadlines.date(round_, now)
+            if self._told is not None:
+                self._told.add(round_, index, self._ledger)
             self.round = round_ + 1
             return decision
 
@@ -197,7 +202,7 @@ class Rounds:
             if played is not None and now is None and self._plainly:
                 if signals:
                     alone = reward is ABSENT and cost is ABSENT and len(signals) == len(ledger.names)
-                    values = self._told(signals) if alone else None
+                    values = self._told_as(signals) if alone else None
                 elif reward is not ABSENT and not (cost is ABSENT and self._costly):
                     try:
                         values = self._values(reward, None if cost is ABSENT else cost)
@@ -209,6 +214,8 @@ class Rounds:
                 return
             if made and decision.action is not played.action:  # type: ignore[union-attr]
                 check_action(decision, played)
+            if self._told is not None:
+                self._hear(round_, values.tolist(), self._costs)
             if round_ == ledger.oldest or ledger.at_once:
                 self._state = self._learn_in_place(self._state, played, values)
                 self._learned += 1
@@ -236,6 +243,7 @@ class Rounds:
             self._hold(round_, parts.played, values)
         else:
             ledger.put(round_, values, parts.given)
+            self._hear(round_, values, parts.given)
         self._learn_due()
         if parts.late and deadlines is not None:  # what came in time is taken
             deadlines.refuse(parts.late, round_, ledger.names)
@@ -247,6 +255,11 @@ class Rounds:
             self._ledger.put_whole(round_, values)
         else:
             self._ledger.put(round_, values.tolist(), range(len(values)))
+
+    def _hear(self, round_: int, values: Values, given: Iterable[int]) -> None:
+        """Count what was told at once, whatever learning waits for; NaN: it is left out."""
+        if self._told is not None and self._told.tell(round_, values, given):
+            self._told.note(self.policy, self._notes)
 
     def _learn_due(self) -> None:
         """Learn what is held behind nothing any more, in the order of the decisions."""
@@ -261,7 +274,8 @@ class Rounds:
         told = moment(self.clock() if now is None else now)
         if self._deadlines is not None:
             for round_, span in self._deadlines.closing(told, self.round):
-                self._ledger.close(round_, span.signal, span.value)
+                if self._ledger.close(round_, span.signal, span.value):
+                    self._hear(round_, {span.signal: span.value}, (span.signal,))
             self._learn_due()
         return told
 

@@ -11,6 +11,7 @@ from stagewise.policies.agent.adopted import Adopted, Stretches
 from stagewise.policies.agent.deadlines import Deadlines, spans_of
 from stagewise.policies.agent.ledger import DONE, HELD, SEVERAL, Ledger, Row
 from stagewise.policies.agent.outcomes import ABSENT, values_of
+from stagewise.policies.agent.told import ToldCosts, costs_of
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played
 from stagewise.problem.checks import number, whole
@@ -25,6 +26,7 @@ class Waits(NamedTuple):
     ledger: Ledger
     deadlines: Deadlines | None
     adopted: Adopted
+    told: ToldCosts | None  # costs as far as they are told
 
 
 def waits_content(policy: Learning, waits: Waits) -> dict[str, Any]:
@@ -39,6 +41,7 @@ def waits_content(policy: Learning, waits: Waits) -> dict[str, Any]:
             "met": {mark: met.pairs for mark, met in adopted.met.items()},
             "taken": adopted.taken.pairs,
         },
+        "told": None if waits.told is None else waits.told.plain(),
     }
 
 
@@ -66,12 +69,16 @@ def waits_from(policy: Learning, content: dict[str, Any], order: str, end: int) 
     ledger.heads, ledger.oldest = heads, heads[0] if min(heads) == max(heads) else SEVERAL
     check_rows(ledger)
     if content["version"] < 4:
-        return Waits(ledger, None, Adopted())
+        return Waits(ledger, None, Adopted(), costs_of(policy, end))
     told, adopted = content["deadlines"], Adopted()
     adopted.places = {str(id_): count(place, "place", end) for id_, place in content["adopted"]["places"].items()}
     adopted.met = {str(mark): Stretches(pairs) for mark, pairs in content["adopted"]["met"].items()}
     adopted.taken = Stretches(content["adopted"]["taken"])
-    return Waits(ledger, None if told is None else deadlines_from(policy, told, end), adopted)
+    deadlines = None if told is None else deadlines_from(policy, told, end)
+    costs = costs_of(policy, end)  # a file that says nothing of what was told: it counts from here on
+    if costs is not None and content.get("told") is not None:
+        costs = ToldCosts.of(policy, content["told"], end)
+    return Waits(ledger, deadlines, adopted, costs)
 
 
 def deadlines_from(policy: Learning, told: dict[str, Any], end: int) -> Deadlines:

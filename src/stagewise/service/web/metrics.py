@@ -39,7 +39,12 @@ WOULD = Metric("would_decisions", "gauge", "Choices of the policy in shadow, in 
 WOULD_SLACK = Metric(
     "would_slack", "gauge", "The same for the last choices of the policy in shadow.", ("experiment", "limit")
 )
-SEEN = Metric("limit_seen", "gauge", "The mean that was seen of what is limited.", ("experiment", "limit"))
+SEEN = Metric(
+    "limit_seen",
+    "gauge",
+    "The mean of what is limited by what was told so far; what was not told counts as nothing.",
+    ("experiment", "limit"),
+)
 AGE = Metric("snapshot_age_seconds", "gauge", "How old what decisions are made of is.", ("experiment",))
 STALE = Metric("stale", "gauge", "1 where that is older than it may be (--max-age).", ("experiment",))
 LAG = Metric("feedback_lag_seconds", "gauge", "Median time from a decision to its signal.", ("experiment", "signal"))

@@ -128,10 +128,10 @@
     }
     const name = Object.keys(figures.limits)[Number(place.dataset.place)], limit = figures.limits[name];
     const of = (key) => told.map((one, i) => (whole[i] && own(one.limits, name) ? one.limits[name][key] : null));
-    const would = of("would"), shadow = would.some((value) => value != null);
+    const would = of("would"), shadow = would.some((value) => value != null), so_far = of("so_far");
     return { at, show: amount(limit), ends: [limit.at_most ? limit.least : null, limit.at_most ? null : limit.most], must: limit.threshold,
-      cap: limit.at_most ? limit.least + 3 * (limit.threshold - limit.least) : null, lines: [
-      line("seen so far", of("so_far"), "--c1"),
+      cap: limit.at_most ? Math.max(limit.least + 3 * (limit.threshold - limit.least), ...so_far.filter((value) => value != null)) : null, lines: [
+      line("seen so far", so_far, "--c1"),
       line("pessimistic", of("dearest"), "--ink", { dash: [2, 3] }),
       ...(shadow ? [line("the policy’s, in shadow", would, "--c6", { dash: [2, 3] })] : []),
       line("limit", at.map(() => limit.threshold), "--bad", { dash: [9, 4] }),

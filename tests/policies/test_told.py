@@ -1,0 +1,183 @@
+"""What is told of an agent's decisions counts for its stops at once, long before windows close."""
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+
+HOUR = 3600.0
+
+
+def problem(**changes: Any) -> sw.Problem:
+    limit = {"value": 0.015, "safe": 0.009, "window": "7d", **changes.pop("limit", {})}
+    told: dict[str, Any] = {
+        "actions": ["plain", "offer"],
+        "safe": "plain",
+        "reward": sw.Reward("click", window="1h"),
+        "limits": {"opt_out": sw.Limit(**limit)},
+    }
+    return sw.Problem(**{**told, **changes})
+
+
+def campaign(agent: sw.Agent, rate: float, users: int, seed: int = 0, since: int = 0) -> int | None:
+    """Tell opt-outs as they happen, and nothing else; return after how many users it is in doubt."""
+    rng = np.random.default_rng(seed)
+    for i in range(since, since + users):
+        decision = agent.decide({}, now=float(i))
+        if rng.random() < rate:
+            agent.learn(decision.id, opt_out=True, now=float(i))
+        if i % 10 == 9 and not agent.health().ok:
+            return i
+    return None
+
+
+def test_opt_outs_that_are_told_stop_an_agent_long_before_their_window_closes() -> None:
+    agent = sw.Agent(problem(), seed=1)
+    stopped = campaign(agent, 0.3, 200)
+    assert stopped is not None
+    assert stopped < 100
+    finding = agent.health()["safe cost of opt_out"]
+    assert finding.verdict == "contradicted"
+    assert "declared at most 0.009, and it averages at least" in finding.sentence
+    decision = agent.decide({}, now=200.0)
+    assert (decision.name, decision.fallback) == ("plain", finding.sentence)
+    assert agent.pending()["opt_out"].missing > 0  # nothing of it was learned
+    agent.acknowledge("safe cost of opt_out", "a test of ours")
+    assert agent.health()["safe cost of opt_out"].verdict == "acknowledged"
+
+
+def test_the_limit_itself_is_watched_where_nothing_was_declared_of_the_safe_action() -> None:
+    agent = sw.Agent(problem(limit={"safe": None}), seed=1)
+    assert campaign(agent, 0.3, 200) is not None
+    finding = agent.health()["limit of opt_out"]
+    assert finding.verdict == "contradicted"
+    assert "above its limit of 0.015 beyond chance" in finding.sentence
+    assert agent.decide({}, now=200.0).fallback == finding.sentence
+
+
+def test_one_missing_outcome_holds_back_learning_and_no_stop() -> None:
+    agent = sw.Agent(problem(reward=sw.Reward("click"), limit={"window": None}), seed=1)
+    rng = np.random.default_rng(3)
+    agent.decide({})  # nothing ever comes of it
+    for _ in range(400):
+        agent.learn(agent.decide({}), click=False, opt_out=bool(rng.random() < 0.1))
+    assert agent.held == 400
+    assert agent.health()["safe cost of opt_out"].verdict == "contradicted"
+
+
+def test_costs_as_they_are_promised_stop_nobody() -> None:
+    agent = sw.Agent(problem(), seed=1)
+    assert campaign(agent, 0.009, 600) is None
+    sentence, told = agent.health()["safe cost of opt_out"].sentence, agent.report().limits[0].told
+    assert told is not None
+    said = "which may still be chance" if told > 0.009 else "which is no contradiction"
+    assert f"it averages at least {told:.3g} over 600 decisions by what was told so far, {said}" in sentence
+
+
+def test_values_from_below_count_as_soon_as_they_are_told() -> None:
+    stars = sw.Limit(sw.AtLeast(4.0), low=1.0, high=5.0, safe=4.5, window="7d")
+    agent = sw.Agent(problem(limits={"stars": stars}), seed=1)
+    for i in range(60):
+        agent.learn(agent.decide({}, now=float(i)).id, stars=2.0, now=float(i))
+        agent.decide({}, now=float(i))  # of which nothing is told
+    assert "is declared at least 4.5, and it averages at most" in agent.health()["safe cost of stars"].sentence
+    assert agent.report().limits[0].told == pytest.approx(3.5)  # what is not told counts as 5
+    good = sw.Agent(problem(limits={"stars": stars}), seed=1)
+    for i in range(60):
+        good.learn(good.decide({}, now=float(i)).id, stars=4.6, now=float(i))
+    assert good.health().ok
+
+
+def test_windows_that_leave_out_what_is_missing_leave_it_out_here_too() -> None:
+    agent = sw.Agent(problem(limit={"window": "1h", "missing": "drop"}), seed=1)
+    for i in range(300):
+        decision = agent.decide({}, now=float(i))
+        if i % 30 == 0:
+            agent.learn(decision.id, opt_out=True, now=float(i))
+    assert agent.health()["safe cost of opt_out"].verdict != "contradicted"
+    assert agent.report().limits[0].decisions == 300
+    agent.expire(now=2 * HOUR)
+    assert agent.report().limits[0].decisions == 10
+    assert agent.report().limits[0].told == 1.0
+    assert agent.health()["safe cost of opt_out"].verdict == "contradicted"  # ten of ten
+
+
+def test_what_was_not_carried_out_does_not_count() -> None:
+    agent = sw.Agent(problem(), seed=1)
+    for i in range(10):
+        decision = agent.decide({}, now=float(i))
+        if i % 2:
+            agent.withdraw(decision)
+    agent.learn(8, opt_out=True, now=10.0)
+    limit = agent.report().limits[0]
+    assert (limit.decisions, limit.told) == (5, pytest.approx(0.2))
+    assert "told so far 0.2000 over 5 decisions" in str(agent.report())
+    assert agent.report().plain()["limits"][0]["told"] == pytest.approx(0.2)
+    marks = [line for axes in sw.draw_report(agent.report()).axes for line in axes.lines if line.get_marker() == "D"]
+    assert [line.get_xdata()[0] for line in marks] == [pytest.approx(0.2)]
+
+
+def test_what_is_forgotten_does_not_count() -> None:
+    agent = sw.Agent(problem(reward=sw.Reward("click"), limit={"window": None}), seed=1)
+    for _ in range(10):
+        agent.decide({})
+    agent.learn(9, opt_out=True)
+    agent.forget(5)
+    assert (agent.report().limits[0].decisions, agent.report().limits[0].told) == (5, pytest.approx(0.2))
+
+
+def test_an_agent_that_is_not_watched_says_so_and_goes_on() -> None:
+    agent = sw.Agent(problem(settings={"watch": False}), seed=1)
+    assert campaign(agent, 0.3, 200) is not None
+    fallback = agent.decide({}, now=300.0).fallback
+    assert fallback is None or "beyond chance" not in fallback
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["file", "pickle", "copy"])
+def test_an_agent_that_was_kept_goes_on_as_if_it_had_not_been(way: str, tmp_path: Path) -> None:
+    whole, kept = (sw.Agent(problem(), seed=1) for _ in range(2))
+    for agent in (whole, kept):
+        campaign(agent, 0.009, 1100, seed=6)
+    if way == "file":
+        kept.save(tmp_path / "agent.json")
+        kept = sw.Agent.load(tmp_path / "agent.json", problem())
+    else:
+        kept = pickle.loads(pickle.dumps(kept)) if way == "pickle" else copy.deepcopy(kept)
+    assert kept.health() == whole.health()
+    stopped = [campaign(agent, 0.15, 400, seed=7, since=1100) for agent in (whole, kept)]
+    assert stopped[0] == stopped[1] is not None
+    assert whole.health()["safe cost of opt_out"] == kept.health()["safe cost of opt_out"]
+
+
+def test_replicas_are_told_what_is_in_doubt_and_their_decisions_count() -> None:
+    agent = sw.Agent(problem(), seed=1)
+    replica = sw.Replica(agent.snapshot(), name="one")
+    for i in range(100):
+        decision = replica.decide({})
+        agent.adopt(decision, now=float(i))
+        if i % 3 == 0:
+            agent.learn(decision.id, opt_out=True, now=float(i))
+    assert agent.report().rounds == 0
+    assert agent.snapshot().doubts == tuple(one.sentence for one in agent.health() if one.verdict == "contradicted")
+    assert "the safe action's 'opt_out' is declared" in agent.snapshot().doubts[0]
+
+
+@pytest.mark.long
+def test_after_a_quiet_stretch_it_is_as_quick_as_from_the_start() -> None:
+    """Two thousand quiet decisions used to hide two thousand and more that were not."""
+    agent = sw.Agent(problem(reward=sw.Reward("click"), limit={"window": None, "safe": 0.1, "value": 0.2}), seed=1)
+    rng, stopped = np.random.default_rng(3), None
+    for i in range(3000):
+        decision = agent.decide({})
+        agent.learn(decision, click=False, opt_out=bool(rng.random() < (0.02 if i < 2000 else 0.3)))
+        if i % 10 == 9 and agent.health()["safe cost of opt_out"].verdict == "contradicted":
+            stopped = i
+            break
+    assert stopped is not None
+    assert 2000 < stopped < 2250

@@ -1,0 +1,125 @@
+"""Rates that moved: evidence of every cell, of every action over its cells, and of all, in one error budget.
+
+A cell is an action, in a segment where there are segments. If its mean p stays, outcomes y in [0, 1] that are learned
+in order have E[(1 + k)^y] ≤ 1 + kp and E[(1 − c)^y] ≤ 1 − cp, given the past. With n₁ outcomes before a mark that add
+up to S₁, and after it Δn that add up to ΔS between two marks, with a stake k that is set at the first of them,
+
+    M = (1 − c)^S₁ · Π (1 + k)^ΔS · min_p (1 − cp)^−n₁ e^(−p Σ kΔn)
+
+is at most a supermartingale that begins at 1, however cells are chosen, and so is a product over cells: each has its
+own p, so a change of mix among cells is no evidence. The minimum is 1 while Σ kΔn ≤ c n₁, so stakes end there. By
+Ville's inequality weighted sums of such products reach 1/a with probability a at most (docs/theory/watch.md,
+Proposition 4).
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints
+
+RATIOS = 2.0 ** np.arange(-5.0, 2.5, 0.5)  # of later outcomes to earlier ones, up to which stakes are made
+RISES = np.array([(k, k * r, i) for k in 2.0 ** np.arange(-3, 3) for i, r in enumerate(RATIOS) if k * r <= 0.95])
+FALLS = np.array([(c, c * r, i) for c in (0.1, 0.2, 0.4, 0.6, 0.8, 0.95) for i, r in enumerate(RATIOS)])
+EACH, ALL, EVERY_ACTION = 0.25, 0.25, 0.5  # shares of the error: of cells by themselves, of all together, of actions
+SHORT = 1.25  # times what came since the mark before is expected until the next
+HELD_BACK = 0.1  # of the stake of a cell in a product, so that no cell takes all of it
+RATE_MARKS = 20, 10  # marks that are kept, and how many are set until twice as much was seen
+DEVIATIONS = 3.0  # fewer do not make such evidence, and are not reckoned out
+
+
+class Cells(NamedTuple):
+    """What was seen of cells: outcomes, and what they add up to, from 0 to 1 each."""
+
+    early: Floats  # (C,) before a mark
+    early_totals: Floats
+    grown: Floats  # (C,) of `early`, since the mark before it
+    late: Floats  # (J, C) after it, as it stood at every later mark and stands now
+    late_totals: Floats
+
+    @classmethod
+    def at(cls, pulls: list[Floats], totals: list[Floats], place: int) -> "Cells":
+        """Return what a mark divides, of all that there was at every mark and is now; cells met later are left out."""
+        early, size = pulls[place], pulls[place].size
+        before = pulls[place - 1] if place else np.zeros(0)
+        late, late_totals = (np.array([one[:size] for one in column[place + 1 :]]) for column in (pulls, totals))
+        grown = early - np.pad(before, (0, size - before.size))
+        return cls(early, totals[place], grown, late - early, late_totals - totals[place])
+
+
+class Shift(NamedTuple):
+    """Cells whose means are not what they were."""
+
+    cells: list[int]
+    early: float  # outcomes
+    late: float
+    before: float  # the mean, of several cells weighted as the later outcomes are
+    after: float
+
+
+def shifted(seen: Cells, actions: int, divided: bool, alarm: float) -> Shift | None:
+    """Return the cells whose means moved, but with probability e^-alarm; cells stand segment by segment.
+
+    Those of the i-th segment have 1/i(i+1) of the share of the cells.
+    """
+    told = np.flatnonzero(seen.early > 0.0)  # known at the mark; also those not met since, whose stakes are made
+    if not seen.late[-1, told].any():
+        return None
+    part = Cells(*(column[..., told] for column in seen))
+    places, segments = told % actions, told // actions + 1
+    spent = np.log(actions * (segments * (segments + 1.0) if divided else np.ones(told.size)) / EACH)
+    apart, spread = strayed(part)
+    far = np.abs(apart) / np.sqrt(np.maximum(spread, 1e-300))
+    for cell in np.argsort(-far, kind="stable")[: int((far > DEVIATIONS).sum())].tolist():
+        if evidence(part, np.array([cell]), apart[cell] > 0.0) >= alarm + spent[cell]:
+            return shift_of(part, np.array([cell]), told)
+    groups = [(np.flatnonzero(places == action), actions / EVERY_ACTION) for action in np.unique(places).tolist()]
+    for cells, shared in [*groups, (np.arange(told.size), 1.0 / ALL)]:
+        total = float(apart[cells].sum())
+        if abs(total) <= DEVIATIONS * math.sqrt(float(spread[cells].sum())):
+            continue
+        if evidence(part, cells, total > 0.0) >= alarm + math.log(shared):
+            return shift_of(part, cells, told)
+    return None
+
+
+def strayed(seen: Cells) -> tuple[Floats, Floats]:
+    """Return each cell's later total less what its earlier mean forecasts, and about the variance of that."""
+    late, totals = seen.late[-1], seen.late_totals[-1]
+    mean = (seen.early_totals + totals) / (seen.early + late)
+    spread = mean * np.maximum(1.0 - mean, 0.0) * late * (1.0 + late / seen.early)
+    return totals - late * seen.early_totals / seen.early, spread
+
+
+def evidence(seen: Cells, cells: Ints, rises: bool) -> float:
+    """Return the log of what a mixture of all bets has made of these cells, each factor at its worst mean."""
+    early, early_totals, grown, late, late_totals = (column[..., cells] for column in seen)
+    if early_totals.sum() + late_totals[-1].sum() > 0.5 * (early.sum() + late[-1].sum()):  # by what they lack of 1
+        early_totals, late_totals, rises = early - early_totals, late - late_totals, not rises
+    bets = RISES if rises else FALLS
+    stake, other, ratio = bets[:, 0, None], bets[:, 1, None], bets[:, 2].astype(int)
+    sign = 1.0 if rises else -1.0
+    made, used = np.log1p(-sign * other) * early_totals, np.zeros((RATIOS.size, early.size))
+    came, came_totals = (np.diff(column, axis=0, prepend=0.0) for column in (late, late_totals))
+    for new, new_totals in zip(came, came_totals, strict=True):
+        part = np.clip((RATIOS[:, None] * early - used) / np.maximum(SHORT * grown, 1.0), 0.0, 1.0)
+        made += np.log1p(sign * stake * part[ratio]) * new_totals
+        used += part * new
+        grown = new
+    spent = stake * used[ratio]
+    with np.errstate(divide="ignore"):
+        worst = sign * (1.0 / other - early / spent)  # where the derivative in p is 0
+    worst = np.clip(worst, 0.0, 1.0)
+    made -= sign * worst * spent + early * np.log1p(-sign * other * worst)
+    if early.size > 1:
+        made = np.logaddexp(math.log(HELD_BACK), math.log1p(-HELD_BACK) + made)
+    return float(np.logaddexp.reduce(made.sum(axis=1))) - math.log(4.0 * len(bets))
+
+
+def shift_of(seen: Cells, cells: Ints, told: Ints) -> Shift:
+    """Return between which means these cells moved."""
+    early, late = seen.early[cells], seen.late[-1, cells]
+    before = float((late * seen.early_totals[cells] / early).sum() / late.sum())
+    after = float(seen.late_totals[-1, cells].sum() / late.sum())
+    return Shift(told[cells].tolist(), float(early.sum()), float(late.sum()), before, after)

@@ -34,7 +34,7 @@ def test_one_acknowledged_drift_leaves_the_other_limit_watched(tmp_path: Path) -
     for one in (agent, sw.Agent.load(tmp_path / "agent.json")):
         one.learn_log([1] * 400, zeros, {"leave": ones, "complain": ones})
         assert "'complain' moved" in str(one.decide(sw.Arms(2)).fallback)
-        assert "of arm 1 it averaged 0 in the first 400 pulls" in one.health()["drift of complain"].sentence
+        assert "of arm 1 it averaged 0 in the first 800 pulls" in one.health()["drift of complain"].sentence
         assert told(one)["drift of leave"] != "contradicted"
 
 

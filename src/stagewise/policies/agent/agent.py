@@ -211,8 +211,8 @@ class Agent(Overdue):
         with self._alone:
             policy: Any = self._ours
             check_kind(policy)
-            doubts = tuple(self._notes.open_doubts.values())
-            return Snapshot(copy(policy), self._state.memory.tobytes(), self._learned, self.seed, self.name, doubts)
+            said = dict(self._notes.doubts), dict(self._notes.accepted)
+            return Snapshot(copy(policy), self._state.memory.tobytes(), self._learned, self.seed, self.name, *said)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write policy, memory, seed and all that waits to a JSON file, all or nothing; others decide meanwhile.

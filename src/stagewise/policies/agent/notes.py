@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.models.answers import seen_in
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 
@@ -23,7 +24,8 @@ class Track:
         self.marks: list[dict[str, Any]] = []
         self.base = base  # what stood when a person said that the mean moved; None: nothing
         self.marked = marked  # how many marks there were
-        self.look_at = 0  # outcomes of the signal at which its mean is held against earlier ones again
+        start = 0 if base is None else int(seen_in(base))
+        self.look_at = start + LOOK_AFTER  # outcomes of the signal at which its mean is held against earlier ones
         self.compared: tuple[int, int] | None = None  # outcomes before and after the newest mark, at the last look
         self.moved: str | None = None  # what the last look found, in words
 

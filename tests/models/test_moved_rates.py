@@ -87,11 +87,9 @@ def test_rates_that_stay_are_seldom_said_to_move() -> None:
 
 @pytest.mark.long
 def test_evidence_is_worth_one_at_most_where_rates_stay() -> None:
-    """Its mean over many runs, each stopped where it is largest in sight of its cells' outcomes, not of itself."""
+    """Its mean over many runs, in each of which what is played depends on what came before."""
     rates, made = np.array([0.02, 0.1, 0.3, 0.5]), []
     for seed in range(1500):
         pulls, totals = adapted(np.random.default_rng(seed), rates, 6)
         made.append([math.exp(evidence(Cells.at(pulls, totals, 2), np.arange(4), rises)) for rises in (True, False)])
-    assert (
-        np.mean(made, axis=0).max() <= 0.25
-    )  # each direction has half of the stakes, and half of those is not reckoned
+    assert np.mean(made, axis=0).max() <= 0.25  # each has a quarter of the stakes

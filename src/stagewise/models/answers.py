@@ -81,11 +81,11 @@ class Answers:
         return None if sums is None else seen_in(sums)
 
     def moved(
-        self, part: Part, settings: Floats, memory: Floats, marks: Marks, place: int, which: str, alarm: float
+        self, part: Part, settings: Floats, memory: Floats, marks: Marks, which: str, alarms: Sequence[float]
     ) -> Iterator[Moved]:
-        """Yield the signals of which what came before a mark and after it has no mean in common.
+        """Yield the signals of which what came before a mark and after it has no mean in common, mark by mark.
 
-        Each of them but with probability e^-alarm, whenever it is asked.
+        The last of the marks is now. Each signal, at each mark, but with probability e^-alarm, whenever it is asked.
         """
         return iter(())
 
@@ -107,9 +107,10 @@ class Answers:
         return None
 
 
-def halves(marks: Marks, place: int) -> tuple[Sums, Sums]:
-    """Return what came before a mark and what came after it."""
-    return marks[place], between(marks[place], marks[-1])
+def halves(marks: Marks, alarms: Sequence[float]) -> Iterator[tuple[Sums, Sums, float]]:
+    """Yield what came before a mark and what came after it, and the mark's alarm."""
+    for mark, alarm in zip(marks[:-1], alarms, strict=True):
+        yield mark, between(mark, marks[-1]), alarm
 
 
 def between(earlier: Sums | None, later: Sums) -> Sums:

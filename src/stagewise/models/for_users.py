@@ -1,7 +1,7 @@
 """What models of actions in a context answer when they are held against the data: of each action, and each segment."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from stagewise.kernels.signals.cells import (
 from stagewise.kernels.signals.ridge import summed
 from stagewise.kernels.signals.watch import mistold_regression
 from stagewise.models.answers import Answers, Evidence, Marks, Moved, Sums, halves
-from stagewise.models.moved_rates import RATE_MARKS, Cells, shifted
+from stagewise.models.moved_rates import RATE_MARKS, shifts
 from stagewise.models.regressed import LARGEST, regressed, regression_moved, regression_sums
 
 PIECE, FITS, SUMMED, MISTOLD = named(piece_of), named(fill_fits), named(summed), named(mistold_regression)
@@ -60,12 +60,14 @@ class PiecesAnswers(Answers):
         return None if part.size > LARGEST else sum(taken)
 
     def moved(
-        self, part: Part, settings: Floats, memory: Floats, marks: Marks, place: int, which: str, alarm: float
+        self, part: Part, settings: Floats, memory: Floats, marks: Marks, which: str, alarms: Sequence[float]
     ) -> Iterator[Moved]:
-        for action in range(REGRESSIONS(part)):
-            piece, shared = PIECE(part, memory, action), alarm + math.log(REGRESSIONS(part))
-            for one in regression_moved(piece, settings, *halves(marks, place), f"{which}.{action}", shared):
-                yield one._replace(place=action)
+        pieces = [PIECE(part, memory, action) for action in range(REGRESSIONS(part))]
+        for early, late, alarm in halves(marks, alarms):
+            for action, piece in enumerate(pieces):
+                shared = alarm + math.log(len(pieces))
+                for one in regression_moved(piece, settings, early, late, f"{which}.{action}", shared):
+                    yield one._replace(place=action)
 
     def fill_fits(self, part: Part, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         FITS(part, features, settings, memory, fits)
@@ -92,18 +94,16 @@ class CellsAnswers(Answers):
         return held | {f"seen {which}": np.array(pulls.sum())}
 
     def moved(
-        self, part: Part, settings: Floats, memory: Floats, marks: Marks, place: int, which: str, alarm: float
+        self, part: Part, settings: Floats, memory: Floats, marks: Marks, which: str, alarms: Sequence[float]
     ) -> Iterator[Moved]:
         """Yield the cell whose rate moved, or the cells of an action, or all, whose rates moved together."""
         pulls, totals = ([sums[f"{name} {which}"] for sums in marks] for name in ("pulls", "totals"))
-        found = shifted(Cells.at(pulls, totals, place), part.size, COLUMN(part) >= 0, alarm)
-        if found is None:
-            return
-        low, met, cell = float(LEAST(part, settings)), self.segments(part, memory), found.cells[0]
-        alone, actions = len(found.cells) == 1, {cell % part.size for cell in found.cells}
-        means, action = (low + found.before, low + found.after), cell % part.size if len(actions) == 1 else -1
-        segment = int(met[0][cell // part.size]) if alone and met is not None else None
-        yield Moved(0, found.early, found.late, means, action, segment, len(found.cells))
+        for found in shifts(pulls, totals, part.size, COLUMN(part) >= 0, alarms):
+            low, met, cell = float(LEAST(part, settings)), self.segments(part, memory), found.cells[0]
+            alone, actions = len(found.cells) == 1, {cell % part.size for cell in found.cells}
+            means, action = (low + found.before, low + found.after), cell % part.size if len(actions) == 1 else -1
+            segment = int(met[0][cell // part.size]) if alone and met is not None else None
+            yield Moved(0, found.early, found.late, means, action, segment, len(found.cells))
 
     def fill_fits(self, part: Part, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         RATES(part, features, settings, memory, fits)

@@ -13,7 +13,8 @@ Proposition 4).
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ FALLS = np.array([(c, c * r, i) for c in (0.1, 0.2, 0.4, 0.6, 0.8, 0.95) for i, 
 EACH, ALL, EVERY_ACTION = 0.25, 0.25, 0.5  # shares of the error: of cells by themselves, of all together, of actions
 SHORT = 1.25  # times what came since the mark before is expected until the next
 HELD_BACK = 0.1  # of the stake of a cell in a product, so that no cell takes all of it
-RATE_MARKS = 20, 10  # marks that are kept, and how many are set until twice as much was seen
+RATE_MARKS = 40, 20  # marks that are kept, and how many are set until twice as much was seen
 DEVIATIONS = 3.0  # fewer do not make such evidence, and are not reckoned out
 
 
@@ -58,6 +59,32 @@ class Shift(NamedTuple):
     after: float
 
 
+def shifts(
+    pulls: list[Floats], totals: list[Floats], actions: int, divided: bool, alarms: Sequence[float]
+) -> Iterator[Shift]:
+    """Yield what moved since any of the marks; given is what there was at each of them, and is now."""
+    for place in np.flatnonzero(worth_a_look(pulls, totals, actions)).tolist():
+        found = shifted(Cells.at(pulls, totals, place), actions, divided, alarms[place])
+        if found is not None:
+            yield found
+
+
+def worth_a_look(pulls: list[Floats], totals: list[Floats], actions: int) -> Any:
+    """Say of every mark whether a cell, an action or all strayed so far since it that it could be evidence."""
+    size = -(-pulls[-1].size // actions) * actions
+    held = np.zeros((2, len(pulls), size))
+    for which, column in enumerate((pulls, totals)):
+        for row, one in enumerate(column):
+            held[which, row, : one.size] = one
+    early, early_totals = held[:, :-1]
+    late, late_totals = held[:, -1:] - held[:, :-1]
+    apart, spread = strayed(np.maximum(early, 1.0), early_totals, late, late_totals)
+    apart, spread = (np.where(early > 0.0, one, 0.0).reshape(len(pulls) - 1, -1, actions) for one in (apart, spread))
+    levels = [(one, one.sum(1), one.sum((1, 2))[:, None]) for one in (apart, spread)]
+    far = [np.abs(one) > DEVIATIONS * np.sqrt(of) for one, of in zip(*levels, strict=True)]
+    return np.concatenate([one.reshape(len(pulls) - 1, -1) for one in far], axis=1).any(axis=1)
+
+
 def shifted(seen: Cells, actions: int, divided: bool, alarm: float) -> Shift | None:
     """Return the cells whose means moved, but with probability e^-alarm; cells stand segment by segment.
 
@@ -69,7 +96,7 @@ def shifted(seen: Cells, actions: int, divided: bool, alarm: float) -> Shift | N
     part = Cells(*(column[..., told] for column in seen))
     places, segments = told % actions, told // actions + 1
     spent = np.log(actions * (segments * (segments + 1.0) if divided else np.ones(told.size)) / EACH)
-    apart, spread = strayed(part)
+    apart, spread = strayed(part.early, part.early_totals, part.late[-1], part.late_totals[-1])
     far = np.abs(apart) / np.sqrt(np.maximum(spread, 1e-300))
     for cell in np.argsort(-far, kind="stable")[: int((far > DEVIATIONS).sum())].tolist():
         if evidence(part, np.array([cell]), apart[cell] > 0.0) >= alarm + spent[cell]:
@@ -84,12 +111,11 @@ def shifted(seen: Cells, actions: int, divided: bool, alarm: float) -> Shift | N
     return None
 
 
-def strayed(seen: Cells) -> tuple[Floats, Floats]:
-    """Return each cell's later total less what its earlier mean forecasts, and about the variance of that."""
-    late, totals = seen.late[-1], seen.late_totals[-1]
-    mean = (seen.early_totals + totals) / (seen.early + late)
-    spread = mean * np.maximum(1.0 - mean, 0.0) * late * (1.0 + late / seen.early)
-    return totals - late * seen.early_totals / seen.early, spread
+def strayed(early: Floats, early_totals: Floats, late: Floats, late_totals: Floats) -> tuple[Floats, Floats]:
+    """Return later totals less what earlier means forecast, and about the variances of that."""
+    mean = (early_totals + late_totals) / (early + late)
+    spread = mean * np.maximum(1.0 - mean, 0.0) * late * (1.0 + late / early)
+    return late_totals - late * early_totals / early, spread
 
 
 def evidence(seen: Cells, cells: Ints, rises: bool) -> float:

@@ -1,7 +1,7 @@
 """What arms answer when they are held against the data: means of pulls, earlier and later."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from stagewise.kernels.signals.arms import (
 )
 from stagewise.kernels.signals.watch import least_noise
 from stagewise.models.answers import Answers, Evidence, Marks, Moved, Sums, halves
-from stagewise.models.moved_rates import RATE_MARKS, Cells, shifted
+from stagewise.models.moved_rates import RATE_MARKS, shifts
 
 MEANS_OF, SHOWN, STATED, DEARER = named(means_of), named(shown_at), named(declared_of_arms), named(dearer)
 INTERVAL, RADIUS, SURE = named(interval), named(unit_radius), named(confidence_in)
@@ -55,24 +55,16 @@ class ArmsAnswers(Answers):
         }
 
     def moved(
-        self, part: Part, settings: Floats, memory: Floats, marks: Marks, place: int, which: str, alarm: float
+        self, part: Part, settings: Floats, memory: Floats, marks: Marks, which: str, alarms: Sequence[float]
     ) -> Iterator[Moved]:
-        declared, (early, late) = STATED(part, settings), halves(marks, place)
-        first, second = early[f"pulls {which}"], late[f"pulls {which}"]
+        declared = STATED(part, settings)
         for signal in range(part.signals):
             if is_ranged(part.radius):
-                yield from ranged_moved(part, float(declared.low[signal]), marks, place, which, signal, alarm)
+                yield from ranged_moved(part, float(declared.low[signal]), marks, which, signal, alarms)
                 continue
-            noise, confidence = float(declared.noise[signal]), alarm + math.log(2.0 * part.size)
-            for arm in np.flatnonzero((first > 0.0) & (second > 0.0)).tolist():
-                n, m = float(first[arm]), float(second[arm])
-                means = (
-                    float(early[f"totals {which}"][signal, arm]) / n,
-                    float(late[f"totals {which}"][signal, arm]) / m,
-                )
-                if abs(means[0] - means[1]) > radius(n, noise, confidence) + radius(m, noise, confidence):
-                    yield Moved(signal, n, m, means, arm, word="arm", unit="pull")
-                    break
+            for early, late, alarm in halves(marks, alarms):
+                told = part, float(declared.noise[signal]), early, late, which, signal, alarm
+                yield from noisy_moved(*told)
 
     def pulls_until(
         self, part: Part, settings: Floats, memory: Floats, arm: int, signal: int, limit: float
@@ -94,16 +86,27 @@ class ArmsAnswers(Answers):
 
 
 def ranged_moved(
-    part: Part, low: float, marks: Marks, place: int, which: str, signal: int, alarm: float
+    part: Part, low: float, marks: Marks, which: str, signal: int, alarms: Sequence[float]
 ) -> Iterator[Moved]:
-    """Yield the arm whose mean of numbers in [low, low + 1] moved, or all arms."""
+    """Yield the arm whose mean of numbers in [low, low + 1] moved, or all arms, mark by mark."""
     pulls = [sums[f"pulls {which}"] for sums in marks]
     totals = [sums[f"totals {which}"][signal] - low * sums[f"pulls {which}"] for sums in marks]
-    found = shifted(Cells.at(pulls, totals, place), part.size, False, alarm)
-    if found is not None:
+    for found in shifts(pulls, totals, part.size, False, alarms):
         arm = found.cells[0] if len(found.cells) == 1 else -1
         told = found.early, found.late, (low + found.before, low + found.after), arm
         yield Moved(signal, *told, cells=len(found.cells), word="arm", unit="pull")
+
+
+def noisy_moved(
+    part: Part, noise: float, early: Sums, late: Sums, which: str, signal: int, alarm: float
+) -> Iterator[Moved]:
+    """Yield the arms whose earlier and later intervals by the noise have no mean in common."""
+    first, second, confidence = early[f"pulls {which}"], late[f"pulls {which}"], alarm + math.log(2.0 * part.size)
+    for arm in np.flatnonzero((first > 0.0) & (second > 0.0)).tolist():
+        n, m = float(first[arm]), float(second[arm])
+        means = float(early[f"totals {which}"][signal, arm]) / n, float(late[f"totals {which}"][signal, arm]) / m
+        if abs(means[0] - means[1]) > radius(n, noise, confidence) + radius(m, noise, confidence):
+            yield Moved(signal, n, m, means, arm, word="arm", unit="pull")
 
 
 def radius(count: float, noise: float, confidence: float) -> float:

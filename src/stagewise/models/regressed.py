@@ -1,7 +1,7 @@
 """What regressions answer when they are held against the data: residuals, and sets of earlier and of later outcomes."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -43,9 +43,10 @@ class RegressionAnswers(Answers):
         return float(SUMMED(part).taken) if part.size <= LARGEST else None
 
     def moved(
-        self, part: Part, settings: Floats, memory: Floats, marks: Marks, place: int, which: str, alarm: float
+        self, part: Part, settings: Floats, memory: Floats, marks: Marks, which: str, alarms: Sequence[float]
     ) -> Iterator[Moved]:
-        return regression_moved(part, settings, *halves(marks, place), which, alarm)
+        for early, late, alarm in halves(marks, alarms):
+            yield from regression_moved(part, settings, early, late, which, alarm)
 
 
 class SpaceAnswers(Answers):

@@ -22,7 +22,7 @@ from stagewise.problem.naming import name_of_segment
 from stagewise.problem.words import several
 
 FEWEST = 32  # outcomes, before the first mark
-SOON, OFTEN = 1024, 32  # outcomes between looks: half of all that were seen, up to so many, then this part of all
+SOON, OFTEN = 1024, 64  # outcomes between looks: half of all that were seen, up to so many, then this part of all
 
 
 def tested(policy: Any, memory: Floats) -> Iterator[tuple[str, int, int, Part]]:
@@ -75,15 +75,21 @@ def compare(policy: Any, memory: Floats, track: Track, signal: int, which: int, 
 
 def moved_in(policy: Any, memory: Floats, track: Track, signal: int, which: int, part: Part, now: Sums) -> str | None:
     """Return between what a signal moved since one of its marks, in words; None: no mark says so."""
+    if not track.marks:
+        return None
     answers = answers_of(part)
-    marks, found = [between(track.base, sums) for sums in (*track.marks, now)], list[Moved]()
-    for place in range(len(track.marks)):
-        number = track.marked - len(track.marks) + place
-        doubling = 1 + number // answers.per_doubling  # those of the i-th share 1/i(i+1)
-        alarm = math.log(answers.per_doubling * doubling * (doubling + 1) / FALSE_ALARMS)
-        its = answers.moved(part, policy.settings, memory, marks, place, str(which), alarm)
-        found += [one for one in its if part.first + one.signal == signal]
+    marks = [between(track.base, sums) for sums in (*track.marks, now)]
+    numbers = range(track.marked - len(track.marks), track.marked)
+    alarms = [alarm_of(number, answers.per_doubling) for number in numbers]
+    its = answers.moved(part, policy.settings, memory, marks, str(which), alarms)
+    found = [one for one in its if part.first + one.signal == signal]
     return in_words(policy, signal, max(found, key=Moved.distance)) if found else None
+
+
+def alarm_of(number: int, per_doubling: int) -> float:
+    """Return log 1/a' of a mark: those of the i-th doubling share a/i(i+1)."""
+    doubling = 1 + number // per_doubling
+    return math.log(per_doubling * doubling * (doubling + 1) / FALSE_ALARMS)
 
 
 def sums_in(policy: Any, memory: Floats, which: int, part: Part) -> Sums | None:

@@ -207,7 +207,7 @@ class Fold:
         """Return what a decider needs, as a value that does not change."""
         state = State(self.state.memory.copy())
         if self._noted is None:
-            self._noted = self.notes.copied()
+            self._noted = self.notes.for_deciders()
         return Known(self.problem, self._deciding, self.version, self.retired, self.seq, state, self._noted)
 
     def whole(self) -> bytes:

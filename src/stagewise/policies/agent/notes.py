@@ -4,6 +4,7 @@ No bound is built from it. It is saved with the agent; a file of before has none
 """
 
 from collections import deque
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,13 @@ class Track:
         self.look_at = start + LOOK_AFTER  # outcomes of the signal at which its mean is held against earlier ones
         self.compared: tuple[int, int] | None = None  # outcomes before and after the newest mark, at the last look
         self.moved: str | None = None  # what the last look found, in words
+
+    @property
+    def verdict(self) -> "Track":
+        """The same without sums of earlier times."""
+        track = Track(marked=self.marked)
+        track.look_at, track.compared, track.moved = self.look_at, self.compared, self.moved
+        return track
 
     def plain(self) -> dict[str, Any]:
         """Return the track as JSON holds it."""
@@ -97,6 +105,12 @@ class Notes:
     def copied(self) -> "Notes":
         """Return the same notes without the decisions."""
         return Notes.of(self.plain())
+
+    def for_deciders(self) -> "Notes":
+        """Return what is noted of the same, for those who decide and tell: without sums of earlier times."""
+        bare = copy(self)
+        bare.tracks = {name: track.verdict for name, track in self.tracks.items()}
+        return bare.copied()
 
     def plain(self) -> dict[str, Any]:
         """Return the notes as JSON holds them."""

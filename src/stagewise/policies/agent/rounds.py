@@ -262,7 +262,8 @@ class Rounds:
 
     def _look(self, at_once: bool = False) -> None:
         """Hold means against earlier ones, where a signal is due for it."""
-        look_for_drift(self._ours, getattr(self._state, "memory", None), self._notes, at_once)
+        memory: Any = getattr(self._state, "memory", None)  # of one's own policy there may be none, and nobody looks
+        look_for_drift(self._ours, memory, self._notes, at_once)
 
     def _pass(self, now: Any) -> float:
         """Let time pass, and close the windows that end; return what the clock says."""

@@ -95,3 +95,22 @@ def test_the_other_mix_is_a_drift_where_groups_are_not_told_apart(monkeypatch: p
     """The same users at the same level: their world can be told from one that stays."""
     monkeypatch.setattr(drift, "FALSE_ALARMS", LEVEL)
     assert sum(played(seed, mixed, anybody, by=None) for seed in range(4)) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("groups", [0, 4, 20])
+def test_a_rate_that_trebles_in_every_group_is_found_within_a_third_of_the_users_before(groups: int) -> None:
+    """From 1 % to 3 % after 60,000 users, where 2 % are allowed, at the level of the library."""
+    limits = {"opt_out": sw.Limit(0.02, safe=0.005, by="group" if groups else None)}
+    problem = sw.Problem(actions=["plain", "offer"], safe="plain", reward=sw.Reward("click"), limits=limits)
+    agent, chance = sw.Agent(problem, seed=1), np.random.default_rng(0)
+    for user in range(80_000):
+        decision: Any = agent.decide({"group": f"g{chance.integers(groups)}"} if groups else {})
+        if "the mean of 'opt_out' moved" in str(decision.fallback):
+            assert user > 60_000
+            return
+        offer = decision.name == "offer"
+        rate = (0.03 if user >= 60_000 else 0.01) if offer else 0.004
+        clicks = chance.random() < (0.09 if offer else 0.04)
+        agent.learn(decision.id, click=float(clicks), opt_out=float(chance.random() < rate))
+    pytest.fail("the drift was not found")

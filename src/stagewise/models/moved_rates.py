@@ -27,7 +27,7 @@ EACH, ALL, EVERY_ACTION = 0.25, 0.25, 0.5  # shares of the error: of cells by th
 SHORT = 1.25  # times what came since the mark before is expected until the next
 HELD_BACK = 0.1  # of the stake of a cell in a product, so that no cell takes all of it
 RATE_MARKS = 40, 20  # marks that are kept, and how many are set until twice as much was seen
-DEVIATIONS = 3.0  # fewer do not make such evidence, and are not reckoned out
+ENOUGH = 0.7  # times the alarm: evidence is about the squared deviation at most, and less is not reckoned out
 
 
 class Cells(NamedTuple):
@@ -63,13 +63,13 @@ def shifts(
     pulls: list[Floats], totals: list[Floats], actions: int, divided: bool, alarms: Sequence[float]
 ) -> Iterator[Shift]:
     """Yield what moved since any of the marks; given is what there was at each of them, and is now."""
-    for place in np.flatnonzero(worth_a_look(pulls, totals, actions)).tolist():
+    for place in np.flatnonzero(worth_a_look(pulls, totals, actions, alarms)).tolist():
         found = shifted(Cells.at(pulls, totals, place), actions, divided, alarms[place])
         if found is not None:
             yield found
 
 
-def worth_a_look(pulls: list[Floats], totals: list[Floats], actions: int) -> Any:
+def worth_a_look(pulls: list[Floats], totals: list[Floats], actions: int, alarms: Sequence[float]) -> Any:
     """Say of every mark whether a cell, an action or all strayed so far since it that it could be evidence."""
     size = -(-pulls[-1].size // actions) * actions
     held = np.zeros((2, len(pulls), size))
@@ -81,8 +81,8 @@ def worth_a_look(pulls: list[Floats], totals: list[Floats], actions: int) -> Any
     apart, spread = strayed(np.maximum(early, 1.0), early_totals, late, late_totals)
     apart, spread = (np.where(early > 0.0, one, 0.0).reshape(len(pulls) - 1, -1, actions) for one in (apart, spread))
     levels = [(one, one.sum(1), one.sum((1, 2))[:, None]) for one in (apart, spread)]
-    far = [np.abs(one) > DEVIATIONS * np.sqrt(of) for one, of in zip(*levels, strict=True)]
-    return np.concatenate([one.reshape(len(pulls) - 1, -1) for one in far], axis=1).any(axis=1)
+    away, spreads = (np.concatenate([one.reshape(len(alarms), -1) for one in level], axis=1) for level in levels)
+    return (away**2 > ENOUGH * np.array(alarms)[:, None] * spreads).any(axis=1)
 
 
 def shifted(seen: Cells, actions: int, divided: bool, alarm: float) -> Shift | None:
@@ -97,14 +97,14 @@ def shifted(seen: Cells, actions: int, divided: bool, alarm: float) -> Shift | N
     places, segments = told % actions, told // actions + 1
     spent = np.log(actions * (segments * (segments + 1.0) if divided else np.ones(told.size)) / EACH)
     apart, spread = strayed(part.early, part.early_totals, part.late[-1], part.late_totals[-1])
-    far = np.abs(apart) / np.sqrt(np.maximum(spread, 1e-300))
-    for cell in np.argsort(-far, kind="stable")[: int((far > DEVIATIONS).sum())].tolist():
+    far = apart**2 / np.maximum(spread, 1e-300)
+    for cell in np.argsort(-far, kind="stable")[: int((far > ENOUGH * alarm).sum())].tolist():
         if evidence(part, np.array([cell]), apart[cell] > 0.0) >= alarm + spent[cell]:
             return shift_of(part, np.array([cell]), told)
     groups = [(np.flatnonzero(places == action), actions / EVERY_ACTION) for action in np.unique(places).tolist()]
     for cells, shared in [*groups, (np.arange(told.size), 1.0 / ALL)]:
         total = float(apart[cells].sum())
-        if abs(total) <= DEVIATIONS * math.sqrt(float(spread[cells].sum())):
+        if total**2 <= ENOUGH * alarm * float(spread[cells].sum()):
             continue
         if evidence(part, cells, total > 0.0) >= alarm + math.log(shared):
             return shift_of(part, cells, told)

@@ -1,6 +1,7 @@
 """A linear reward and logistic costs; it becomes `models/logistic.py` of a copy of the package."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +9,7 @@ from stagewise.kernels.signals.logistic import kept_of, stated_of_logistic
 
 from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import LOGISTIC, Part
-from stagewise.models.answers import Answers, Moved, Sums, register
+from stagewise.models.answers import Answers, Marks, Moved, Sums, halves, register
 from stagewise.models.linear import LinearModel
 from stagewise.models.part import Modelled
 from stagewise.models.regressed import disjoint
@@ -37,17 +38,19 @@ class LogisticAnswers(Answers):
         }
 
     def moved(
-        self, part: Part, settings: Floats, memory: Floats, early: Sums, late: Sums, which: str, alarm: float
+        self, part: Part, settings: Floats, memory: Floats, marks: Marks, which: str, alarms: Sequence[float]
     ) -> Iterator[Moved]:
         """Yield the signal where both sets have no parameter in common."""
-        told, sets = STATED(part, settings), []
-        for sums in (early, late):
-            inverse = np.linalg.inv(sums[f"squares {which}"] + told.ridge * np.eye(part.size))
-            fit = inverse @ sums[f"sums {which}"]
-            rest = float(sums[f"sums {which}"] @ fit - sums[f"rest {which}"])
-            sets.append((fit, max(told.ridge * told.bound**2 + 2.0 * alarm + rest, 0.0) * inverse))
-        if disjoint(sets[0][0] - sets[1][0], sets[0][1], sets[1][1]):
-            yield Moved(0, float(early[f"seen {which}"]), float(late[f"seen {which}"]))
+        for early, late, alarm in halves(marks, alarms):
+            told, sets = STATED(part, settings), []
+            for sums in (early, late):
+                inverse = np.linalg.inv(sums[f"squares {which}"] + told.ridge * np.eye(part.size))
+                fit = inverse @ sums[f"sums {which}"]
+                rest = float(sums[f"sums {which}"] @ fit - sums[f"rest {which}"])
+                most = told.ridge * told.bound**2 + 2.0 * (alarm + math.log(2.0)) + rest
+                sets.append((fit, max(most, 0.0) * inverse))
+            if disjoint(sets[0][0] - sets[1][0], sets[0][1], sets[1][1]):
+                yield Moved(0, float(early[f"seen {which}"]), float(late[f"seen {which}"]))
 
 
 register(LOGISTIC, LogisticAnswers())

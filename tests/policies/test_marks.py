@@ -29,24 +29,25 @@ def test_one_acknowledged_drift_leaves_the_other_limit_watched(tmp_path: Path) -
     assert "'leave' moved" in str(agent.decide(sw.Arms(2)).fallback)
     agent.acknowledge("drift of leave", "Ana: a new season")
     assert "too little was seen" in agent.health()["drift of leave"].sentence
-    assert "nothing was seen since the last look" in agent.health()["drift of complain"].sentence
+    assert "the first 400 outcomes and the 400 after them" in agent.health()["drift of complain"].sentence
     agent.save(tmp_path / "agent.json")
     for one in (agent, sw.Agent.load(tmp_path / "agent.json")):
         one.learn_log([1] * 400, zeros, {"leave": ones, "complain": ones})
         assert "'complain' moved" in str(one.decide(sw.Arms(2)).fallback)
-        assert "of arm 1 it averaged 0 in the first 400 pulls" in one.health()["drift of complain"].sentence
+        assert "of arm 1 it averaged 0 in the first 800 pulls" in one.health()["drift of complain"].sentence
         assert told(one)["drift of leave"] != "contradicted"
 
 
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda notes: notes["marks"][0].update({"pulls 0": [1.0]}),
-        lambda notes: notes["marks"][0].update({"totals 0": [[1.0, 2.0]]}),
-        lambda notes: notes["marks"][0].pop("pulls 0"),
-        lambda notes: notes["marks"][0].update({"more": 3.0}),
-        lambda notes: notes.update({"base": {"pulls 0": [1.0, 2.0]}}),
-        lambda notes: notes.update({"apart": {"leave": {"marks": [{}], "base": None, "marked": 1}}}),
+        lambda tracks: tracks["leave"]["marks"][0].update({"pulls 0": [1.0]}),
+        lambda tracks: tracks["leave"]["marks"][0].update({"totals 0": [[1.0, 2.0]]}),
+        lambda tracks: tracks["leave"]["marks"][0].pop("pulls 0"),
+        lambda tracks: tracks["leave"]["marks"][0].update({"more": 3.0}),
+        lambda tracks: tracks["leave"].update({"base": {"pulls 0": [1.0, 2.0]}}),
+        lambda tracks: tracks["complain"].update({"marks": [{}]}),
+        lambda tracks: tracks.update({"nothing of the sort": tracks["leave"]}),
     ],
 )
 def test_marks_of_another_form_are_refused_on_loading(tmp_path: Path, spoil: Any) -> None:
@@ -55,8 +56,8 @@ def test_marks_of_another_form_are_refused_on_loading(tmp_path: Path, spoil: Any
     agent.decide(sw.Arms(2))
     agent.save(tmp_path / "agent.json")
     content = json.loads((tmp_path / "agent.json").read_text())
-    assert content["notes"]["marks"]
-    spoil(content["notes"])
+    assert content["notes"]["tracks"]["leave"]["marks"]
+    spoil(content["notes"]["tracks"])
     del content["digest"]
     content["digest"] = fingerprint(json.dumps(content).encode())
     (tmp_path / "agent.json").write_text(json.dumps(content))

@@ -1,7 +1,12 @@
 """A decision of a problem, as people and files see it."""
 
+import copy
 import json
+import pickle
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import stagewise as sw
 
@@ -38,3 +43,35 @@ def test_an_agent_says_what_it_is() -> None:
     agent.decide()
     assert repr(agent) == "<Agent of 2 actions, round 1, 1 waiting, 0 held>"
     assert "of OPB," in repr(sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.5)))
+
+
+def test_probabilities_are_by_name_whoever_decides(tmp_path: Path) -> None:
+    """Also in the safe action's place, in copies, and among the fields; without names they are an array."""
+    agent = sw.Agent(SAID, seed=1)
+    stopped = sw.Agent(SAID, seed=1)
+    rows = {"action": ["nothing"] * 2000, "click": [0] * 2000, "opt_out": [1] * 2000, "minutes": [30.0] * 2000}
+    stopped.learn_frame(rows)
+    agent.save(tmp_path / "agent.json")
+    policy = SAID.policy()
+    decided: dict[str, Any] = {
+        "agent": agent.decide(),
+        "loaded": sw.Agent.load(tmp_path / "agent.json").decide(),
+        "replica": sw.Replica(agent.snapshot(), name="pod").decide(),
+        "policy": policy.decide(policy.start(), {}, sw.Draw(seed=1)),
+        "stopped": stopped.decide(),
+        "stopped replica": sw.Replica(stopped.snapshot(), name="pod").decide(),
+    }
+    assert "declared" in str(decided["stopped"].fallback)
+    for who, decision in decided.items():
+        for one in (
+            decision,
+            copy.deepcopy(decision),
+            pickle.loads(pickle.dumps(decision)),
+            decision._replace(gap=0.0),
+        ):
+            told = [one.probabilities, one._asdict()["probabilities"], one.plain()["probabilities"]]
+            assert told == [{"nothing": 1.0, "offer": 0.0}] * 3, who
+    arms = sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.5), seed=1)
+    for bare in (arms.decide(sw.Arms(2)), sw.Replica(arms.snapshot(), name="pod").decide(sw.Arms(2))):
+        assert isinstance(bare.probabilities, np.ndarray)
+        assert bare.probabilities.shape == (3,)

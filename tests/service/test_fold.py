@@ -8,9 +8,12 @@ import pytest
 from tests.service.logs import DAY, Log, month, problem
 
 import stagewise as sw
+from stagewise.policies.agent.health import health_of
+from stagewise.policies.agent.names import mark_of
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.service.fold import DECODE_DECISION, Fold, decoded_known, encoded_known
+from stagewise.service.records import Event
 
 
 def folded(log: Log, sizes: tuple[int, ...], told: sw.Problem | None = None) -> Fold:
@@ -46,20 +49,44 @@ def test_a_fold_learns_what_an_agent_learns_that_is_told_the_same() -> None:
     ]  # agents know no decisions that were not shown
     log.events = [event._replace(seq=i + 1) for i, event in enumerate(shown)]
     fold = folded(log, (64,))
-    agent, rows = sw.Agent(problem(), seed=1), Fold(problem(), 1)
-    mark = sw.Replica(agent.snapshot(), "desk")._mark
-    nothing = np.empty(0)
+    agent = sw.Agent(problem(), seed=1)
     for event in log.events:
-        if event.kind == "decision":
-            row = rows.rows_of([DECODE_DECISION(event.body)])[0]
-            made = Decision(row, int(row[0]), 1.0, None, 0.0, nothing, nothing, None, event.place)
-            agent.adopt(made._made_by(mark), now=event.at / 1e6)
-        elif event.kind == "outcome":
-            with suppress(sw.InvalidOutcome):  # it came after its window
-                agent.learn(event.place, now=event.at / 1e6, **msgspec.json.decode(event.body)["values"])
-        else:
-            agent.expire(event.at / 1e6)
+        tell(agent, event)
     assert agent.state.memory.tobytes() == fold.state.memory.tobytes()
+
+
+ROWS = Fold(problem(), 1)
+
+
+def tell(agent: sw.Agent, event: Event) -> None:
+    """Give an agent a row of the log."""
+    nothing = np.empty(0)
+    if event.kind == "decision":
+        row = ROWS.rows_of([DECODE_DECISION(event.body)])[0]
+        made = Decision(row, int(row[0]), 1.0, None, 0.0, nothing, nothing, None, event.place)
+        agent.adopt(made._made_by(mark_of(agent.seed, "", "desk")), now=event.at / 1e6)
+    elif event.kind == "outcome":
+        with suppress(sw.InvalidOutcome):  # it came after its window
+            agent.learn(event.place, now=event.at / 1e6, **msgspec.json.decode(event.body)["values"])
+    else:
+        agent.expire(event.at / 1e6)
+
+
+@pytest.mark.long
+def test_an_agent_and_a_fold_that_learn_the_same_find_a_drift_after_the_same_row() -> None:
+    log = moving()
+    whole = folded(log, (10_000,))
+    assert folded(log, (1,)).whole() == whole.whole()
+    fold, agent, found = Fold(problem(), 1), sw.Agent(problem(), seed=1), []
+    for event in log.events:
+        fold.take([event])
+        tell(agent, event)
+        assert agent._notes.open_doubts == fold.notes.open_doubts
+        found.append("drift of opt_out" in fold.notes.open_doubts)
+    assert 1200 < found.index(True) < len(found)
+    assert fold.known().notes.open_doubts == fold.notes.open_doubts
+    assert agent.health()["drift of opt_out"] == health_of(fold.policy, fold.state, fold.notes)["drift of opt_out"]
+    assert fold.notes.tracks["opt_out"].plain() == whole.notes.tracks["opt_out"].plain()
 
 
 def test_what_is_missing_counts_as_declared_when_its_window_closes() -> None:
@@ -113,12 +140,17 @@ def test_a_trip_in_the_log_is_known_by_its_reason() -> None:
     assert fold.trips.was_tripped(str(fold.trips.tripped()))
 
 
-def test_a_mean_that_moved_is_in_doubt() -> None:
+def moving() -> Log:
+    """Return the log of 1,100 users, of whom every third opts out from the 600th on."""
     log = Log()
-    for user in range(1100):  # from the 600th on every third user opts out
+    for user in range(1100):
         left = float(user > 600 and user % 3 == 0)
         log.tell(log.decide("offer", user), user, click=0.0, opt_out=left, complaint=0.0)
-    fold = folded(log, (200,))
+    return log
+
+
+def test_a_mean_that_moved_is_in_doubt() -> None:
+    fold = folded(moving(), (200,))
     assert "the mean of 'opt_out' moved" in fold.notes.open_doubts["drift of opt_out"]
 
 

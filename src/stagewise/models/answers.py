@@ -3,8 +3,10 @@
 `models/NAME.py` registers the answers of the kind that it writes. Whatever a model does not answer, nobody tests.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.layout import Part
@@ -12,6 +14,7 @@ from stagewise.kernels.promise import ALARM
 from stagewise.kernels.signals.watch import farthest
 
 Sums = dict[str, Any]  # how sums stood at some time, by name; counts of outcomes begin with "seen"
+Marks = Sequence[Sums]  # how they stood at each of several times, the last of which is now
 
 
 class Evidence(NamedTuple):
@@ -33,13 +36,19 @@ class Moved(NamedTuple):
     means: tuple[float, float] | None = None  # signed, before and after; None: a parameter moved, not one mean
     place: int = -1  # of which arm or action; -1: of all
     segment: int | None = None  # in which segment; None: in all
+    cells: int = 1  # how many means moved together; of several `means` are weighted as the later outcomes are
     word: str = "action"  # what a candidate is called,
     unit: str = "outcome"  # and what is counted
+
+    def distance(self) -> float:
+        """Return how far the means are apart."""
+        return 0.0 if self.means is None else abs(self.means[1] - self.means[0])
 
 
 class Answers:
     """The answers of a model that keeps no sums for them."""
 
+    kept_marks, per_doubling = 4, 1  # marks that are kept, and how many are set until twice as much was seen
     anchors = False  # whether outcomes at the safe action are held against what was declared of it
     of_today = False  # whether it is told what the safe one of several actions does, for every user
 
@@ -66,10 +75,18 @@ class Answers:
         """Return what a mark holds of a part, under names that end with `which`; None: means cannot be compared."""
         return None
 
+    def count(self, part: Part, settings: Floats, memory: Floats) -> float | None:
+        """Return how many outcomes of a part were learned; None: means cannot be compared."""
+        sums = self.sums(part, settings, memory, "")
+        return None if sums is None else seen_in(sums)
+
     def moved(
-        self, part: Part, settings: Floats, memory: Floats, early: Sums, late: Sums, which: str, alarm: float
+        self, part: Part, settings: Floats, memory: Floats, marks: Marks, which: str, alarms: Sequence[float]
     ) -> Iterator[Moved]:
-        """Yield the signals whose earlier and later sums have no mean in common, but with probability e^-alarm."""
+        """Yield the signals of which what came before a mark and after it has no mean in common, mark by mark.
+
+        The last of the marks is now. Each signal, at each mark, but with probability e^-alarm, whenever it is asked.
+        """
         return iter(())
 
     def fill_fits(self, part: Part, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
@@ -88,6 +105,29 @@ class Answers:
     def segments(self, part: Part, memory: Floats) -> tuple[Floats, Floats] | None:
         """Return the numbers (S,) of segments, and of each and every action (S, K, 3) what was seen; None: no such."""
         return None
+
+
+def halves(marks: Marks, alarms: Sequence[float]) -> Iterator[tuple[Sums, Sums, float]]:
+    """Yield what came before a mark and what came after it, and the mark's alarm."""
+    for mark, alarm in zip(marks[:-1], alarms, strict=True):
+        yield mark, between(mark, marks[-1]), alarm
+
+
+def between(earlier: Sums | None, later: Sums) -> Sums:
+    """Return what came between two marks."""
+    return later if earlier is None else {name: less(value, earlier[name]) for name, value in later.items()}
+
+
+def less(later: Any, earlier: Any) -> Any:
+    """Return the difference of sums; cells that were met in between had none before."""
+    if later.ndim == 1 and later.size > earlier.size:
+        earlier = np.concatenate([earlier, np.zeros(later.size - earlier.size)])
+    return later - earlier
+
+
+def seen_in(sums: Sums) -> float:
+    """Return how many outcomes these are."""
+    return sum(float(value) for name, value in sums.items() if name.startswith("seen"))
 
 
 SILENT = Answers()

@@ -1,7 +1,7 @@
 """What models of actions in a context answer when they are held against the data: of each action, and each segment."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from stagewise.kernels.signals.cells import (
 )
 from stagewise.kernels.signals.ridge import summed
 from stagewise.kernels.signals.watch import mistold_regression
-from stagewise.models.answers import Answers, Evidence, Moved, Sums
-from stagewise.models.pulled import parted
+from stagewise.models.answers import Answers, Evidence, Marks, Moved, Sums, halves
+from stagewise.models.moved_rates import RATE_MARKS, shifts
 from stagewise.models.regressed import LARGEST, regressed, regression_moved, regression_sums
 
 PIECE, FITS, SUMMED, MISTOLD = named(piece_of), named(fill_fits), named(summed), named(mistold_regression)
@@ -55,13 +55,19 @@ class PiecesAnswers(Answers):
             held |= regression_sums(PIECE(part, memory, action), settings, f"{which}.{action}")
         return held
 
+    def count(self, part: Part, settings: Floats, memory: Floats) -> float | None:
+        taken = (float(SUMMED(PIECE(part, memory, action)).taken) for action in range(REGRESSIONS(part)))
+        return None if part.size > LARGEST else sum(taken)
+
     def moved(
-        self, part: Part, settings: Floats, memory: Floats, early: Sums, late: Sums, which: str, alarm: float
+        self, part: Part, settings: Floats, memory: Floats, marks: Marks, which: str, alarms: Sequence[float]
     ) -> Iterator[Moved]:
-        for action in range(REGRESSIONS(part)):
-            piece, shared = PIECE(part, memory, action), alarm + math.log(REGRESSIONS(part))
-            for one in regression_moved(piece, settings, early, late, f"{which}.{action}", shared):
-                yield one._replace(place=action)
+        pieces = [PIECE(part, memory, action) for action in range(REGRESSIONS(part))]
+        for early, late, alarm in halves(marks, alarms):
+            for action, piece in enumerate(pieces):
+                shared = alarm + math.log(len(pieces))
+                for one in regression_moved(piece, settings, early, late, f"{which}.{action}", shared):
+                    yield one._replace(place=action)
 
     def fill_fits(self, part: Part, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         FITS(part, features, settings, memory, fits)
@@ -74,6 +80,7 @@ class CellsAnswers(Answers):
     """What rates by action and segment answer."""
 
     of_today = True
+    kept_marks, per_doubling = RATE_MARKS
 
     def evidence(self, part: Part, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
         tally = TALLY(part, memory, int(layout[HOME]), settings)
@@ -87,20 +94,16 @@ class CellsAnswers(Answers):
         return held | {f"seen {which}": np.array(pulls.sum())}
 
     def moved(
-        self, part: Part, settings: Floats, memory: Floats, early: Sums, late: Sums, which: str, alarm: float
+        self, part: Part, settings: Floats, memory: Floats, marks: Marks, which: str, alarms: Sequence[float]
     ) -> Iterator[Moved]:
-        """Yield the first action whose earlier and later rates in one segment have no value in common."""
-        low, met = float(LEAST(part, settings)), self.segments(part, memory)
-        first, second = early[f"pulls {which}"], late[f"pulls {which}"]
-        for cell in np.flatnonzero((first > 0.0) & (second[: first.size] > 0.0)).tolist():
-            segment, action = cell // part.size, cell % part.size
-            confidence = alarm + math.log(part.size * (segment + 1) * (segment + 2))
-            n, m = float(first[cell]), float(second[cell])
-            one, other = float(early[f"totals {which}"][cell]) / n, float(late[f"totals {which}"][cell]) / m
-            if parted(n, one, m, other, confidence):
-                named_so = None if met is None else int(met[0][segment])
-                yield Moved(0, n, m, (low + one, low + other), action, named_so)
-                return
+        """Yield the cell whose rate moved, or the cells of an action, or all, whose rates moved together."""
+        pulls, totals = ([sums[f"{name} {which}"] for sums in marks] for name in ("pulls", "totals"))
+        for found in shifts(pulls, totals, part.size, COLUMN(part) >= 0, alarms):
+            low, met, cell = float(LEAST(part, settings)), self.segments(part, memory), found.cells[0]
+            alone, actions = len(found.cells) == 1, {cell % part.size for cell in found.cells}
+            means, action = (low + found.before, low + found.after), cell % part.size if len(actions) == 1 else -1
+            segment = int(met[0][cell // part.size]) if alone and met is not None else None
+            yield Moved(0, found.early, found.late, means, action, segment, len(found.cells))
 
     def fill_fits(self, part: Part, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         RATES(part, features, settings, memory, fits)

@@ -1,7 +1,7 @@
 """What arms answer when they are held against the data: means of pulls, earlier and later."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -18,12 +18,12 @@ from stagewise.kernels.signals.arms import (
     shown_at,
     unit_radius,
 )
-from stagewise.kernels.signals.interval import kl_interval
 from stagewise.kernels.signals.watch import least_noise
-from stagewise.models.answers import Answers, Evidence, Moved, Sums
+from stagewise.models.answers import Answers, Evidence, Marks, Moved, Sums, halves
+from stagewise.models.moved_rates import RATE_MARKS, shifts
 
 MEANS_OF, SHOWN, STATED, DEARER = named(means_of), named(shown_at), named(declared_of_arms), named(dearer)
-INTERVAL, RADIUS, SURE, KL_INTERVAL = named(interval), named(unit_radius), named(confidence_in), named(kl_interval)
+INTERVAL, RADIUS, SURE = named(interval), named(unit_radius), named(confidence_in)
 MOST_PULLS, STEP = 1e12, 1.05  # of a forecast, and from one number of pulls to the next
 
 
@@ -31,6 +31,7 @@ class ArmsAnswers(Answers):
     """What arms answer."""
 
     anchors = True
+    kept_marks, per_doubling = RATE_MARKS
 
     def tests_noise(self, part: Part) -> bool:
         return not is_ranged(part.radius)
@@ -54,22 +55,16 @@ class ArmsAnswers(Answers):
         }
 
     def moved(
-        self, part: Part, settings: Floats, memory: Floats, early: Sums, late: Sums, which: str, alarm: float
+        self, part: Part, settings: Floats, memory: Floats, marks: Marks, which: str, alarms: Sequence[float]
     ) -> Iterator[Moved]:
-        declared, confidence = STATED(part, settings), alarm + math.log(part.size)
-        first, second = early[f"pulls {which}"], late[f"pulls {which}"]
-        for arm in np.flatnonzero((first > 0.0) & (second > 0.0)).tolist():
-            n, m = float(first[arm]), float(second[arm])
-            for signal in range(part.signals):
-                one = float(early[f"totals {which}"][signal, arm]) / n
-                other = float(late[f"totals {which}"][signal, arm]) / m
-                noise, low = float(declared.noise[signal]), float(declared.low[signal])
-                if is_ranged(part.radius):
-                    apart = parted(n, one - low, m, other - low, confidence)
-                else:
-                    apart = abs(one - other) > radius(n, noise, confidence) + radius(m, noise, confidence)
-                if apart:
-                    yield Moved(signal, n, m, (one, other), arm, word="arm", unit="pull")
+        declared = STATED(part, settings)
+        for signal in range(part.signals):
+            if is_ranged(part.radius):
+                yield from ranged_moved(part, float(declared.low[signal]), marks, which, signal, alarms)
+                continue
+            for early, late, alarm in halves(marks, alarms):
+                told = part, float(declared.noise[signal]), early, late, which, signal, alarm
+                yield from noisy_moved(*told)
 
     def pulls_until(
         self, part: Part, settings: Floats, memory: Floats, arm: int, signal: int, limit: float
@@ -90,13 +85,28 @@ class ArmsAnswers(Answers):
         return pulls, math.inf
 
 
-def parted(n: float, one: float, m: float, other: float, confidence: float) -> bool:
-    """Say whether means of numbers in [0, 1] have no value in common, by the intervals "kl"."""
-    centre = min(max((n * one + m * other) / (n + m), 0.0), 1.0)
-    if abs(one - other) <= 3.0 * math.sqrt(centre * (1.0 - centre) * (1.0 / n + 1.0 / m)):
-        return False  # three standard errors, which the intervals at this level surely overlap at
-    before, after = KL_INTERVAL(n, one, confidence), KL_INTERVAL(m, other, confidence)
-    return bool(before.high < after.low or after.high < before.low)
+def ranged_moved(
+    part: Part, low: float, marks: Marks, which: str, signal: int, alarms: Sequence[float]
+) -> Iterator[Moved]:
+    """Yield the arm whose mean of numbers in [low, low + 1] moved, or all arms, mark by mark."""
+    pulls = [sums[f"pulls {which}"] for sums in marks]
+    totals = [sums[f"totals {which}"][signal] - low * sums[f"pulls {which}"] for sums in marks]
+    for found in shifts(pulls, totals, part.size, False, alarms):
+        arm = found.cells[0] if len(found.cells) == 1 else -1
+        told = found.early, found.late, (low + found.before, low + found.after), arm
+        yield Moved(signal, *told, cells=len(found.cells), word="arm", unit="pull")
+
+
+def noisy_moved(
+    part: Part, noise: float, early: Sums, late: Sums, which: str, signal: int, alarm: float
+) -> Iterator[Moved]:
+    """Yield the arms whose earlier and later intervals by the noise have no mean in common."""
+    first, second, confidence = early[f"pulls {which}"], late[f"pulls {which}"], alarm + math.log(2.0 * part.size)
+    for arm in np.flatnonzero((first > 0.0) & (second > 0.0)).tolist():
+        n, m = float(first[arm]), float(second[arm])
+        means = float(early[f"totals {which}"][signal, arm]) / n, float(late[f"totals {which}"][signal, arm]) / m
+        if abs(means[0] - means[1]) > radius(n, noise, confidence) + radius(m, noise, confidence):
+            yield Moved(signal, n, m, means, arm, word="arm", unit="pull")
 
 
 def radius(count: float, noise: float, confidence: float) -> float:

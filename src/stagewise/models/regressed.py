@@ -1,7 +1,7 @@
 """What regressions answer when they are held against the data: residuals, and sets of earlier and of later outcomes."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from stagewise.kernels.signals.declared import mistold_safe_of_round
 from stagewise.kernels.signals.ridge import declared_of_ridge, frame_of, summed
 from stagewise.kernels.signals.space import neglected_in
 from stagewise.kernels.signals.watch import least_noise, surely_noise
-from stagewise.models.answers import Answers, Evidence, Moved, Sums
+from stagewise.models.answers import Answers, Evidence, Marks, Moved, Sums, halves
 
 STATED, FRAME, SUMMED = named(declared_of_ridge), named(frame_of), named(summed)
 HAS, MISTOLD_SAFE, NEGLECTED = named(has), named(mistold_safe_of_round), named(neglected_in)
 LARGEST = 200  # features of a regression that is held against its past
 SHARES = np.linspace(0.1, 0.9, 9)
+LOG_TWO = math.log(2.0)  # earlier and later sets share the error
 
 
 class RegressionAnswers(Answers):
@@ -38,10 +39,14 @@ class RegressionAnswers(Answers):
     def sums(self, part: Part, settings: Floats, memory: Floats, which: str) -> Sums | None:
         return regression_sums(part, settings, which) if part.size <= LARGEST else None
 
+    def count(self, part: Part, settings: Floats, memory: Floats) -> float | None:
+        return float(SUMMED(part).taken) if part.size <= LARGEST else None
+
     def moved(
-        self, part: Part, settings: Floats, memory: Floats, early: Sums, late: Sums, which: str, alarm: float
+        self, part: Part, settings: Floats, memory: Floats, marks: Marks, which: str, alarms: Sequence[float]
     ) -> Iterator[Moved]:
-        return regression_moved(part, settings, early, late, which, alarm)
+        for early, late, alarm in halves(marks, alarms):
+            yield from regression_moved(part, settings, early, late, which, alarm)
 
 
 class SpaceAnswers(Answers):
@@ -89,7 +94,7 @@ def regression_moved(
     spreads = [max(float(np.linalg.slogdet(matrix / ridge)[1]), 0.0) for matrix in matrices]
     for signal in range(part.signals):
         noise, bound = float(declared.noise[signal]), float(declared.bound[signal])
-        radii = [noise * math.sqrt(spread + 2.0 * alarm) + bound * math.sqrt(ridge) for spread in spreads]
+        radii = [noise * math.sqrt(spread + 2.0 * (alarm + LOG_TWO)) + bound * math.sqrt(ridge) for spread in spreads]
         apart = inverses[0] @ early[f"sums {which}"][signal] - inverses[1] @ late[f"sums {which}"][signal]
         if disjoint(apart, radii[0] ** 2 * inverses[0], radii[1] ** 2 * inverses[1]):
             yield Moved(signal, float(early[f"seen {which}"]), float(late[f"seen {which}"]))

@@ -45,6 +45,10 @@ class NamedDecision(Decision):
         rows = zip(self._limits.names, self.dearest.tolist(), self.thresholds.tolist(), strict=True)
         return {name: Kept(dearest, threshold) for name, dearest, threshold in rows}
 
+    def _asdict(self) -> dict[str, Any]:
+        """Return the fields by name, probabilities as the attribute has them."""
+        return {**super()._asdict(), "probabilities": self.probabilities}
+
     def _replace(self, **changes: Any) -> "NamedDecision":
         """Return a changed copy."""
         return NamedDecision.of(super()._replace(**changes), self._actions, self._limits)

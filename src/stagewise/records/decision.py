@@ -40,6 +40,10 @@ class Made(NamedTuple):
 class Decision(Made):
     """One round's decision. Bounds are those of the whole decision: of the mixture where one was drawn from.
 
+    `probabilities` of listed actions without names are an array, the last entry for a safe action beside the list; a
+    decision on rays or a convex set is not drawn, and has None. A `Problem` names its actions: there they are a
+    dictionary by name, whoever decides (an agent, one that was loaded, a replica, a server), as in `plain`.
+
     >>> import stagewise as sw
     >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
     >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.Draw(seed=1))
@@ -74,7 +78,8 @@ class Decision(Made):
 
     def _replace(self, **changes: Any) -> "Decision":
         """Return a changed copy; what only the policy needs stays with it."""
-        other = type(self)(**{**self._asdict(), **changes})._with(self._table, self._offered, self._unfollowed)
+        told = dict(zip(self._fields, self, strict=True))
+        other = type(self)(**{**told, **changes})._with(self._table, self._offered, self._unfollowed)
         other._safe, other._seen = self._safe, self._seen
         return other._made_by(self._by, self._told)
 

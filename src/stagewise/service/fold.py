@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.policies.agent.guard import KNOWN, acknowledged, looked, note_contradictions
+from stagewise.policies.agent.guard import KNOWN, acknowledged, look_for_drift, note_contradictions
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.agent.told import safe_cost_name, safe_cost_words
 from stagewise.policies.policy import State
@@ -162,10 +162,6 @@ class Fold:
             self.learn()
             self.check(row)
             self._noted = None
-        if event.place >= self.notes.look_at:
-            self.learn()
-            looked(self.policy, self.state.memory, self.notes, event.place)
-            self._noted = None
 
     def check(self, row: Floats) -> None:
         """Note what contradicts what was declared; once noted it stays, until a person acknowledges it."""
@@ -222,8 +218,16 @@ class Fold:
     def learn(self) -> None:
         """Learn all that is due, in its order, in compiled code."""
         due, self._due = self._due, []
-        if not due:
-            return
+        while due:  # to where a signal is due for a look, whatever the batch
+            now, due = due[: self.notes.rest], due[self.notes.rest :]
+            self.learn_all(now)
+            self.notes.rest -= len(now)
+            if self.notes.rest <= 0:
+                look_for_drift(self.policy, self.state.memory, self.notes)
+                self._noted = None
+
+    def learn_all(self, due: Sequence[tuple[int, int]]) -> None:
+        """Learn these, each a decision's place and one of its signals."""
         places, signals = np.array(due).T
         at = places - self.waits.base
         values = np.full((len(due), len(self.waits.names)), math.nan)
@@ -246,7 +250,7 @@ class Fold:
         """Return what a decider needs, as a value that does not change."""
         state = State(self.state.memory.copy())
         if self._noted is None:
-            self._noted = self.notes.copied()
+            self._noted = self.notes.for_deciders()
         return Known(self.problem, self._deciding, self.version, self.retired, self.seq, state, self._noted)
 
     def whole(self) -> bytes:

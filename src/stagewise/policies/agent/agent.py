@@ -9,7 +9,6 @@ from typing import Any
 from stagewise.files.paths import content_of, path_of
 from stagewise.policies.agent.adopted import check_new, sent
 from stagewise.policies.agent.frames import Asked, rows_in
-from stagewise.policies.agent.guard import looked
 from stagewise.policies.agent.health import Health, acknowledge, health_of
 from stagewise.policies.agent.identity import Identity
 from stagewise.policies.agent.logs import log_of
@@ -117,7 +116,7 @@ class Agent(Overdue):
                 )
             check_first(self._notes, mark, again)
             self._state, self._learned = policy.learn_log(self._state, actions, values), self._learned + 1
-            self._notes.look_at = 0
+            self._look(at_once=True)
             remember(self._notes, mark, len(actions))
 
     def add_action(self, name: str) -> None:
@@ -215,10 +214,8 @@ class Agent(Overdue):
         with self._alone:
             policy: Any = self._ours
             check_kind(policy)
-            if self.round >= self._notes.look_at:
-                looked(policy, self._state.memory, self._notes, self.round)
-            doubts = tuple(self._notes.open_doubts.values())
-            return Snapshot(copy(policy), self._state.memory.tobytes(), self._learned, self.seed, self.name, doubts)
+            said = dict(self._notes.doubts), dict(self._notes.accepted)
+            return Snapshot(copy(policy), self._state.memory.tobytes(), self._learned, self.seed, self.name, *said)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write policy, memory, seed and all that waits to a JSON file, all or nothing; others decide meanwhile.

@@ -1,70 +1,116 @@
 """Means that moved: what was seen before a mark against what was seen after it (docs/theory/watch.md, Proposition 3).
 
-A mark is how sums stood at some time. What came before it and what came after give two confidence sets of the same
-means, each for all times at once. Where they have no point in common, the means moved, but with probability a.
+A mark is how the sums of a signal's model stood at some time. What came before it and what came after are two samples
+of the same means. Where no means explain both, they moved, but with probability a. Every signal has marks of its own,
+set and looked at by the number of its own outcomes, so that an agent and a server that learn the same find the same.
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.models.answers import Moved, Sums, answers_of
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import Part
+from stagewise.models.answers import Moved, Sums, answers_of, between, seen_in
 from stagewise.models.part import parts_in
-from stagewise.policies.agent.notes import Notes, Track
+from stagewise.policies.agent.notes import LOOK_AFTER, NEVER, Notes, Track
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.naming import name_of_segment
 from stagewise.problem.words import several
 
-MARKS = 4  # that are kept; each time twice as much was seen as at the last
 FEWEST = 32  # outcomes, before the first mark
+SOON, OFTEN = 1024, 64  # outcomes between looks: half of all that were seen, up to so many, then this part of all
 
 
-def sums_of(layout: Ints, settings: Floats, memory: Floats) -> Sums | None:
-    """Return what a mark holds, part by part, such as the pulls and totals of arms; None: a model has no such sums."""
-    held: Sums = {}
-    for which, part in enumerate(parts_in(layout, memory)):
-        sums = answers_of(part).sums(part, settings, memory, str(which))
-        if sums is None:
-            return None
-        held |= sums
-    return held
+def tested(policy: Any, memory: Floats) -> Iterator[tuple[str, int, int, Part]]:
+    """Yield every signal by name and number, with the number of its part and the part."""
+    names = (policy.reward_name, *policy.thresholds.names)
+    for which, part in enumerate(parts_in(policy.layout, memory)):
+        for signal in range(part.first, part.first + part.signals):
+            yield names[signal], signal, which, part
 
 
-def between(earlier: Sums | None, later: Sums) -> Sums:
-    """Return what came between two marks."""
-    return later if earlier is None else {name: less(value, earlier[name]) for name, value in later.items()}
+def look(policy: Any, memory: Floats, notes: Notes, at_once: bool = False) -> list[str]:
+    """Hold the means of signals that are due against earlier ones, and return those that moved.
+
+    `at_once` looks at all. A signal is due by the number of its own outcomes; `notes.rest` is set to how often
+    something can be learned before one is.
+    """
+    found, notes.rest = list[str](), NEVER
+    if not getattr(policy, "has_parts", False) or not policy.thresholds.names:
+        return found
+    held: dict[int, Sums | None] = {}
+    for name, signal, which, part in tested(policy, memory):
+        count = answers_of(part).count(part, policy.settings, memory)
+        if count is None:
+            continue
+        track = notes.track_of(name)
+        if at_once or count >= track.look_at:
+            if which not in held:
+                held[which] = sums_in(policy, memory, which, part)
+            now = held[which]
+            if now is not None:
+                compare(policy, memory, track, signal, which, part, now)
+                found += [name] * (track.moved is not None)
+        notes.rest = min(notes.rest, max(int(track.look_at - count), 1))
+    return found
 
 
-def less(later: Any, earlier: Any) -> Any:
-    """Return the difference of sums; cells that were met in between had none before."""
-    if later.ndim == 1 and later.size > earlier.size:
-        earlier = np.concatenate([earlier, np.zeros(later.size - earlier.size)])
-    return later - earlier
+def compare(policy: Any, memory: Floats, track: Track, signal: int, which: int, part: Part, now: Sums) -> None:
+    """Hold the mean of a signal against every mark of it, set a mark where it is time, and say when to look next."""
+    track.moved = moved_in(policy, memory, track, signal, which, part, now)
+    start, seen = (0.0 if track.base is None else seen_in(track.base)), seen_in(now)
+    last = seen_in(track.marks[-1]) if track.marks else start
+    track.compared = (int(last - start), int(seen - last)) if track.marks else None
+    kept, growth = answers_of(part).kept_marks, 2.0 ** (1.0 / answers_of(part).per_doubling)
+    if seen - start >= max(growth * (last - start), FEWEST):
+        track.marks = [*track.marks, now][-kept:]
+        track.marked += 1
+    since = int(seen - start)
+    track.look_at = int(seen) + max(LOOK_AFTER, min(since // 2, SOON), since // OFTEN)
 
 
-def seen_in(sums: Sums) -> float:
-    """Return how many outcomes these are."""
-    return max((float(value) for name, value in sums.items() if name.startswith("seen")), default=0.0)
+def moved_in(policy: Any, memory: Floats, track: Track, signal: int, which: int, part: Part, now: Sums) -> str | None:
+    """Return between what a signal moved since one of its marks, in words; None: no mark says so."""
+    if not track.marks:
+        return None
+    answers = answers_of(part)
+    marks = [between(track.base, sums) for sums in (*track.marks, now)]
+    numbers = range(track.marked - len(track.marks), track.marked)
+    alarms = [alarm_of(number, answers.per_doubling) for number in numbers]
+    its = answers.moved(part, policy.settings, memory, marks, str(which), alarms)
+    found = [one for one in its if part.first + one.signal == signal]
+    return in_words(policy, signal, max(found, key=Moved.distance)) if found else None
 
 
-def marked(notes: Notes, now: Sums) -> None:
-    """Keep how sums stand now, where twice as much was seen as at the last mark."""
-    for track in notes.tracks:
-        last = seen_in(between(track.base, track.marks[-1])) if track.marks else 0.0
-        if seen_in(between(track.base, now)) >= max(2.0 * last, FEWEST):
-            track.marks = [*track.marks, now][-MARKS:]
-            track.marked += 1
+def alarm_of(number: int, per_doubling: int) -> float:
+    """Return log 1/a' of a mark: those of the i-th doubling share a/i(i+1)."""
+    doubling = 1 + number // per_doubling
+    return math.log(per_doubling * doubling * (doubling + 1) / FALSE_ALARMS)
+
+
+def sums_in(policy: Any, memory: Floats, which: int, part: Part) -> Sums | None:
+    """Return what a mark holds of a part, such as the pulls and totals of arms; None: its model has no such sums."""
+    return answers_of(part).sums(part, policy.settings, memory, str(which))
+
+
+def sums_of(policy: Any, memory: Floats, name: str) -> Sums | None:
+    """Return the same of a signal's part."""
+    its = next((which, part) for one, _, which, part in tested(policy, memory) if one == name)
+    return sums_in(policy, memory, *its)
 
 
 def check_marks(policy: Any, memory: Floats, notes: Notes) -> None:
     """Refuse marks of a file that are none of this policy's: they are held against its sums."""
-    held = [sums for track in notes.tracks for sums in (*track.marks, *([track.base] if track.base else []))]
-    now = sums_of(policy.layout, policy.settings, memory) if held else None
-    if held and (now is None or not all(comparable(sums, now) for sums in held)):
-        raise InvalidProblem("its marks of earlier means have another form than this policy's sums")
+    for name, track in notes.tracks.items():
+        held = [*track.marks, *([track.base] if track.base is not None else [])]
+        known = {one for one, *_ in tested(policy, memory)} if held else set()
+        now = sums_of(policy, memory, name) if name in known else None
+        if held and (now is None or not all(comparable(sums, now) for sums in held)):
+            raise InvalidProblem("its marks of earlier means have another form than this policy's sums")
 
 
 def comparable(earlier: Sums, later: Sums) -> bool:
@@ -79,30 +125,6 @@ def comparable(earlier: Sums, later: Sums) -> bool:
     ) and all(earlier[name].size == earlier[name.replace("totals", "pulls")].size for name in cells)
 
 
-def moved(policy: Any, memory: Floats, notes: Notes, now: Sums) -> dict[int, str]:
-    """Return which signals moved, 0 the reward, and in words between what."""
-    names, found = (policy.reward_name, *policy.thresholds.names), dict[int, str]()
-    for track in notes.tracks:
-        its = {signal for signal, name in enumerate(names) if notes.track_of(name) is track}
-        found |= {signal: words for signal, words in moved_in(policy, memory, track, now).items() if signal in its}
-    return found
-
-
-def moved_in(policy: Any, memory: Floats, track: Track, now: Sums) -> dict[int, str]:
-    """Return which signals moved since the marks of one track."""
-    found: dict[int, str] = {}
-    for place, mark in enumerate(track.marks):
-        number = track.marked - len(track.marks) + place + 1
-        alarm = math.log(2.0 * number * (number + 1) / FALSE_ALARMS)  # of either side
-        early, late = between(track.base, mark), between(mark, now)
-        for which, part in enumerate(parts_in(policy.layout, memory)):
-            told = part, policy.settings, memory, early, late, str(which), alarm
-            for one in answers_of(part).moved(*told):
-                signal = part.first + one.signal
-                found.setdefault(signal, in_words(policy, signal, one))
-    return found
-
-
 def in_words(policy: Any, signal: int, moved: Moved) -> str:
     """Return between what a signal moved."""
     whose = "" if moved.place < 0 else f"of {policy.called(moved.place, moved.word)} "
@@ -111,4 +133,9 @@ def in_words(policy: Any, signal: int, moved: Moved) -> str:
     if moved.means is None:
         return f"{whose}{where}no one parameter explains the first {before} and {after}"
     early, late = (policy.in_words(signal, mean) for mean in moved.means)
-    return f"{whose}{where}it averaged {early} in the first {before} and {late} in {after}"
+    weighted = ""
+    if moved.cells > 1:
+        what = moved.word if moved.place < 0 else "segment"
+        whose = whose or f"of all {moved.word}s "
+        weighted = f" (weighted by {what} as those after)"
+    return f"{whose}{where}it averaged {early} in the first {before}{weighted} and {late} in {after}"

@@ -23,7 +23,7 @@ from stagewise.kernels.promise import (
 )
 from stagewise.models.answers import answers_of
 from stagewise.models.part import parts_in
-from stagewise.policies.agent.drift import marked, moved, sums_of
+from stagewise.policies.agent.drift import look, sums_of
 from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.compiled import Chosen, CompiledPolicy
 from stagewise.policies.contradictions import explained, subject
@@ -99,19 +99,15 @@ def declared_costs_of(policy: CompiledPolicy, seen: Chosen) -> list[float]:
     return []
 
 
-def looked(policy: Any, memory: Floats, notes: Notes, round_: int) -> None:
-    """Hold means against earlier ones, and note the costs that moved."""
-    notes.looked(round_)
-    if not policy.has_parts or not policy.thresholds.names or not getattr(policy, "watch", False):
-        return
-    now = sums_of(policy.layout, policy.settings, memory)
-    if now is None:
-        return
-    for signal, words in moved(policy, memory, notes, now).items():
-        if signal:
-            name = policy.thresholds.names[signal - 1]
-            notes.doubts[f"{DRIFT} of {name}"] = f"the mean of {name!r} moved: {words}{AND_SO}"
-    marked(notes, now)
+def look_for_drift(policy: Any, memory: Floats, notes: Notes, at_once: bool = False) -> None:
+    """Hold means against earlier ones where they are due, and note the costs that moved: decisions and health ask that.
+
+    `at_once`: after a log, which is one batch, all are.
+    """
+    for name in look(policy, memory, notes, at_once):
+        if name in policy.thresholds.names and getattr(policy, "watch", False):
+            words = f"the mean of {name!r} moved: {notes.track_of(name).moved}{AND_SO}"
+            notes.doubts.setdefault(f"{DRIFT} of {name}", words)
 
 
 def guarded(
@@ -121,8 +117,6 @@ def guarded(
 
     `again` decides with another policy in the same round.
     """
-    if decision.round >= notes.look_at:
-        looked(policy, state.memory, notes, decision.round)
     contradicted = decision.fallback is not None and decision.fallback not in KNOWN
     if contradicted:
         note_contradictions(policy, state, notes, decision)
@@ -184,5 +178,5 @@ def acknowledged(policy: Any, memory: Floats, notes: Notes, name: Any, note: Any
         return
     del notes.doubts[name]
     moved_on = name.removeprefix(f"{DRIFT} of ")  # the others are held against all that was seen, as before
-    sums = sums_of(policy.layout, policy.settings, memory)
-    notes.apart[moved_on] = Track(sums, notes.track_of(moved_on).marked)
+    notes.tracks[moved_on] = Track(sums_of(policy, memory, moved_on), notes.track_of(moved_on).marked)
+    notes.rest = 1

@@ -11,9 +11,9 @@ from stagewise.kernels.layout import Part
 from stagewise.kernels.promise import ALARM
 from stagewise.models.answers import Evidence, answers_of
 from stagewise.models.part import parts_in
-from stagewise.policies.agent.drift import moved, seen_in, sums_of
+from stagewise.policies.agent.drift import tested
 from stagewise.policies.agent.guard import TERMS, acknowledged
-from stagewise.policies.agent.notes import Notes
+from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.compiled import CompiledPolicy
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
@@ -74,7 +74,7 @@ def health_of(policy: Any, state: State, notes: Notes) -> Health:
         settings[ALARM] = math.log(1.0 / FALSE_ALARMS)  # also where the watch is off: looking stops nobody
         found += declared(policy, settings, state.memory)
         found += limits(policy, settings)
-        found += drift(policy, settings, state.memory, notes)
+        found += drift(policy, state.memory, notes)
     known = {finding.name for finding in found}
     for name, words in notes.doubts.items():  # once in doubt, in doubt until a person looks
         verdict = ACKNOWLEDGED if name in notes.accepted else CONTRADICTED
@@ -161,23 +161,21 @@ def limits(policy: CompiledPolicy, settings: Floats) -> Iterator[Finding]:
         )
 
 
-def drift(policy: CompiledPolicy, settings: Floats, memory: Floats, notes: Notes) -> Iterator[Finding]:
-    """Yield whether means are today what they were earlier."""
-    now, names = sums_of(policy.layout, settings, memory), (policy.reward_name, *policy.thresholds.names)
-    found = {} if now is None else moved(policy, memory, notes, now)
-    for signal, name in enumerate(names):
-        title, marks = f"drift of {name}", notes.track_of(name).marks
-        if now is None:
-            yield Finding(title, UNKNOWN, "a model of this policy keeps no sums to hold means against earlier ones by")
-        elif not marks:
+def drift(policy: CompiledPolicy, memory: Floats, notes: Notes) -> Iterator[Finding]:
+    """Yield whether means are today what they were earlier, as the last look found: decisions go by the same."""
+    for name, signal, _, part in sorted(tested(policy, memory), key=lambda one: one[1]):
+        title, track = f"drift of {name}", notes.tracks.get(name, Track())
+        if answers_of(part).count(part, policy.settings, memory) is None:
+            yield Finding(
+                title, UNKNOWN, "the model of this signal keeps no sums to hold its mean against earlier ones by"
+            )
+        elif track.moved is not None:
+            yield Finding(title, CONTRADICTED if signal else DOUBTFUL, f"the mean of {name!r} moved: {track.moved}")
+        elif track.compared is None or not track.compared[1]:
             yield Finding(title, UNKNOWN, "too little was seen to tell earlier from later")
-        elif signal in found:
-            yield Finding(title, CONTRADICTED if signal else DOUBTFUL, f"the mean of {name!r} moved: {found[signal]}")
-        elif not seen_in(now) > seen_in(marks[-1]):
-            yield Finding(title, UNKNOWN, "nothing was seen since the last look to hold against what came before")
         else:
-            early = seen_in(marks[-1])
-            words = f"the first {several(early)} and the {seen_in(now) - early:,.0f} after them contradict no one mean"
+            early, late = track.compared
+            words = f"the first {several(early)} and the {late:,.0f} after them contradict no one mean"
             yield Finding(title, FINE, words)
 
 

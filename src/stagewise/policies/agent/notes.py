@@ -4,36 +4,59 @@ No bound is built from it. It is saved with the agent; a file of before has none
 """
 
 from collections import deque
+from copy import copy
 from typing import Any
 
 import numpy as np
 
+from stagewise.models.answers import seen_in
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 
 RECENT = 64  # decisions that are kept as they were made, for reports
-FIRST_LOOK, EVERY = 256, 2048  # rounds
+LOOK_AFTER = 256  # outcomes of a signal, before the first look at it
+NEVER = 2**62 - 1
 
 
 class Track:
-    """How means stood earlier: marks, where they begin, and how many there were (see `drift`)."""
+    """How the mean of one signal stood earlier: marks, where they begin, and what the last look found (see `drift`)."""
 
     def __init__(self, base: dict[str, Any] | None = None, marked: int = 0) -> None:
         self.marks: list[dict[str, Any]] = []
-        self.base = base  # what stood when a person said that a mean moved; None: nothing
-        self.marked = marked
+        self.base = base  # what stood when a person said that the mean moved; None: nothing
+        self.marked = marked  # how many marks there were
+        start = 0 if base is None else int(seen_in(base))
+        self.look_at = start + LOOK_AFTER  # outcomes of the signal at which its mean is held against earlier ones
+        self.compared: tuple[int, int] | None = None  # outcomes before and after the newest mark, at the last look
+        self.moved: str | None = None  # what the last look found, in words
+
+    @property
+    def verdict(self) -> "Track":
+        """The same without sums of earlier times."""
+        track = Track(marked=self.marked)
+        track.look_at, track.compared, track.moved = self.look_at, self.compared, self.moved
+        return track
 
     def plain(self) -> dict[str, Any]:
         """Return the track as JSON holds it."""
         base = None if self.base is None else listed(self.base)
-        return {"marks": [listed(mark) for mark in self.marks], "base": base, "marked": self.marked}
+        marks = [listed(mark) for mark in self.marks]
+        return {"marks": marks, "base": base, **{name: getattr(self, name) for name in SIMPLE}}
 
     @classmethod
     def of(cls, plain: Any) -> "Track":
         """Return the track that `plain` wrote down."""
         track = cls(None if plain["base"] is None else arrays(plain["base"]), counted(plain["marked"]))
         track.marks = [arrays(mark) for mark in plain["marks"]]
+        track.look_at = counted(plain["look_at"])
+        if plain["compared"] is not None:
+            early, late = plain["compared"]
+            track.compared = counted(early), counted(late)
+        track.moved = None if plain["moved"] is None else str(plain["moved"])
         return track
+
+
+SIMPLE = ("marked", "look_at", "compared", "moved")
 
 
 class Notes:
@@ -46,30 +69,20 @@ class Notes:
         self.withdrawn = 0  # decisions that were not carried out; `plays` no longer counts them
         self.doubts: dict[str, str] = {}  # what contradicts safety, in words
         self.accepted: dict[str, str] = {}  # of it, what a person has acknowledged, and with which words
-        self.track = Track()  # how means stood earlier
-        self.apart: dict[str, Track] = {}  # by signal: since a person said that its mean moved
+        self.tracks: dict[str, Track] = {}  # by signal: how its mean stood earlier
         self.logs: dict[str, int] = {}  # the digests of logs that were learned, and how many rows they had
-        self.look_at = FIRST_LOOK  # the next round in which means are held against earlier ones
+        self.rest = LOOK_AFTER  # times that something is learned, before a signal may be due for a look
         self.recent: deque[Decision] = deque(maxlen=RECENT)  # not saved
-
-    def looked(self, round_: int) -> None:
-        """Set when to look next: often at first, then after a sixteenth of all rounds."""
-        later = round_ + max(EVERY, round_ // 16)
-        self.look_at = later if round_ >= EVERY else max(2 * round_, FIRST_LOOK)
 
     def forget_marks(self) -> None:
         """Let go of how means stood earlier, and of recent decisions: there are other actions now."""
-        self.track, self.apart = Track(marked=max(track.marked for track in self.tracks)), {}
+        self.tracks = {name: Track(marked=track.marked) for name, track in self.tracks.items()}
+        self.rest = 1
         self.recent.clear()
-
-    @property
-    def tracks(self) -> list[Track]:
-        """The tracks of all signals: the common one, then those that began later."""
-        return [self.track, *self.apart.values()]
 
     def track_of(self, name: str) -> Track:
         """Return how the mean of a signal stood earlier."""
-        return self.apart.get(name, self.track)
+        return self.tracks.setdefault(name, Track())
 
     def take_back(self, round_: int, index: int) -> None:
         """Count a decision of its own as not carried out; of the first round a memory may not know the index."""
@@ -93,6 +106,12 @@ class Notes:
         """Return the same notes without the decisions."""
         return Notes.of(self.plain())
 
+    def for_deciders(self) -> "Notes":
+        """Return what is noted of the same, for those who decide and tell: without sums of earlier times."""
+        bare = copy(self)
+        bare.tracks = {name: track.verdict for name, track in self.tracks.items()}
+        return bare.copied()
+
     def plain(self) -> dict[str, Any]:
         """Return the notes as JSON holds them."""
         return {
@@ -102,9 +121,8 @@ class Notes:
             "withdrawn": self.withdrawn,
             "doubts": dict(self.doubts),
             "accepted": dict(self.accepted),
-            **self.track.plain(),
-            "apart": {name: track.plain() for name, track in self.apart.items()},
-            "look_at": self.look_at,
+            "tracks": {name: track.plain() for name, track in self.tracks.items()},
+            "rest": self.rest,
             "logs": dict(self.logs),
         }
 
@@ -115,13 +133,12 @@ class Notes:
         if plain is None:
             return notes
         notes.plays = {int(index): counted(count) for index, count in plain["plays"].items()}
-        for name in ("stays", "refused", "look_at"):
+        for name in ("stays", "refused", "rest"):
             setattr(notes, name, counted(plain[name]))
         for name in ("doubts", "accepted"):
             setattr(notes, name, {str(key): str(words) for key, words in plain[name].items()})
         notes.withdrawn = counted(plain.get("withdrawn", 0))
-        notes.track = Track.of(plain)
-        notes.apart = {str(name): Track.of(track) for name, track in plain.get("apart", {}).items()}
+        notes.tracks = {str(name): Track.of(track) for name, track in plain["tracks"].items()}
         notes.logs = {str(mark): counted(rows) for mark, rows in plain.get("logs", {}).items()}
         return notes
 

@@ -3,7 +3,7 @@
 from threading import Lock
 from typing import Any
 
-from stagewise.policies.agent.guard import stayed
+from stagewise.policies.agent.guard import KNOWN, guarded
 from stagewise.policies.agent.names import mark_of, name_of, stream_of
 from stagewise.policies.agent.offers import offered_by
 from stagewise.policies.agent.snapshot import Snapshot
@@ -45,7 +45,7 @@ class Replica:
         self.round = whole_at_least(round, "round", 0)
         self._mark = mark_of(snapshot.seed, snapshot.name, self.name)
         self._key, self._run = stream_of(snapshot.seed, snapshot.name, self.name)
-        self._snapshot, self._state, self._alone = snapshot, snapshot.state, Lock()
+        self._snapshot, self._state, self._notes, self._alone = snapshot, snapshot.state, snapshot.notes, Lock()
 
     @property
     def version(self) -> int:
@@ -61,11 +61,15 @@ class Replica:
         if now is not None:
             moment(now)
         with self._alone:
-            policy, doubts = self._snapshot.policy, self._snapshot.doubts
-            offered = actions if only is None else offered_by(policy, actions, only)
-            decision = policy.choose(self._state, offered, Draw(self._key, self._run, self.round))
-            if doubts and decision.fallback is None:
-                decision = stayed(policy, decision, offered, doubts[0])
+            policy, state, notes = self._snapshot.policy, self._state, self._notes
+            offered, draw = actions, Draw(self._key, self._run, self.round)
+            if only is not None:
+                offered = offered_by(policy, actions, only)
+            decision = policy.choose(state, offered, draw)
+            if notes.doubts or (decision.fallback is not None and decision.fallback not in KNOWN):
+                decision = guarded(
+                    policy, state, notes, decision, offered, lambda other: other.choose(state, offered, draw)
+                )
             self.round += 1
             return decision._made_by(self._mark, decision._offered if decision._unfollowed else None)
 
@@ -81,7 +85,7 @@ class Replica:
                 )
             if snapshot.version < ours.version:
                 return False
-            self._snapshot, self._state = snapshot, snapshot.state
+            self._snapshot, self._state, self._notes = snapshot, snapshot.state, snapshot.notes
             return True
 
 

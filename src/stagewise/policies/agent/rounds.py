@@ -10,7 +10,7 @@ import numpy as np
 
 from stagewise.policies.agent.adopted import Adopted
 from stagewise.policies.agent.deadlines import deadlines_for
-from stagewise.policies.agent.guard import KNOWN, guarded
+from stagewise.policies.agent.guard import KNOWN, guarded, look_for_drift
 from stagewise.policies.agent.identity import Identity
 from stagewise.policies.agent.ledger import ORDERS, Ledger, Order
 from stagewise.policies.agent.notes import Notes
@@ -143,9 +143,7 @@ class Rounds:
             draw = NEW(Draw, (who.key, who.run, round_))
             decision, notes = self._choose(self._state, actions, draw), self._notes
             ours, fallback = self._ours, decision.fallback
-            if ours is not None and (
-                round_ >= notes.look_at or notes.doubts or (fallback is not None and fallback not in KNOWN)
-            ):
+            if ours is not None and (notes.doubts or (fallback is not None and fallback not in KNOWN)):
                 decision = self._guarded(ours, decision, actions, draw)
             elif fallback is not None:
                 notes.stays += 1
@@ -221,6 +219,9 @@ class Rounds:
                 self._learned += 1
                 ledger.oldest = round_ + 1
                 del ledger.open[round_]
+                self._notes.rest -= 1
+                if self._notes.rest <= 0:
+                    self._look()
             else:
                 self._hold(round_, played, values)
             if ledger.rows:
@@ -266,8 +267,16 @@ class Rounds:
         for played, values in self._ledger.due(self.round):
             self._state = self._learn_in_place(self._state, played, values)
             self._learned += 1
+            self._notes.rest -= 1
+            if self._notes.rest <= 0:
+                self._look()
         if self._adopted.places:
             self._adopted.tidy(self._ledger.played, self.waiting + self.held)
+
+    def _look(self, at_once: bool = False) -> None:
+        """Hold means against earlier ones, where a signal is due for it."""
+        memory: Any = getattr(self._state, "memory", None)  # of one's own policy there may be none, and nobody looks
+        look_for_drift(self._ours, memory, self._notes, at_once)
 
     def _pass(self, now: Any) -> float:
         """Let time pass, and close the windows that end; return what the clock says."""

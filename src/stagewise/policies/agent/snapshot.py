@@ -1,13 +1,15 @@
 """What a learner knows at one moment, as a value: for those who decide elsewhere."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from stagewise.files.paths import brief
 from stagewise.policies.agent.names import name_of
+from stagewise.policies.agent.notes import Notes
 from stagewise.policies.agent.saved import numbers
 from stagewise.policies.encoded import decoded, encoded
 from stagewise.policies.learning import Learning
@@ -39,8 +41,10 @@ class Snapshot:
     """The learner's seed."""
     name: str = ""
     """The learner's name."""
-    doubts: tuple[str, ...] = ()
-    """What contradicts safety, in words: while there is any, the safe action is played."""
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    """What contradicts safety, by name: while there is any that nobody acknowledged, the safe action is played."""
+    acknowledged: Mapping[str, str] = field(default_factory=dict)
+    """Of it, what a person has acknowledged, and with which words."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and bytes(self) == bytes(other)
@@ -50,6 +54,13 @@ class Snapshot:
 
     def __bytes__(self) -> bytes:
         return json.dumps(self.plain(), allow_nan=False).encode()
+
+    @property
+    def notes(self) -> Notes:
+        """What contradicts safety and what a person said of it, as an agent notes it; its own with every call."""
+        notes = Notes()
+        notes.doubts, notes.accepted = dict(self.doubts), dict(self.acknowledged)
+        return notes
 
     @property
     def state(self) -> State:
@@ -66,7 +77,8 @@ class Snapshot:
             "learned": self.version,
             "seed": self.seed,
             "name": self.name,
-            "doubts": list(self.doubts),
+            "doubts": dict(self.doubts),
+            "acknowledged": dict(self.acknowledged),
         }
 
     @classmethod
@@ -79,14 +91,14 @@ class Snapshot:
             fits = isinstance(policy, Learning) and policy.fits(memory) and bool(np.isfinite(memory).all())
             learned, seed = whole_at_least(content["learned"], "learned", 0), seed_of(content["seed"])
             name = name_of(content["name"], "name")
-            doubts = tuple(str(words) for words in content["doubts"])
+            said = [{str(of): str(words) for of, words in content[what].items()} for what in ("doubts", "acknowledged")]
         except StagewiseError as error:
             raise InvalidFile(f"the snapshot holds what is refused: {brief(error)}") from None
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             raise InvalidFile(f"the snapshot lacks something or holds it in another form: {brief(error)}") from None
         if not fits:
             raise InvalidFile("the snapshot holds a memory that does not fit its policy")
-        return cls(policy, memory.tobytes(), learned, seed, name, doubts)
+        return cls(policy, memory.tobytes(), learned, seed, name, *said)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Snapshot":

@@ -1,0 +1,50 @@
+"""How soon a drift is found: opt-outs of an offer go from 1 % to 3 % in every group, where 2 % are allowed.
+
+.venv/bin/python benchmarks/drift_found.py
+"""
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+import stagewise as sw
+
+
+def found(groups: int, before: int, most: int, seed: int) -> tuple[int, int] | None:
+    """Return after how many more users a drift is found, and how many offers they got; None: not within so many."""
+    by = "group" if groups else None
+    limits = {"opt_out": sw.Limit(0.02, safe=0.005, by=by)}
+    problem = sw.Problem(actions=["plain", "offer"], safe="plain", reward=sw.Reward("click"), limits=limits)
+    agent, chance, offers = sw.Agent(problem, seed=seed), np.random.default_rng(seed), 0
+    for user in range(before + most):
+        decision: Any = agent.decide({"group": f"g{chance.integers(groups)}"} if groups else {})
+        if "drift of opt_out" in agent._notes.doubts:
+            return (user - before, offers) if user >= before else (-1, 0)
+        offer, late = decision.name == "offer", user >= before
+        offers += offer and late
+        rate = (0.03 if late else 0.01) if offer else 0.004
+        clicks = chance.random() < (0.09 if offer else 0.04)
+        agent.learn(decision.id, click=float(clicks), opt_out=float(chance.random() < rate))
+    return None
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--before", type=int, default=60_000)
+    parser.add_argument("--most", type=int, default=60_000)
+    asked = parser.parse_args()
+    print("| groups | found in | users until then: least, median, most | offers to them, median |")
+    print("|---|---|---|---|")
+    for groups in (0, 4, 20):
+        told = [found(groups, asked.before, asked.most, seed) for seed in range(asked.runs)]
+        seen = np.array([one for one in told if one is not None])
+        users = f"{seen[:, 0].min():,}, {np.median(seen[:, 0]):,.0f}, {seen[:, 0].max():,}" if len(seen) else ""
+        offers = f"{np.median(seen[:, 1]):,.0f}" if len(seen) else ""
+        print(f"| {groups or 'none'} | {len(seen)} of {asked.runs} | {users} | {offers} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Means that move in many segments at once, in one of them, or not at all; and who is told of it, when."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+
+GROUPS = 20
+
+
+def problem(by: str | None = "group", **more: Any) -> sw.Problem:
+    limits = {"opt_out": sw.Limit(0.5, safe=0.4, by=by)}
+    return sw.Problem(actions=["plain", "offer"], safe="plain", reward=sw.Reward("click"), limits=limits, **more)
+
+
+def told(chance: np.random.Generator, rates: Any, rows: int, groups: Any = None) -> dict[str, Any]:
+    """Return a log of offers, of which each group has its rate; the groups are drawn where they are not given."""
+    groups = chance.integers(len(rates), size=rows) if groups is None else groups
+    left = (chance.random(rows) < np.asarray(rates)[groups]).astype(int)
+    names = [f"g{group}" for group in groups]
+    return {"action": ["offer"] * rows, "group": names, "click": [1] * rows, "opt_out": left}
+
+
+def test_a_mean_that_moves_in_every_segment_is_found_by_all_of_them_together() -> None:
+    """No segment says it by itself: it has some eight events before, and ten after."""
+    agent, chance = sw.Agent(problem(), seed=1), np.random.default_rng(1)
+    for _ in range(3):
+        agent.learn_frame(told(chance, [0.05] * GROUPS, 1000))
+        assert agent.decide({"group": "g0"}).fallback is None or agent.health().ok
+    agent.learn_frame(told(chance, [0.2] * GROUPS, 1000))
+    words = str(agent.decide({"group": "g0"}).fallback)
+    assert "the mean of 'opt_out' moved: of 'offer' it averaged 0.05" in words, words
+    assert "(weighted by segment as those after) and 0.1" in words, words
+    assert agent.health()["drift of opt_out"].verdict == "contradicted"
+
+
+def test_a_mean_that_moves_for_every_action_is_found_by_all_of_them_together() -> None:
+    actions = ["plain", *(f"offer {i}" for i in range(12))]
+    limits = {"opt_out": sw.Limit(0.5, safe=0.4)}
+    agent = sw.Agent(sw.Problem(actions=actions, safe="plain", reward=sw.Reward("click"), limits=limits), seed=1)
+    chance = np.random.default_rng(1)
+    for rate in (0.05, 0.05, 0.18):
+        chosen = chance.integers(13, size=1000)
+        left = (chance.random(1000) < rate).astype(int)
+        agent.learn_frame({"action": [actions[i] for i in chosen], "click": [0] * 1000, "opt_out": left})
+    words = agent.health()["drift of opt_out"].sentence
+    assert "moved: of all actions it averaged 0.05" in words, words
+
+
+@pytest.mark.parametrize(("by", "stops"), [("group", False), (None, True)])
+def test_another_mix_of_segments_whose_means_stay_is_no_drift(by: str | None, stops: bool) -> None:
+    """From mostly calm groups to mostly touchy ones: where segments are not told apart, it is the mean that moved."""
+    agent, chance = sw.Agent(problem(by), seed=1), np.random.default_rng(2)
+    rates = [0.02] * 10 + [0.3] * 10
+    for touchy in (0.1, 0.1, 0.3, 0.6, 0.9, 0.9):
+        groups = np.where(chance.random(600) < touchy, 10, 0) + chance.integers(10, size=600)
+        rows = told(chance, rates, 600, groups)
+        agent.learn_frame(rows if by is not None else {name: rows[name] for name in ("action", "click", "opt_out")})
+    assert ("drift of opt_out" in agent._notes.open_doubts) is stops
+    assert (agent.health()["drift of opt_out"].verdict == "contradicted") is stops
+
+
+def test_a_signal_is_held_against_its_own_outcomes() -> None:
+    """Ten of one signal were learned, and four hundred of the other."""
+    windowed = sw.Problem(
+        actions=["plain", "offer"],
+        safe="plain",
+        reward=sw.Reward("click", window="1d"),
+        limits={"opt_out": sw.Limit(0.5, safe=0.4, window="1d")},
+    )
+    agent, chance = sw.Agent(windowed, seed=1), np.random.default_rng(0)
+    for i in range(700):
+        decision = agent.decide({}, now=1000.0 + i)
+        agent.learn(decision.id, click=float(chance.random() < 0.05), now=1000.0 + i)
+        if i != 10:
+            agent.learn(decision.id, opt_out=float(chance.random() < 0.05), now=1000.0 + i)
+    found = agent.health()
+    assert found["drift of opt_out"].verdict == "unknown"
+    assert found["drift of click"].verdict == "fine"
+    assert "the first 256 outcomes and the 256 after them" in found["drift of click"].sentence
+
+
+def test_decisions_and_health_and_replicas_say_it_at_once() -> None:
+    """At every moment the same, from the last outcome before it is certain to the first decision after it."""
+    agent, chance = sw.Agent(problem(None), seed=1), np.random.default_rng(3)
+    agent.learn_frame({name: column for name, column in told(chance, [0.05], 600).items() if name != "group"})
+    said = []
+    for _ in range(700):
+        contradicted = agent.health()["drift of opt_out"].verdict == "contradicted"
+        replica = sw.Replica(agent.snapshot(), name="pod").decide({})
+        decision: Any = agent.decide({})
+        fell = "the mean of 'opt_out' moved" in str(decision.fallback)
+        assert fell == contradicted
+        assert ("the mean of 'opt_out' moved" in str(replica.fallback)) == contradicted
+        said.append(fell)
+        agent.learn(decision.id, click=float(decision.name == "offer"), opt_out=float(chance.random() < 0.4))
+    assert said == sorted(said)
+    assert 0 < said.index(True) < 600
+
+
+def test_a_replica_goes_on_where_its_learner_was_told_to() -> None:
+    """A contradiction that a person has acknowledged is no fallback, here or there."""
+    agent = sw.Agent(problem(None), seed=1)
+    rows = {"action": ["plain"] * 400, "click": [0] * 400, "opt_out": [1] * 400}
+    agent.learn_frame(rows)
+    assert "declared" in str(sw.Replica(agent.snapshot(), name="a").decide({}).fallback)
+    agent.decide({})
+    for finding in agent.health():
+        if finding.verdict == "contradicted":
+            agent.acknowledge(finding.name, "Ana")
+    ours, theirs = agent.decide({}), sw.Replica(sw.Snapshot.from_bytes(bytes(agent.snapshot())), name="a").decide({})
+    assert "declared" not in str(ours.fallback)
+    assert theirs.fallback == ours.fallback
+
+
+def test_without_the_watch_a_drift_is_told_and_stops_nobody() -> None:
+    agent, chance = sw.Agent(problem(settings={"watch": False}), seed=1), np.random.default_rng(1)
+    for rate in (0.05, 0.05, 0.05, 0.2):
+        agent.learn_frame(told(chance, [rate] * GROUPS, 1000))
+    assert agent.health()["drift of opt_out"].verdict == "contradicted"
+    assert "moved" not in str(agent.decide({"group": "g0"}).fallback)

@@ -10,7 +10,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.rows_of_users import rows_of
 from stagewise.problem.checks import mapping_of
-from stagewise.problem.columns import named_column, numbers_in
+from stagewise.problem.columns import each_of, named_column, numbers_in
 from stagewise.problem.declared import Limit, Reward, scaled
 from stagewise.problem.errors import InvalidActions, InvalidOutcome
 from stagewise.problem.naming import number_of, outside, segment_name
@@ -69,7 +69,7 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     places = columns_by_name(context, problem.expected, "context")
     hint = "" if action is not None else "; give action='...' where the column of the actions has another name"
     done = named_column(columns, "action" if action is None else action, "action", InvalidActions, hint).tolist()
-    numbered = {name: at_row(done, name, problem.place_of) for name in dict.fromkeys(done)}
+    numbered = each_of(done, lambda name: at_row(done, name, problem.place_of))
     told: dict[str, Any] = {}
     for name, (low, high) in problem.ranges:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
@@ -84,10 +84,13 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
         hint = f"; give context={{{name!r}: ...}} where it has another name"
         segments = named_column(columns, places[name], "context", InvalidActions, hint).tolist()
         check_length(segments, done, name)
-        take = partial(segment_name, division=name)
-        known = {one: float(number_of(at_row(segments, one, take))) for one in dict.fromkeys(segments)}
-        told[name] = [known[value] for value in segments]
-    return rows_of(problem, [numbered[name] for name in done], told)
+        told[name] = each_of(segments, partial(number_at, segments, name))
+    return rows_of(problem, numbered, told)
+
+
+def number_at(segments: list[Any], division: str, segment: Any) -> float:
+    """Return the number of a segment of a column."""
+    return float(number_of(at_row(segments, segment, partial(segment_name, division=division))))
 
 
 def at_row(values: list[Any], value: Any, take: Callable[[Any], Any]) -> Any:
@@ -95,7 +98,7 @@ def at_row(values: list[Any], value: Any, take: Callable[[Any], Any]) -> Any:
     try:
         return take(value)
     except InvalidActions as error:
-        row = next(i for i, other in enumerate(values) if other is value or other == value)
+        row = next(i for i, other in enumerate(values) if other is value or (type(other) is type(value) and other == value))
         raise InvalidActions(f"row {row} of the frame: {error}") from None
 
 

@@ -63,9 +63,7 @@ def test_a_table_of_arrow_and_lines_of_json_do_too(tmp_path: Any) -> None:
     rows = [{"action": "offer", "plan": value, "click": 0, "opt_out": 0} for value in (1, True, "1", 1.0)]
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     assert Log.of(tmp_path / "log.jsonl", PROBLEM).segments["plan"].tolist() == ["1", "True", "1", "1"]
-    (tmp_path / "log.csv").write_text(
-        "action,plan,click,opt_out\noffer,true,0,0\noffer,False,0,0\n", encoding="utf-8"
-    )
+    (tmp_path / "log.csv").write_text("action,plan,click,opt_out\noffer,true,0,0\noffer,False,0,0\n", encoding="utf-8")
     assert Log.of(tmp_path / "log.csv", PROBLEM).segments["plan"].tolist() == ["True", "False"]
 
 

@@ -98,7 +98,8 @@ def at_row(values: list[Any], value: Any, take: Callable[[Any], Any]) -> Any:
     try:
         return take(value)
     except InvalidActions as error:
-        row = next(i for i, other in enumerate(values) if other is value or (type(other) is type(value) and other == value))
+        kind = type(value)
+        row = next(i for i, other in enumerate(values) if other is value or (type(other) is kind and other == value))
         raise InvalidActions(f"row {row} of the frame: {error}") from None
 
 

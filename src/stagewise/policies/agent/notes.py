@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.policies.agent.repeats import LearnedRows
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 
@@ -49,6 +50,7 @@ class Notes:
         self.track = Track()  # how means stood earlier
         self.apart: dict[str, Track] = {}  # by signal: since a person said that its mean moved
         self.logs: dict[str, int] = {}  # the digests of logs that were learned, and how many rows they had
+        self.rows = LearnedRows()  # a sample of their rows
         self.look_at = FIRST_LOOK  # the next round in which means are held against earlier ones
         self.recent: deque[Decision] = deque(maxlen=RECENT)  # not saved
 
@@ -106,6 +108,7 @@ class Notes:
             "apart": {name: track.plain() for name, track in self.apart.items()},
             "look_at": self.look_at,
             "logs": dict(self.logs),
+            "rows": self.rows.plain(),
         }
 
     @classmethod
@@ -123,6 +126,7 @@ class Notes:
         notes.track = Track.of(plain)
         notes.apart = {str(name): Track.of(track) for name, track in plain.get("apart", {}).items()}
         notes.logs = {str(mark): counted(rows) for mark, rows in plain.get("logs", {}).items()}
+        notes.rows = LearnedRows.of(plain.get("rows"))
         return notes
 
 

@@ -88,3 +88,11 @@ def test_what_names_no_segment_is_refused(value: Any) -> None:
         segment_name(value, "plan")
     with pytest.raises(sw.InvalidActions, match="row 1 of the frame"):
         sw.Agent(PROBLEM).learn_frame(frame(objects("a", value)))
+
+
+def test_an_empty_text_is_a_missing_segment_in_a_log_and_in_a_decision() -> None:
+    assert Log.of(frame(["a", ""]), PROBLEM).segments["plan"].tolist() == ["a", None]
+    with pytest.raises(sw.InvalidActions, match="'plan' is missing"):
+        PROBLEM.offered({"plan": ""})
+    with pytest.raises(sw.InvalidActions, match="row 1 of the frame: 'plan' is missing"):
+        sw.Agent(PROBLEM).learn_frame(frame(["a", ""]))

@@ -98,9 +98,16 @@ def segment_name(value: Any, division: str) -> str:
     >>> [segment_name(value, "plan") for value in (1, "1", 1.0, np.int64(1), True, np.True_, "True")]
     ['1', '1', '1', '1', 'True', 'True', 'True']
     """
-    if type(value) is str and len(value) <= LONGEST_SEGMENT:
+    if type(value) is str and 0 < len(value) <= LONGEST_SEGMENT:
         return value
-    if value is None or type(value).__name__ in NOTHINGS or (isinstance(value, FLOATS) and value != value):
+    if (
+        value is None
+        or type(value).__name__ in NOTHINGS
+        or (isinstance(value, FLOATS) and value != value)
+        or (
+            isinstance(value, str) and not value  # a file of commas has nothing else where a value is missing
+        )
+    ):
         raise InvalidActions(
             f"{division!r} is missing; every user belongs to a segment, so give those of whom nothing is known one of "
             "their own, such as 'unknown'"
@@ -108,7 +115,7 @@ def segment_name(value: Any, division: str) -> str:
     if isinstance(value, FLOATS) and float(value).is_integer():
         value = int(value)
     name = str(value) if isinstance(value, str | int | np.integer | np.bool_) else ""
-    if (not name and not isinstance(value, str)) or len(name) > LONGEST_SEGMENT:
+    if not name or len(name) > LONGEST_SEGMENT:
         raise InvalidActions(
             f"{division!r} is {shown(value)}; a segment is a short text, a whole number or True or False"
         )

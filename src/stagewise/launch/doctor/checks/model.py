@@ -179,7 +179,7 @@ def uneven(chart: Chart, signal: int, name: str, alpha: float) -> list[Finding]:
     if told is None or told.chance > chosen_at(chart):
         return []
     words = f"{where}{told.what} seems to depend on {told.number!r}: {told.how}, {declared}"
-    by_chance = f"one rate looks so in 1 of {said(1.0 / told.chance)} logs by chance"
+    by_chance = f"one rate looks so in at most 1 of {said(1.0 / told.chance)} logs by chance"
     return [Finding("model", "note", f"{words}; {by_chance}", remedy)]
 
 

@@ -35,7 +35,7 @@ def finding(signal: str, column: str, name: str, apart: float, broken: str, luck
     remedy = f"by = {column!r} keeps its rates, and its limit, for each"
     if broken:
         return Finding("segments", "contradicts", f"{words}, and {broken}", remedy)
-    words += f"; rates that do not differ look so in 1 of {said(1.0 / luck)} logs by chance" if luck else ""
+    words += f"; rates that do not differ look so in at most 1 of {said(1.0 / luck)} logs by chance" if luck else ""
     return Finding("segments", "note", words, remedy)
 
 

@@ -156,15 +156,26 @@ def test_logs_of_other_users_are_not_refused_however_few_values_they_have(values
 
 def test_a_sample_of_rows_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeats, "MOST_ROWS", 256)
-    rows, hashes = repeats.LearnedRows(), repeats.mark_of(np.arange(9_000.0), np.zeros((9_000, 2))).hashes
+    rows, numbers = repeats.LearnedRows(), np.arange(9_000.0)
     for start in range(0, 9_000, 1_000):
-        rows.take(hashes[start : start + 1_000], honest=True)
+        rows.take(mark(numbers[start : start + 1_000]), honest=True)
         assert rows.hashes.size <= 256
     assert rows.halvings >= 5
-    asked, known = rows.known(hashes[500:8_500])
+    asked, known = rows.known(mark(numbers[500:8_500]))
     assert asked == known > 60
-    assert repeats.LearnedRows.of(rows.plain()).known(hashes) == rows.known(hashes)
-    assert rows.known(repeats.mark_of(np.arange(9_000.0) + 0.5, np.zeros((9_000, 2))).hashes)[1] == 0
+    assert repeats.LearnedRows.of(rows.plain()).known(mark(numbers)) == rows.known(mark(numbers))
+    assert rows.known(mark(numbers + 0.5))[1] == 0
+    assert rows.twice == 0
+    rows.take(mark(numbers), honest=True)
+    assert rows.twice == asked_of(rows, numbers)
+
+
+def mark(numbers: Any) -> repeats.LogMark:
+    return repeats.mark_of(numbers, np.zeros((len(numbers), 2)))
+
+
+def asked_of(rows: repeats.LearnedRows, numbers: Any) -> int:
+    return rows.known(mark(numbers))[1]
 
 
 def test_a_sorted_log_is_known_again() -> None:
@@ -175,16 +186,16 @@ def test_a_sorted_log_is_known_again() -> None:
 @pytest.mark.slow
 def test_how_small_an_overlap_is_noticed_after_a_million_rows() -> None:
     chance, rows = np.random.default_rng(1), repeats.LearnedRows()
-    learned = chance.integers(0, 2**64, 1_000_000, dtype=np.uint64)
+    learned = chance.random(1_000_000)
     for start in range(0, learned.size, 100_000):
-        rows.take(learned[start : start + 100_000], honest=True)
+        rows.take(mark(learned[start : start + 100_000]), honest=True)
     found = {}
     for count, others in ((500, 0), (100, 0), (1_000, 99_000), (100, 99_900)):
         logs = [
-            np.concatenate([chance.choice(learned, count, replace=False), chance.integers(0, 2**64, others, np.uint64)])
+            np.concatenate([learned[chance.integers(0, learned.size, count)], chance.random(others)])
             for _ in range(200)
         ]
-        found[count, others] = sum(rows.overlaps(*rows.known(log)) for log in logs)
+        found[count, others] = sum(rows.overlaps(*rows.known(mark(log))) for log in logs)
         print(f"{count:,} rows that were learned among {others:,} others: refused in {found[count, others]} of 200")
     assert found[500, 0] > 180
     assert found[1_000, 99_000] > 180

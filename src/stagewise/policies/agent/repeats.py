@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.kernels.compile import Ints
 from stagewise.problem.checks import switch
 from stagewise.problem.errors import InvalidOutcome
 from stagewise.problem.row_hash import Hashes, hashes_of
@@ -28,7 +29,13 @@ class LogMark(NamedTuple):
     """What a log is known again by."""
 
     digest: str | None  # None: another honest log may well be the same
-    hashes: Hashes  # of its rows (n,)
+    hashes: Hashes  # of its different rows, sorted
+    counts: Ints  # how many rows each of them stands for
+
+    @property
+    def rows(self) -> int:
+        """How many rows the log has."""
+        return int(self.counts.sum())
 
 
 def mark_of(actions: Any, values: Any) -> LogMark:
@@ -42,7 +49,7 @@ def mark_of(actions: Any, values: Any) -> LogMark:
     [True, False]
     """
     if not len(actions):
-        return LogMark(None, np.empty(0, dtype=np.uint64))
+        return LogMark(None, np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64))
     parts = (np.asarray(part, dtype=np.float64) for part in (actions, values))
     hashes = hashes_of(np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1))
     distinct, counts = np.unique(hashes, return_counts=True)
@@ -54,8 +61,8 @@ def mark_of(actions: Any, values: Any) -> LogMark:
     elif in_order >= RARE:
         content = b"this order" + hashes.tobytes()
     else:
-        return LogMark(None, hashes)
-    return LogMark(sha256(content).hexdigest()[:32], hashes)
+        return LogMark(None, distinct, counts)
+    return LogMark(sha256(content).hexdigest()[:32], distinct, counts)
 
 
 def tally(counts: Any) -> list[tuple[int, int]]:
@@ -76,14 +83,16 @@ class LearnedRows:
     twice: int = 0
     """How many of them were the same as another: so often honest rows are."""
 
-    def sampled(self, hashes: Hashes) -> Hashes:
-        """Return the hashes below the bar."""
-        return hashes if not self.halvings else hashes[hashes < np.uint64(1 << (64 - self.halvings))]
+    def below(self, hashes: Hashes) -> int:
+        """Return how many of some hashes, which are sorted, are below the bar."""
+        return hashes.size if not self.halvings else int(np.searchsorted(hashes, np.uint64(1 << (64 - self.halvings))))
 
-    def known(self, hashes: Hashes) -> tuple[int, int]:
+    def known(self, mark: LogMark) -> tuple[int, int]:
         """Return how many different rows of a log are in the sample, and how many of them were learned."""
-        asked = np.unique(self.sampled(hashes))
-        return asked.size, int(np.isin(asked, self.hashes, assume_unique=True).sum())
+        asked = mark.hashes[: self.below(mark.hashes)]
+        places = np.searchsorted(asked, self.hashes)
+        there = places < asked.size
+        return asked.size, int((asked[places[there]] == self.hashes[there]).sum())
 
     def overlaps(self, asked: int, known: int) -> bool:
         """Say whether more rows were learned already than honest logs have in common.
@@ -98,16 +107,22 @@ class LearnedRows:
         rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - chance)) if share < 1.0 else 0.0
         return asked * (share * math.log(share / chance) + rest) >= RARE
 
-    def take(self, hashes: Hashes, *, honest: bool) -> None:
+    def take(self, mark: LogMark, *, honest: bool) -> None:
         """Remember rows that were learned; those that somebody says are others say nothing of how honest rows agree."""
-        some = self.sampled(hashes)
-        merged = np.union1d(self.hashes, some)
+        while self.below(mark.hashes) > MOST_ROWS:
+            self.lower()
+        some = self.below(mark.hashes)
         if honest:
-            self.taken, self.twice = self.taken + some.size, self.twice + some.size - (merged.size - self.hashes.size)
-        self.hashes = merged
+            rows = int(mark.counts[:some].sum())
+            self.taken, self.twice = self.taken + rows, self.twice + rows - some + self.known(mark)[1]
+        self.hashes = np.union1d(self.hashes, mark.hashes[:some])
         while self.hashes.size > MOST_ROWS:
-            self.halvings += 1
-            self.hashes = self.sampled(self.hashes)
+            self.lower()
+
+    def lower(self) -> None:
+        """Halve the bar."""
+        self.halvings += 1
+        self.hashes = self.hashes[: self.below(self.hashes)]
 
     def plain(self) -> dict[str, Any]:
         """Return the sample as JSON holds it."""
@@ -135,20 +150,20 @@ def check_first(notes: Any, mark: LogMark, again: Any) -> None:
             f"this log was learned already, all {notes.logs[mark.digest]:,} rows of it, and once is all that an "
             f"outcome counts; leave it out, or {WAY_OUT}"
         )
-    asked, known = notes.rows.known(mark.hashes)
+    asked, known = notes.rows.known(mark)
     if notes.rows.overlaps(asked, known):
         looked = f" of {asked:,} that were looked up" if notes.rows.halvings else ""
         raise InvalidOutcome(
-            f"a part of this log was learned already, {known:,}{looked} of its {len(mark.hashes):,} rows, and once is "
+            f"a part of this log was learned already, {known:,}{looked} of its {mark.rows:,} rows, and once is "
             f"all that an outcome counts; leave these rows out, or {WAY_OUT}"
         )
 
 
 def remember(notes: Any, mark: LogMark, again: bool) -> None:
     """Remember a log that was learned."""
-    notes.rows.take(mark.hashes, honest=not again)
+    notes.rows.take(mark, honest=not again)
     if mark.digest is not None:
         notes.logs.pop(mark.digest, None)
-        notes.logs[mark.digest] = len(mark.hashes)
+        notes.logs[mark.digest] = mark.rows
         while len(notes.logs) > KEPT:
             del notes.logs[next(iter(notes.logs))]

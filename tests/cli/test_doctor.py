@@ -54,8 +54,9 @@ def test_a_log_that_contradicts_leaves_with_1(tmp_path: Path) -> None:
     assert {one["name"]: one["verdict"] for one in json.loads(said)["findings"]}["ranges"] == "contradicts"
 
 
-def test_a_proposal_can_be_learned_with_what_is_left(log: Path, tmp_path: Path) -> None:
-    out, rest = tmp_path / "problem.toml", tmp_path / "rest.csv"
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_a_proposal_can_be_learned_with_what_is_left(log: Path, tmp_path: Path, suffix: str) -> None:
+    out, rest = tmp_path / "problem.toml", tmp_path / f"rest.{suffix}"
     told = ("--limit", "opt_out=0.02", "--limit", "complaint", "--split", "0.25", "--out", out, "--rest", rest)
     code, said = called("doctor", log, *told)
     assert code == 0, said
@@ -66,7 +67,10 @@ def test_a_proposal_can_be_learned_with_what_is_left(log: Path, tmp_path: Path) 
 
     left = Log.of(rest, problem)
     assert left.rows == 3_000
-    sw.Agent(problem, seed=1).learn_frame(left.frame())
+    agents = [sw.Agent(problem, seed=1) for _ in range(2)]
+    agents[0].learn_frame(left.frame())
+    agents[1].learn_frame(rest)
+    assert agents[0].state.memory.tobytes() == agents[1].state.memory.tobytes()
     assert called("doctor", rest, out)[0] == 0
 
 
@@ -86,6 +90,7 @@ def test_a_proposal_is_printed_where_no_file_is_named(log: Path) -> None:
         (("LOG", TEMPLATES, "--reward", "click"), "are for a proposal"),
         (("LOG", TEMPLATES, "--names", "click"), "name=value"),
         (("LOG", TEMPLATES, "--picture", "x.gif"), "must end in .png or .svg"),
+        (("LOG", "--rest", "x.xlsx"), "must end in .csv or .parquet or .jsonl"),
         (("LOG", "--limit", "opt_out=2 %"), "two percent are 0.02"),
         (("LOG", "--limit", "opt_out=2"), "2 % is 0.02"),
         (("LOG", "--split", "1.5"), "from 0.05 to 0.95"),

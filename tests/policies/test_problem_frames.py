@@ -98,3 +98,14 @@ def test_a_frame_that_cannot_be_meant_changes_nothing(changes: dict[str, Any], k
     frame = {name: column for name, column in (FRAME | changes).items() if column is not None}
     refuses(lambda: agent.learn_frame(frame), kind, *words)
     assert np.array_equal(before, agent.state.memory)
+
+
+def test_a_file_is_read_as_a_frame(tmp_path: Any) -> None:
+    lines = [",".join(FRAME), *(",".join(str(column[i]) for column in FRAME.values()) for i in range(COUNT))]
+    (tmp_path / "log.csv").write_text("\n".join(lines), encoding="utf-8")
+    agents = [sw.Agent(problem(), seed=1) for _ in range(3)]
+    for agent, given in zip(agents, (FRAME, tmp_path / "log.csv", str(tmp_path / "log.csv")), strict=True):
+        agent.learn_frame(given)
+    assert len({agent.state.memory.tobytes() for agent in agents}) == 1
+    refuses(lambda: agents[0].learn_frame("nowhere.parquet"), sw.InvalidFile, "nowhere.parquet does not exist")
+    refuses(lambda: agents[0].learn_frame("log.xlsx"), sw.InvalidFile, "a .csv, .parquet or .jsonl file")

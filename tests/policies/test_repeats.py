@@ -39,7 +39,6 @@ def test_a_frame_that_was_learned_is_refused_and_changes_nothing(tmp_path: Path)
     refuses(lambda: loaded.learn_frame(FRAME), sw.InvalidOutcome, *AGAIN)
     loaded.learn_frame(FRAME, again=True)
     assert loaded.state.memory.tobytes() != before
-    loaded.learn_frame({name: column[:-1] for name, column in FRAME.items()})  # another log
     refuses(lambda: loaded.learn_frame(FRAME, again=3), sw.InvalidProblem, "again is 3")  # type: ignore[arg-type]
 
 
@@ -68,7 +67,7 @@ def test_honest_logs_that_are_the_same_are_as_rare_as_is_said() -> None:
     """Of coins, logs of n rows agree with probability 2⁻ⁿ: below 30 nats nothing is said, above them something is."""
     for count, told in ((40, False), (48, True)):
         coin = np.tile([0.0, 1.0], count // 2)
-        assert (repeats.mark_of(coin, np.zeros((count, 1))) is not None) is told
+        assert (repeats.mark_of(coin, np.zeros((count, 1))).digest is not None) is told
 
 
 def test_the_latest_logs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +79,124 @@ def test_the_latest_logs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None
     refuses(lambda: agent.learn_log(*coins(100, 2)), sw.InvalidOutcome, *AGAIN)
 
 
+def shuffled(frame: dict[str, Any], places: Any) -> dict[str, Any]:
+    return {name: np.asarray(column, dtype=object)[places].tolist() for name, column in frame.items()}
+
+
+def users(rows: int, seed: int = 0) -> dict[str, Any]:
+    chance = np.random.default_rng([seed, 71])
+    return {
+        "action": np.array(["nothing", "offer"], dtype=object)[chance.integers(0, 2, rows)],
+        "age": chance.uniform(18.0, 98.0, rows).round(3),
+        "click": (chance.random(rows) < 0.1) * 1.0,
+        "opt_out": (chance.random(rows) < 0.01) * 1.0,
+    }
+
+
+def of_users(context: tuple[float, float] = (18.0, 98.0)) -> sw.Agent:
+    limits = {"opt_out": sw.Limit(0.05, safe=0.02)}
+    asked = sw.Problem(
+        actions=["nothing", "offer"], safe="nothing", context={"age": context}, reward=sw.Reward("click"), limits=limits
+    )
+    return sw.Agent(asked, seed=1)
+
+
+def test_a_log_in_another_order_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    agent = sw.Agent(problem(), seed=1)
+    agent.learn_frame(FRAME)
+    before, count = agent.state.memory.tobytes(), len(FRAME["age"])
+    for seed in range(3):
+        other = shuffled(FRAME, np.random.default_rng(seed).permutation(count))
+        refuses(lambda other=other: agent.learn_frame(other), sw.InvalidOutcome, *AGAIN, f"all {count} rows")
+    assert agent.state.memory.tobytes() == before
+    agent.save(tmp_path / "agent.json")
+    loaded = sw.Agent.load(tmp_path / "agent.json")
+    refuses(lambda: loaded.learn_frame(shuffled(FRAME, np.arange(count)[::-1])), sw.InvalidOutcome, *AGAIN)
+
+
+@pytest.mark.parametrize("most", [1 << 14, 256])  # rows that are remembered: all, or a sample of them
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda log, more: {name: np.concatenate([log[name], more[name]]) for name in log},  # rows were appended
+        lambda log, more: {name: column[len(column) // 4 : -len(column) // 4] for name, column in log.items()},
+        lambda log, more: {name: column[::3] for name, column in log.items()},  # another way to put it into files
+        lambda log, more: {name: np.concatenate([column, column]) for name, column in log.items()},
+    ],
+    ids=["appended", "half", "third", "doubled"],
+)
+def test_a_log_that_was_learned_in_part_is_refused(
+    most: int, part: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeats, "MOST_ROWS", most)
+    rows = 1_200
+    agent, log, more = of_users(), users(rows), users(rows, 1)
+    agent.learn_frame({name: column[: rows // 2] for name, column in log.items()})
+    agent.learn_frame({name: column[rows // 2 :] for name, column in log.items()})
+    agent.save(tmp_path / "agent.json")
+    loaded = sw.Agent.load(tmp_path / "agent.json")
+    before = loaded.state.memory.tobytes()
+    words = ("a part of this log was learned already", "once is all that an outcome counts", "again=True")
+    refuses(lambda: loaded.learn_frame(part(log, more)), sw.InvalidOutcome, *words)
+    assert loaded.state.memory.tobytes() == before
+    loaded.learn_frame(more)
+    loaded.learn_frame(part(log, users(rows, 2)), again=True)
+
+
+@pytest.mark.parametrize("values", [2, 5, 50, 500, 5_000, 1_000_000])
+def test_logs_of_other_users_are_not_refused_however_few_values_they_have(values: int) -> None:
+    """Ages of so many values: rows of two logs are equal by chance, always or hardly ever, and the counts differ."""
+    for seed in range(3):
+        agent, chance = of_users((0.0, float(values))), np.random.default_rng([seed, 72])
+        for rows in (40, 500, 1_500, 200):
+            log = users(rows, int(chance.integers(1 << 30)))
+            skewed = np.floor(values * chance.random(rows) ** (1 + 2 * (seed % 3)))
+            agent.learn_frame({**log, "age": skewed})
+
+
+def test_a_sample_of_rows_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeats, "MOST_ROWS", 256)
+    rows, numbers = repeats.LearnedRows(), np.arange(9_000.0)
+    for start in range(0, 9_000, 1_000):
+        rows.take(mark(numbers[start : start + 1_000]), honest=True)
+        assert rows.hashes.size <= 256
+    assert rows.halvings >= 5
+    asked, known = rows.known(mark(numbers[500:8_500]))
+    assert asked == known > 60
+    assert repeats.LearnedRows.of(rows.plain()).known(mark(numbers)) == rows.known(mark(numbers))
+    assert rows.known(mark(numbers + 0.5))[1] == 0
+    assert rows.twice == 0
+    rows.take(mark(numbers), honest=True)
+    assert rows.twice == asked_of(rows, numbers)
+
+
+def mark(numbers: Any) -> repeats.LogMark:
+    return repeats.mark_of(numbers, np.zeros((len(numbers), 2)))
+
+
+def asked_of(rows: repeats.LearnedRows, numbers: Any) -> int:
+    return rows.known(mark(numbers))[1]
+
+
 def test_a_sorted_log_is_known_again() -> None:
     pulled, rewards, costs = coins(9000)
-    assert repeats.mark_of(np.sort(pulled), np.column_stack([np.sort(rewards), np.sort(costs)])) is not None
+    assert repeats.mark_of(np.sort(pulled), np.column_stack([np.sort(rewards), np.sort(costs)])).digest is not None
+
+
+@pytest.mark.slow
+def test_how_small_an_overlap_is_noticed_after_a_million_rows() -> None:
+    chance, rows = np.random.default_rng(1), repeats.LearnedRows()
+    learned = chance.random(1_000_000)
+    for start in range(0, learned.size, 100_000):
+        rows.take(mark(learned[start : start + 100_000]), honest=True)
+    found = {}
+    for count, others in ((500, 0), (100, 0), (1_000, 99_000), (100, 99_900)):
+        logs = [
+            np.concatenate([learned[chance.integers(0, learned.size, count)], chance.random(others)])
+            for _ in range(200)
+        ]
+        found[count, others] = sum(rows.overlaps(*rows.known(mark(log))) for log in logs)
+        print(f"{count:,} rows that were learned among {others:,} others: refused in {found[count, others]} of 200")
+    assert found[500, 0] > 180
+    assert found[1_000, 99_000] > 180
+    assert found[100, 99_900] < 20

@@ -14,7 +14,7 @@ def doctor(
     problem: Annotated[Path | None, typer.Argument(help="The TOML file of a problem; none: one is proposed.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write the proposed problem.")] = None,
     rest: Annotated[
-        Path | None, typer.Option(help="Where to write the rows that are left to learn from, as .csv.")
+        Path | None, typer.Option(help="Where to write the rows that are left to learn from: .csv, .parquet or .jsonl.")
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="Where to draw the log, as .png or .svg.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
@@ -38,14 +38,15 @@ def doctor(
     Example: stagewise doctor log.csv --limit opt_out=0.02 --out problem.toml
     """
     with in_a_sentence():
+        from stagewise.files.written_tables import WRITERS
         from stagewise.launch.doctor.doctor import doctor as diagnosed
         from stagewise.problem.errors import InvalidFile
-        from stagewise.reports.files import write_text
+        from stagewise.reports.files import write_bytes, write_text
         from stagewise.reports.style import write_picture
 
         if problem is not None and out is not None:
             raise InvalidFile("--out is for a proposal; here the problem is given, and is not written again")
-        for path, ends in ((picture, (".png", ".svg")), (rest, (".csv",))):
+        for path, ends in ((picture, (".png", ".svg")), (rest, tuple(WRITERS))):
             if path is not None and path.suffix.lower() not in ends:
                 raise InvalidFile(f"{path} ends in {path.suffix!r}; it must end in {' or '.join(ends)}")
         told: dict[str, Any] = {"alpha": alpha, "accept": accept or [], "names": pairs_of(names, "--names")}
@@ -59,7 +60,7 @@ def doctor(
         if out is not None:
             write_text(out, found.toml())
         if rest is not None:
-            write_text(rest, found.rest_as_csv())
+            write_bytes(rest, found.rest_as(rest.suffix))
         if picture is not None:
             write_picture(found.draw(), picture)
     shown = found.toml() if found.proposal is not None and out is None else ""

@@ -15,8 +15,9 @@ from stagewise.files.tables import table_at
 from stagewise.kernels.compile import Flags, Floats, Ints
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import mapping_of, number
-from stagewise.problem.columns import NOTHINGS, listed_names, named_column, near, occurring, plain_numbers
+from stagewise.problem.columns import NOTHINGS, each_of, listed_names, named_column, near, occurring, plain_numbers
 from stagewise.problem.errors import InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.naming import FLOATS
 from stagewise.problem.window import moment
 from stagewise.problem.words import nearest, shown
 
@@ -276,17 +277,21 @@ def stacked(columns: list[Floats], rows: int) -> Floats:
 
 def texts_of(entries: list[Any], at: str = "a column of the log") -> Texts:
     """Return entries as names (n,)."""
-    known = {value: text_of(value) for value in occurring(entries, at, InvalidOutcome)}
+    occurring(entries, at, InvalidOutcome)
     texts = np.empty(len(entries), dtype=object)
-    texts[:] = [known[value] for value in entries]
+    texts[:] = each_of(entries, text_of)
     return texts
 
 
 def text_of(value: Any) -> str | None:
-    """Return a value as a name; None where there is none."""
+    """Return a value as a name, the same as a decision's segment has (`segment_name`); None where there is none.
+
+    >>> [text_of(value) for value in (1, 1.0, True, "1", "")]
+    ['1', '1', 'True', '1', None]
+    """
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value or value == "":
         return None
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return str(int(value)) if isinstance(value, FLOATS) and float(value).is_integer() else str(value)
 
 
 def holds_times(column: npt.NDArray[Any]) -> bool:

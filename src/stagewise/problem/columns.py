@@ -1,7 +1,7 @@
 """The columns of a data frame as arrays: of pandas, of polars, of Arrow, or a mapping of lists; none is imported."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,22 @@ class Columns(dict[Any, Any]):
         return self.frame[name]
 
 
+def each_of(values: list[Any], take: Callable[[Any], Any]) -> list[Any]:
+    """Return what is made of every value of a column; of equal values of one type it is made once.
+
+    1, 1.0 and True are equal to Python, and three values here.
+
+    >>> each_of([1, True, 1.0, 1], str)
+    ['1', 'True', '1.0', '1']
+    """
+    keys = list(zip(map(type, values), values, strict=True))
+    try:
+        known = {key: take(key[1]) for key in dict.fromkeys(keys)}
+        return [known[key] for key in keys]
+    except TypeError:  # something that has no hash, such as a list
+        return [take(value) for value in values]
+
+
 def near(name: Any, names: Any) -> str:
     """Return " (did you mean ...?)" where a name is nearly one of these.
 
@@ -164,9 +180,14 @@ def listed_names(columns: Mapping[Any, Any], error: type[StagewiseError]) -> lis
 
 
 def array_of(column: Any) -> npt.NDArray[Any] | None:
-    """Return a column as NumPy has it; None: it is none."""
+    """Return a column as NumPy has it; None: it is none.
+
+    >>> array_of([1, True]).tolist(), array_of([1, 0.5]).tolist()  # NumPy alone makes 1 of True
+    ([1, True], [1.0, 0.5])
+    """
     try:
-        array = np.asarray(column)
+        kinds = set(map(type, column)) if isinstance(column, list | tuple) else set()
+        array = np.asarray(column, dtype=object if len(kinds) > 1 and kinds & {bool, np.bool_} else None)
         return array if array.dtype.kind not in "US" else np.array(column, dtype=object)  # text turns all into text
     except Exception:  # an Arrow array that lacks values or has a dictionary says no more than that
         try:

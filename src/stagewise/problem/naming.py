@@ -14,6 +14,9 @@ from stagewise.problem.errors import InvalidActions, InvalidProblem
 
 SEGMENTS: dict[int, str] = {}  # what numbers of segments stand for: a hash cannot be read backwards
 MOST_SEGMENTS = 1_000_000
+LONGEST_SEGMENT = 200  # characters
+FLOATS = (float, np.floating)
+NOTHINGS = ("NAType", "NaTType")
 
 
 def listing(names: Any) -> str:
@@ -87,14 +90,33 @@ def name_of_segment(number: int) -> str:
 
 
 def segment_name(value: Any, division: str) -> str:
-    """Return the name of a segment, given as text, as a whole number or as a truth value."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
+    """Return the name of a segment, which is what it is known by in decisions, logs, files and at the desk.
+
+    A text is its own name, a whole number is named by its digits (1.0 too, as pandas has it where a value is missing),
+    and truth values are "True" and "False": so 1 and True are two segments, 1 and "1" are one.
+
+    >>> [segment_name(value, "plan") for value in (1, "1", 1.0, np.int64(1), True, np.True_, "True")]
+    ['1', '1', '1', '1', 'True', 'True', 'True']
+    """
+    if type(value) is str and 0 < len(value) <= LONGEST_SEGMENT:
+        return value
+    if (
+        value is None
+        or type(value).__name__ in NOTHINGS
+        or (isinstance(value, FLOATS) and value != value)
+        or (
+            isinstance(value, str) and not value  # a file of commas has nothing else where a value is missing
+        )
+    ):
         raise InvalidActions(
             f"{division!r} is missing; every user belongs to a segment, so give those of whom nothing is known one of "
             "their own, such as 'unknown'"
         )
-    if not isinstance(value, str | int | np.integer | np.bool_) or (isinstance(value, str) and len(value) > 200):
+    if isinstance(value, FLOATS) and float(value).is_integer():
+        value = int(value)
+    name = str(value) if isinstance(value, str | int | np.integer | np.bool_) else ""
+    if not name or len(name) > LONGEST_SEGMENT:
         raise InvalidActions(
             f"{division!r} is {shown(value)}; a segment is a short text, a whole number or True or False"
         )
-    return value if isinstance(value, str) else str(value)
+    return name

@@ -140,7 +140,8 @@ class Fold:
         self._log = []
         self.state = self.policy.learn_log(self.state, actions, values)
         self.learned += values.size
-        self.notes.look_at, self._noted = 0, None
+        look_for_drift(self.policy, self.state.memory, self.notes, at_once=True)
+        self._noted = None
 
     def rows_of(self, decisions: Sequence[Decided]) -> Floats:
         """Return what was played (n, D): the action, 1, the numbers about the user, the segments."""

@@ -119,6 +119,46 @@ def told_less(told: dict[str, Any]) -> list[dict[str, Any]]:
     return [told, {**bare, "propensity": own}, bare]
 
 
+def by_the_hour(chance: np.random.Generator, rows: int) -> Told:
+    """Opt-outs are four times as frequent in the evening as at night, when few are sent anything; clicks too."""
+    at = np.sort(chance.uniform(0.0, 28.0, 3 * rows))
+    busy = 1.0 + np.cos(2.0 * np.pi * (at - 0.8))
+    kept = np.sort(chance.choice(3 * rows, rows, replace=False, p=(0.2 + busy) / (0.2 + busy).sum()))
+    told = drawn(chance, rows, at=1.7e9 + 86_400.0 * at[kept], age=chance.uniform(18.0, 90.0, rows))
+    sent, cycle = places(told), 0.4 + 0.6 * busy[kept]  # from .4 to 1.6
+    told["click"] = (chance.random(rows) < cycle * np.array([0.05, 0.1, 0.15])[sent]) * 1.0
+    told["opt_out"] = (chance.random(rows) < cycle * np.array([0.01, 0.015, 0.02])[sent]) * 1.0
+    return told, problem({"age": (18, 90)}, value=0.05)
+
+
+def ends_on_a_weekend(chance: np.random.Generator, rows: int) -> Told:
+    """At weekends everything is half as frequent, and the log ends on a Sunday night, UTC."""
+    day = np.sort(chance.uniform(0.0, 28.0, rows))
+    told = drawn(chance, rows, at=1_700_438_400.0 + 86_400.0 * day, age=chance.uniform(18.0, 90.0, rows))  # a Monday
+    sent, rate = places(told), np.where(day % 7.0 >= 5.0, 0.5, 1.0)
+    told["click"] = (chance.random(rows) < rate * np.array([0.05, 0.1, 0.15])[sent]) * 1.0
+    told["opt_out"] = (chance.random(rows) < rate * np.array([0.01, 0.015, 0.02])[sent]) * 1.0
+    return told, problem({"age": (18, 90)})
+
+
+def once_more_in_a_minute(chance: np.random.Generator, rows: int) -> Told:
+    """A third of the users is asked again within a minute, the same; some users click far more than others."""
+    users = np.sort(chance.integers(0, 2 * rows // 3, rows))
+    at = 1.7e9 + 60.0 * users + np.sort(chance.uniform(0.0, 40.0, rows))
+    keen, ages = chance.beta(0.1, 0.9, rows)[users], chance.uniform(18.0, 90.0, rows).round(3)[users]
+    told = drawn(chance, rows, at=np.sort(at), age=ages, decision_id=np.arange(rows))
+    told["action"] = told["action"][users % rows]
+    sent = places(told)
+    told["click"] = (chance.random(rows) < keen) * 1.0
+    told["opt_out"] = (chance.random(rows) < np.array([0.01, 0.015, 0.02])[sent]) * 1.0
+    return told, problem({"age": (18, 90)})
+
+
+def places(told: dict[str, Any]) -> Any:
+    """Return the number of what was done in every row."""
+    return np.array([NAMES.index(name) for name in told["action"]])
+
+
 def vars_of(asked: sw.Problem) -> dict[str, Any]:
     """Return what a problem was made of."""
     return {name: getattr(asked, name) for name in ("actions", "safe", "context", "limits")}
@@ -133,4 +173,7 @@ HONEST: tuple[Callable[[np.random.Generator, int], Told], ...] = (
     events_only,
     answered_in_time,
     not_for_everyone,
+    by_the_hour,
+    ends_on_a_weekend,
+    once_more_in_a_minute,
 )

@@ -224,6 +224,63 @@ def long_parameter(frame: dict[str, Any], seed: int) -> sw.Problem:
     return replace(PROBLEM, settings={"norm_bound": 0.02})
 
 
+def hours_lost(frame: dict[str, Any], seed: int) -> sw.Problem:
+    """A join in another time zone: opt-outs of what was sent after 15:00 are not found, and count as none."""
+    frame["opt_out"] = np.where(frame["at"] % 86_400.0 > 15 * 3600.0, 0.0, frame["opt_out"])
+    return PROBLEM
+
+
+def weekend_lost(frame: dict[str, Any], seed: int) -> sw.Problem:
+    """Nobody writes down the opt-outs of Saturdays and Sundays."""
+    frame["opt_out"] = np.where((frame["at"] // 86_400.0 + 3) % 7 >= 5, 0.0, frame["opt_out"])
+    return PROBLEM
+
+
+def three_days_lost(frame: dict[str, Any], seed: int) -> sw.Problem:
+    """A table that was not filled for three days in the middle."""
+    day = (frame["at"] - frame["at"].min()) / 86_400.0
+    frame["opt_out"] = np.where((day > 11.3) & (day < 14.3), 0.0, frame["opt_out"])
+    return PROBLEM
+
+
+def not_in_yet(frame: dict[str, Any], seed: int) -> sw.Problem:
+    """Outcomes of the last two days had not come when the log was written, and count as none."""
+    late = frame["at"] > frame["at"].max() - 2 * 86_400.0
+    for name in ("opt_out", "complaint"):
+        frame[name] = np.where(late, 0.0, frame[name])
+    return PROBLEM
+
+
+def milliseconds(frame: dict[str, Any], seed: int) -> sw.Problem:
+    frame["at"] = 1000.0 * frame["at"]
+    return PROBLEM
+
+
+def sent_again(frame: dict[str, Any], seed: int) -> sw.Problem:
+    """Retries: one row in twelve stands in the log once more, some seconds later."""
+    chance, rows = np.random.default_rng([24, seed]), len(frame["click"])
+    again = np.concatenate([np.arange(rows), chance.choice(rows, rows // 12, replace=False)])
+    later = np.where(np.arange(len(again)) < rows, 0.0, chance.uniform(1.0, 30.0, len(again)))
+    for name in frame:
+        frame[name] = frame[name][again]
+    frame["at"] = frame["at"] + later
+    return PROBLEM
+
+
+def sent_again_with_ids(frame: dict[str, Any], seed: int) -> sw.Problem:
+    """The same, and every row got an id of its own."""
+    problem = sent_again(frame, seed)
+    frame["decision_id"] = np.array([f"d{i}" for i in range(len(frame["click"]))], dtype=object)
+    return problem
+
+
+def swapped_numbers(frame: dict[str, Any], seed: int) -> sw.Problem:
+    """Days of tenure stand where clicks of 30 days belong, cut off at 30, and these where the days belong."""
+    days = 200.0 * frame["tenure"]
+    frame["tenure"], frame["clicks_30d"] = frame["clicks_30d"], np.minimum(days, 30.0)
+    return replace(PROBLEM, context={**RANGES, "tenure": (0.0, 4000.0)})
+
+
 # What is wrong, the check that must say so, and how gravely.
 FAULTS: dict[Any, tuple[str, str]] = {
     in_percent: ("units", "contradicts"),
@@ -255,6 +312,14 @@ FAULTS: dict[Any, tuple[str, str]] = {
     wrong_propensities: ("propensities", "contradicts"),
     segment_over_its_limit: ("segments", "contradicts"),
     long_parameter: ("bounds", "contradicts"),
+    hours_lost: ("gaps", "contradicts"),
+    weekend_lost: ("gaps", "contradicts"),
+    three_days_lost: ("gaps", "contradicts"),
+    not_in_yet: ("gaps", "contradicts"),
+    milliseconds: ("units", "contradicts"),
+    sent_again: ("duplicates", "contradicts"),
+    sent_again_with_ids: ("duplicates", "contradicts"),
+    swapped_numbers: ("units", "note"),
 }
 
 # What else contradicts a fault that its own check can only note.

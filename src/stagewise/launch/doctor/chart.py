@@ -9,6 +9,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.signals.interval import Interval, kl_interval
 from stagewise.launch.doctor.exchange import Flags, ranks
+from stagewise.launch.doctor.splitting import HALF, split
 from stagewise.launch.log import Log, Texts, texts_of
 from stagewise.launch.mixing import hashed
 from stagewise.problem.declared import Limit
@@ -85,6 +86,18 @@ class Chart:
         placed[there] = ranks(column[there])
         return placed
 
+    def swappable(self, place: int) -> list[int]:
+        """Return the numbers about users that would lie in the range of one, and it in theirs."""
+        ends, spans = self.log.problem.ends, self.spans
+        mine = (spans[place, 0] >= ends[:, 0]) & (spans[place, 1] <= ends[:, 1])
+        theirs = (spans[:, 0] >= ends[place, 0]) & (spans[:, 1] <= ends[place, 1])
+        return [int(other) for other in np.flatnonzero(mine & theirs) if other != place]
+
+    @cached_property
+    def spans(self) -> Floats:
+        """Between which values every number about users lies (d, 2); NaN where one is missing."""
+        return np.column_stack([self.log.numbers.min(axis=0), self.log.numbers.max(axis=0)])
+
     @cached_property
     def when(self) -> Floats:
         """Where every row (n,) stands in time, in (0, 1); rows of no known time in the middle."""
@@ -110,6 +123,11 @@ class Chart:
     def half(self) -> Flags:
         """Half of the rows (n,), by a hash of their numbers: what is fitted there is tested on the others."""
         return hashed(self.log.rows) < 0.5
+
+    @cached_property
+    def proposed_from(self) -> "Chart":
+        """The rows that a proposal would be chosen from, where nothing else is said."""
+        return Chart(self.log.taken(split(self.log.rows, self.log.at, HALF).chosen_from), self.called)
 
     def rate(self, signal: int, rows: Flags, chance: float) -> tuple[int, float, Interval]:
         """Return how many outcomes some rows have, their mean, and where their true mean lies but for some chance.

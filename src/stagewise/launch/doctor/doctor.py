@@ -12,7 +12,7 @@ from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.proposing.proposal import proposed
 from stagewise.launch.doctor.proposing.roles import roles_of
 from stagewise.launch.doctor.report import Diagnosis
-from stagewise.launch.doctor.splitting import share_of, split
+from stagewise.launch.doctor.splitting import HALF, share_of, split
 from stagewise.launch.log import TOLD, Finder, Log, problem_of
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import probability
@@ -34,7 +34,7 @@ def doctor(
     limits: Sequence[str] | Mapping[str, float | None] | None = None,
     safe: str | None = None,
     delta: float = 0.05,
-    share: float | None = 0.5,
+    share: float | None = HALF,
     alpha: float = ALPHA,
     accept: Sequence[str] = (),
 ) -> Diagnosis:

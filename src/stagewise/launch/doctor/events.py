@@ -14,9 +14,13 @@ def two_valued(chart: Chart, signal: int) -> bool:
 
 def events(chart: Chart, signal: int) -> Flags:
     """Return the rows (n,) with the higher of two outcomes, or with one above the middle of all."""
-    values, rows = chart.values[:, signal], chart.seen(signal)
-    if not rows.any():
-        return np.zeros(values.size, dtype=bool)
-    bar = values[rows].min() if two_valued(chart, signal) else float(np.median(values[rows]))
     with np.errstate(invalid="ignore"):
-        return np.asarray(rows & (values > bar))
+        return np.asarray(chart.seen(signal) & (chart.values[:, signal] > bar_of(chart, signal)))
+
+
+def bar_of(chart: Chart, signal: int) -> float:
+    """Return what an event lies above: the lower of two outcomes, or the middle of all."""
+    values = chart.values[:, signal][chart.seen(signal)]
+    if not values.size:
+        return chart.ends(signal)[0]
+    return float(values.min() if two_valued(chart, signal) else np.median(values))

@@ -5,6 +5,9 @@ replacement. Such a draw is at most as far from its mean as one with replacement
 Bennett's inequality holds with the variance that the stratum is known to have:
 
     P(|Σ (f − f̄)| ≥ s) ≤ 2 exp(−V/b² h(b s/V)),   V = Σ min(m, N − m) σ²,   |f − f̄| ≤ b,   h(u) = (1+u) log(1+u) − u.
+
+Where that is small, Chernoff's bound is taken, which is smaller: the values of a stratum are known, and so is the mean
+of exp(λ (f − f̄)) of one of them drawn by lot.
 """
 
 import math
@@ -17,6 +20,8 @@ from stagewise.kernels.compile import Floats, Ints
 
 Flags = npt.NDArray[np.bool_]
 MOST_CELLS = 2_000  # groups of strata that are looked at one by one
+SMALL = 0.1  # a chance below which it is worth to know it more sharply
+SLOPES = (0.8, 1.0, 1.25, 1.6)
 LEAST = 1e-150  # a chance, or a variance, that is as good as none
 
 
@@ -70,10 +75,29 @@ def shift(values: Floats, marked: Flags, strata: Ints) -> Shift:
     total = float(apart[marked].sum())
     pairs = float((hits * (count - hits) / np.maximum(count, 1)).sum())
     chance = float(tail(total, fewer @ variance, np.max(np.abs(apart), initial=0.0)))
+    if LEAST < chance <= SMALL:
+        drawn = np.where(hits <= count - hits, 1.0, -1.0) * np.sign(
+            total
+        )  # the others' sum is minus that of the marked
+        chance = min(chance, chernoff(abs(total), drawn[strata] * apart, strata, fewer, float(fewer @ variance)))
     high = values == values.max() if count.size == 1 and values.size else marked[:0]
     if high.any() and (high | (values == values.min())).all():
         chance = min(chance, exact(int((high & marked).sum()), int(hits[0]), int(high.sum()), int(count[0])))
     return Shift(chance, total / pairs if pairs > 0.0 else 0.0)
+
+
+def chernoff(total: float, apart: Floats, strata: Ints, drawn: Floats, variance: float) -> float:
+    """Return a bound on the chance of a sum this far from 0, on either side, of `drawn` values of every stratum.
+
+    2 min over λ of exp(−λ s) Π (mean of exp(λ f) in a stratum)^drawn, for a few λ around s/V.
+    """
+    size = np.maximum(np.bincount(strata), 1)
+    best = 0.0
+    for factor in SLOPES:
+        slope = factor * total / variance
+        grown = np.bincount(strata, np.exp(np.minimum(slope * apart, 600.0))) / size
+        best = min(best, float(drawn @ np.log(np.maximum(grown, LEAST))) - slope * total)
+    return float(np.clip(2.0 * math.exp(best), LEAST, 1.0))
 
 
 def exact(hits: int, drawn: int, high: int, rows: int) -> float:

@@ -1,16 +1,15 @@
 """What the doctor says: a line for every check, the proposal, and what all of it rests on."""
 
-import csv
-import io
 import json
 from dataclasses import dataclass
 from typing import Any
 
+from stagewise.files.written_tables import written_table
 from stagewise.launch.doctor.chart import Chart
 from stagewise.launch.doctor.finding import Finding, said
 from stagewise.launch.doctor.proposing.proposal import Proposal
 from stagewise.launch.doctor.proposing.toml import toml_of
-from stagewise.launch.log import Log, text_of
+from stagewise.launch.log import Log
 from stagewise.policies.problem import Problem
 
 
@@ -54,14 +53,13 @@ class Diagnosis:
 
         return drawn(Chart(self.log, self.names))
 
+    def rest_as(self, suffix: str) -> bytes:
+        """Return the rows to learn from as a .csv, .parquet or .jsonl file, all columns of the log as they were."""
+        return written_table(self.rest.arrays, suffix)
+
     def rest_as_csv(self) -> str:
-        """Return the rows to learn from as CSV, all columns of the log as they were."""
-        text, arrays = io.StringIO(), self.rest.arrays
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(arrays)
-        columns = [["" if text_of(entry) is None else entry for entry in array.tolist()] for array in arrays.values()]
-        writer.writerows(zip(*columns, strict=True))
-        return text.getvalue()
+        """Return the rows to learn from as CSV."""
+        return self.rest_as(".csv").decode()
 
     def plain(self) -> dict[str, Any]:
         """Return plain values, as JSON holds them."""

@@ -15,6 +15,8 @@ from stagewise.launch.mixing import hashed
 from stagewise.problem.checks import number
 from stagewise.problem.errors import InvalidOutcome
 
+HALF = 0.5  # of the rows, that a proposal is chosen from where nothing else is said
+
 
 @dataclass(frozen=True, eq=False)
 class Split:

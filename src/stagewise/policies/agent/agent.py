@@ -65,7 +65,8 @@ class Agent(Overdue):
         The bounds stay valid as long as each logged action was chosen without looking at its own outcome or later ones.
         A log is one batch, in whatever order its rows stand, and is learned at once, also while decisions are open:
         then nothing offered so far may depend on its outcomes, nor its actions on the outcomes that are still open.
-        A log that was learned already is refused, unless `again` says that these are other outcomes.
+        A log that was learned already is refused, also in another order or in part (docs/frames.md says what is known
+        again), unless `again` says that these are other outcomes.
         """
         policy = self._learner("a log is")
         self._learn_rows(policy, *log_of(policy, features, rewards, costs), again)
@@ -82,6 +83,8 @@ class Agent(Overdue):
         again: bool = False,
     ) -> None:
         """Take in logged data from a frame of pandas, polars or Arrow, or a mapping of columns: all of it, or nothing.
+
+        A path is read as a file (.csv, .parquet, .jsonl).
 
         Columns are taken by their names, wherever they stand. `action` names the column of the arms, counted from 0 or,
         with `names` in their order, by name; for actions with features `context` lists the columns of the features of
@@ -108,7 +111,7 @@ class Agent(Overdue):
 
     def _learn_rows(self, policy: Learning, actions: Any, values: Any, again: bool) -> None:
         """Take in a log that was read for this policy, once; it has another policy once an action is added."""
-        mark = mark_of(actions, values) if len(actions) else None
+        mark = mark_of(actions, values)
         with self._alone:
             if self._ours is not policy:
                 raise InvalidOutcome(
@@ -117,7 +120,7 @@ class Agent(Overdue):
             check_first(self._notes, mark, again)
             self._state, self._learned = policy.learn_log(self._state, actions, values), self._learned + 1
             self._look(at_once=True)
-            remember(self._notes, mark, len(actions))
+            remember(self._notes, mark, again)
 
     def add_action(self, name: str) -> None:
         """Add an action, by its `name`, to the problem; what was learned of the others, and what waits, stays.

@@ -1,10 +1,12 @@
 """A data frame as a log: columns by name, each checked as a whole, so that a million rows take as long as one look."""
 
 from collections.abc import Hashable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.files.tables import table_at
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.policies.agent.named_frames import named_actions, named_values
 from stagewise.policies.learning import Learning
@@ -33,7 +35,7 @@ class Asked(NamedTuple):
 
 def rows_in(policy: Any, frame: Any, asked: Asked) -> Rows | None:
     """Return the rows of a frame, or refuse it; None: it has none."""
-    columns = columns_of(frame)
+    columns = table_at(frame) if isinstance(frame, str | Path) else columns_of(frame)
     if policy.problem is not None:
         if asked.names is not None:
             raise InvalidActions(f"names is {shown(asked.names)}; leave it out, since a problem's actions have names")

@@ -10,7 +10,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.rows_of_users import rows_of
 from stagewise.problem.checks import mapping_of
-from stagewise.problem.columns import named_column, numbers_in, occurring
+from stagewise.problem.columns import each_of, named_column, numbers_in, occurring
 from stagewise.problem.declared import Limit, Reward, scaled
 from stagewise.problem.errors import InvalidActions, InvalidOutcome
 from stagewise.problem.naming import number_of, outside, segment_name
@@ -68,8 +68,8 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     hint = "" if action is not None else "; give action='...' where the column of the actions has another name"
     place = "action" if action is None else action
     done = named_column(columns, place, "action", InvalidActions, hint).tolist()
-    names = occurring(done, f"the column {shown(place)}", InvalidActions)
-    numbered = {name: at_row(done, name, problem.place_of) for name in names}
+    occurring(done, f"the column {shown(place)}", InvalidActions)
+    numbered = each_of(done, lambda name: at_row(done, name, problem.place_of))
     told: dict[str, Any] = {}
     for name, (low, high) in problem.ranges:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
@@ -82,11 +82,14 @@ def named_actions(policy: NamedCAPS, columns: Mapping[Any, Any], action: Any, co
     for name in problem.divisions:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
         segments = named_column(columns, places[name], "context", InvalidActions, hint).tolist()
-        take = partial(segment_name, division=name)
-        told_of = occurring(segments, f"the column {shown(places[name])}", InvalidActions)
-        known = {one: float(number_of(at_row(segments, one, take))) for one in told_of}
-        told[name] = [known[value] for value in segments]
-    return rows_of(problem, [numbered[name] for name in done], told)
+        occurring(segments, f"the column {shown(places[name])}", InvalidActions)
+        told[name] = each_of(segments, partial(number_at, segments, name))
+    return rows_of(problem, numbered, told)
+
+
+def number_at(segments: list[Any], division: str, segment: Any) -> float:
+    """Return the number of a segment of a column."""
+    return float(number_of(at_row(segments, segment, partial(segment_name, division=division))))
 
 
 def at_row(values: list[Any], value: Any, take: Callable[[Any], Any]) -> Any:
@@ -94,5 +97,6 @@ def at_row(values: list[Any], value: Any, take: Callable[[Any], Any]) -> Any:
     try:
         return take(value)
     except InvalidActions as error:
-        row = next(i for i, other in enumerate(values) if other is value or other == value)
+        kind = type(value)
+        row = next(i for i, other in enumerate(values) if other is value or (type(other) is kind and other == value))
         raise InvalidActions(f"row {row} of the frame: {error}") from None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.models.answers import seen_in
+from stagewise.policies.agent.repeats import LearnedRows
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 
@@ -71,6 +72,7 @@ class Notes:
         self.accepted: dict[str, str] = {}  # of it, what a person has acknowledged, and with which words
         self.tracks: dict[str, Track] = {}  # by signal: how its mean stood earlier
         self.logs: dict[str, int] = {}  # the digests of logs that were learned, and how many rows they had
+        self.rows = LearnedRows()  # a sample of their rows
         self.rest = LOOK_AFTER  # times that something is learned, before a signal may be due for a look
         self.recent: deque[Decision] = deque(maxlen=RECENT)  # not saved
 
@@ -124,6 +126,7 @@ class Notes:
             "tracks": {name: track.plain() for name, track in self.tracks.items()},
             "rest": self.rest,
             "logs": dict(self.logs),
+            "rows": self.rows.plain(),
         }
 
     @classmethod
@@ -140,6 +143,7 @@ class Notes:
         notes.withdrawn = counted(plain.get("withdrawn", 0))
         notes.tracks = {str(name): Track.of(track) for name, track in plain["tracks"].items()}
         notes.logs = {str(mark): counted(rows) for mark, rows in plain.get("logs", {}).items()}
+        notes.rows = LearnedRows.of(plain.get("rows"))
         return notes
 
 

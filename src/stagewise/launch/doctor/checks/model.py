@@ -22,6 +22,7 @@ from stagewise.launch.doctor.finding import Finding, gravest, said
 from stagewise.launch.doctor.fits import Fits
 
 WORTH = 0.05  # of the mean, that a misfit moves users by: below it is noted, and contradicts nothing
+LEVEL = 0.05  # chance that a proposal chooses anything as shown that is not there, of all that is tried
 MOST_PRODUCTS = 12  # numbers whose products with one another are looked at; of more only squares
 
 
@@ -138,9 +139,58 @@ def scores(fits: Fits, places: Ints, added: Floats) -> Scores:
     return Scores(outcomes @ left, spread, squared.sum(axis=0), np.sqrt(squared.max(axis=0)))
 
 
+class Uneven(NamedTuple):
+    """How a rate depends on a number about users: by chance so often, of all that was tried; in words."""
+
+    chance: float
+    part: float  # of the mean, that users are moved by
+    number: str
+    what: str
+    how: str
+
+    @property
+    def words(self) -> str:
+        """What is shown."""
+        return f"{self.what} depends on {self.number!r}: {self.how}"
+
+
 def uneven(chart: Chart, signal: int, name: str, alpha: float) -> list[Finding]:
-    """Return whether a signal that is declared to be one rate for each action depends on a number about users."""
-    rows, marked, cells = chart.seen(signal), events(chart, signal), chart.cells(signal)
+    """Return whether a signal that is declared to be one rate for each action depends on a number about users.
+
+    Where it is not shown at alpha, but a proposal would make the limit linear, that is noted.
+    """
+    told = unevenness(chart, signal)
+    if told is None:
+        return []
+    declared = "where one rate for each action is declared, whoever gets it"
+    remedy = (
+        f"model = 'linear' for it, or by = a group of {told.number!r}; as it is, its limit holds only while each "
+        "action goes to users as it did in this log"
+    )
+    if told.chance <= alpha:
+        sure = told.part >= WORTH
+        return [Finding("model", "contradicts" if sure else "note", f"{told.words}, {declared}", remedy)]
+    if not signal:
+        return []
+    where = ""
+    if told.chance > chosen_at(chart):
+        told = unevenness(chart.proposed_from, signal)
+        where = "in the half that a proposal is chosen from, "
+    if told is None or told.chance > chosen_at(chart):
+        return []
+    words = f"{where}{told.what} seems to depend on {told.number!r}: {told.how}, {declared}"
+    by_chance = f"one rate looks so in at most 1 of {said(1.0 / told.chance)} logs by chance"
+    return [Finding("model", "note", f"{words}; {by_chance}", remedy)]
+
+
+def chosen_at(chart: Chart) -> float:
+    """Return the chance at which a proposal takes a limit to depend on a number, all that is tried for it counted."""
+    return 0.5 * LEVEL / max(len(chart.names) - 1, 1)
+
+
+def unevenness(chart: Chart, signal: int) -> Uneven | None:
+    """Return how a signal depends on the number about users that moves it most surely; None: there are no rows."""
+    name, rows, marked, cells = chart.names[signal], chart.seen(signal), events(chart, signal), chart.cells(signal)
     numbers, actions = list(chart.log.problem.context), chart.log.actions
     tried: dict[tuple[int, int], float] = {}  # which number; where: −2 at both ends of it, −1 in all, or an action
     for place, ranked in enumerate(chart.ranked):
@@ -150,11 +200,9 @@ def uneven(chart: Chart, signal: int, name: str, alpha: float) -> list[Finding]:
             some = rows & (actions == action)
             if some.any():
                 tried[place, action] = shift(ranked[some], marked[some], cells[some]).chance
-    if not tried:
-        return []
+    if not tried or not rows.any():
+        return None
     (place, where), chance = min(tried.items(), key=lambda one: one[1])
-    if chance * len(tried) > alpha:
-        return []
     some = rows & (actions == where) if where >= 0 else rows
     upper = np.abs(chart.ranked[place] - 0.5) > 0.25 if where == -2 else chart.ranked[place] > 0.5
     _, low, _ = chart.rate(signal, some & ~upper, 0.5)
@@ -162,9 +210,5 @@ def uneven(chart: Chart, signal: int, name: str, alpha: float) -> list[Finding]:
     part = abs(high - low) / max(min(abs(high - chart.ends(signal)[0]), abs(low - chart.ends(signal)[0])), 1e-12)
     of = f" of {chart.log.problem.actions[where]!r}" if where >= 0 else ""
     halves = ("in the middle", "at the ends") if where == -2 else ("in the lower", "in the upper half")
-    words = (
-        f"{name!r}{of} depends on {numbers[place]!r}: {said(low)} {halves[0]} and {said(high)} {halves[1]} of it, "
-        "where one rate for each action is declared"
-    )
-    remedy = f"model = 'linear' for it, or by = a group of {numbers[place]!r}: limits hold on average only, as it is"
-    return [Finding("model", "contradicts" if part >= WORTH else "note", words, remedy)]
+    how = f"{said(low)} {halves[0]} and {said(high)} {halves[1]} of it"
+    return Uneven(min(chance * len(tried), 1.0), part, numbers[place], f"{name!r}{of}", how)

@@ -11,7 +11,10 @@ def check(chart: Chart, alpha: float) -> Finding:
     """Find numbers of users and outcomes outside the ranges that were declared: each would be refused."""
     log, found = chart.log, []
     for place, (name, (low, high)) in enumerate(log.problem.ranges):
-        found += outside(log.numbers[:, place], name, low, high, "declare a range of the context that holds every user")
+        remedy = "declare a range of the context that holds every user"
+        for other in chart.swappable(place)[:1]:
+            remedy = f"look whether {name!r} and {log.problem.ranges[other][0]!r} are swapped, which would lie in range"
+        found += outside(log.numbers[:, place], name, low, high, remedy)
     for place, name in enumerate(chart.names):
         low, high = chart.ends(place)
         remedy = "declare a low and a high that hold every single outcome; the guarantee rests on them"

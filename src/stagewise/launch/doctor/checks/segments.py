@@ -4,6 +4,7 @@ from typing import Any
 
 from stagewise.kernels.compile import Ints
 from stagewise.launch.doctor.chart import Chart, numbered, threshold_of
+from stagewise.launch.doctor.checks.model import LEVEL
 from stagewise.launch.doctor.events import events
 from stagewise.launch.doctor.exchange import parted
 from stagewise.launch.doctor.finding import Finding, gravest, said
@@ -20,18 +21,21 @@ def check(chart: Chart, alpha: float) -> Finding:
         for signal in rates:
             rows = chart.seen(signal)
             told = parted(events(chart, signal)[rows], groups[rows], chart.cells(signal)[rows], len(names))
-            if told.chance * len(columns) * len(rates) <= 0.5 * alpha:
-                broken = over(chart, signal, groups, names, 0.5 * alpha / (len(columns) * len(rates)))
-                found.append(finding(chart.names[signal], column, names[told.group], told.difference, broken))
+            tried = len(columns) * len(rates)
+            if told.chance * tried <= max(0.5 * alpha, 0.5 * LEVEL):  # at which a proposal divides users
+                broken = over(chart, signal, groups, names, 0.5 * alpha / tried)
+                luck = told.chance * tried if told.chance * tried > 0.5 * alpha else 0.0
+                found.append(finding(chart.names[signal], column, names[told.group], told.difference, broken, luck))
     return gravest("segments", found, "no column of text divides users whose rates differ")
 
 
-def finding(signal: str, column: str, name: str, apart: float, broken: str) -> Finding:
-    """Return what there is to say of one column and signal."""
+def finding(signal: str, column: str, name: str, apart: float, broken: str, luck: float) -> Finding:
+    """Return what there is to say of one column and signal; `luck`: how often chance looks so, where that matters."""
     words = f"{signal!r} differs by {column!r}: in {name!r} it is {'+' if apart > 0 else ''}{said(apart)} from all"
     remedy = f"by = {column!r} keeps its rates, and its limit, for each"
     if broken:
         return Finding("segments", "contradicts", f"{words}, and {broken}", remedy)
+    words += f"; rates that do not differ look so in at most 1 of {said(1.0 / luck)} logs by chance" if luck else ""
     return Finding("segments", "note", words, remedy)
 
 

@@ -9,6 +9,10 @@ from stagewise.launch.doctor.finding import Finding, gravest, said
 HUNDRED = 50.0  # a range at least so long is one of percentages, or of something else than shares
 FEWEST = 100  # rows that show what values there are
 PART = 0.05  # of its declared range that a column should at least use
+FULL = 0.25  # of another's declared range that it would use, were the two swapped
+CUT = 0.1  # of a column that lies at one end of its range, where it was cut off or is another's
+LATEST = 1e11  # seconds since 1970: in the year 5138
+SCALES = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 
 
 def check(chart: Chart, alpha: float) -> Finding:
@@ -22,8 +26,41 @@ def check(chart: Chart, alpha: float) -> Finding:
     for place, (name, (low, high)) in enumerate(log.problem.ranges):
         values = log.numbers[:, place]
         values = values[(values >= low) & (values <= high)]
-        found += narrow(values, name, low, high) if values.size >= FEWEST else []
-    return gravest("units", found, "limits, ranges and values agree in their units")
+        found += narrow(values, name, low, high, swapped_with(chart, place)) if values.size >= FEWEST else []
+    found += late(log.at) if log.at is not None else []
+    return gravest("units", found, "limits, ranges, times and values agree in their units")
+
+
+def late(at: Floats) -> list[Finding]:
+    """Return what is wrong with times that are no seconds since 1970."""
+    far = at[np.abs(at) > LATEST]  # false for NaN
+    if not far.size:
+        return []
+    times = next((times for times in SCALES if np.abs(far).max() / times <= LATEST), None)
+    words = (
+        f"{far.size:,} of {at.size:,} times are {said(float(far[0]))} and such, which as seconds since 1970 is after "
+        "the year 5000, so that windows, hours and days are wrong"
+    )
+    remedy = f"they look like {SCALES[times]}: divide by {times:,.0f}" if times else "write seconds since 1970"
+    return [Finding("units", "contradicts", words, remedy)]
+
+
+def swapped_with(chart: Chart, place: int) -> str:
+    """Return the name of a number that one which hardly uses its range may be swapped with; nothing: there is none.
+
+    Its values would fill the other's range, and the other's values, of which many lie at an end, would lie in its own.
+    """
+    span = float(chart.spans[place, 1] - chart.spans[place, 0])
+    for other in chart.swappable(place):
+        name, (low, high) = chart.log.problem.ranges[other]
+        theirs = chart.log.numbers[:, other]
+        if (
+            span >= FULL * (high - low)
+            and not is_coin(theirs)
+            and max((theirs == low).mean(), (theirs == high).mean()) >= CUT
+        ):
+            return name
+    return ""
 
 
 def is_coin(values: Floats) -> bool:
@@ -41,7 +78,7 @@ def in_percent(chart: Chart, name: str, high: float) -> Finding:
     return Finding("units", "contradicts", words, "declare shares: high = 1, and two percent are 0.02")
 
 
-def narrow(values: Floats, name: str, low: float, high: float) -> list[Finding]:
+def narrow(values: Floats, name: str, low: float, high: float, other: str) -> list[Finding]:
     """Return what is strange with a number that hardly uses its range."""
     used = float(values.max() - values.min()) / (high - low)
     if used >= PART or values.max() == values.min():
@@ -51,4 +88,7 @@ def narrow(values: Floats, name: str, low: float, high: float) -> list[Finding]:
     shares = low >= 0.0 and high >= HUNDRED and values.min() >= 0.0 and values.max() <= 1.0
     if shares and not np.isin(values, (0.0, 1.0)).all():
         return [Finding("units", "contradicts", words, "they look like shares and the range like percentages")]
+    if other:
+        words += f", and it would fill that of {other!r}, many of whose values lie at an end of its own"
+        return [Finding("units", "note", words, f"look whether the columns {name!r} and {other!r} are swapped")]
     return [Finding("units", "note", words, "a tighter range learns sooner, where no user lies outside it")]

@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 
 from stagewise.launch.doctor.chart import Chart
-from stagewise.launch.doctor.checks.model import uneven
+from stagewise.launch.doctor.checks.model import LEVEL, chosen_at, unevenness
 from stagewise.launch.doctor.events import events
 from stagewise.launch.doctor.exchange import parted
 from stagewise.launch.doctor.finding import said
 from stagewise.launch.doctor.proposing.alike import Bar, alike
 from stagewise.launch.doctor.proposing.divisions import Divisions
-
-LEVEL = 0.05  # chance that anything is chosen as shown that is not there, of all that is tried
 
 
 @dataclass(frozen=True)
@@ -38,9 +36,9 @@ def form_of(chart: Chart, signal: int, divisions: Divisions, bar: Bar, chance: f
     apart = [column for column in divisions.columns if not same[column]]
     open_ones = (*apart, *divisions.unfit)
     numbers = "no number is shown to move it" if chart.log.problem.context else "there is no number that could move it"
-    moved = uneven(chart, signal, chart.names[signal], 0.5 * LEVEL / limits) if chart.log.problem.context else []
-    if moved:
-        return Form(f"{moved[0].sentence.split(', where')[0]}", linear=True, ways=ways, averaged=open_ones)
+    moved = unevenness(chart, signal)
+    if moved is not None and moved.chance <= chosen_at(chart):
+        return Form(moved.words, linear=True, ways=ways, averaged=open_ones)
     tried = {column: differing(chart, signal, divisions, column, limits) for column in apart}
     order = sorted(apart, key=lambda column: tried[column][0])
     best = next((name for name in order if tried[name][0] <= 0.5 * LEVEL or name in divisions.few), None)

@@ -1,0 +1,65 @@
+"""Not a single event where many are expected: the chance of it is exact, and bounded where rates differ."""
+
+import itertools
+
+import numpy as np
+import pytest
+from tests.chance import allowed
+from tests.launch.doctor.honest import drawn, problem
+
+import stagewise as sw
+from stagewise.launch.doctor.chart import Chart
+from stagewise.launch.doctor.checks import gaps
+from stagewise.launch.log import Log
+
+ONES = np.zeros(9, dtype=np.int64)
+
+
+def test_the_chance_of_an_empty_stretch_is_exact_where_others_are_alike_and_a_bound_where_they_are_not():
+    """Against all ways to place three events in nine rows, each row with odds of its own."""
+    here, rows, marked = np.arange(9) >= 6, np.ones(9, dtype=bool), np.arange(9) < 3
+    for odds in ([1.0] * 6, [0.2, 0.2, 1.0, 1.0, 1.8, 1.8], [0.01, 0.01, 0.01, 1.0, 2.0, 2.97]):
+        weights = [*odds, *[0.5] * 3]
+        ways = {one: np.prod([weights[place] for place in one]) for one in itertools.combinations(range(9), 3)}
+        exact = sum(way for one, way in ways.items() if max(one) < 6) / sum(ways.values())
+        told = np.exp(gaps.log_chance(here, rows, marked, ONES, 0.5))
+        assert told == pytest.approx(exact) if len(set(odds)) == 1 else told >= exact
+
+
+def log(chance, rows, last, tail):
+    """Return a log whose opt-outs are `tail` times as frequent in its last days."""
+    at = np.sort(chance.uniform(0.0, 30.0, rows))
+    told = drawn(chance, rows, at=1.7e9 + 86_400.0 * at)
+    rate = np.where(at > 30.0 - last, tail, 1.0)
+    told["opt_out"] = (chance.random(rows) < 0.02 * rate) * 1.0
+    return told
+
+
+@pytest.mark.parametrize("tail", [1.0, 0.5])
+def test_a_log_that_is_half_as_frequent_at_its_end_is_found_no_more_often_than_said(tail):
+    level, found = 0.3, 0
+    for run in range(40):
+        frame = log(np.random.default_rng([61, run]), 400, 3.0, tail)
+        found += gaps.check(Chart(Log.of(frame, problem({}, value=0.05))), level).verdict == "contradicts"
+    assert found <= allowed(40, level)
+
+
+def test_what_is_surely_lost_contradicts_and_what_may_be_rarer_is_noted():
+    chance = np.random.default_rng(5)
+    verdicts = [sw.doctor(log(chance, 10_000, days, 0.0), problem({}))["gaps"].verdict for days in (0.1, 2.5, 6.0)]
+    assert verdicts == ["ok", "note", "contradicts"]
+
+
+def test_a_log_without_times_or_without_events_is_fine():
+    frame = log(np.random.default_rng(6), 4_000, 6.0, 0.0)
+    assert sw.doctor({**frame, "opt_out": np.zeros(4_000)}, problem({}))["gaps"].verdict == "ok"
+    del frame["at"]
+    assert sw.doctor(frame, problem({}))["gaps"].verdict == "ok"
+
+
+def test_the_words_say_where_and_how_many():
+    frame = log(np.random.default_rng(7), 20_000, 0.0, 1.0)
+    frame["opt_out"] = np.where(frame["at"] % 86_400.0 >= 15 * 3600.0, 0.0, frame["opt_out"])
+    words = sw.doctor(frame, problem({}))["gaps"].sentence
+    assert "from 15:00 to 00:00 UTC" in words
+    assert "7,343 rows, where 160 would be" in words

@@ -1,0 +1,54 @@
+"""What a proposal takes for shown, a check of the same log does not pass over: at least it is noted."""
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+
+SAFE = {"opt_out": sw.Limit(0.03, safe=0.012)}
+ONE_RATE = sw.Problem(
+    actions=["today", "offer"], safe="today", context={"sends": (0, 60)}, reward=sw.Reward("click"), limits=SAFE
+)
+
+
+def log(seed, rows=12_000, slope=0.65, timed=True):
+    chance = np.random.default_rng([81, seed])
+    sent, sends = chance.integers(0, 2, rows), chance.integers(0, 61, rows)
+    times = {"at": 1.7e9 + np.sort(chance.uniform(0.0, 3e6, rows))} if timed else {}
+    return times | {
+        "action": np.array(["today", "offer"], dtype=object)[sent],
+        "sends": sends,
+        "click": (chance.random(rows) < 0.05) * 1,
+        "opt_out": (chance.random(rows) < 0.01 * (1.0 + slope * (sends - 30) / 30)) * 1,
+    }
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_limit_that_a_proposal_makes_linear_is_not_passed_over_by_a_check(timed):
+    verdicts = []
+    for seed in range(10):
+        frame = log(seed, timed=timed)
+        if sw.doctor(frame, limits={"opt_out": 0.03}, safe="today").problem.limits["opt_out"].model == "linear":
+            verdicts.append(sw.doctor(frame, ONE_RATE)["model"].verdict)
+    assert len(verdicts) >= 3
+    assert "ok" not in verdicts
+    assert "note" in verdicts
+
+
+def test_where_it_is_certain_it_matters_who_gets_the_action():
+    found = sw.doctor(log(1, 60_000, 0.9), ONE_RATE)["model"]
+    assert found.verdict == "contradicts"
+    assert "one rate for each action is declared, whoever gets it" in found.sentence
+    assert "holds only while each action goes to users as it did in this log" in found.remedy
+
+
+def test_a_column_of_text_that_a_proposal_divides_by_is_noted():
+    chance, rows = np.random.default_rng(2), 12_000
+    frame = log(2, rows, 0.0)
+    frame["plan"] = np.array(["free", "paid"], dtype=object)[chance.integers(0, 2, rows)]
+    rate = np.where(frame["plan"] == "paid", 0.0145, 0.0062)
+    frame["opt_out"] = (chance.random(rows) < rate) * 1
+    made = sw.doctor(frame, limits={"opt_out": 0.03}, safe="today")
+    assert made.problem.limits["opt_out"].by == "plan"
+    assert sw.doctor(frame, ONE_RATE)["segments"].verdict == "note"

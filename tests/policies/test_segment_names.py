@@ -1,0 +1,98 @@
+"""A segment has one name wherever it is told: in a decision, a log, a file, a line of JSON or a TOML file."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from arro3.core import Array, DataType, Table
+
+import stagewise as sw
+from stagewise.launch.log import Log
+from stagewise.policies.agent.named_frames import named_actions
+from stagewise.problem.naming import number_of, segment_name
+
+PROBLEM = sw.Problem(
+    actions=["nothing", "offer"],
+    safe="nothing",
+    reward=sw.Reward("click"),
+    limits={"opt_out": sw.Limit(0.3, safe=0.01, by="plan")},
+)
+
+
+def objects(*values: Any) -> Any:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def frame(column: Any) -> dict[str, Any]:
+    rows = len(column)
+    return {"action": ["offer"] * rows, "plan": column, "click": [0.0] * rows, "opt_out": [0.0] * rows}
+
+
+COLUMNS: dict[str, tuple[Any, list[str]]] = {
+    "a list of 1 and True": ([1, True, 1.0, "1"], ["1", "True", "1", "1"]),
+    "objects": (objects(1, True, np.True_, np.int64(1), np.float32(1.0)), ["1", "True", "True", "1", "1"]),
+    "truth values": ([False, True], ["False", "True"]),
+    "NumPy's truth values": (np.array([False, True]), ["False", "True"]),
+    "Arrow's truth values": (Array([False, True], DataType.bool()), ["False", "True"]),
+    "whole numbers": (np.array([0, 1], dtype=np.int8), ["0", "1"]),
+    "whole floats": (np.array([0.0, 1.0], dtype=np.float32), ["0", "1"]),
+    "texts": (["0", "True"], ["0", "True"]),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_log_and_a_decision_mean_the_same_segment(name: str) -> None:
+    column, names = COLUMNS[name]
+    learned = named_actions(PROBLEM.policy(), frame(column), None, None)[:, -1].tolist()
+    assert learned == [float(number_of(one)) for one in names]
+    assert Log.of(frame(column), PROBLEM).segments["plan"].tolist() == names
+    values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    decided = [PROBLEM.offered({"plan": value}).segments[0] for value in values]
+    assert decided == [number_of(one) for one in names]
+
+
+def test_a_table_of_arrow_and_lines_of_json_do_too(tmp_path: Any) -> None:
+    table = Table.from_pydict({"plan": Array([True, False], DataType.bool())})
+    assert named_actions(PROBLEM.policy(), {**frame([0, 0]), "plan": table["plan"]}, None, None)[:, -1].tolist() == [
+        number_of("True"),
+        number_of("False"),
+    ]
+    rows = [{"action": "offer", "plan": value, "click": 0, "opt_out": 0} for value in (1, True, "1", 1.0)]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert Log.of(tmp_path / "log.jsonl", PROBLEM).segments["plan"].tolist() == ["1", "True", "1", "1"]
+    (tmp_path / "log.csv").write_text("action,plan,click,opt_out\noffer,true,0,0\noffer,False,0,0\n", encoding="utf-8")
+    assert Log.of(tmp_path / "log.csv", PROBLEM).segments["plan"].tolist() == ["True", "False"]
+
+
+def test_what_one_segment_costs_is_not_another_ones() -> None:
+    """'offer' costs nobody of the segment True anything, and half of the segment 1."""
+    chance = np.random.default_rng(0)
+    plan = [1, *(1 if chance.random() < 0.3 else True for _ in range(1_999))]
+    action = ["nothing" if chance.random() < 0.3 else "offer" for _ in plan]
+    pairs = list(zip(plan, action, strict=True))
+    cost = [float(one is not True and done == "offer" and chance.random() < 0.5) for one, done in pairs]
+    agent = sw.Agent(PROBLEM, seed=1)
+    agent.learn_frame(
+        {"action": action, "plan": plan, "click": [float(done == "offer") for done in action], "opt_out": cost}
+    )
+    assert 0.5 * agent.decide({"plan": 1}).probabilities["offer"] <= 0.3
+    assert agent.decide({"plan": True}).probabilities["offer"] > 0.9
+
+
+@pytest.mark.parametrize("value", [0.5, [1], "x" * 201, 10.0**250, b"1"])
+def test_what_names_no_segment_is_refused(value: Any) -> None:
+    with pytest.raises(sw.InvalidActions, match="a segment is a short text, a whole number or True or False"):
+        segment_name(value, "plan")
+    with pytest.raises(sw.InvalidActions, match="row 1 of the frame"):
+        sw.Agent(PROBLEM).learn_frame(frame(objects("a", value)))
+
+
+def test_an_empty_text_is_a_missing_segment_in_a_log_and_in_a_decision() -> None:
+    assert Log.of(frame(["a", ""]), PROBLEM).segments["plan"].tolist() == ["a", None]
+    with pytest.raises(sw.InvalidActions, match="'plan' is missing"):
+        PROBLEM.offered({"plan": ""})
+    with pytest.raises(sw.InvalidActions, match="row 1 of the frame: 'plan' is missing"):
+        sw.Agent(PROBLEM).learn_frame(frame(["a", ""]))

@@ -47,6 +47,9 @@ def serve(
     personalizer: Annotated[
         str | None, typer.Option(help="The experiment of Azure Personalizer's routes, where there are several.")
     ] = None,
+    revert: Annotated[
+        bool, typer.Option("--revert", help="Serve a file as it was once, although a tighter version is played since.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request; failures are said.")] = False,
 ) -> None:
     """Serve decisions by HTTP, with a page to watch them, until Ctrl+C.
@@ -57,7 +60,7 @@ def serve(
         from stagewise.cli.desk import Start, run
 
         told = Start(problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after, max_age)
-        run(told._replace(public_url=public_url, rate=rate, personalizer=personalizer))
+        run(told._replace(public_url=public_url, rate=rate, personalizer=personalizer, revert=revert))
 
 
 @keys.command("list")

@@ -14,7 +14,7 @@ class Recent:
 
     def add(self, rows: list[Row]) -> None:
         """Take in rows that are durable, in their order."""
-        for experiment, event, _ in rows:
+        for experiment, event in rows:
             first, events = self._logs.get(experiment, (event.seq, []))
             if event.seq != first + len(events):
                 first, events = event.seq, []

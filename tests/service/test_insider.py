@@ -139,7 +139,6 @@ async def test_a_planted_snapshot_is_found_and_not_served(tmp_path: Path) -> Non
         await learned(desk)
         assert (await desk.decide(NAME, user("after"))).probabilities["offer"] < 1.0
         assert Replay(desk.store, NAME).run().first is None
-        assert faults(desk.store) == []
 
 
 @played

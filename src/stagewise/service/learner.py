@@ -53,7 +53,7 @@ class Learner:
         """Why nothing at all is learned."""
         self.failures: dict[str, str] = {}
         """Why single experiments are not learned, while the others are."""
-        self._seals = Seals(store)
+        self.seals = Seals(store)
         self._again: dict[str, float] = {}  # when those are tried again
         self._shared: dict[str, tuple[int, float]] = {}  # by experiment: row and time of the last snapshot
         self._kept: dict[str, tuple[int, float]] = {}
@@ -153,7 +153,7 @@ class Learner:
         if kept is None:
             return fold
         try:
-            fold.restore(self._seals.open(kept, "whole"))
+            fold.restore(self.seals.open(kept, "whole"))
         except Exception as error:  # damaged, or of another version or setting of this program: the log is enough
             if isinstance(error, StoreDown):
                 raise
@@ -185,7 +185,7 @@ class Learner:
         """Keep a snapshot in the store."""
         content = fold.whole() if whole else b""
         kept = Kept(name, fold.version, fold.seq, encoded_known(fold.known()), content)
-        self.store.keep(self._seals.seal(kept))
+        self.store.keep(self.seals.seal(kept))
         self._shared[name] = (fold.seq, time.monotonic())
         if whole:
             self._kept[name] = self._shared[name]
@@ -208,7 +208,7 @@ class Learner:
         if kept is not None:
             self._shared[name] = (kept.seq, time.monotonic())
             try:
-                content = self._seals.open(kept, "content")
+                content = self.seals.open(kept, "content")
             except UnsealedSnapshot as error:
                 log.warning("a snapshot of %r cannot be used (%s); what is known stays", name, error)
                 return False

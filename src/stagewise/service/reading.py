@@ -51,6 +51,7 @@ class Reading:
     async def start(self) -> None:
         """Read what there is, and begin to learn."""
         self.writer.start()
+        self.learner.seals.begin()
         self.refresh()
         if self._learn:
             self.learner.start()

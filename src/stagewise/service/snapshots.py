@@ -32,6 +32,10 @@ class Seals:
         self.store = store
         self._key = b""
 
+    def begin(self) -> None:
+        """Have the key made where there is none: that is told everywhere, so it is done before decisions are made."""
+        self._key = self.store.secret(KEY, secrets.token_bytes(32))
+
     def seal(self, kept: Kept) -> Kept:
         """Return a snapshot with seals."""
         whole = self._sealed(kept, "whole") if kept.whole else b""
@@ -46,7 +50,7 @@ class Seals:
 
     def _sealed(self, kept: Kept, part: Part) -> bytes:
         if not self._key:
-            self._key = self.store.secret(KEY, secrets.token_bytes(32))
+            self.begin()
         rows = self.store.events(kept.experiment, kept.seq - 1, 1) if kept.seq else []
         chain = rows[0].chain if rows and rows[0].seq == kept.seq else ORIGIN
         content: bytes = getattr(kept, part)

@@ -44,7 +44,7 @@ def test_a_store_with_keys_or_secrets_of_its_own_is_refused_and_nothing_is_copie
     else:
         there.secret("draws of mail", b"t" * 32)
     there.close()
-    with pytest.raises(InvalidFile, match="has keys or controls of its own; take an empty one"):
+    with pytest.raises(InvalidFile, match="has keys or controls already; take an empty one"):
         copied(str(tmp_path / "a.db"), str(tmp_path / "b.db"))
     there = open_store(str(tmp_path / "b.db"))
     assert there.logs() == [""]

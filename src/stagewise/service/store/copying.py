@@ -38,7 +38,7 @@ def copy(source: Store, target: Store) -> dict[str, int]:
     there = target.experiments()
     if there or target.head(EVERYWHERE).seq:
         has = ", ".join(map(repr, there[:5])) or "keys or controls"
-        raise InvalidFile(f"the store to copy to has {has} of its own; take an empty one")
+        raise InvalidFile(f"the store to copy to has {has} already; take an empty one")
     check_other(target.secrets(), source.secrets())
     heads = source._all(ALL_HEADS)
     for experiment, _, _, places, *_ in heads:

@@ -1,4 +1,4 @@
-"""The ways that docs/desk.md gives to back up a store while a desk runs: what was acknowledged is in the copy, whole."""
+"""The ways of docs/desk.md to back up a store while a desk runs: what was acknowledged is in the copy, whole."""
 
 import asyncio
 import shutil
@@ -9,7 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.lacking import lacking
 from tests.service.desks import NAME, desk_on, played, user
+from tests.service.servers import server
 
 from stagewise.service.audit.replaying import Replay
 from stagewise.service.audit.verifying import verify
@@ -29,7 +31,7 @@ def by_vacuum(store: Path, copy: Path) -> None:
 
 def by_shell(store: Path, copy: Path) -> None:
     if shutil.which("sqlite3") is None:
-        pytest.skip("there is no sqlite3 command; the same call is tested from Python")
+        lacking("there is no sqlite3 command; the same call is tested from Python", excused=True)
     subprocess.run(["sqlite3", store, f".backup '{copy}'"], check=True)
 
 
@@ -67,3 +69,24 @@ async def test_a_store_that_is_backed_up_while_a_desk_runs(
     async with desk_on(str(copies[-1][1])) as desk:
         assert (await desk.decide(NAME, user("d0"))).decision_id == "d0"
         assert (await desk.decide(NAME, user("after"))).logged
+
+
+@played
+async def test_a_database_that_is_dumped_while_a_desk_runs(postgres: str, tmp_path: Path) -> None:
+    programs = (server().programs / "initdb").resolve().parent
+    dump, target = tmp_path / "desk.dump", server().fresh()
+    if not (programs / "pg_dump").exists():
+        lacking("there is no pg_dump", excused=True)
+    async with desk_on(postgres) as desk:
+        for n in range(20):
+            await desk.decide(NAME, user(f"d{n}"))
+        words = [programs / "pg_dump", "--format=custom", f"--file={dump}", postgres]
+        dumping = asyncio.create_task(asyncio.to_thread(subprocess.run, words, check=True))
+        while not dumping.done():
+            await desk.decide(NAME, user())
+        await dumping
+    await asyncio.to_thread(subprocess.run, [programs / "pg_restore", f"--dbname={target}", dump], check=True)
+    store = open_store(target, read_only=True)
+    assert [one.fault for one in verify(store)] == [None, None]
+    assert {f"d{n}" for n in range(20)} <= {row.key for row in store.of_kind(NAME, "decision")}
+    store.close()

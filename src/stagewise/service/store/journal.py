@@ -37,7 +37,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, opened: Callable[[], sqlite3.Connection], renew: Callable[[], None]) -> None:
-        self._log, self._index = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+        self._log, self._index = f"{path}-wal", f"{path}-shm"
         self._where, self._opened, self._renew = named(path), opened, renew
         self._turn = threading.Lock()  # with the connection
         self._connection: sqlite3.Connection | None = None
@@ -84,9 +84,9 @@ class Journal:
             (busy, *_) = self._connection.execute(EMPTY).fetchone()
         if busy:
             raise StoreDown(f"the journal of {self._where} was removed, and other programs read it; they have to end")
-        if self._known[0] != (seen := identity(self._log)) and seen is not None and self._log.stat().st_size:
+        if self._known[0] != (seen := identity(self._log)) and seen is not None and os.path.getsize(self._log):
             raise StoreDown(
-                f"{named(self._log)} was replaced by another file; what was acknowledged is in {self._where}, so "
+                f"{named(Path(self._log))} was replaced by another file; what was acknowledged is in {self._where}, so "
                 "remove the other file to go on"
             )
 
@@ -100,7 +100,7 @@ class Journal:
 
     def check_alone(self) -> None:
         """Refuse to begin anew where another program goes on with an index of its own. Raises StoreDown."""
-        if self._known[1] != identity(self._index) and self._log.exists():
+        if self._known[1] != identity(self._index) and os.path.exists(self._log):
             raise StoreDown(f"the index of {self._where} was removed, and other programs read it; they have to end")
 
     def stop(self) -> None:
@@ -125,7 +125,7 @@ class Journal:
                         self._connection.execute(CHECKPOINT).fetchall()
 
 
-def identity(path: Path) -> Identity | None:
+def identity(path: str) -> Identity | None:
     """Return which file a name leads to; None: there is none."""
     try:
         seen = os.stat(path)

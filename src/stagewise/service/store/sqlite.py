@@ -63,6 +63,7 @@ class SqliteStore(Store):
         if sqlite3.sqlite_version_info < OLDEST:
             raise StoreDown(f"SQLite is {sqlite3.sqlite_version}; a store needs 3.37 or newer, for strict tables")
         self.path, self.clock, self.read_only = Path(os.path.realpath(path)), clock, read_only
+        self._name = str(self.path)
         self._turn = threading.Lock()  # one writes at a time
         self._heads: dict[str, Head] = {}  # where logs end that were written to: nobody else can write this file
         self._recent, self._journal = Recent(), Journal(self.path, lambda: self._open("rw"), self._renew_unasked)
@@ -259,7 +260,7 @@ class SqliteStore(Store):
 
     def _same_file(self) -> None:
         """Refuse to write into a file that was removed or replaced: it would take rows, and nobody would find them."""
-        seen = identity(self.path)
+        seen = identity(self._name)
         if seen is None:
             raise StoreDown(f"{named(self.path)} is gone; put it back")
         if seen != self._inode:
@@ -330,7 +331,7 @@ class SqliteStore(Store):
                     connection.executescript(MIGRATE.format(sql=step.sql, number=step.number, name=step.name))
             finally:
                 forget(connection)
-            self._inode = identity(self.path)
+            self._inode = identity(self._name)
 
 
 def finished(path: Path) -> bool:

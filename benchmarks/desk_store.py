@@ -40,6 +40,7 @@ from stagewise.service.fold import Fold, beginning, encoded_known
 from stagewise.service.learner import AT_ONCE
 from stagewise.service.messages import Asked
 from stagewise.service.records import CONTROL, DECISION, OUTCOME, PROBLEM, Ask, Kept, canonical
+from stagewise.service.snapshots import Seals
 from stagewise.service.store.migrating import FOLDER, for_postgres
 from stagewise.service.store.opened import open_store
 from stagewise.service.store.sqlite import SqliteStore
@@ -222,11 +223,11 @@ def folded(address: str, count: int, problem: dict[str, Any]) -> None:
     took, work = time.perf_counter() - begin, time.process_time() - worked
     more = f"{took / count * 1e7:,.0f} s for 10⁷ at that rate (bar 300), {work / count * 1e7:,.0f} on a processor"
     print(f"  {count:,} decisions folded from nothing in {took:.1f} s: {more}", flush=True)
-    store.keep(Kept(NAME, 1, fold.seq, encoded_known(fold.known()), fold.whole()))
+    store.keep(Seals(store).seal(Kept(NAME, 1, fold.seq, encoded_known(fold.known()), fold.whole())))
     begin, worked, again = time.perf_counter(), time.process_time(), Fold(played, 1)
     kept = store.latest(NAME, 1, whole=True)
     assert kept is not None
-    again.restore(kept.whole)
+    again.restore(Seals(store).open(kept, "whole"))
     again.take(store.events(NAME, again.seq, AT_ONCE))
     took, work = time.perf_counter() - begin, time.process_time() - worked
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

@@ -12,6 +12,7 @@ import stagewise as sw
 from stagewise.service.desk import Desk
 from stagewise.service.fold import Fold
 from stagewise.service.messages import Asked
+from stagewise.service.snapshots import Seals
 from stagewise.service.store.opened import open_store
 from stagewise.service.store.store import Store
 
@@ -79,6 +80,6 @@ def check_fold(store: Store) -> None:
     assert kept is not None
     whole, again = Fold(problem(), 1), Fold(problem(), 1)
     whole.take(events)
-    again.restore(kept.whole)
+    again.restore(Seals(store).open(kept, "whole"))
     again.take(events[again.seq :])
     assert again.whole() == whole.whole()

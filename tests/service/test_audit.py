@@ -60,7 +60,7 @@ def fault(path: Path, *receipts: Receipt) -> str:
 def test_a_log_that_nobody_touched_is_whole(made: Path) -> None:
     everywhere, mail = found(made)
     assert (everywhere.fault, mail.fault) == (None, None)
-    assert (everywhere.rows, mail.experiment, mail.decisions) == (1, NAME, 4 * 25 + 3 + 2 + 3)
+    assert (everywhere.rows, mail.experiment, mail.decisions) == (3, NAME, 4 * 25 + 3 + 2 + 3)
     assert found(made, everywhere.receipt, mail.receipt) == [everywhere, mail]
 
 
@@ -79,12 +79,25 @@ def test_a_log_that_nobody_touched_is_whole(made: Path) -> None:
         ("UPDATE answers SET value = 1 - value WHERE place = 7", "decision number 7 has the outcomes"),
         ("DELETE FROM answers WHERE place = 7", "decision number 7 has the outcomes {}"),
         ("INSERT INTO answers VALUES ('mail', 9, 'opt_out', 0.0, 1)", "decision number 9 has the outcomes"),
-        ("UPDATE events SET body = CAST('{\"what\":\"revive\"}' AS BLOB) WHERE experiment = ''", "row 1 (control '1')"),
+        ("UPDATE events SET asked = x'00' WHERE seq = 41", "row 41 ("),
+        ("UPDATE secrets SET content = zeroblob(32) WHERE name = 'draws of mail'", "'draws of mail' is another one"),
+        ("DELETE FROM secrets WHERE name = 'snapshots'", "the secret 'snapshots' is gone"),
+        ("INSERT INTO secrets VALUES ('mine', x'00')", "the log does not have its digest"),
+        ("UPDATE snapshots SET whole = CAST(substr(whole, 1, 99) || x'07' AS BLOB)", "is not what the log comes to"),
+        ("UPDATE snapshots SET content = CAST(content || x'00' AS BLOB)", "is not what the log comes to"),
+        ("UPDATE snapshots SET seq = seq + 100000", "there is a snapshot of row"),
     ],
 )
 def test_whatever_is_changed_is_found(copied: Path, statement: str, words: str) -> None:
     changed(copied, statement)
     assert words in fault(copied)
+
+
+def test_a_control_everywhere_that_was_changed_is_found(copied: Path) -> None:
+    """And so is every decision that was made after it: what it names did not hold."""
+    change = "UPDATE events SET body = CAST(replace(body, '\"kill\"', '\"revive\"') AS BLOB)"
+    changed(copied, f"{change} WHERE experiment = '' AND seq = (SELECT max(seq) FROM events WHERE experiment = '')")
+    assert "row 3 (control '3')" in fault(copied)
 
 
 def test_an_end_that_was_put_back_is_found(copied: Path) -> None:
@@ -104,7 +117,8 @@ def test_a_log_that_was_made_anew_is_found_by_its_receipt(copied: Path) -> None:
     """Whoever can write can chain everything again: only what was kept elsewhere shows it."""
     _, before = found(copied)
     with closing(sqlite3.connect(copied)) as connection, connection:
-        rows = connection.execute("SELECT seq, at, kind, key, place, body, chain FROM events WHERE experiment = 'mail'")
+        columns = "seq, at, kind, key, place, body, chain, asked"
+        rows = connection.execute(f"SELECT {columns} FROM events WHERE experiment = 'mail'")
         chain = bytes(32)
         for event in sorted(Event(*row) for row in rows.fetchall()):
             told = event.body.replace(b'"complaints doubled"', b'"no reason"')
@@ -123,10 +137,13 @@ def test_a_log_that_was_made_anew_is_found_by_its_receipt(copied: Path) -> None:
 def test_rows_that_are_chained_and_make_no_sense_are_found(copied: Path, kind: str, later: int, words: str) -> None:
     with closing(sqlite3.connect(copied)) as connection, connection:
         seq, at, chain = connection.execute("SELECT seq, at, chain FROM heads WHERE experiment = 'mail'").fetchone()
-        body = canonical({"of": "live-1", "values": {"click": 1.0}})
+        (everywhere,) = connection.execute("SELECT control FROM heads WHERE experiment = ''").fetchone()
+        (own,) = connection.execute("SELECT control FROM heads WHERE experiment = 'mail'").fetchone()
+        made_by = {"problem": 2, "state": 0, "control": [own, everywhere]}
+        body = canonical({"of": "live-1", "values": {"click": 1.0}, **made_by})
         event = Event(seq + 1, at + later, kind, "new", 3, body, b"")  # type: ignore[arg-type]
         event = event._replace(chain=chained(chain, NAME, event))
-        connection.execute("INSERT INTO events VALUES ('mail', ?, ?, ?, ?, ?, ?, ?, x'')", event)
+        connection.execute("INSERT INTO events VALUES ('mail', ?, ?, ?, ?, ?, ?, ?, ?)", event)
         connection.execute("UPDATE heads SET seq = ?, chain = ?", (seq + 1, event.chain))
     faults = [one.fault for one in found(copied) if one.experiment == NAME]
     assert words in str(faults[0])

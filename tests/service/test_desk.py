@@ -485,11 +485,63 @@ async def test_a_version_that_is_said_in_another_order_is_written_in_the_first_o
         assert [limits for _, limits in fold.trips.moved] == [[0.05, 0.04], [0.05, 0.03]]
 
 
+def capped(value: float) -> sw.Problem:
+    return problem(limits={**problem().limits, "opt_out": sw.Limit(value, safe=0.001, window="7d")})
+
+
+async def goes_back(place: Path | str) -> None:
+    """A limit is tightened, loosened and tightened again by the file; nothing is written where nothing changes."""
+    for version, value in enumerate((0.02, 0.3, 0.02), 1):
+        for _ in range(2):
+            async with desk_on(place, capped(value)) as desk:
+                ours = desk.experiment(NAME)
+                assert (ours.version, ours.problem.limits["opt_out"].value) == (version, value)
+                made = await desk.decide(NAME, user())
+                assert made.limits["opt_out"].threshold == value
+    async with desk_on(place, capped(0.02)) as desk:
+        assert [event.key for event in desk.store.of_kind(NAME, "problem")] == ["1", "2", "3"]
+        with pytest.raises(
+            InvalidProblem, match=r"as version 2 had it.*'opt_out' at most 0.3 where it is at most 0.02"
+        ):
+            await desk.open(NAME, capped(0.3), "root", "an old file")
+        assert desk.experiment(NAME).version == 3
+        await desk.open(NAME, capped(0.3), "root", "meant", revert=True)
+        assert desk.experiment(NAME).version == 4
+    desk = Desk(open_store(str(place / "desk.db") if isinstance(place, Path) else place))
+    await desk.start()
+    assert desk.experiment(NAME).problem.limits["opt_out"].value == 0.3, "without a file, the newest version"
+    await desk.stop()
+
+
 @played
-async def test_a_file_that_did_not_change_does_not_undo_a_newer_version(tmp_path: Path) -> None:
+async def test_a_file_that_goes_back_to_an_earlier_limit_is_served(tmp_path: Path) -> None:
+    await goes_back(tmp_path)
+
+
+@played
+async def test_a_file_that_goes_back_to_an_earlier_limit_is_served_on_postgres(postgres: str) -> None:
+    await goes_back(postgres)
+
+
+@played
+async def test_an_old_file_loosens_nothing(tmp_path: Path) -> None:
     async with desk_on(tmp_path) as desk:
         await desk.new_version(NAME, problem(actions=["nothing", "offer"]).plain(), "ada", "no digests")
-        await desk.open(NAME, problem(), "root", "started again with the old file")
+        with pytest.raises(InvalidProblem, match=r"it would allow the action 'digest'.*--revert"):
+            await desk.open(NAME, problem(), "root", "started again with the old file")
         assert desk.experiment(NAME).version == 2
         await desk.open(NAME, problem(actions=["nothing", "digest", "sale"]), "root", "another file")
         assert desk.experiment(NAME).version == 3
+        await desk.open(NAME, problem(actions=["nothing", "sale", "digest"]), "root", "the same in another order")
+        assert desk.experiment(NAME).version == 3
+
+
+@played
+async def test_two_desks_with_one_new_file_make_one_version(postgres: str) -> None:
+    """Both find the old version, and whoever writes second finds the same in the log."""
+    async with desk_on(postgres) as one, desk_on(postgres) as two:
+        await asyncio.gather(
+            *(desk.open(NAME, capped(0.03), who, "a file") for desk, who in ((one, "ada"), (two, "bob")))
+        )
+        assert (one.experiment(NAME).version, two.experiment(NAME).version) == (2, 2)
+        assert [event.key for event in one.store.of_kind(NAME, "problem")] == ["1", "2"]

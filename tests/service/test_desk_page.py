@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def test_what_the_page_says_is_typed_works(
     tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The file, the start, curl, Python, the audit, and the move to PostgreSQL."""
-    start, _, send, move, prove = blocks("sh")
+    start, _, send, move, prove, back_up = blocks("sh")
     (tmp_path / "messages.toml").write_text(blocks("toml")[0])
     monkeypatch.chdir(tmp_path)
     (words,) = [line.split() for line in start.splitlines() if line.startswith("stagewise")]
@@ -44,6 +45,11 @@ def test_what_the_page_says_is_typed_works(
         (code,) = blocks("python")
         known: dict[str, object] = {}
         exec(code.replace("http://127.0.0.1:8000", address).replace("sw_app_…", key), known)
+        copies = [line for line in back_up.splitlines() if line.startswith("sqlite3") and shutil.which("sqlite3")]
+        for line in copies:
+            subprocess.run(shlex.split(line), check=True)
+            (copied,) = re.findall(r"copy\d*\.db", line)
+            assert called("audit", "verify", copied)[0] == 0
     for line in prove.splitlines():
         assert called(*shlex.split(line)[1:])[0] == 0, line
     (copy,) = [line for line in move.splitlines() if "audit copy" in line]

@@ -1,5 +1,6 @@
 """The desk from the command line: it starts, serves, stops, and whatever is wrong is said in one line."""
 
+import asyncio
 import json
 import os
 import re
@@ -21,6 +22,7 @@ import stagewise as sw
 from stagewise.cli.desk import hand_over
 from stagewise.service.changes import in_order
 from stagewise.service.client import Client
+from stagewise.service.desk import Desk
 from stagewise.service.records import Ask
 from stagewise.service.store.opened import open_store
 
@@ -319,3 +321,26 @@ def test_keys_in_a_file_that_was_there_are_for_the_owner_alone(tmp_path: Path) -
     path.chmod(0o644)
     hand_over(["sw_admin_1"], path)
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("sw_admin_1\n", 0o600)
+
+
+def test_an_old_file_is_refused_in_a_sentence_and_served_where_it_is_meant(tmp_path: Path, problem: Path) -> None:
+    """The limit was loosened by the file, and tightened since by somebody else: the file may not undo that."""
+
+    async def tighten() -> None:
+        desk = Desk(open_store(str(tmp_path / "desk.db")))
+        await desk.start()
+        for value in (0.2, 0.02):
+            problem.write_text(PROBLEM.replace("at_most = 0.02", f"at_most = {value}"))
+            await desk.open("messages", sw.Problem.load(problem), "ada", "a test")
+        await desk.stop()
+
+    asyncio.run(tighten())
+    problem.write_text(PROBLEM.replace("at_most = 0.02", "at_most = 0.2"))
+    code, said = called("serve", problem, "--store", tmp_path / "desk.db", "--port", "0")
+    assert code == 2
+    assert "'opt_out' at most 0.2 where it is at most 0.02" in said
+    assert "--revert" in said
+    with served(tmp_path, str(problem), "--revert"):
+        assert "messages: live, version 3" in (tmp_path / "said.txt").read_text()
+    with served(tmp_path):
+        assert "messages: live, version 3" in (tmp_path / "said.txt").read_text()

@@ -30,6 +30,16 @@ def test_a_limit_may_move_and_every_set_stays_what_it_was() -> None:
     assert not np.array_equal(loose.state.memory, old)
 
 
+def test_a_limit_that_moves_moves_no_set_where_only_another_has_an_expected_rate() -> None:
+    """What is declared of one limit leaves the sets of the others where the first version had them."""
+    told = {"settings": {"expected": {"complaint": 0.01}}}
+    one = first(problem(**told))
+    two = following(one, problem(limits=limits(value=0.3), **told))
+    three = following(two, problem(limits=limits(value=0.02), **told))
+    around = [policy.sharpest(policy.thresholds).tolist() for policy in (v.problem.policy() for v in (one, two, three))]
+    assert around == [[0.05, 0.01]] * 3
+
+
 def test_actions_may_come_and_go_and_come_back() -> None:
     one = first(problem())
     two = following(one, problem(actions=["nothing", "offer", "sale"]))
@@ -69,6 +79,8 @@ def test_what_is_told_of_a_version_can_be_said_again_in_any_order() -> None:
         ({"limits": limits(value=sw.AtLeast(0.0005))}, "'opt_out' cannot change from at most"),
         ({"limits": {"opt_out": sw.Limit(0.05, safe=0.001, window="7d")}}, "the limits' names cannot change"),
         ({"settings": {"spread": 0.5}}, "settings cannot change"),
+        ({"settings": {"expected": {"opt_out": 0.01}}}, "settings.expected cannot change"),
+        ({"settings": {"launched": 2}}, "settings.launched cannot change"),
     ],
 )
 def test_what_sets_are_made_of_cannot_be_chosen_after_looking(changed: dict[str, Any], words: str) -> None:

@@ -67,6 +67,7 @@ class Start(NamedTuple):
     rate: float | None = None
     personalizer: str | None = None
     offline: Offline | None = None
+    revert: bool = False
 
 
 def run(start: Start) -> None:
@@ -214,7 +215,7 @@ async def opened(desk: Desk, name: str, problem: Problem, start: Start) -> None:
     actor, reason = actor_of(), "stagewise serve"
     fresh = name not in desk.experiments()
     plain = "shadow" if start.mode == "canary" else start.mode or "live"
-    await desk.open(name, problem, actor, reason, plain)
+    await desk.open(name, problem, actor, reason, plain, revert=start.revert)
     ours = desk.experiment(name)
     asked = start.mode is not None and (ours.mode != start.mode or (start.share or 1.0) != ours.share)
     if asked and (start.mode == "canary" or not fresh):

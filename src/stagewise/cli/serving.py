@@ -60,6 +60,9 @@ def serve(
     personalizer: Annotated[
         str | None, typer.Option(help="The experiment of Azure Personalizer's routes, where there are several.")
     ] = None,
+    revert: Annotated[
+        bool, typer.Option("--revert", help="Serve a file as it was once, although a tighter version is played since.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request; failures are said.")] = False,
 ) -> None:
     """Serve decisions by HTTP, with a page to watch them, until Ctrl+C.
@@ -71,7 +74,8 @@ def serve(
 
         told = Start(problems or [], store, host, port, mode, share, name, demo, key_file, quiet, dry_after, max_age)
         offline = Offline(log, pairs_of(names, "--names"), accept or [], time_of(now))
-        run(told._replace(public_url=public_url, rate=rate, personalizer=personalizer, offline=offline))
+        told = told._replace(public_url=public_url, rate=rate, personalizer=personalizer, revert=revert)
+        run(told._replace(offline=offline))
 
 
 @keys.command("list")

@@ -10,7 +10,7 @@ from stagewise.problem.words import several
 from stagewise.reports.sealed import MANIFEST
 
 SQLITE = b"SQLite format 3\0"
-TABLES = {"events", "heads", "access_keys"}  # of a desk's store
+TABLES = {"events", "heads", "secrets"}  # of a desk's store
 OURS = "stagewise-"
 
 

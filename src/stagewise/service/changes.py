@@ -1,7 +1,6 @@
 """What people change of a desk: versions of problems, modes, the kill switch; each a row with who and why."""
 
 import asyncio
-import logging
 import re
 from typing import Any
 
@@ -16,9 +15,9 @@ from stagewise.service.errors import Conflict
 from stagewise.service.messages import OUTCOME_WORDS, RESERVED, Changed
 from stagewise.service.reading import Reading
 from stagewise.service.records import CONFLICT, CONTROL, EVERYWHERE, PROBLEM, Ask, canonical
-from stagewise.service.versions import following, in_order_of
+from stagewise.service.versions import Version, begun, following, in_order_of, loosened, said
 
-log = logging.getLogger("stagewise.desk")
+TRIES = 8  # of a start while others write versions
 
 UNREACHED = re.compile(r"(^|/)\.\.?(/|$)|/data\.json$|/decisions/")
 """In a name: browsers and balancers take it for another address, so that nobody could stop what is called so."""
@@ -27,14 +26,17 @@ UNREACHED = re.compile(r"(^|/)\.\.?(/|$)|/data\.json$|/decisions/")
 class Changes(Reading):
     """Change who may decide, and what."""
 
-    async def open(self, name: str, problem: Problem, actor: str, reason: str, mode: str = "live") -> None:
-        """Serve a problem: as a new experiment, or the same as before; a changed one is a new version."""
+    async def open(
+        self, name: str, problem: Problem, actor: str, reason: str, mode: str = "live", *, revert: bool = False
+    ) -> None:
+        """Serve a problem: as a new experiment, as the version that is played, or as a new version.
+
+        A problem that was played before and is not any more may be one that somebody went back to, or a file that
+        was left behind. It is a new version if it allows nothing that is not allowed now, or if `revert` says that it
+        is meant; otherwise it is refused.
+        """
         if name in self._experiments:
-            wanted, said = canonical(problem.plain()), self._asked_for(name)
-            if wanted not in said:
-                await self.new_version(name, problem.plain(), actor, reason)
-            elif wanted != said[-1]:  # a file that was not changed since does not undo what was changed elsewhere
-                log.warning("%r is played by version %d, which is newer than what was given", name, len(said))
+            await self._reopen(name, problem, actor, reason, revert)
             return
         check_names(title(name, "the experiment's name"), problem)
         told, share = mode_of(mode, None)
@@ -42,13 +44,40 @@ class Changes(Reading):
         settled = await self.writer.append(Ask(name, PROBLEM, "1", in_order(body)))
         if settled.verdict == CONFLICT and settled.event is not None:  # another process was first, maybe with another
             await asyncio.to_thread(self.refresh)
-            return await self.open(name, problem, actor, reason, mode)
+            return await self._reopen(name, problem, actor, reason, revert)
         await self._control(name, {"what": MODE, "mode": told, "share": share}, actor, reason)
 
-    def _asked_for(self, name: str) -> list[bytes]:
-        """Return the problem as it was said, version by version."""
-        rows = self.store.of_kind(name, PROBLEM)
-        return [canonical(msgspec.json.decode(row.body)["problem"]) for row in rows]
+    async def _reopen(self, name: str, problem: Problem, actor: str, reason: str, revert: bool) -> None:
+        """Serve a problem as an experiment that is there; nothing is written where it is what is played."""
+        for left in reversed(range(TRIES)):
+            ours = self.experiment(name).current
+            wanted = following(ours, problem)
+            if said(wanted) == said(ours):
+                return
+            if not revert:
+                await asyncio.to_thread(self._check_newer, name, ours, wanted)
+            try:
+                await self.new_version(name, problem.plain(), actor, reason)
+                return
+            except Conflict:  # another process was first, maybe with the same
+                if not left:
+                    raise
+                await asyncio.to_thread(self.refresh)
+
+    def _check_newer(self, name: str, ours: Version, wanted: Version) -> None:
+        """Refuse a problem that was played before the version that is played, where it would loosen that."""
+        played, version = said(wanted), None
+        for event in self.store.all_of_kind(name, PROBLEM):
+            version = begun(version, event)
+            if version.number < ours.number and said(version) == played:
+                looser = loosened(ours, wanted)
+                if looser is not None:
+                    raise InvalidProblem(
+                        f"{shown(name)} is given as version {version.number} had it, and version {ours.number} is "
+                        f"played since: it would allow {looser}. If that is meant, start with --revert; to go on with "
+                        f"version {ours.number}, give its problem or no file"
+                    )
+                return
 
     async def new_version(self, name: str, problem: dict[str, Any], actor: str, reason: str) -> int:
         """Play a changed problem from now on, or say why that would void the guarantee."""

@@ -10,7 +10,8 @@ import msgspec
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidActions
 from stagewise.service.answers import answer, told_of
-from stagewise.service.deciding import UNLOGGED, Row, decided, decided_all, dry_key, encoded, safely
+from stagewise.service.controls import Controls
+from stagewise.service.deciding import UNLOGGED, Known, Row, decided, decided_all, dry_key, encoded, safely
 from stagewise.service.errors import Conflict
 from stagewise.service.experiment import Experiment
 from stagewise.service.ids import fresh_id
@@ -41,8 +42,7 @@ class Deciders(Reading):
         """Decide for a user. The answer is in the log, or says that it is not."""
         ours, id_ = self.experiment(name), asked.decision_id or fresh_id()
         if asked.dry_run:
-            known, key = ours.known, dry_key(ours.key)
-            return answer(id_, decided(known, ours.controls, self.everywhere, key, id_, asked), logged=False)
+            return answer(id_, decided(*self.basis(ours), dry_key(ours.key), id_, asked), logged=False)
         why = "the controls changed again and again while it was made"
         for _ in range(TRIES):
             try:
@@ -62,17 +62,26 @@ class Deciders(Reading):
                 break
         return self.unlogged(made, why)
 
+    def basis(self, ours: Experiment) -> tuple[Known, Controls, Controls]:
+        """Return what decides now. Another thread may read a new version meanwhile, which sets what is known first.
+
+        So what is known is taken last: it is never of an older version than the controls, and where it is of a newer
+        one the store refuses the row as decided by old controls.
+        """
+        controls, everywhere = ours.controls, self.everywhere
+        return ours.known, controls, everywhere
+
     def make(self, ours: Experiment, asked: Asked, id_: str | None = None) -> Made:
         """Decide by what is known now; nothing is in the log by this. Raises InvalidActions."""
         id_ = id_ or asked.decision_id or fresh_id()
-        body = decided(ours.known, ours.controls, self.everywhere, ours.key, id_, asked)
+        body = decided(*self.basis(ours), ours.key, id_, asked)
         first, second = body["control"]
         ask = Ask(ours.name, DECISION, id_, canonical(body), sent(asked), (first, second))
         return Made(self, ours, body["kind"], answer(id_, body), ask)
 
     def make_all(self, ours: Experiment, asked: Sequence[tuple[str, Asked]]) -> list[Made | None]:
         """Do the same for several ids at once; None: that one is not as simple, and is asked for by itself."""
-        rows = decided_all(ours.known, ours.controls, self.everywhere, ours.key, asked)
+        rows = decided_all(*self.basis(ours), ours.key, asked)
         pairs = zip(asked, rows, strict=True)
         return [None if row is None else self._made(ours, id_, one, row) for (id_, one), row in pairs]
 

@@ -113,7 +113,8 @@ class Keys:
         if name in self._rows:
             raise Conflict(f"there is a key {name!r} already, or was: names stay with what was done by them")
         key = f"sw_{name}_{secrets.token_hex(32)}"
-        self._store.add_key(KeyRow(name, digest_of(key), role, note, self._store.now()))
+        if not self._store.add_key(KeyRow(name, digest_of(key), role, note, self._store.now())):
+            raise Conflict(f"a key {name!r} was made by somebody else meanwhile")
         self.refresh()
         return key
 

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.errors import StagewiseError
 from stagewise.service.controls import TRIP
 from stagewise.service.deciding import Known
 from stagewise.service.fold import Fold, beginning, decoded_known, encoded_known
 from stagewise.service.records import CONTROL, PROBLEM, TICK, Ask, Event, Kept, canonical
+from stagewise.service.snapshots import Seals, UnsealedSnapshot
 from stagewise.service.store.store import Store, StoreDown
 from stagewise.service.versions import Version
 
@@ -52,6 +53,7 @@ class Learner:
         """Why nothing at all is learned."""
         self.failures: dict[str, str] = {}
         """Why single experiments are not learned, while the others are."""
+        self.seals = Seals(store)
         self._again: dict[str, float] = {}  # when those are tried again
         self._shared: dict[str, tuple[int, float]] = {}  # by experiment: row and time of the last snapshot
         self._kept: dict[str, tuple[int, float]] = {}
@@ -151,9 +153,11 @@ class Learner:
         if kept is None:
             return fold
         try:
-            fold.restore(kept.whole)
+            fold.restore(self.seals.open(kept, "whole"))
         except Exception as error:  # damaged, or of another version or setting of this program: the log is enough
-            expected = isinstance(error, InvalidProblem)
+            if isinstance(error, StoreDown):
+                raise
+            expected = isinstance(error, StagewiseError)
             told = "a snapshot of %r cannot be used (%s); its log is learned from the first row on"
             log.warning(told, name, error, exc_info=not expected)
             return self.fresh(version)
@@ -180,7 +184,8 @@ class Learner:
     def keep(self, name: str, fold: Fold, whole: bool) -> None:
         """Keep a snapshot in the store."""
         content = fold.whole() if whole else b""
-        self.store.keep(Kept(name, fold.version, fold.seq, encoded_known(fold.known()), content))
+        kept = Kept(name, fold.version, fold.seq, encoded_known(fold.known()), content)
+        self.store.keep(self.seals.seal(kept))
         self._shared[name] = (fold.seq, time.monotonic())
         if whole:
             self._kept[name] = self._shared[name]
@@ -202,7 +207,12 @@ class Learner:
         kept = self.store.latest(name, version.number, shared[0])
         if kept is not None:
             self._shared[name] = (kept.seq, time.monotonic())
-            self.publish(name, decoded_known(version.problem, version.number, version.retired, kept.content))
+            try:
+                content = self.seals.open(kept, "content")
+            except UnsealedSnapshot as error:
+                log.warning("a snapshot of %r cannot be used (%s); what is known stays", name, error)
+                return False
+            self.publish(name, decoded_known(version.problem, version.number, version.retired, content))
         elif shared[0] < 0:
             self._shared[name] = (0, time.monotonic())
             self.publish(name, beginning(version.problem, version.number, version.retired))

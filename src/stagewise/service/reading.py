@@ -53,6 +53,7 @@ class Reading:
     async def start(self) -> None:
         """Read what there is, and begin to learn."""
         self.writer.start()
+        self.learner.seals.begin()
         self.refresh()
         if self._learn:
             self.learner.start()
@@ -80,11 +81,11 @@ class Reading:
         """Read versions and controls that other processes have written."""
         with self._reading:
             self._refreshed = time.monotonic()
+            for name in self.store.experiments():
+                self._read(name)  # an experiment that is new has a secret made, which is told everywhere
             head, ours = self.store.head(EVERYWHERE), self.everywhere
             if head.control > ours.row:
                 self.everywhere = folded(self._rows(EVERYWHERE, CONTROL, ours.row, head.control), ours)
-            for name in self.store.experiments():
-                self._read(name)
 
     def _rows(self, name: str, kind: Kind, after: int, last: int) -> Iterator[Event]:
         """Give the rows of one kind between two: what is written meanwhile is for the next look."""

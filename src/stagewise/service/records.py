@@ -1,9 +1,8 @@
 """What stands in the log: one row for everything that was asked, answered or changed, chained by digests.
 
-    chain₀ = 32 zero bytes,   chainₙ = SHA-256(chainₙ₋₁ ‖ [experiment, seq, at, kind, key, place] ‖ body)
+    chain₀ = 32 zero bytes,   chainₙ = SHA-256(chainₙ₋₁ ‖ [experiment, seq, at, kind, key, place, asked] ‖ body)
 
-Everything else in a store (what is unique, snapshots, keys) can be made again from these rows, or is no part of what
-was decided.
+Everything else in a store can be made again from these rows, but secrets: of each, a row has the digest.
 """
 
 import hashlib
@@ -29,6 +28,7 @@ UNKNOWN: Final = "unknown"
 STALE: Final = "stale"
 
 ORIGIN = bytes(32)
+KEY, REVOKED, SECRET = "key", "revoked key", "secret"  # what controls everywhere tell besides: who may ask at all
 SHOWN = "shown"  # beside the signals: false where a decision was not carried out
 EVERYWHERE = ""  # the experiment of what holds for all of them: its log holds controls alone
 
@@ -65,11 +65,14 @@ class Event(NamedTuple):
     """What was said, as canonical JSON."""
     chain: bytes
     """The digest of this row and all before it."""
+    asked: bytes = b""
+    """The digest of what a client sent, which tells a retry from another question under the same id."""
 
 
 def chained(before: bytes, experiment: str, event: Event) -> bytes:
     """Return the digest of a row that follows a digest."""
-    return linked(before, [experiment, event.seq, event.at, event.kind, event.key, event.place], event.body)
+    told = event.asked.hex()
+    return linked(before, [experiment, event.seq, event.at, event.kind, event.key, event.place, told], event.body)
 
 
 def linked(before: bytes, head: list[str | int], body: bytes) -> bytes:

@@ -12,7 +12,18 @@ from stagewise.service.buckets import Bucket, Buckets, fear
 from stagewise.service.counted import Choice, Row, decoded, explores, fears
 from stagewise.service.fold import DECODE_OUTCOME
 from stagewise.service.offline import DECODE_SIZE
-from stagewise.service.records import CONTROL, DECISION, EVERYWHERE, LOG, OUTCOME, PROBLEM, Event
+from stagewise.service.records import (
+    CONTROL,
+    DECISION,
+    EVERYWHERE,
+    KEY,
+    LOG,
+    OUTCOME,
+    PROBLEM,
+    REVOKED,
+    SECRET,
+    Event,
+)
 from stagewise.service.store.store import Store
 from stagewise.service.waits import Waits
 
@@ -54,7 +65,8 @@ class Tally:
         with self.alone:
             for event in store.events(EVERYWHERE, self.everywhere, most):
                 self.everywhere = event.seq
-                self.change(event, "all experiments")
+                if msgspec.json.decode(event.body).get("what") not in (KEY, REVOKED, SECRET):
+                    self.change(event, "all experiments")
             self.head = store.head(self.experiment).seq
             for event in store.events(self.experiment, self.seq, most):
                 self.take(event)

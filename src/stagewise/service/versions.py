@@ -5,6 +5,7 @@ is offered. So limits may move and actions may come and go, and the whole log is
 themselves are made of (δ, ranges, models, windows, what is declared of the safe action) cannot be chosen after looking.
 """
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -60,18 +61,58 @@ def following(before: Version, wanted: Problem) -> Version:
             raise InvalidProblem(f"{what} cannot change from {old!r} to {new!r}: {AFTER_LOOKING}"[:390])
     for name, limit in ours.limits.items():
         check_limit(name, limit, wanted.limits[name])
-    kept_settings = {name: value for name, value in ours.settings.items() if name not in OURS}
-    told = {name: value for name, value in wanted.settings.items() if name not in OURS}
-    if told != kept_settings:
-        raise InvalidProblem(f"settings cannot change from {kept_settings!r} to {told!r}: {AFTER_LOOKING}"[:390])
+    settings = kept_settings(ours)
+    check_settings(settings, wanted.settings)
     more = [name for name in wanted.actions if name not in ours.actions]
-    settings = {
-        **ours.settings,
-        "launched": ours.settings.get("launched", len(ours.actions)),
-        "expected": ours.settings.get("expected") or {name: own_value(limit) for name, limit in ours.limits.items()},
-    }
     problem = replace(ours, actions=[*ours.actions, *more], limits=dict(wanted.limits), settings=settings)
     return Version(before.number + 1, problem, frozenset(ours.actions) - frozenset(wanted.actions))
+
+
+def kept_settings(ours: Problem) -> dict[str, Any]:
+    """Return the settings of every later version: whatever sets are made of stays as it was at first.
+
+    A limit that no expected rate is declared for has sets around its own value; so has every later version of it.
+    """
+    declared = ours.settings.get("expected") or {}
+    return {
+        **ours.settings,
+        "launched": ours.settings.get("launched", len(ours.actions)),
+        "expected": {name: declared.get(name, own_value(limit)) for name, limit in ours.limits.items()},
+    }
+
+
+def check_settings(kept: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """Refuse settings that are not those of the first version; what versions add by themselves may be left out."""
+    expected = told.get("expected") or {}
+    same = {
+        "launched": told.get("launched", kept["launched"]) == kept["launched"],
+        "expected": all(kept["expected"].get(name) == value for name, value in expected.items()),
+    }
+    for name in OURS:
+        if not same[name]:
+            raise InvalidProblem(
+                f"settings.{name} cannot change from {kept[name]!r} to {told[name]!r}: {AFTER_LOOKING}"[:390]
+            )
+    before, after = ({name: value for name, value in one.items() if name not in OURS} for one in (kept, told))
+    if before != after:
+        raise InvalidProblem(f"settings cannot change from {before!r} to {after!r}: {AFTER_LOOKING}"[:390])
+
+
+def loosened(before: Version, after: Version) -> str | None:
+    """Return what a version allows that the one before it does not, in words; None: nothing.
+
+    >>> problem = {"actions": ["a", "b"], "safe": "a", "reward": {"name": "r"}, "limits": {"c": {"at_most": 0.1}}}
+    >>> looser = {**problem, "limits": {"c": {"at_most": 0.2}}}
+    >>> one = first(Problem.from_plain(problem))
+    >>> loosened(one, following(one, Problem.from_plain(looser)))
+    "'c' at most 0.2 where it is at most 0.1"
+    """
+    for name, old in before.problem.limits.items():
+        new = after.problem.limits[name]
+        if own_value(new) < own_value(old) if old.at_least else own_value(new) > own_value(old):
+            return f"{name!r} {in_words(new)} where it is {in_words(old)}"
+    added = [name for name in said(after)["actions"] if name not in said(before)["actions"]]
+    return f"the action {added[0]!r}, which is not on offer" if added else None
 
 
 def in_order_of(ours: Problem, wanted: Problem) -> Problem:

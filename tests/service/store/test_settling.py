@@ -1,5 +1,7 @@
 """What settles a batch, against a model that searches a list; and however asks are cut into batches, it is the same."""
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from tests.service.store.asks import control, decision, outcome, problem, sound_log, tick
 
 from stagewise.service.records import DECISION, EVERYWHERE, OUTCOME, SHOWN, Ask, Event, Head, Settled, canonical
-from stagewise.service.store.settling import Batch, Held, Row, digest, settle, touched, wants
+from stagewise.service.store.settling import Batch, Held, Row, digest, holds_everywhere, settle, touched, wants
 
 IDS, EXPERIMENTS, SIGNALS = ["a", "b", "c"], ["mail", "push"], ["buy", "click", SHOWN]
 CONTROLS = st.tuples(st.integers(-1, 6), st.integers(-1, 2))
@@ -45,6 +47,7 @@ class Memory:
             {name: self.heads.get(name, Head()) for name in touched(asks)},
             {(row.experiment, row.event.kind, row.event.key): row for row in found},
             {place: dict(told) for place, told in self.told.items() if place in places},
+            {name: head.seq for name, head in self.heads.items() if name} if holds_everywhere(asks) else {},
         )
         batch = settle(asks, held, now)
         self.rows += batch.rows
@@ -64,6 +67,8 @@ class Line(NamedTuple):
 
     ask: Ask
     values: dict[str, float]
+    ends: Mapping[str, int] | None = None
+    """How many rows each experiment had before it."""
 
 
 class Model:
@@ -89,7 +94,8 @@ class Model:
             now = self.last_control(ask.experiment), self.last_control(EVERYWHERE)
             if any(had != -1 and had < is_ for had, is_ in zip(ask.control, now, strict=True)):
                 return "stale", [], []
-        self.lines.append(Line(ask, {}))
+        ends = Counter(line.ask.experiment for line in self.lines if line.ask.experiment != EVERYWHERE)
+        self.lines.append(Line(ask, {}, ends))
         return "new", [], []
 
     def outcome(self, ask: Ask, mine: list[Line]) -> tuple[str, list[str], list[str]]:
@@ -134,6 +140,8 @@ def test_every_ask_is_settled_as_the_model_says(batches: list[list[Ask]], clock:
 
 
 def body_of(line: Line) -> bytes:
+    if line.ask.experiment == EVERYWHERE:
+        return canonical({**msgspec.json.decode(line.ask.body), "ends": line.ends})
     return canonical({"of": line.ask.of, "values": line.values}) if line.ask.kind == OUTCOME else line.ask.body
 
 

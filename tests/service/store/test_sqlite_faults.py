@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -140,7 +141,7 @@ def test_a_file_for_reading_only(tmp_path: Path) -> None:
     store.append([decision("a")])
     store.close()
     (tmp_path / "desk.db").chmod(0o444)
-    with refused(StoreDown, "desk.db", "readonly"):
+    with refused(StoreDown, "desk.db", "Permission denied"):
         SqliteStore(tmp_path / "desk.db")
     reader = SqliteStore(tmp_path / "desk.db", read_only=True)
     assert sound(reader) == 1
@@ -199,16 +200,151 @@ def test_two_desks_on_one_file(store: SqliteStore, tmp_path: Path) -> None:
     assert store.lead()
 
 
-def test_two_processes_on_one_file(store: SqliteStore) -> None:
-    code = "import sys; from pathlib import Path; from stagewise.service.store.sqlite import SqliteStore\n"
-    code += "try: SqliteStore(Path(sys.argv[1]))\nexcept ValueError as error: print(error)"
+OPEN = """
+import sys
+from pathlib import Path
+from stagewise.service.store.sqlite import SqliteStore
+try:
+    SqliteStore(Path(sys.argv[1]))
+except ValueError as error:
+    print(error)
+"""
+
+
+def opened_elsewhere(path: Path) -> str:
+    """Return what another process says that opens a store to write it; empty: it could."""
     paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": paths}
-    told = [sys.executable, "-c", code, str(store.path)]
-    done = subprocess.run(told, capture_output=True, text=True, env=environment, check=True)
-    assert f"(process {os.getpid()})" in done.stdout
+    told = [sys.executable, "-c", OPEN, str(path)]
+    return subprocess.run(
+        told, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=True
+    ).stdout
+
+
+def test_two_desks_on_one_file_by_a_hard_link(store: SqliteStore, tmp_path: Path) -> None:
+    """Each would have a journal of its own, and neither would find what the other acknowledged."""
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "desk.db"
+    os.link(store.path, other)
+    assert "another desk has" in opened_elsewhere(other)
+    with refused(StoreDown, "by another name"):
+        SqliteStore(other)
+    assert store.append([decision("a")])[0].verdict == "new"
+    assert "another desk has" in opened_elsewhere(other), "a refusal lets go of nothing"
     store.close()
-    assert subprocess.run(told, capture_output=True, text=True, env=environment, check=True).stdout == ""
+    os.remove(other)
+    assert opened_elsewhere(store.path) == ""
+
+
+def journal_of(store: SqliteStore) -> list[Path]:
+    return [store.path.with_name(store.path.name + end) for end in ("-wal", "-shm")]
+
+
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from stagewise.service.store.sqlite import SqliteStore
+from tests.service.store.asks import decision
+store = SqliteStore(Path(sys.argv[1]))
+names = [Path(sys.argv[1] + end) for end in sys.argv[2].split(",")]
+assert store.append([decision(f"before{n}") for n in range(20)])[-1].verdict == "new"
+for name in names:
+    name.unlink()
+if sys.argv[3] == "idle":  # nothing is written any more: the thread that watches puts it into the file
+    until = time.monotonic() + 20.0
+    while not all(name.exists() for name in names) and time.monotonic() < until:
+        time.sleep(0.01)
+else:
+    for n in range(20):
+        assert store.append([decision(f"after{n}")])[0].verdict == "new"
+        if n % 7 == 3:
+            names[0].unlink()
+        assert store.find("mail", "decision", f"after{n}") is not None
+print("acknowledged", flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("what", ["-wal", "-shm", "-wal,-shm"])
+@pytest.mark.parametrize("then", ["busy", "idle"])
+def test_a_journal_that_is_removed_takes_nothing_acknowledged_with_it(tmp_path: Path, what: str, then: str) -> None:
+    """`rm desk.db-wal` under a running desk, and `kill -9` after that."""
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    told = [sys.executable, "-c", KILLED, str(tmp_path / "desk.db"), what, then]
+    done = subprocess.run(told, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False)
+    assert done.stdout == "acknowledged\n", done.stderr
+    store = SqliteStore(tmp_path / "desk.db")
+    keys = [f"before{n}" for n in range(20)] + [f"after{n}" for n in range(20 if then == "busy" else 0)]
+    assert [row.key for row in store.of_kind("mail", "decision")] == keys
+    assert sound(store) == len(keys)
+    store.close()
+
+
+def test_a_journal_that_is_removed_during_a_commit(store: SqliteStore) -> None:
+    """It is there when the transaction begins and gone when it ends: then it is put into the file first."""
+    log, _ = journal_of(store)
+    finish = store.begin([decision("a")])
+    assert finish is not None
+    log.unlink()
+    assert finish()[0].verdict == "new"
+    assert log.exists()
+    assert store.append([decision("b")])[0].verdict == "new"
+    assert [row.key for row in store.of_kind("mail", "decision")] == ["before", "a", "b"]
+    sound(store)
+
+
+def test_a_journal_that_is_replaced_is_not_read(store: SqliteStore, tmp_path: Path) -> None:
+    """Nothing goes on beside a journal of somebody else; what was acknowledged is in the file."""
+    log, _ = journal_of(store)
+    store.append([decision("a")])
+    (tmp_path / "foreign").write_bytes(log.read_bytes())
+    store.append([decision("b")])
+    os.replace(tmp_path / "foreign", log)
+    for _ in range(2):
+        with refused(StoreDown, "desk.db-wal was replaced", "remove the other file"):
+            store.append([decision("c")])
+    shutil.copy(store.path, tmp_path / "alone.db")
+    alone = SqliteStore(tmp_path / "alone.db", read_only=True)
+    assert [row.key for row in alone.of_kind("mail", "decision")] == ["before", "a", "b"]
+    alone.close()
+    log.unlink()
+    assert store.append([decision("c")])[0].verdict == "new"
+    assert [row.key for row in store.of_kind("mail", "decision")] == ["before", "a", "b", "c"]
+    sound(store)
+
+
+def test_a_journal_is_renewed_while_others_read(store: SqliteStore) -> None:
+    """Readers of this process go on by the new journal, and none sees less than was there."""
+    seen: list[int] = []
+    done = threading.Event()
+
+    def read() -> None:
+        last = 0
+        while not done.is_set():
+            count = len(store.of_kind("mail", "decision"))
+            assert count >= last
+            last = count
+        seen.append(last)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for n in range(30):
+        if n % 5 == 0:
+            journal_of(store)[0].unlink()
+        assert store.append([decision(f"d{n}")])[0].verdict == "new"
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 3
+    assert len(store.of_kind("mail", "decision")) == 31
+    sound(store)
+
+
+def test_two_processes_on_one_file(store: SqliteStore) -> None:
+    assert f"(process {os.getpid()})" in opened_elsewhere(store.path)
+    store.close()
+    assert opened_elsewhere(store.path) == ""
 
 
 def test_every_commit_is_flushed(store: SqliteStore) -> None:

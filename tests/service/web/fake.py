@@ -44,9 +44,9 @@ class FakeStore:
         self._reached()
         return list(self.rows.values())
 
-    def add_key(self, key: KeyRow) -> None:
+    def add_key(self, key: KeyRow) -> bool:
         self._reached()
-        self.rows[key.name] = key
+        return self.rows.setdefault(key.name, key) is key
 
     def revoke_key(self, name: str, at: int) -> bool:
         self._reached()

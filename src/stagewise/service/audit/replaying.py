@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stagewise.problem.words import shown
+from stagewise.service.audit.in_force import BASIS, in_force
 from stagewise.service.audit.reading import controls_of, known_experiment, versions_of
 from stagewise.service.controls import Controls
 from stagewise.service.deciding import FAILED, UNREAD, Known, decided, safely
@@ -29,13 +30,6 @@ class Made(NamedTuple):
     seq: int
 
 
-class Basis(msgspec.Struct):
-    """What a decision's row says of how it was made: the problem's version, and the row learned up to."""
-
-    problem: int
-    state: int
-
-
 class Replayed(NamedTuple):
     """What came of making decisions again."""
 
@@ -50,7 +44,6 @@ class Replayed(NamedTuple):
 
 
 AT_ONCE = 10_000  # rows that are folded together
-BASIS = msgspec.json.Decoder(Basis).decode
 
 
 class Replay:
@@ -60,6 +53,7 @@ class Replay:
         self.store, self.name = store, known_experiment(store, experiment)
         self.versions = versions_of(store, experiment)
         self.controls, self.everywhere = controls_of(store, experiment), controls_of(store, EVERYWHERE)
+        self.in_force = in_force(store, experiment)
         self.key = store.secret(f"draws of {experiment}", b"")
 
     def run(self, first: int = 0, last: int | None = None) -> Replayed:
@@ -120,6 +114,9 @@ class Replay:
         own, everywhere = self.controls.get(first), self.everywhere.get(second)
         if own is None or everywhere is None:
             return f"{where}: it names controls {said['control']}, and those rows are none"
+        wrong = self.in_force.wrong(event.seq, BASIS(event.body))
+        if wrong is not None:
+            return f"{where}: {wrong}"
         again = self.again(known, own, everywhere, event.key, said)
         if canonical(again) == event.body:
             return None

@@ -1,7 +1,8 @@
-"""Whether a log is whole: chained without a gap, every id once, and what is kept beside it the same as it says.
+"""Whether a log is whole: chained without a gap, every id once, every decision made by what held when it was written.
 
-Whoever can write to a store can make the whole chain anew. A receipt (an experiment, a row, its digest) that is kept
-elsewhere proves afterwards that the log up to there is the one that it was.
+What is kept beside the log is held against it: outcomes by decision, snapshots, which are folded from the log once
+more, secrets, by their digests. Whoever can write to a store can make the whole chain anew. A receipt (an experiment, a
+row, its digest) that is kept elsewhere proves afterwards that the log up to there is the one that it was.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,8 +10,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stagewise.problem.errors import InvalidFile
+from stagewise.problem.errors import InvalidFile, StagewiseError
 from stagewise.problem.words import shown
+from stagewise.service.audit.in_force import BASIS, InForce, in_force
+from stagewise.service.audit.reading import versions_of
 from stagewise.service.offline import DECODE_PART, Part, joined
 from stagewise.service.records import (
     CONTROL,
@@ -20,12 +23,15 @@ from stagewise.service.records import (
     ORIGIN,
     OUTCOME,
     PROBLEM,
+    SECRET,
     TICK,
     Event,
     Head,
     chained,
+    digest,
 )
-from stagewise.service.store.store import Store
+from stagewise.service.store.store import Store, secret_key
+from stagewise.service.versions import Version, begun
 
 KINDS = (PROBLEM, DECISION, OUTCOME, CONTROL, TICK, LOG)
 
@@ -87,7 +93,8 @@ def verify(store: Store, receipts: Sequence[Receipt] = ()) -> Iterator[Verified]
 def verified(store: Store, name: str, expected: Mapping[int, str]) -> Verified:
     """Verify one log against itself, against receipts, and against what is kept beside it."""
     # What a desk writes meanwhile is above this end, and its answers are asked for only up to it.
-    end, walk = store.head(name), Walk(name, expected)
+    end = store.head(name)
+    walk = Walk(name, expected, in_force(store, name))
     fault: str | None = None
     try:
         for event in store.all_events(name):
@@ -99,6 +106,9 @@ def verified(store: Store, name: str, expected: Mapping[int, str]) -> Verified:
             raise Fault(f"row {end.seq + 1} is there, and the store says that the log ends with row {end.seq}")
         if name != EVERYWHERE:
             check_answers(store, name, walk, store.head(name).seq > end.seq)
+            check_snapshots(store, name, end.seq)
+        else:
+            check_secrets(store, walk)
     except Fault as error:
         fault = str(error)
     head = walk.head
@@ -108,8 +118,10 @@ def verified(store: Store, name: str, expected: Mapping[int, str]) -> Verified:
 class Walk:
     """A walk along a log that stops at the first row that is wrong."""
 
-    def __init__(self, name: str, expected: Mapping[int, str]) -> None:
-        self.name, self.expected = name, expected
+    def __init__(self, name: str, expected: Mapping[int, str], held: InForce) -> None:
+        self.name, self.expected, self.held = name, expected, held
+        self.version: Version | None = None
+        self.secrets: dict[str, str] = {}  # digests by name
         self.head = Head(chain=ORIGIN)
         self.keys: dict[str, set[str]] = {kind: set() for kind in KINDS}
         self.places: dict[str, int] = {}  # of decisions by their ids
@@ -140,15 +152,36 @@ class Walk:
             self.outcome(event, said, where)
         elif event.kind == LOG:
             self.logged(event, where)
+        elif event.kind == PROBLEM:
+            self.problem(event, where)
+        elif event.kind == CONTROL and said.get("what") == SECRET:
+            self.secrets[said.get("name", "")] = said.get("digest", "")
         control = event.seq if event.kind in (CONTROL, PROBLEM) else head.control
         self.head = Head(event.seq, event.at, len(self.answers), control, event.chain)
 
     def decision(self, event: Event, where: str) -> None:
-        """Check a decision's number."""
+        """Check a decision's number, and that it was made by what held when it was written."""
+        try:
+            basis = BASIS(event.body)
+        except msgspec.DecodeError:
+            raise Fault(f"{where} does not say by which version, state and controls it was decided") from None
+        wrong = self.held.wrong(event.seq, basis)
+        if wrong is not None:
+            raise Fault(f"{where} is decision {shown(event.key)}: {wrong}")
         if event.place != len(self.answers):
             raise Fault(f"{where} is decision number {event.place}; the next is {len(self.answers)}")
         self.places[event.key] = event.place
         self.answers.append(None)
+
+    def problem(self, event: Event, where: str) -> None:
+        """Check that a version may follow the one before it."""
+        number = 1 if self.version is None else self.version.number + 1
+        if event.key != str(number):
+            raise Fault(f"{where} is version {shown(event.key)} of the problem; the next is {number}")
+        try:
+            self.version = begun(self.version, event)
+        except (StagewiseError, msgspec.DecodeError, KeyError, TypeError) as error:
+            raise Fault(f"{where} is no version {number} of the problem: {error}") from None
 
     def outcome(self, event: Event, said: Any, where: str) -> None:
         """Check that an outcome belongs to a decision before it, and tells each signal once."""
@@ -201,6 +234,34 @@ def check_answers(store: Store, name: str, walk: Walk, grows: bool) -> None:
         kept = store.answers(name, place)
         if kept != told and not (grows and told.items() <= kept.items()):
             raise Fault(f"decision number {place} has the outcomes {shown(kept)}, and the log says {shown(told)}")
+
+
+def check_secrets(store: Store, walk: Walk) -> None:
+    """Check every secret against the digest in the log; one that was made while the log is read is in neither."""
+    kept = {name: digest(content).hex() for name, content in store.secrets().items()}
+    for name, told in walk.secrets.items():
+        if kept.get(name) != told:
+            raise Fault(
+                f"the secret {shown(name)} is {'another one' if name in kept else 'gone'}: its digest is {told}"
+            )
+    unknown = next((name for name in kept if name not in walk.secrets), None)
+    if unknown is not None and store.find(EVERYWHERE, CONTROL, secret_key(unknown)) is None:
+        raise Fault(f"the secret {shown(unknown)} is there, and the log does not have its digest")
+
+
+def check_snapshots(store: Store, name: str, end: int) -> None:
+    """Check the snapshots that a desk would start from: each is what its rows of the log come to, to the bit."""
+    versions = versions_of(store, name)
+    kept = [one for one in store.snapshots(name) if one.problem == len(versions) and one.seq <= end]
+    beyond = next((one.seq for one in store.snapshots(name) if one.seq > store.head(name).seq), None)
+    if beyond is not None:
+        raise Fault(f"there is a snapshot of row {beyond}, and the log ends before it")
+    if kept:
+        from stagewise.service.audit.snapshots import wrong_snapshot  # folding needs what deciding does
+
+        wrong = wrong_snapshot(store, name, versions[len(versions)], kept)
+        if wrong is not None:
+            raise Fault(wrong)
 
 
 def decoded(event: Event, where: str) -> Any:

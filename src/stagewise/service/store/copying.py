@@ -9,7 +9,7 @@ from typing import Any
 from stagewise.problem.errors import InvalidFile
 from stagewise.service.records import EVERYWHERE
 from stagewise.service.store.store import Store, StoreDown
-from stagewise.service.store.tables import FRESH_SECRET, KEYS
+from stagewise.service.store.tables import FRESH_SECRET, SECRETS
 
 PORTION = 2_000  # rows of a transaction
 
@@ -28,10 +28,6 @@ INSERT INTO heads ({_HEAD}) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (experiment) DO UPDATE SET seq = excluded.seq, at = excluded.at, places = excluded.places,
     control = excluded.control, chain = excluded.chain
 """
-ALL_SECRETS = "SELECT name, content FROM secrets ORDER BY name"
-ADD_KEY = """
-INSERT INTO access_keys (name, digest, role, note, made, revoked) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
-"""
 
 
 def copy(source: Store, target: Store) -> dict[str, int]:
@@ -41,11 +37,9 @@ def copy(source: Store, target: Store) -> dict[str, int]:
     """
     there = target.experiments()
     if there or target.head(EVERYWHERE).seq:
-        raise InvalidFile(
-            f"the store to copy to has {', '.join(map(repr, there[:5])) or 'controls'} already; take an empty one"
-        )
-    check_other(target, ALL_SECRETS, source._all(ALL_SECRETS), "secret")
-    check_other(target, KEYS, source._all(KEYS), "key")
+        has = ", ".join(map(repr, there[:5])) or "keys or controls"
+        raise InvalidFile(f"the store to copy to has {has} already; take an empty one")
+    check_other(target.secrets(), source.secrets())
     heads = source._all(ALL_HEADS)
     for experiment, _, _, places, *_ in heads:
         for rows in events_of(source, experiment):
@@ -54,21 +48,19 @@ def copy(source: Store, target: Store) -> dict[str, int]:
             answers = source._all(SOME_ANSWERS, experiment, first, first + PORTION)
             if answers:
                 target._change(*((ADD_ANSWER, row) for row in answers))
-    secrets, keys = source._all(ALL_SECRETS), source._all(KEYS)
+    secrets = source._all(SECRETS)
     if source._all(ALL_HEADS) != heads:
         raise StoreDown("rows came in while the store was copied; stop every desk that writes to it, and copy again")
-    statements = [(FRESH_SECRET, row) for row in secrets] + [(ADD_KEY, row) for row in keys]
-    target._change(*statements, *((ADD_HEAD, row) for row in heads))
+    target._change(*((FRESH_SECRET, row) for row in secrets), *((ADD_HEAD, row) for row in heads))
     return {experiment: seq for experiment, seq, *_ in heads}
 
 
-def check_other(target: Store, sql: str, ours: list[Any], what: str) -> None:
-    """Refuse a store with keys or secrets of its own: where names are the same, those that move would be lost."""
-    known = {row[0]: row for row in ours}
-    other = next((row[0] for row in target._all(sql) if known.get(row[0]) != row), None)
+def check_other(theirs: dict[str, bytes], ours: dict[str, bytes]) -> None:
+    """Refuse a store with secrets of its own: where names are the same, those that move would be lost."""
+    other = next((name for name, content in theirs.items() if ours.get(name) != content), None)
     if other is not None:
         raise InvalidFile(
-            f"the store to copy to has a {what} {other!r} of its own, as a desk makes when it first starts; take an "
+            f"the store to copy to has a secret {other!r} of its own, as a desk makes when it first starts; take an "
             "empty one"
         )
 

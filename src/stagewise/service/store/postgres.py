@@ -14,9 +14,9 @@ from psycopg.errors import UniqueViolation
 from stagewise.service.records import EVERYWHERE, OUTCOME, Ask, Event, Head, Settled
 from stagewise.service.store.migrating import FOLDER, ahead, for_postgres, steps_in
 from stagewise.service.store.sessions import Connection, Sessions, forget
-from stagewise.service.store.settling import Batch, Held, Row, settle, touched, wants
+from stagewise.service.store.settling import Batch, Held, Row, holds_everywhere, settle, touched, wants
 from stagewise.service.store.store import Store
-from stagewise.service.store.tables import Statement, wall_clock
+from stagewise.service.store.tables import ENDS, Statement, wall_clock
 
 # Advisory locks: a number for what they are about, and the schema, so that two stores in one database do not meet.
 _LOCK = "({number}, hashtext(current_schema()))"
@@ -37,7 +37,7 @@ SELECT experiment, seq, at, places, control, chain FROM heads WHERE experiment =
 HELD_ROWS = """
 SELECT w.experiment, e.* FROM unnest(%s::text[], %s::text[], %s::text[]) AS w (experiment, kind, key)
 CROSS JOIN LATERAL (
-    SELECT asked, seq, at, kind, key, place, body, chain FROM events
+    SELECT seq, at, kind, key, place, body, chain, asked FROM events
     WHERE experiment = w.experiment AND kind = w.kind AND key = w.key LIMIT 1
 ) AS e
 """
@@ -56,8 +56,8 @@ TRY_OUT = (
 )
 NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
-EVENTS = "events (experiment, asked, seq, at, kind, key, place, body, chain)"
-EVENT_TYPES = ("text", "bytea", "int8", "int8", "text", "text", "int8", "bytea", "bytea")
+EVENTS = "events (experiment, seq, at, kind, key, place, body, chain, asked)"
+EVENT_TYPES = ("text", "int8", "int8", "text", "text", "int8", "bytea", "bytea", "bytea")
 ANSWERS = "answers (experiment, place, signal, value, seq)"
 ANSWER_TYPES = ("text", "int8", "text", "float8", "int8")
 NEW_HEAD = "INSERT INTO heads (experiment, seq, at, places, control, chain) VALUES (%s, %s, %s, %s, %s, %s)"
@@ -88,7 +88,7 @@ class PostgresStore(Store):
         clock: Callable[[], int] | None = None,
         migrations: Path = FOLDER,
     ) -> None:
-        self.clock = clock
+        self.clock, self.read_only = clock, read_only
         self._sessions = Sessions(address, read_only=read_only)
         self._lead_turn = threading.Lock()
         self._candidate: Connection | None = None  # the connection that has the learner's lock, or tries
@@ -213,19 +213,20 @@ def lock(connection: Connection, asks: Sequence[Ask]) -> tuple[Held, int]:
     names = touched(asks)
     named = sorted(wants(asks))
     of = sorted({(ask.experiment, ask.of) for ask in asks if ask.kind == OUTCOME} & {(e, k) for e, _, k in named})
-    everywhere = any(ask.experiment == EVERYWHERE for ask in asks)
+    everywhere = holds_everywhere(asks)
     with connection.pipeline():
         connection.execute(BEGIN)
         connection.execute(CONTROLLING if everywhere else CONTROLLED)
         every = connection.execute(HEAD_EVERYWHERE)
+        ends = connection.execute(ENDS) if everywhere else ()  # nobody else writes: that lock is not shared
         heads = connection.execute(HEADS, (sorted(names - {EVERYWHERE}),))
         rows = connection.execute(HELD_ROWS, columns(named, 3), binary=True)
         answers = connection.execute(HELD_ANSWERS, columns(of, 2), binary=True)
         now = connection.execute(NOW)
-    held = Held({name: Head(*head) for name, *head in [*every, *heads]})
-    for experiment, asked, *told in rows:
+    held = Held({name: Head(*head) for name, *head in [*every, *heads]}, ends=dict(ends))
+    for experiment, *told in rows:
         event = Event(*told)
-        held.rows[experiment, event.kind, event.key] = Row(experiment, event, asked)
+        held.rows[experiment, event.kind, event.key] = Row(experiment, event)
     for experiment, place, signal, value in answers:
         held.answers.setdefault((experiment, place), {})[signal] = value
     (time,) = now.fetchone() or (0,)
@@ -234,7 +235,7 @@ def lock(connection: Connection, asks: Sequence[Ask]) -> tuple[Held, int]:
 
 def write(connection: Connection, batch: Batch, there: set[str]) -> None:
     """Write what was settled, and commit."""
-    events = [(row.experiment, row.asked, *row.event) for row in batch.rows]
+    events = [(row.experiment, *row.event) for row in batch.rows]
     small = len(events) + len(batch.answers) <= FEW
     if not small:
         copy(connection, EVENTS, EVENT_TYPES, events)

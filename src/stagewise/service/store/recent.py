@@ -14,7 +14,7 @@ class Recent:
 
     def add(self, rows: list[Row]) -> None:
         """Take in rows that are durable, in their order."""
-        for experiment, event, _ in rows:
+        for experiment, event in rows:
             if event.kind == LOG:  # large, and read once
                 self._logs[experiment] = event.seq + 1, []
                 continue

@@ -44,11 +44,10 @@ Named = tuple[str, str, str]
 
 
 class Row(NamedTuple):
-    """A row with what its client sent, which the chain does not hold."""
+    """A row of a log."""
 
     experiment: str
     event: Event
-    asked: bytes
 
 
 class Answer(NamedTuple):
@@ -72,6 +71,8 @@ class Held:
     """All rows that are there of those which the batch `wants`."""
     answers: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
     """Signals that are known of the decisions among them: by experiment and place."""
+    ends: dict[str, int] = field(default_factory=dict)
+    """The last row of every experiment's log, where something is asked that holds everywhere."""
 
 
 class Batch(NamedTuple):
@@ -125,7 +126,7 @@ def settled(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:
 
 def repeated(ask: Ask, there: Row, held: Held) -> Settled:
     """Settle an ask whose key is in the log: what was answered first follows from the row, and from its decision's."""
-    if there.asked != digest(ask):
+    if there.event.asked != digest(ask):
         words = f"{ask.kind} {shown(ask.key)} is in the log with other content; an id stands for one content, for good"
         return Settled(CONFLICT, there.event, words)
     if ask.kind != OUTCOME:
@@ -145,7 +146,7 @@ def outdated(ask: Ask, held: Held) -> bool:
 def begins(ask: Ask, held: Held) -> bool:
     """Say whether a part of an offline log comes before all decisions, and after the part before it of the same log."""
     before = held.rows.get((ask.experiment, LOG, str(int(ask.key) - 1)))
-    return not held.heads[ask.experiment].places and (ask.key == "1" if before is None else before.asked == ask.asked)
+    return not held.heads[ask.experiment].places and (ask.key == "1" if before is None else before.event.asked == ask.asked)
 
 
 def outcome(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:
@@ -181,9 +182,12 @@ def written(ask: Ask, body: bytes, place: int, held: Held, batch: Batch, now: in
     head = held.heads[ask.experiment]
     seq, at = head.seq + 1, max(now, head.at, ask.at)
     key = ask.key or (f"{OWN}{seq}" if ask.kind in (DECISION, OUTCOME) else str(seq))
-    chain = linked(head.chain, [ask.experiment, seq, at, ask.kind, key, place], body)
-    event = Event(seq, at, ask.kind, key, place, body, chain)
-    row = Row(ask.experiment, event, digest(ask))
+    if ask.experiment == EVERYWHERE:
+        body = with_ends(body, held)
+    asked = digest(ask)
+    chain = linked(head.chain, [ask.experiment, seq, at, ask.kind, key, place, asked.hex()], body)
+    event = Event(seq, at, ask.kind, key, place, body, chain, asked)
+    row = Row(ask.experiment, event)
     batch.rows.append(row)
     held.rows[ask.experiment, ask.kind, key] = row
     places = head.places + (ask.kind == DECISION)
@@ -199,6 +203,17 @@ def without(body: bytes, known: Sequence[str]) -> bytes:
     said = msgspec.json.decode(body)
     said["values"] = {signal: value for signal, value in said["values"].items() if signal not in known}
     return canonical(said)
+
+
+def with_ends(body: bytes, held: Held) -> bytes:
+    """Return a control that holds everywhere, with the last row of each log before it: what follows knows it."""
+    ends = held.ends | {name: head.seq for name, head in held.heads.items() if name != EVERYWHERE}
+    return canonical({**msgspec.json.decode(body), "ends": {name: seq for name, seq in ends.items() if seq}})
+
+
+def holds_everywhere(asks: Iterable[Ask]) -> bool:
+    """Say whether a batch asks for what holds everywhere, so that it needs to know where every log ends."""
+    return any(ask.experiment == EVERYWHERE for ask in asks)
 
 
 def digest(ask: Ask) -> bytes:

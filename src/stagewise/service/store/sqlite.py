@@ -3,6 +3,7 @@
 Journal in WAL mode, flushed at every commit (synchronous = FULL): what is answered is on disk.
 """
 
+import logging
 import os
 import sqlite3
 import threading
@@ -13,13 +14,15 @@ from typing import Any
 
 from stagewise.files.paths import named
 from stagewise.service.records import Ask, Event, Head, Settled
-from stagewise.service.store.checkpoints import Checkpoints
+from stagewise.service.store.journal import Journal, identity
 from stagewise.service.store.migrating import FOLDER, Step, ahead, steps_in
 from stagewise.service.store.owner import Owner
 from stagewise.service.store.recent import Recent
 from stagewise.service.store.sqlite_rows import FEW, begin, written
 from stagewise.service.store.store import Store, StoreDown
 from stagewise.service.store.tables import Statement, wall_clock
+
+log = logging.getLogger("stagewise.desk")
 
 SETTINGS = """
 PRAGMA synchronous = FULL;
@@ -60,22 +63,23 @@ class SqliteStore(Store):
         if sqlite3.sqlite_version_info < OLDEST:
             raise StoreDown(f"SQLite is {sqlite3.sqlite_version}; a store needs 3.37 or newer, for strict tables")
         self.path, self.clock, self.read_only = Path(os.path.realpath(path)), clock, read_only
+        self._name = str(self.path)
         self._turn = threading.Lock()  # one writes at a time
         self._heads: dict[str, Head] = {}  # where logs end that were written to: nobody else can write this file
-        self._recent, self._checkpoints = Recent(), Checkpoints(lambda: self._open("rw"))
+        self._recent, self._journal = Recent(), Journal(self.path, lambda: self._open("rw"), self._renew_unasked)
         self._writer: sqlite3.Connection | None = None
+        self._reading = threading.Condition()  # a journal is renewed while nobody reads
+        self._lent, self._renewing = 0, False  # readers in use; whether others have to wait
         self._idle: list[sqlite3.Connection] = []  # readers that nobody uses just now
         self._closed = False
         if read_only and not self.path.exists():
             raise StoreDown(f"{named(self.path)} does not exist")
         self._owner = None if read_only else Owner(self.path)
-        if (
-            not read_only
-        ):  # it holds what draws and sessions are made with, so it is its owner's; its journal follows it
-            with suppress(OSError):
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
             self._migrate(steps_in(migrations))
+            if not read_only:
+                with self._errors("opened"):
+                    self._journal.open()
         except BaseException:
             self.close()
             raise
@@ -108,10 +112,10 @@ class SqliteStore(Store):
             ends = {name: head for name, head in held.heads.items() if head.seq or not name}
             del held
             yield settled
-            connection.execute("COMMIT")
+            self._commit(connection)
             self._heads |= ends
             self._recent.add(rows)
-            self._checkpoints.count(len(rows))
+            self._journal.count(len(rows))
 
     def events(self, experiment: str, after: int = 0, limit: int = 10_000) -> list[Event]:
         """Return rows in order, from the one that follows `after` on; the last few without asking the file."""
@@ -122,8 +126,8 @@ class SqliteStore(Store):
         """Write a page that is as it was; a thread or a program that has the file is waited for a second."""
         with self._writing(HASTE, turn=HASTE) as connection:
             connection.execute(TRY_OUT)
-            connection.execute("COMMIT")
-            self._checkpoints.count(1)
+            self._commit(connection)
+            self._journal.count(1)
 
     def lead(self) -> bool:
         """Say that this is the one learner: whoever holds the file is."""
@@ -135,37 +139,56 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         """Let go of everything; the journal is put into the file where that is possible."""
-        self._checkpoints.stop()
+        self._journal.stop()
         with self._turn:
             self._closed = True
-            for connection in [*self._idle, *filter(None, [self._writer])]:
-                forget(connection)
-            self._idle, self._writer = [], None
+            self._forget_all()
             if self._owner is not None:
                 self._owner.release()
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
-        with self._errors("read"):
-            try:
-                connection = self._idle.pop()
-            except IndexError:
-                connection = self._open("ro")
-            try:
-                rows = connection.execute(sql, values).fetchall()
-            except BaseException:
-                forget(connection)
+        journal = self._journal.number
+        try:
+            return self._read(sql, values)
+        except StoreDown:
+            if self.read_only or self._closed or (self._journal.number == journal and self._journal.is_there()):
                 raise
-        if self._closed:
-            forget(connection)
-        else:
-            self._idle.append(connection)
-        return rows
+        self._renew_unasked()  # a reader that came while the journal was gone found an empty one
+        return self._read(sql, values)
+
+    def _read(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        with self._errors("read"), self._lend() as connection:
+            return connection.execute(sql, values).fetchall()
+
+    @contextmanager
+    def _lend(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection to read by; after an error it is not used again."""
+        with self._reading:
+            self._reading.wait_for(lambda: not self._renewing)
+            self._lent += 1
+            connection = self._idle.pop() if self._idle else None
+        try:
+            connection = connection or self._open("ro")
+            yield connection
+        except BaseException:
+            if connection is not None:
+                forget(connection)
+            connection = None
+            raise
+        finally:
+            with self._reading:
+                self._lent -= 1
+                if connection is not None and not self._closed:
+                    self._idle.append(connection)
+                elif connection is not None:
+                    forget(connection)
+                self._reading.notify_all()
 
     def _change(self, *statements: Statement) -> int:
         with self._writing(self.patience) as connection:
             for sql, values in statements:
                 changed = connection.execute(sql, values).rowcount
-            connection.execute("COMMIT")
+            self._commit(connection)
         return changed
 
     @contextmanager
@@ -180,9 +203,11 @@ class SqliteStore(Store):
         try:
             with self._errors("written"):
                 self._same_file()
+                if not self._journal.is_there():
+                    self._renew(patience)
                 if self._writer is None and not patience:
                     raise StoreDown(f"{named(self.path)} has to be opened first")
-                connection = self._writer or self._open("rw")
+                connection, journal = self._writer or self._open("rw"), self._journal.number
                 self._writer = None
                 try:
                     begin(connection, patience)
@@ -190,7 +215,10 @@ class SqliteStore(Store):
                 except BaseException:
                     forget(connection)
                     raise
-                self._writer = connection
+                if self._journal.number == journal:
+                    self._writer = connection
+                else:  # it was closed, with all that had the journal before
+                    forget(connection)
         except BaseException:
             self._heads = {}  # after an error nothing is taken for known
             raise
@@ -232,12 +260,63 @@ class SqliteStore(Store):
 
     def _same_file(self) -> None:
         """Refuse to write into a file that was removed or replaced: it would take rows, and nobody would find them."""
-        try:
-            seen = os.stat(self.path)
-        except OSError as error:
-            raise StoreDown(f"{named(self.path)} is gone: {error.strerror}; put it back") from None
-        if (seen.st_dev, seen.st_ino) != self._inode:
+        seen = identity(self._name)
+        if seen is None:
+            raise StoreDown(f"{named(self.path)} is gone; put it back")
+        if seen != self._inode:
             raise StoreDown(f"{named(self.path)} was replaced by another file; start the desk again to go on with it")
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        """Commit, and see that it is in files that will be found again: only then may it be acknowledged."""
+        connection.execute("COMMIT")
+        self._same_file()
+        if not self._journal.is_there():
+            self._renew(self.patience, connection)
+
+    def _renew(self, patience: float, *connections: sqlite3.Connection) -> None:
+        """Begin another journal where somebody removed it, once all that stands in it is in the file. Raises StoreDown.
+
+        Whoever calls it writes, so nobody else does; `connections` are his own, and are closed. No connection that
+        has the old journal may be left beside one that has the new.
+        """
+        if not patience:
+            raise StoreDown(f"the journal of {named(self.path)} was removed, and has to be begun anew first")
+        with self._reading:
+            self._renewing = True
+            try:
+                if not self._reading.wait_for(lambda: not self._lent, patience):
+                    raise StoreDown(f"the journal of {named(self.path)} was removed, and is still being read")
+                self._journal.save()
+                for connection in connections:
+                    forget(connection)
+                self._forget_all()
+                self._journal.check_alone()
+                self._journal.open()
+            finally:
+                self._renewing = False
+                self._reading.notify_all()
+        log.warning(
+            "the journal of %s was removed while the desk ran; all of it is in the file, and another is begun",
+            named(self.path),
+        )
+
+    def _renew_unasked(self) -> None:
+        """Begin another journal if it was removed and nothing is written just now."""
+        if self._turn.acquire(timeout=HASTE):
+            try:
+                with self._errors("written"):
+                    self._same_file()
+                    if not self._journal.is_there():
+                        self._renew(self.patience)
+            finally:
+                self._turn.release()
+
+    def _forget_all(self) -> None:
+        """Close every connection that nobody uses."""
+        for connection in [*self._idle, *filter(None, [self._writer])]:
+            forget(connection)
+        self._idle, self._writer = [], None
+        self._journal.release()
 
     def _migrate(self, steps: list[Step]) -> None:
         """Take the file to the version that is known here."""
@@ -252,8 +331,7 @@ class SqliteStore(Store):
                     connection.executescript(MIGRATE.format(sql=step.sql, number=step.number, name=step.name))
             finally:
                 forget(connection)
-            seen = os.stat(self.path)
-            self._inode = seen.st_dev, seen.st_ino
+            self._inode = identity(self._name)
 
 
 def finished(path: Path) -> bool:

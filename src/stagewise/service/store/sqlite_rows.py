@@ -8,12 +8,12 @@ from itertools import chain
 from typing import Any
 
 from stagewise.service.records import DECISION, NEW, OUTCOME, Ask, Event, Head
-from stagewise.service.store.settling import Batch, Held, Row, settle, touched, wants
-from stagewise.service.store.tables import HEAD
+from stagewise.service.store.settling import Batch, Held, Row, holds_everywhere, settle, touched, wants
+from stagewise.service.store.tables import ENDS, HEAD
 
 # One statement for many rows: each is a wait for the interpreter, which other threads have meanwhile.
 HELD_ROWS = """
-SELECT e.experiment, e.asked, e.seq, e.at, e.kind, e.key, e.place, e.body, e.chain
+SELECT e.experiment, e.seq, e.at, e.kind, e.key, e.place, e.body, e.chain, e.asked
 FROM (VALUES {rows}) AS w CROSS JOIN events AS e
 ON e.experiment = w.column1 AND e.kind = w.column2 AND e.key = w.column3
 """
@@ -21,7 +21,7 @@ HELD_ANSWERS = """
 SELECT a.experiment, a.place, a.signal, a.value
 FROM (VALUES {rows}) AS w CROSS JOIN answers AS a ON a.experiment = w.column1 AND a.place = w.column2
 """
-ADD_EVENTS = "INSERT INTO events (experiment, asked, seq, at, kind, key, place, body, chain) VALUES {rows}"
+ADD_EVENTS = "INSERT INTO events (experiment, seq, at, kind, key, place, body, chain, asked) VALUES {rows}"
 ADD_ANSWERS = "INSERT INTO answers (experiment, place, signal, value, seq) VALUES {rows}"
 MOVE_HEAD = "INSERT OR REPLACE INTO heads (experiment, seq, at, places, control, chain) VALUES (?, ?, ?, ?, ?, ?)"
 
@@ -72,8 +72,10 @@ def held_by(
 ) -> Held:
     """Return what the file holds of what a batch asks about, and where logs end; `heads` are known."""
     held = Held({name: heads.get(name) or head_in(connection, name) for name in logs})
-    for experiment, asked, *event in for_all(connection, HELD_ROWS, sorted(wants(asks))):
-        row = Row(experiment, Event(*event), asked)
+    if holds_everywhere(asks):
+        held.ends.update(connection.execute(ENDS).fetchall())
+    for experiment, *event in for_all(connection, HELD_ROWS, sorted(wants(asks))):
+        row = Row(experiment, Event(*event))
         held.rows[experiment, row.event.kind, row.event.key] = row
     told = {(ask.experiment, DECISION, ask.of) for ask in asks if ask.kind == OUTCOME}
     places = sorted((row.experiment, row.event.place) for name, row in held.rows.items() if name in told)
@@ -89,7 +91,7 @@ def head_in(connection: sqlite3.Connection, name: str) -> Head:
 
 def write(connection: sqlite3.Connection, batch: Batch) -> None:
     """Write what was settled."""
-    for_all(connection, ADD_EVENTS, [(row.experiment, row.asked, *row.event) for row in batch.rows])
+    for_all(connection, ADD_EVENTS, [(row.experiment, *row.event) for row in batch.rows])
     for_all(connection, ADD_ANSWERS, batch.answers)
     for name, head in batch.heads.items():
         connection.execute(MOVE_HEAD, (name, *head))

@@ -1,11 +1,30 @@
 """What every store can do. What it reads and keeps by one statement is here; what a batch comes to, in `settling`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from stagewise.problem.errors import StagewiseError
-from stagewise.service.records import DECISION, EVERYWHERE, Ask, Event, Head, Kept, KeyRow, Settled
+from stagewise.problem.words import shown
+from stagewise.service.records import (
+    CONTROL,
+    DECISION,
+    EVERYWHERE,
+    KEY,
+    NEW,
+    REVOKED,
+    SECRET,
+    Ask,
+    Event,
+    Head,
+    Kept,
+    KeyRow,
+    Settled,
+    canonical,
+    digest,
+)
 from stagewise.service.store import tables as sql
 from stagewise.service.store.settling import sayable
 
@@ -22,7 +41,13 @@ class Store(ABC):
     """An append-only log for each experiment, and beside it what can be made again.
 
     A store says how its log is appended to, and offers two verbs besides: read rows, and change some durably.
+
+    Attributes:
+        read_only: Whether nothing can be written by it.
     """
+
+    read_only: bool
+    _access: tuple[int, dict[str, KeyRow]] = 0, {}  # the last row that was read of what holds everywhere, and the keys
 
     @abstractmethod
     def append(self, asks: Sequence[Ask]) -> list[Settled]:
@@ -119,23 +144,69 @@ class Store(ABC):
         rows = self._rows(sql.LATEST_WHOLE if whole else sql.LATEST, experiment, problem, after)
         return next((Kept(experiment, problem, *row) for row in rows), None)
 
-    def keys(self) -> list[KeyRow]:
-        """Return all access keys."""
-        return list(map(KeyRow._make, self._rows(sql.KEYS)))
+    def snapshots(self, experiment: str) -> list[Kept]:
+        """Return all snapshots of an experiment, the oldest first: for an audit."""
+        return list(map(Kept._make, self._rows(sql.SNAPSHOTS, experiment)))
 
-    def add_key(self, key: KeyRow) -> None:
-        """Add an access key."""
-        self._change((sql.ADD_KEY, key))
+    def keys(self) -> list[KeyRow]:
+        """Return all access keys, as the controls that hold everywhere tell them, in the order in which they came."""
+        row, keys = self._access
+        for event in self.all_of_kind(EVERYWHERE, CONTROL, row):
+            row, keys = event.seq, with_key(keys, msgspec.json.decode(event.body))
+        self._access = row, keys
+        return list(keys.values())
+
+    def add_key(self, key: KeyRow) -> bool:
+        """Add an access key; say whether no other had its name."""
+        told = {"digest": key.digest.hex(), "role": key.role, "note": key.note, "made": key.made}
+        return self._tell_access(f"{KEY} {key.name}", {"what": KEY, "name": key.name, **told})
 
     def revoke_key(self, name: str, at: int) -> bool:
         """Revoke the key of this name; say whether there was one to revoke."""
-        return self._change((sql.REVOKE_KEY, (at, name))) == 1
+        if not any(key.name == name and key.revoked is None for key in self.keys()):
+            return False
+        return self._tell_access(f"{REVOKED} {name}", {"what": REVOKED, "name": name, "at": at})
+
+    def _tell_access(self, key: str, told: dict[str, Any]) -> bool:
+        (settled,) = self.append([Ask(EVERYWHERE, CONTROL, key, canonical(told))])
+        return settled.verdict == NEW
+
+    def secrets(self) -> dict[str, bytes]:
+        """Return all secrets by name: for an audit, or a copy."""
+        return {name: bytes(content) for name, content in self._rows(sql.SECRETS)}
 
     def secret(self, name: str, fresh: bytes) -> bytes:
         """Return the secret of this name (an experiment's key, the sessions'), or keep this fresh one and return it.
 
-        Of two who come at once both get the first one's.
+        Of two who come at once both get the first one's. A control that holds everywhere has its digest: a secret
+        that is not the one which was made is refused. Raises StoreDown.
         """
         if not self._rows(sql.SECRET, name):
             self._change((sql.FRESH_SECRET, (name, fresh)))
-        return bytes(self._rows(sql.SECRET, name)[0][0])
+        content = bytes(self._rows(sql.SECRET, name)[0][0])
+        told, key = {"what": SECRET, "name": name, "digest": digest(content).hex()}, secret_key(name)
+        row = self.find(EVERYWHERE, CONTROL, key)
+        if row is None and not self.read_only:
+            (settled,) = self.append([Ask(EVERYWHERE, CONTROL, key, canonical(told))])
+            row = settled.event
+        if row is not None and msgspec.json.decode(row.body)["digest"] != told["digest"]:
+            raise StoreDown(
+                f"the secret {shown(name)} is not the one whose digest is in the log; run `stagewise audit verify`, "
+                "and bring back the store as it was"
+            )
+        return content
+
+
+def secret_key(name: str) -> str:
+    """Return the key of the row that has a secret's digest; names are as long as those of experiments."""
+    return f"{SECRET} {digest(name.encode()).hex()}"
+
+
+def with_key(keys: Mapping[str, KeyRow], told: Mapping[str, Any]) -> dict[str, KeyRow]:
+    """Return the access keys after a control that holds everywhere."""
+    name, now = told.get("name", ""), dict(keys)
+    if told.get("what") == KEY:
+        now[name] = KeyRow(name, bytes.fromhex(told["digest"]), told["role"], told["note"], told["made"])
+    elif told.get("what") == REVOKED and name in now:
+        now[name] = now[name]._replace(revoked=told["at"])
+    return now

@@ -8,7 +8,7 @@ from stagewise.service.records import DECISION
 
 FEW, FEW_WHOLE = 3, 2  # snapshots of a problem's version that stay
 
-_EVENT = "SELECT seq, at, kind, key, place, body, chain FROM events WHERE experiment = ?"
+_EVENT = "SELECT seq, at, kind, key, place, body, chain, asked FROM events WHERE experiment = ?"
 EVENTS = f"{_EVENT} AND seq > ? ORDER BY seq LIMIT ?"
 FIND = f"{_EVENT} AND kind = ? AND key = ?"
 # Decisions are found by walking along the log, other kinds by their index: an expression keeps planners from others.
@@ -17,6 +17,7 @@ OF_KIND = {dense: f"{start} AND seq > ? ORDER BY seq LIMIT ?" for dense, start i
 
 HEAD = "SELECT seq, at, places, control, chain FROM heads WHERE experiment = ?"
 ANSWERS = "SELECT signal, value FROM answers WHERE experiment = ? AND place = ?"
+ENDS = "SELECT experiment, seq FROM heads WHERE experiment <> ''"
 EXPERIMENTS = "SELECT experiment FROM heads WHERE seq > 0"
 LOGS = "SELECT DISTINCT experiment FROM events"
 
@@ -35,10 +36,9 @@ _SNAPSHOT = "FROM snapshots WHERE experiment = ? AND problem = ? AND seq > ?"
 LATEST = f"SELECT seq, content {_SNAPSHOT} ORDER BY seq DESC LIMIT 1"
 LATEST_WHOLE = f"SELECT seq, content, whole {_SNAPSHOT} AND length(whole) > 0 ORDER BY seq DESC LIMIT 1"
 
-KEYS = "SELECT name, digest, role, note, made, revoked FROM access_keys ORDER BY made, name"
-ADD_KEY = "INSERT INTO access_keys (name, digest, role, note, made, revoked) VALUES (?, ?, ?, ?, ?, ?)"
-REVOKE_KEY = "UPDATE access_keys SET revoked = ? WHERE name = ? AND revoked IS NULL"
+SNAPSHOTS = "SELECT experiment, problem, seq, content, whole FROM snapshots WHERE experiment = ? ORDER BY seq"
 
+SECRETS = "SELECT name, content FROM secrets ORDER BY name"
 SECRET = "SELECT content FROM secrets WHERE name = ?"
 FRESH_SECRET = "INSERT INTO secrets (name, content) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
 

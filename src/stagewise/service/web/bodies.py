@@ -53,6 +53,8 @@ class Row(Struct):
     """The row's JSON exactly as it was digested, as text."""
     chain: str
     """The digest of this row and all before it, in hexadecimal digits."""
+    asked: str
+    """The digest of what a client sent, in hexadecimal digits."""
 
 
 class Page(Struct):

@@ -102,8 +102,8 @@ def fields_of(desk: "Desk", found: "Experiment") -> dict[str, Any]:
 
 def row_of(event: Event) -> Row:
     """Return a row as it is told."""
-    seq, at, kind, key, place, body, chain = event
-    return Row(seq, at, kind, key, place, body.decode(), chain.hex())
+    seq, at, kind, key, place, body, chain, asked = event
+    return Row(seq, at, kind, key, place, body.decode(), chain.hex(), asked.hex())
 
 
 def numbers_of(query: bytes, known: dict[str, int]) -> dict[str, int]:

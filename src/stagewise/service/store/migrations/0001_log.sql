@@ -8,7 +8,7 @@ CREATE TABLE events (
     place INTEGER NOT NULL,    -- a decision's number, an outcome's decision's; -1: neither
     body BLOB NOT NULL,        -- canonical JSON
     chain BLOB NOT NULL,       -- the digest of this row and all before it
-    asked BLOB NOT NULL,       -- the digest of what a client sent; no part of the chain
+    asked BLOB NOT NULL,       -- the digest of what a client sent
     PRIMARY KEY (experiment, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX events_by_key ON events (experiment, kind, key);
@@ -45,15 +45,7 @@ CREATE TABLE snapshots (
     PRIMARY KEY (experiment, problem, seq)
 ) STRICT;
 
--- What is no part of what was decided.
-CREATE TABLE access_keys (
-    name TEXT NOT NULL PRIMARY KEY,
-    digest BLOB NOT NULL,
-    role TEXT NOT NULL,
-    note TEXT NOT NULL,
-    made INTEGER NOT NULL,
-    revoked INTEGER
-) STRICT, WITHOUT ROWID;
+-- What no row may tell; the log of what holds everywhere has a digest of each.
 CREATE TABLE secrets (
     name TEXT NOT NULL PRIMARY KEY,
     content BLOB NOT NULL

@@ -78,6 +78,7 @@ def test_a_signal_is_held_against_its_own_outcomes() -> None:
             agent.learn(decision.id, opt_out=float(chance.random() < 0.05), now=1000.0 + i)
     found = agent.health()
     assert found["drift of opt_out"].verdict == "unknown"
+    assert found["drift of opt_out"].sentence.endswith(": 10 outcomes")
     assert found["drift of click"].verdict == "fine"
     assert "the first 256 outcomes and the 256 after them" in found["drift of click"].sentence
 

@@ -165,14 +165,15 @@ def drift(policy: CompiledPolicy, memory: Floats, notes: Notes) -> Iterator[Find
     """Yield whether means are today what they were earlier, as the last look found: decisions go by the same."""
     for name, signal, _, part in sorted(tested(policy, memory), key=lambda one: one[1]):
         title, track = f"drift of {name}", notes.tracks.get(name, Track())
-        if answers_of(part).count(part, policy.settings, memory) is None:
+        count = answers_of(part).count(part, policy.settings, memory)
+        if count is None:
             yield Finding(
                 title, UNKNOWN, "the model of this signal keeps no sums to hold its mean against earlier ones by"
             )
         elif track.moved is not None:
             yield Finding(title, CONTRADICTED if signal else DOUBTFUL, f"the mean of {name!r} moved: {track.moved}")
         elif track.compared is None or not track.compared[1]:
-            yield Finding(title, UNKNOWN, "too little was seen to tell earlier from later")
+            yield Finding(title, UNKNOWN, f"too little was seen to tell earlier from later: {several(count)}")
         else:
             early, late = track.compared
             words = f"the first {several(early)} and the {late:,.0f} after them contradict no one mean"

@@ -146,7 +146,9 @@ def outdated(ask: Ask, held: Held) -> bool:
 def begins(ask: Ask, held: Held) -> bool:
     """Say whether a part of an offline log comes before all decisions, and after the part before it of the same log."""
     before = held.rows.get((ask.experiment, LOG, str(int(ask.key) - 1)))
-    return not held.heads[ask.experiment].places and (ask.key == "1" if before is None else before.event.asked == ask.asked)
+    return not held.heads[ask.experiment].places and (
+        ask.key == "1" if before is None else before.event.asked == ask.asked
+    )
 
 
 def outcome(ask: Ask, held: Held, batch: Batch, now: int) -> Settled:

@@ -86,7 +86,7 @@ def test_what_one_segment_costs_is_not_another_ones() -> None:
 def test_what_names_no_segment_is_refused(value: Any) -> None:
     with pytest.raises(sw.InvalidActions, match="a segment is a short text, a whole number or True or False"):
         segment_name(value, "plan")
-    with pytest.raises(sw.InvalidActions, match="row 1 of the frame"):
+    with pytest.raises(sw.InvalidActions, match="row 1"):
         sw.Agent(PROBLEM).learn_frame(frame(objects("a", value)))
 
 

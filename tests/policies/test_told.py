@@ -164,8 +164,9 @@ def test_replicas_are_told_what_is_in_doubt_and_their_decisions_count() -> None:
         if i % 3 == 0:
             agent.learn(decision.id, opt_out=True, now=float(i))
     assert agent.report().rounds == 0
-    assert agent.snapshot().doubts == tuple(one.sentence for one in agent.health() if one.verdict == "contradicted")
-    assert "the safe action's 'opt_out' is declared" in agent.snapshot().doubts[0]
+    found = {one.name: one.sentence for one in agent.health() if one.verdict == "contradicted"}
+    assert agent.snapshot().doubts == found
+    assert "safe cost of opt_out" in found
 
 
 @pytest.mark.long

@@ -81,7 +81,8 @@ def test_an_agent_and_a_fold_that_learn_the_same_find_a_drift_after_the_same_row
     for event in log.events:
         fold.take([event])
         tell(agent, event)
-        assert agent._notes.open_doubts == fold.notes.open_doubts
+        doubts = {name: words for name, words in agent._notes.open_doubts.items() if name != "limit of opt_out"}
+        assert doubts == fold.notes.open_doubts  # beyond its limit a desk stops itself (trips), and doubts nothing
         found.append("drift of opt_out" in fold.notes.open_doubts)
     assert 1200 < found.index(True) < len(found)
     assert fold.known().notes.open_doubts == fold.notes.open_doubts

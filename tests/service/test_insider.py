@@ -122,7 +122,7 @@ def end_of(whole: bytes) -> Any:
     for head in (0, 32):
         try:
             return msgspec.msgpack.decode(whole[head:])
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             continue
     raise AssertionError(whole[:40])
 

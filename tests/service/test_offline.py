@@ -13,6 +13,7 @@ from tests.service.logs import problem
 import stagewise as sw
 from stagewise.cli.offline import read_log, rows_in_log
 from stagewise.records.draw import Draw
+from stagewise.service.audit import verifying
 from stagewise.service.audit.exporting import export
 from stagewise.service.audit.reading import log_rows_of
 from stagewise.service.audit.replaying import Replay
@@ -110,9 +111,11 @@ async def test_means_are_held_against_those_of_the_log_as_an_agent_does(tmp_path
         await desk.learned(NAME, (await desk.learn_log(NAME, offline(told), "ada", "last month")).row)
         await desk.decide(NAME, user("a"))
         await learned(desk)
-        noted = desk.experiment(NAME).known.notes
-    assert noted.track.plain() == agent._notes.track.plain()
-    assert noted.track.marks != []
+        fold = Fold(problem(), 1)
+        fold.take(desk.store.events(NAME))
+    tracks, own = fold.notes.tracks, agent._notes.tracks
+    assert {name: track.plain() for name, track in tracks.items()} == {name: own[name].plain() for name in own}
+    assert all(track.marks for track in tracks.values())
 
 
 @played
@@ -216,6 +219,7 @@ def test_a_log_that_is_not_what_it_says_is_found(tmp_path: Path, change: str, mo
     asks[1] = asks[1]._replace(body=msgspec.json.encode(body))
     if change == "late":
         monkeypatch.setattr(settling, "begins", lambda *_: True)
+        monkeypatch.setattr(verifying.Walk, "decision", lambda walk, event, _: walk.answers.append(None))
         store.append([Ask(NAME, DECISION, "a", b"{}")])
     store.append(asks[:2] if change == "parts" else asks)
     faults = {found.experiment: found.fault for found in verify(store)}

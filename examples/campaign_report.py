@@ -38,7 +38,7 @@ def served(agent: sw.Agent, rounds: int, people: np.random.Generator, leaves: An
 
 
 def main(rows: int = 50_000, rounds: int = 20_000, picture: Path | None = Path("report.png")) -> None:
-    """Learn a log, serve, report; then opt-outs double, and the agent says so."""
+    """Learn a log, serve, report; then opt-outs rise to six times what they were, and the agent plays the safe action."""
     people, agent = np.random.default_rng(1), sw.Agent(POLICY, seed=7)
     agent.learn_frame(
         logged(rows, people), action="template", names=NAMES, reward="click", costs={"opt_out": "opted_out"}
@@ -50,7 +50,6 @@ def main(rows: int = 50_000, rounds: int = 20_000, picture: Path | None = Path("
         sw.draw_report(report).savefig(picture)
     print(agent.health())
     print(served(agent, 3 * rounds, people, np.minimum(6.0 * LEAVES, 1.0)))
-    agent.acknowledge("drift of opt_out", "a new season; the log is no guide any more")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,16 @@ def test_a_fold_does_not_depend_on_how_the_log_is_cut() -> None:
     assert folded(log, (7, 3, 150)).whole() == whole.whole()
 
 
+def test_what_deciders_are_told_does_not_depend_on_how_the_log_is_cut() -> None:
+    log, told = Log(), Fold(problem(), 1)
+    for i in range(40):
+        log.tell(log.decide("offer", i), i, click=0.0, opt_out=0.0, complaint=0.0)
+    for event in log.events:
+        told.take([event])
+        told.known()  # as a learner publishes it
+    assert encoded_known(told.known()) == encoded_known(folded(log, (10_000,)).known())
+
+
 def test_a_fold_goes_on_from_a_snapshot_to_the_bit() -> None:
     log = month(300)
     half = Fold(problem(), 1)

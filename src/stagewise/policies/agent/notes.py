@@ -112,7 +112,7 @@ class Notes:
         """Return what is noted of the same, for those who decide and tell: without sums of earlier times."""
         bare = copy(self)
         bare.tracks = {name: track.verdict for name, track in self.tracks.items()}
-        bare.rest = LOOK_AFTER  # nobody there looks, and what is known stays the same until something is noted
+        bare.rest = NEVER  # they look at nothing, and it changes with every outcome
         return bare.copied()
 
     def plain(self) -> dict[str, Any]:

@@ -79,7 +79,43 @@ def test_machine_code_that_cannot_be_kept_is_loaded_all_the_same(compiled: str, 
     (tmp_path / "stagewise").write_text("a file in the place of the folder")
     told = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path), "TMPDIR": str(tmp_path)}
     assert played(**told) == [compiled, "True", "True"]
-    assert list(tmp_path.glob("stagewise-*")) == []  # the folder that stood in for it is gone with the process
+    gone(tmp_path)
+
+
+def test_a_process_that_is_forked_leaves_what_the_other_has_alone(tmp_path: Path) -> None:
+    """Workers of a pool are forked while the first kernels are compiled, and end before them."""
+    if not hasattr(os, "fork"):
+        pytest.skip("nothing is forked here")
+    code = """
+import os, sys, time
+import numpy as np
+from stagewise.kernels.background import COMPILER
+from stagewise.kernels.rules.tie import first_best
+
+first_best(np.array([1.0, 3.0]))
+while COMPILER.process is None:
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    first_best(np.array([1.0, 3.0]))
+    sys.exit()
+print(os.waitpid(child, 0)[1], sum(name.startswith("stagewise-") for name in os.listdir(os.environ["TMPDIR"])))
+"""
+    (tmp_path / "stagewise").write_text("a file in the place of the folder")
+    told = {"STAGEWISE_CACHE": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONWARNINGS": "error"}
+    output, complaints = asked(code, STAGEWISE_COMPILE="background", **told)
+    assert output == "0 1"
+    assert complaints == ""
+    gone(tmp_path)
+
+
+def gone(place: Path) -> None:
+    """Wait until the folders are gone that stood in for a cache: they go with the processes that they were for."""
+    for _ in range(600):
+        if not list(place.glob("stagewise-*")):
+            return
+        time.sleep(0.1)
+    pytest.fail("they are left")
 
 
 def test_without_another_process_it_is_compiled_in_this_one(compiled: str, tmp_path: Path) -> None:

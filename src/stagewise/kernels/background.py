@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ class Compiler:
         self.lock = Lock()
         self.thread: Thread | None = None
         self.process: Any = None
-        self.temporary: Any = None  # a folder of its own, where machine code cannot be kept
+        self.temporary: Path | None = None  # a folder of its own, where machine code cannot be kept
 
     def ask(self, wanted: Interpreted, signature: tuple[Any, ...]) -> None:
         """Have a kernel compiled for these arguments, and loaded."""
@@ -58,7 +59,7 @@ class Compiler:
         with suppress(OSError, EOFError, ValueError):
             self.make(pickle.dumps((wanted.origin, signature)), folder)
             if self.temporary is not None:
-                code._folder = next((Path(self.temporary.name) / "stagewise").iterdir(), folder)
+                code._folder = next((self.temporary / "stagewise").iterdir(), folder)
         try:
             kernel.compile(signature)
         except Exception:  # whatever is wrong with it: it stays interpreted, and the next kernel is compiled
@@ -71,7 +72,6 @@ class Compiler:
         if self.process is None:
             self.process = self.start(folder)
         self.process.stdin.write(len(request).to_bytes(8, "big") + request)
-        self.process.stdin.flush()
         if self.process.stdout.read(1) not in (DONE, FAILED):
             raise EOFError("the process that compiles has ended")
 
@@ -79,18 +79,23 @@ class Compiler:
         """Start it, with this process's path and settings."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), SETTING: ALWAYS}
         if not kept.can_write(folder):
-            self.temporary = tempfile.TemporaryDirectory(prefix="stagewise-")
-            environment["STAGEWISE_CACHE"] = self.temporary.name
+            self.temporary = Path(tempfile.mkdtemp(prefix="stagewise-"))
+            environment["STAGEWISE_CACHE"] = str(self.temporary)
         pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-        command = [sys.executable, "-P", "-c", RUN]
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, env=environment)
+        command = [sys.executable, "-P", "-c", RUN, *([] if self.temporary is None else [str(self.temporary)])]
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, env=environment, bufsize=0)
 
 
 COMPILER = Compiler()
 
 
 def forget() -> None:
-    """Begin anew in a process that was forked: threads and pipes stayed with the other."""
+    """Begin anew in a process that was forked: threads, pipes and folders stay with the other."""
+    process = COMPILER.process
+    if process is not None:
+        process.stdin.close()
+        process.stdout.close()
+        process.returncode = 0  # it is no child of this one, which cannot wait for it
     COMPILER.__init__()  # type: ignore[misc]
 
 
@@ -99,8 +104,16 @@ if hasattr(os, "register_at_fork"):
 
 
 def compile_requests() -> None:
-    """Compile what a parent asks for, until it asks no more. What is made is kept for the next process too."""
-    parent = os.getppid()
+    """Compile what a parent asks for until it ends; then remove the folder that it is given, if it is given one."""
+    try:
+        compile_all(os.getppid())
+    finally:
+        for folder in sys.argv[1:]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def compile_all(parent: int) -> None:
+    """Compile what a parent asks for. What is made is kept for the next process too."""
     if hasattr(os, "nice"):
         os.nice(5)
     requests, answers = sys.stdin.buffer, sys.stdout.buffer

@@ -110,6 +110,8 @@ def test_the_store_of_a_desk_is_told_with_the_commands_that_read_it(tmp_path: Pa
     said = shown(tmp_path / "desk.db")
     assert "The store of a desk" in said
     assert f"stagewise audit verify {tmp_path / 'desk.db'}" in said
+    code, said = called("audit", "verify", tmp_path / "desk.db")
+    assert (code, said.strip()) == (0, "there is no row in this store: nothing was verified")
 
 
 def test_files_that_people_write_are_told_with_their_command() -> None:

@@ -415,6 +415,7 @@ async def test_the_figures_of_an_experiment_are_those_of_its_log(tmp_path: Path)
         assert told["limits"]["opt_out"]["seen"] == 0.0
         assert told["limits"]["opt_out"]["threshold"] == 0.05
         assert {one["verdict"] for one in told["health"]} <= {"fine", "unknown"}
+        assert "outcomes" not in {one["name"] for one in told["health"]}
         assert msgspec.json.encode(told)
 
 

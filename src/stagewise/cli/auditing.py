@@ -44,12 +44,13 @@ def verify(
 
     Example: stagewise audit verify desk.db
     """
-    sound = True
+    sound, rows = True, 0
     with reading(store) as opened:
         from stagewise.service.audit.verifying import Receipt
         from stagewise.service.audit.verifying import verify as verified
 
         for found in verified(opened, [Receipt.of(text) for text in receipt or []]):
+            rows += found.rows
             name = repr(found.experiment) if found.experiment else "what holds everywhere"
             if found.fault is None and (found.rows or found.experiment):
                 typer.echo(f"{name} is whole: {found.rows:,} rows, {found.decisions:,} decisions; {found.receipt}")
@@ -58,6 +59,8 @@ def verify(
                 typer.echo(f"{name} is not whole: {found.fault}")
     if not sound:
         raise typer.Exit(1)
+    if not rows:
+        typer.echo("there is no row in this store: nothing was verified")
 
 
 @audit.command()

@@ -66,7 +66,7 @@ def mode_of(mode: Any, share: Any) -> tuple[Mode, float]:
         raise InvalidProblem("mode is 'canary' and there is no share; say which part of the decisions, such as 0.05")
     part = number(share, "share")
     if not 0.0 < part < 1.0:
-        percent = "; was it a percentage" if 1.0 <= part <= 100.0 else ""
+        percent = "; was it a percentage?" if 1.0 <= part <= 100.0 else ""
         raise InvalidProblem(f"share is {part:g}; a canary has a part between 0 and 1{percent}")
     return told, part
 

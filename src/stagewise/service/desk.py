@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from stagewise.policies.agent.health import Health, health_of
+from stagewise.policies.agent.health import OUTCOMES, Health, health_of
 from stagewise.policies.agent.told import with_told
 from stagewise.problem.checks import shown
 from stagewise.service.answers import in_words
@@ -32,7 +32,8 @@ class Desk(Deciders, Outcomes, Changes, OfflineLogs):
         """Return what the page shows of an experiment: counted from the log, with what is known and who may decide."""
         ours, known, everywhere = self.experiment(name), self.experiment(name).known, self.everywhere.killed
         tally = self.counting.look(name)
-        health = health_of(known.policy, known.state, known.notes)
+        found = health_of(known.policy, known.state, known.notes)
+        health = [one for one in found if one.name != OUTCOMES]  # a desk refuses outcomes before they are in the log
         return figures_of(
             tally,
             self.store.now(),

@@ -33,6 +33,26 @@ def test_what_does_not_matter_is_named():
     assert "shoe_size" in LOOKS["features"](Chart(Log.of(frame, problem)), ALPHA / TESTS).sentence
 
 
+@pytest.mark.parametrize(("by", "verdict"), [(None, "ok"), ("country", "note")])
+def test_a_limit_that_holds_in_every_segment_takes_rows_in_every_segment(by, verdict):
+    rows = 4000
+    log = {
+        "action": ["today", "offer"] * (rows // 2),
+        "country": ["NZ" if row < 40 else "AU" for row in range(rows)],
+        "click": [0, 1] * (rows // 2),
+        "opt_out": [0] * rows,
+    }
+    problem = sw.Problem(
+        actions=["today", "offer"],
+        safe="today",
+        reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.02, safe=0.01, by=by)},
+    )
+    found = LOOKS["amounts"](Chart(Log.of(log, problem)), ALPHA / TESTS)
+    assert found.verdict == verdict
+    assert ("'offer' in country 'NZ' has 20 outcomes of 'opt_out', and 1 more" in found.sentence) == (by is not None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
 def test_a_planted_fault_is_found_in_every_one_of_five_logs(plant):

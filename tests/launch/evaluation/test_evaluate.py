@@ -312,6 +312,7 @@ def changed(frame, **columns):
         ({}, {"folds": 1}, "from 2 to 100"),
         ({}, {"estimators": []}, "some of ips"),
         ({}, {"decisive": "snips"}, "an approximation"),
+        ({}, {"decisive": "best"}, "must be one of 'ips', 'dr'$"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_a_sentence(frame, columns, told, words):

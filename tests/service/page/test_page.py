@@ -283,6 +283,15 @@ def test_names_with_markup_are_text() -> None:
     assert "&lt;script&gt;alert(1)" in pages[-1]
 
 
+def test_a_contradiction_that_was_acknowledged_is_not_called_none() -> None:
+    health = [{"name": "safe cost of opt_out", "verdict": "acknowledged", "sentence": "declared 0, and 3 were seen"}]
+    none = "Nothing that was declared is contradicted by the data."
+    assert none in logged_in(KnownDesk({"notes": Log(PROBLEM, 1.8e9)})).get("/e/notes").text
+    page = logged_in(KnownDesk({"notes": Log(PROBLEM, 1.8e9)}, health=health)).get("/e/notes").text
+    assert none not in page
+    assert "contradict nothing that was declared but what was acknowledged" in page
+
+
 def test_a_decision_is_explained_in_sentences_and_times_are_times() -> None:
     body = {
         "decision_id": "u-1", "at": 1794853651.25, "row": 18251, "place": 9334, "control": [2, 0], "state": 18240,

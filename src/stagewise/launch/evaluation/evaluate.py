@@ -18,6 +18,7 @@ from stagewise.policies.problem import Problem
 from stagewise.policies.settings import probability
 from stagewise.problem.checks import entries_of, one_of, whole
 from stagewise.problem.errors import InvalidOutcome
+from stagewise.problem.words import several
 
 Estimator = Literal["ips", "snips", "dr"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
@@ -119,11 +120,11 @@ def asked_for(estimators: Any, decisive: Any) -> list[str]:
     """Return the estimators that were asked for, checked."""
     given = [estimators] if isinstance(estimators, str) else entries_of(estimators, "estimators", InvalidOutcome)
     asked = [one_of(name, ESTIMATORS, "an estimator") for name in given]
-    one_of(decisive, ESTIMATORS, "decisive")
-    if decisive == "snips":
+    if isinstance(decisive, str) and decisive == "snips":
         raise InvalidOutcome(
             "decisive is 'snips', whose interval is an approximation; limits are judged by 'ips' or 'dr'"
         )
+    one_of(decisive, [name for name in ESTIMATORS if name != "snips"], "decisive")
     if not asked:
         raise InvalidOutcome(f"estimators are empty; they must be some of {', '.join(ESTIMATORS)}")
     return [name for name in ESTIMATORS if name in (*asked, decisive)]
@@ -142,7 +143,7 @@ def usable(log: Log, candidate: Any) -> tuple[Flags, list[str]]:
         hidden = np.array([isinstance(value, bool | int | float) and not value for value in told])
         rows &= ~hidden
         if hidden.any():
-            notes.append(f"{hidden.sum():,} rows that were not carried out (shown is false) are left out")
+            notes.append(f"left out: {several(hidden.sum(), 'row')}, not carried out (shown is false)")
     if candidate is not None and looks(candidate, log):
         if not log.placed.all():
             notes.append(f"{np.count_nonzero(rows & ~log.placed):,} rows without a whole context are left out")

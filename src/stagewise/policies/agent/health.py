@@ -21,6 +21,7 @@ from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.words import average, several
 
 FINE, UNKNOWN, DOUBTFUL, CONTRADICTED, ACKNOWLEDGED = "fine", "unknown", "doubtful", "contradicted", "acknowledged"
+OUTCOMES = "outcomes"  # the finding that counts what was refused
 
 
 class Finding(NamedTuple):
@@ -182,7 +183,7 @@ def drift(policy: CompiledPolicy, memory: Floats, notes: Notes) -> Iterator[Find
 
 def ranged(policy: Any, notes: Notes) -> Finding:
     """Return how many outcomes were refused: outside the declared range, or no number at all."""
-    name, count = "outcomes", int(np.sum(list(notes.plays.values())))
+    name, count = OUTCOMES, int(np.sum(list(notes.plays.values())))
     rule = "they are finite numbers"
     if getattr(policy, "bounded", False):
         rule = "they lie in [0, 1]" if policy.names is None else "they lie in the ranges that the problem declares"

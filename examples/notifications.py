@@ -65,7 +65,7 @@ def serve(days: int = 30, users: int = 5_000) -> None:
                 print(
                     f"day {day:>2}: {shares}; opt-outs at most {last.dearest[0]:.4f}; {last.fallback or 'no fallback'}"
                 )
-        decisions[-1].explain()
+        print(decisions[-1].explain())
 
 
 if __name__ == "__main__":

@@ -204,7 +204,7 @@ class TestLinUCB(PolicyContract):
             assert np.array_equal(one.decision.action, case.world.targets(round_)[one.decision.index])
 
     def test_no_safe_action_is_spoken_of(self, case: Case) -> None:
-        assert "safe" not in case.rounds[0].decision.explanation()
+        assert "safe" not in case.rounds[0].decision.explain()
 
 
 @pytest.mark.parametrize(

@@ -172,8 +172,8 @@ def test_a_policy_that_still_warms_up_plays_the_safe_action() -> None:
 
 def test_explain_speaks_of_a_direction() -> None:
     policy = LCLUCB(safe_action=AT_ZERO, threshold=0.5, noise=0.1)
-    text = policy.decide(policy.start(), Ball(1.0)).explanation()
-    assert text.startswith("round 0: direction 0, the direction with the largest hoped reward")
+    text = policy.decide(policy.start(), Ball(1.0)).explain()
+    assert text.startswith("round 0: direction 0, the direction with the highest optimistic reward")
     assert "* direction 0" in text
     assert "  safe action" in text
 

@@ -19,13 +19,13 @@ class TestDOSLBOnRays(PolicyContract):
             assert np.array_equal(one.decision.action, (1.0 - step) * safe + step * target)
 
     def test_it_says_that_it_may_break_a_limit(self, case: Case) -> None:
-        assert "may break a limit" in case.rounds[50].decision.explanation()
+        assert "may break a limit" in case.rounds[50].decision.explain()
 
 
 @cases(DOSLB, linear_problems(finite=True), (6, 9), mixes=True)
 class TestDOSLBOnFiniteSets(PolicyContract):
     def test_it_says_that_it_may_break_a_limit(self, case: Case) -> None:
-        assert any("may break a limit" in one.decision.explanation() for one in case.rounds)
+        assert any("may break a limit" in one.decision.explain() for one in case.rounds)
 
 
 def learned(policy: object, rounds: int = 30) -> object:

@@ -342,7 +342,7 @@ def test_the_linear_program_is_what_it_was() -> None:
     assert np.count_nonzero(decision.probabilities) <= 2
     belief = trained(method="socp")[0].decide(state, table)
     assert belief.hoped >= decision.hoped
-    rule = decision._table.args[0].workspace.rule
+    rule = decision._table.seen.workspace.rule
     costs = rule[COSTS : COSTS + 1, :-1].copy()
     program = Program(rule[HOPED, :-1], costs, 0.0, np.zeros(1), np.array([0.2]))
     assert decision.hoped == pytest.approx(best_value(quiet_solver(), program), rel=1e-9)

@@ -72,7 +72,7 @@ def test_it_stays_stopped_when_the_data_look_better_again() -> None:
     decision = agent.decide(ARMS)
     assert decision.action == 0
     assert "declared 0.001" in str(decision.fallback)
-    assert "declared 0.001" in decision.explanation()
+    assert "declared 0.001" in decision.explain()
     assert told(agent)[NAME] == "contradicted"
 
 

@@ -110,7 +110,7 @@ def test_the_table_shows_a_limit_from_below_in_the_users_units() -> None:
     policy = make(LCLUCB, {"clicks": AtLeast(VALUE - 0.35)}, VALUE)
     decision = Agent(policy).decide(np.eye(2))
     table = decision._table()
-    assert f"clicks ≥ {VALUE - 0.35:g}" in decision.explanation()
+    assert f"clicks ≥ {VALUE - 0.35:g}" in decision.explain()
     assert decision.dearest[0] == pytest.approx(VALUE - 0.35)
     assert table.rows[-1].dearest == (VALUE,)
 

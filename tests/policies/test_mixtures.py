@@ -12,7 +12,7 @@ from stagewise.kernels.bounds import COSTS, HOPED
 
 def check(decision: sw.Decision) -> None:
     """Hold it against HiGHS, on the bounds that it was made on."""
-    rule, m = decision._table.args[0].workspace.rule, decision.thresholds.size
+    rule, m = decision._table.seen.workspace.rule, decision.thresholds.size
     hoped, dearest = rule[HOPED], rule[COSTS : COSTS + m]
     listed = np.flatnonzero(np.isfinite(hoped[:-1]))
     limits = decision.thresholds * (1.0 - 1e-14)

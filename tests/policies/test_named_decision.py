@@ -30,9 +30,10 @@ def test_plain_values_have_names() -> None:
 def test_its_repr_is_a_line_in_words() -> None:
     text = repr(sw.Agent(SAID, seed=1).decide())
     assert text.startswith(
-        "<'nothing' in round 0, drawn from {'nothing': 1.0}, hoped 1, at worst opt_out 0.001 ≤ 0.02, "
+        "<'nothing' in round 0, drawn from {'nothing': 1.0}, reward 0.5 (optimistic 1), "
+        "opt_out 0.001 (pessimistic 0.001) ≤ 0.02, "
     )
-    assert "minutes 30 ≥ 20" in text
+    assert "(pessimistic 30) ≥ 20" in text
     assert "fallback='nothing listed promises more than the safe action'" in text
     assert "\n" not in text
     assert "array" not in text

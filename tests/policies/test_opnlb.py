@@ -138,7 +138,7 @@ def test_a_class_that_lacks_the_truth_is_noticed_and_the_safe_action_played() ->
     assert decision.fallback is not None
     assert "no function of a class explains" in decision.fallback
     assert (decision.action, decision.probabilities[0], decision.dearest[0]) == (0, 1.0, 0.0)
-    assert "no table" in decision.explanation()
+    assert "no table" in decision.explain()
 
 
 def test_a_table_over_listed_features_decides_as_its_callables_do() -> None:

@@ -68,8 +68,8 @@ def test_decisions_speak_in_names_and_the_users_units() -> None:
     assert decision.limits["minutes"].threshold == pytest.approx(20.0)
     assert decision.limits["minutes"].dearest == pytest.approx(30.0)
     assert decision.limits["opt_out"].dearest == pytest.approx(0.001)
-    assert "nothing (safe)" in decision.explanation()
-    assert "minutes ≥ 20" in decision.explanation()
+    assert "nothing (safe)" in decision.explain()
+    assert "minutes ≥ 20" in decision.explain()
     told = decision.plain()
     assert (told["name"], told["limits"]["opt_out"]["threshold"]) == ("nothing", 0.02)
 

@@ -268,5 +268,5 @@ def test_a_log_is_learned_from_though_it_names_no_safe_actions() -> None:
 def test_the_table_and_the_record_speak_of_the_rounds_safe_action() -> None:
     told = policy(sw.OPLB)
     decision = told.decide(told.start(), offered(sw.OPLB, True, 0))
-    assert "safe action" in decision.explanation()
+    assert "safe action" in decision.explain()
     assert decision.plain()["index"] == decision.index

@@ -115,7 +115,7 @@ def test_a_contradiction_and_a_fallback_are_in_the_users_units() -> None:
     assert "outcomes average 280" in decision.fallback
     assert decision.limits["price"].threshold == pytest.approx(200.0)  # type: ignore[attr-defined]
     assert agent.health()["safe cost of price"].sentence == decision.fallback
-    assert "nothing (safe)" in agent.decide({"age": 0.3}).explanation()
+    assert "nothing (safe)" in agent.decide({"age": 0.3}).explain()
 
 
 def test_a_drift_is_told_by_the_actions_name_and_in_the_users_units() -> None:

@@ -234,14 +234,14 @@ def test_a_table_is_looked_at_and_not_kept() -> None:
     """The agent's decision, its table and what it learns stay as they were when the caller reuses the array."""
     table, agent, other = np.eye(2), Agent(LCLUCB(**AT_ORIGIN)), Agent(LCLUCB(**AT_ORIGIN))
     decision, same = agent.decide(table), other.decide(np.eye(2))
-    text = decision.explanation()
+    text = decision.explain()
     table[:] = 9.0
-    assert decision.explanation() == text
+    assert decision.explain() == text
     agent.learn(decision, reward=0.5, cost=0.1)
     other.learn(same, reward=0.5, cost=0.1)
     assert agent.state.memory.tobytes() == other.state.memory.tobytes()
 
 
 def test_more_candidates_than_are_shown_are_counted() -> None:
-    text = Agent(LCLUCB(**AT_ORIGIN)).decide(0.1 * np.random.default_rng(0).normal(size=(12, 2))).explanation()
+    text = Agent(LCLUCB(**AT_ORIGIN)).decide(0.1 * np.random.default_rng(0).normal(size=(12, 2))).explain()
     assert "... and 7 more" in text

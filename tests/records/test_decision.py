@@ -25,8 +25,8 @@ def test_it_prints_in_a_line_or_two() -> None:
 def test_it_survives_a_trip_to_another_process() -> None:
     decision = decided()
     copy = pickle.loads(pickle.dumps(decision))
-    assert copy.explanation() == decision.explanation()
-    assert "wear ≤ 0.5" in copy.explanation()
+    assert copy.explain() == decision.explain()
+    assert "wear ≤ 0.5" in copy.explain()
 
 
 def test_it_can_be_logged() -> None:
@@ -35,7 +35,8 @@ def test_it_can_be_logged() -> None:
     assert told["action"] == decision.action.tolist()
     assert told["dearest"] == decision.dearest.tolist()
     assert (told["round"], told["fallback"], told["probabilities"]) == (0, None, None)
-    assert set(told) == {"id", *sw.Decision._fields}
+    assert set(told) == {"id", "estimated_reward", "estimated_cost", *sw.Decision._fields}
+    assert told["estimated_cost"] == decision.estimated_cost.tolist()
     assert decision._replace(gap=math.inf, hoped=math.nan).plain()["gap"] is None
 
 
@@ -48,12 +49,14 @@ def test_a_drawn_arm_can_be_logged() -> None:
 
 def test_what_only_the_policy_needs_is_not_public() -> None:
     public = {name for name in dir(decided()) if not name.startswith("_")} - set(dir(tuple))
-    assert public == {*sw.Decision._fields, "id", "name", "plain", "explain", "explanation"} - {"index"}
+    assert public == {*sw.Decision._fields, "id", "name", "plain", "explain", "estimated_reward", "estimated_cost"} - {
+        "index"
+    }
 
 
 def test_a_changed_copy_explains_itself_as_well() -> None:
     decision = decided()
-    assert decision._replace(gap=0.1).explanation() == decision.explanation()
+    assert decision._replace(gap=0.1).explain() == decision.explain()
 
 
 def test_it_cannot_be_rewritten() -> None:

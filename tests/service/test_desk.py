@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from tests.service.logs import problem
 import stagewise as sw
 from stagewise.problem.errors import InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.service.audit.replaying import Replay
+from stagewise.service.deciding import decided, decided_all, encoded
 from stagewise.service.desk import Desk
 from stagewise.service.errors import Conflict, UnknownDecision, UnknownExperiment
 from stagewise.service.fold import Fold
@@ -108,6 +110,45 @@ async def test_a_dry_run_does_not_tell_what_an_id_will_draw(tmp_path: Path) -> N
         assert len(chosen) > 3
         drawn = [(await desk.decide(NAME, user(id_))).action for id_ in chosen]
         assert "nothing" in drawn
+
+
+@played
+async def test_an_answer_has_the_estimates_of_what_was_drawn_from(tmp_path: Path) -> None:
+    """The same to the bit in the row, in a retry, in a dry run, and whichever way it was decided."""
+    async with desk_on(tmp_path) as desk:
+        await begun(desk)
+        made = await desk.decide(NAME, user("u-1"))
+        body, dry = row_of(desk, "u-1"), await desk.decide(NAME, user("u-1", dry_run=True))
+        assert made.estimated_reward == body["estimated_reward"] is not None
+        for name, kept in made.limits.items():
+            assert kept.estimate == body["limits"][name]["estimate"]
+            assert kept.estimate is not None
+            assert 0.0 <= kept.estimate <= kept.dearest <= kept.threshold
+            assert dry.limits[name].estimate is not None
+        assert dry.estimated_reward is not None
+        assert await desk.decide(NAME, user("u-1")) == made
+        ours = desk.experiment(NAME)
+        told = decided_all(*desk.basis(ours), ours.key, [("u-1", user("u-1"))])
+        assert told[0] is not None
+        assert encoded(told[0]) == canonical(decided(*desk.basis(ours), ours.key, "u-1", user("u-1")))
+        assert told[0].estimated_reward == made.estimated_reward
+        desk_words = desk.explain(NAME, "u-1")["words"]
+        assert f"click: estimated at {made.estimated_reward:.6g}." in desk_words
+
+
+@played
+async def test_the_safe_action_served_unasked_has_no_estimate(tmp_path: Path) -> None:
+    async with desk_on(tmp_path, mode="shadow") as desk:
+        await begun(desk)
+        made, body = await desk.decide(NAME, user("u-2")), row_of(desk, "u-2")
+        assert (made.estimated_reward, [kept.estimate for kept in made.limits.values()]) == (None, [None, None])
+        assert body["choice"]["estimated_reward"] is not None
+        assert body["choice"]["limits"]["opt_out"]["estimate"] is not None
+
+
+def row_of(desk: Any, id_: str) -> Any:
+    """Return what the log has of a decision."""
+    return msgspec.json.decode(desk.store.find(NAME, "decision", id_).body)
 
 
 @played
@@ -448,8 +489,9 @@ async def test_an_explanation_says_on_which_side_of_a_limit_the_bound_is(tmp_pat
         asked = msgspec.structs.replace(user("a"), context={"age": 40.0, "tenure": 0.25})
         await desk.decide(NAME, asked)
         words = " ".join(desk.explain(NAME, "a")["words"])
-        assert "opt_out: at most 0.001 in expectation" in words
-        assert "stays: at least 0.9 in expectation" in words
+        assert "opt_out: estimated at 0.001, at most 0.001 by what was known; it must be at most 0.05." in words
+        assert ", at least 0.9 by what was known; it must be at least 0.5." in words
+        assert "click: estimated at 0.5." in words
 
 
 @played

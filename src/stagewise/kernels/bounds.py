@@ -1,10 +1,11 @@
-"""Bounds: what a model says of every candidate, and last of the safe action, in one table (1 + m, 3, K + 1).
+"""Bounds: what a model says of every candidate, and last of the safe action, in one table (1 + m, 4, K + 1).
 
     bounds[signal, CENTRE, candidate] ± bounds[signal, HALF, candidate]        holds the true mean
 
 CROSS bends them along a ray whose start is uncertain: β² <x, V⁻¹x₀>. Of x₀ itself it is β² ‖x₀‖²,
 more than the square of its half where it is known better (see `curve.held_along`). A half of 0 means that the value is
-known. Rules read this table and never ask where it came from.
+known. Rules read this table and never ask where it came from. No rule reads FIT, the estimate that people are shown.
+APIECE and CELLS write it, whose intervals are cut or lean to one side; of other models the centre is the estimate.
 """
 
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.layout import LIMITS, padded
 
-CENTRE, HALF, CROSS = 0, 1, 2
+CENTRE, HALF, CROSS, FIT = 0, 1, 2, 3
 SAMPLED = CROSS  # where a draw from what is believed stands; rules that read it take bounds as straight
 HOPED, STEPS, PLAUSIBLE, COSTS = 0, 1, 2, 3  # rows of what a rule makes of them, see `Workspace`
 
@@ -20,7 +21,7 @@ HOPED, STEPS, PLAUSIBLE, COSTS = 0, 1, 2, 3  # rows of what a rule makes of them
 class Workspace(NamedTuple):
     """Where a round is worked out: all in one array that the caller owns."""
 
-    bounds: Floats  # (1 + m, 3, K + 1)
+    bounds: Floats  # (1 + m, 4, K + 1)
     rule: Floats  # (3 + 2m, K + 1) hoped rewards, steps, longest plausible steps, dearest costs, cheapest costs
     per_limit: Floats  # (2m + (m + 3)(m + 1),) the bonus' factors, the safe costs, the basis of a linear program
     work: Floats  # the rest, for the models
@@ -42,17 +43,17 @@ def per_limit_size(m: int) -> int:
 @kernel
 def workspace_size(m: int, count: int) -> int:
     """Return the length of the array before the models' work, which is aligned where the array is."""
-    return padded((3 * (1 + m) + 3 + 2 * m) * (count + 1) + per_limit_size(m))
+    return padded((4 * (1 + m) + 3 + 2 * m) * (count + 1) + per_limit_size(m))
 
 
 @kernel
 def workspace_in(layout: Ints, count: int, scratch: Floats) -> Workspace:
     """Return the parts of the scratch array for `count` candidates, as views of it."""
     m, row = layout[LIMITS], count + 1
-    bounds, rule = 3 * (1 + m) * row, (3 + 2 * m) * row
+    bounds, rule = 4 * (1 + m) * row, (3 + 2 * m) * row
     per_limit = bounds + rule
     return Workspace(
-        scratch[:bounds].reshape(1 + m, 3, row),
+        scratch[:bounds].reshape(1 + m, 4, row),
         scratch[bounds:per_limit].reshape(3 + 2 * m, row),
         scratch[per_limit : per_limit + per_limit_size(m)],
         scratch[padded(per_limit + per_limit_size(m)) :],

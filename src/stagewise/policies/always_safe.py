@@ -1,6 +1,7 @@
 """AlwaysSafe: the policy that takes no chances."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,14 +13,13 @@ from stagewise.policies.baseline import baseline_of, named_safe
 from stagewise.policies.learning import NOTHING, Learning
 from stagewise.policies.policy import Played, State
 from stagewise.policies.settings import keep
-from stagewise.policies.tables import safe_alone
+from stagewise.policies.tables import SafeAlone
 from stagewise.problem.checks import array
 from stagewise.problem.errors import InvalidActions
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
-from stagewise.records.explanation import Table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,13 +71,14 @@ class AlwaysSafe(Learning):
             self.thresholds.values,
             "this policy plays nothing else",
             draw.round,
-        )._with(self.table)
+        )._with(self.basis)
 
-    def table(self) -> Table:
-        """Return the one action there is."""
+    @cached_property
+    def basis(self) -> SafeAlone:
+        """What its decisions are explained by: the one action there is."""
         label = "safe action" if self.safe_action.arm is None else f"arm {self.safe_action.arm}"
         hoped = 1.0 if self.safe_action.reward is None else self.safe_action.reward
-        return safe_alone(self.thresholds, label, hoped, "as always")
+        return SafeAlone(self.thresholds, label, hoped, "as always")
 
     def logged(self, actions: Any) -> Floats:
         """Return the logged actions, of which nothing is learned."""

@@ -20,7 +20,7 @@ from stagewise.policies.mixtures import PROPOSED, decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.proposal import Intervals, checked, in_mixture, intervals_of, on_ray, undecided
 from stagewise.policies.rare_costs import check_blocks, check_one_block, learn_events_log, rare_costs
-from stagewise.policies.rays import decision_on_rays, listed_of, own, rays_of
+from stagewise.policies.rays import PROPOSED_RAY, decision_on_rays, listed_of, own, rays_of
 from stagewise.policies.settings import settle
 from stagewise.policies.sharpened import COST_SHARE, OTHER_SHARE, REWARD_SHARE, UPPER_SHARE, Sharpened
 from stagewise.problem.actions import Listed
@@ -154,10 +154,12 @@ class CAPS(Certified, Sharpened):
         safe: Any = self.safe_action.features if of_round is None else of_round.features
         if type(self).propose is not CAPS.propose and undecided(seen):
             seen = self.proposed(seen, draw, safe)
+        ours = type(self).propose is CAPS.propose
         if not self.mixtures:
-            return self.explained(seen, state, decision_on_rays(seen, self.thresholds, draw.round), of_round)
+            told = decision_on_rays(seen, self.thresholds, draw.round, why=None if ours else PROPOSED_RAY)
+            return self.explained(seen, state, told, of_round)
         action = own(listed.features[seen.code] if seen.code >= 0 else safe)
-        decision = decision_from(seen, action, self.thresholds, draw.round, why=PROPOSED)
+        decision = decision_from(seen, action, self.thresholds, draw.round, why=None if ours else PROPOSED)
         return self.explained(seen, state, decision, of_round)
 
     def proposed(self, seen: Chosen, draw: Draw, safe: Floats) -> Chosen:

@@ -9,9 +9,19 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.bounds import Workspace, workspace_in
+from stagewise.kernels.bounds import CENTRE, FIT, Workspace, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, named, rows_at_once
-from stagewise.kernels.layout import CAPACITY, FOLLOWED, NEVER, PARTS, known_actions
+from stagewise.kernels.layout import (
+    APIECE,
+    CAPACITY,
+    CELLS,
+    FIELDS,
+    FIRST_PART,
+    FOLLOWED,
+    NEVER,
+    PARTS,
+    known_actions,
+)
 from stagewise.kernels.loop.log import log_for
 from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import Form
@@ -52,6 +62,17 @@ class Chosen(NamedTuple):
     def workspace(self) -> Workspace:
         """What was believed of the candidates, and what the rule made of it."""
         return WORKSPACE_IN(self.layout, len(self.features), self.scratch)
+
+    @property
+    def estimates(self) -> Floats:
+        """What every signal is estimated at for every candidate (1 + m, K + 1), the safe action last; signed."""
+        bounds, layout = self.workspace.bounds, self.layout
+        found = bounds[:, CENTRE].copy()
+        for at in range(FIRST_PART, FIRST_PART + FIELDS * layout.item(PARTS), FIELDS):
+            if layout.item(at) in (APIECE, CELLS):
+                first = layout.item(at + 1)
+                found[first : first + layout.item(at + 2)] = bounds[first : first + layout.item(at + 2), FIT]
+        return found
 
 
 class CompiledPolicy(Learning):

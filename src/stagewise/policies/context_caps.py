@@ -20,7 +20,7 @@ from stagewise.policies.ceilings import ceilings_of
 from stagewise.policies.certified import Certified
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.linear import ridge_of
-from stagewise.policies.mixtures import PROPOSED, decision_from
+from stagewise.policies.mixtures import decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.rays import own
 from stagewise.policies.safe_policy import SafePolicy
@@ -183,9 +183,7 @@ class ContextCAPS(Certified, UserRows, SafePolicy):
         seen = self.chosen(self.form, state, rows, eligible, draw)
         played = own(rows[seen.code if seen.code >= 0 else self.layout.item(HOME)])
         told = (self.presented, draw.round)
-        decision = decision_from(
-            seen, played, *told, why=PROPOSED, names=self.names, kind=self.decides, span=self.reward_span
-        )
+        decision = decision_from(seen, played, *told, names=self.names, kind=self.decides, span=self.reward_span)
         return self.explained(seen, state, decision)
 
     def values(self, reward: Any, cost: Any) -> Floats:

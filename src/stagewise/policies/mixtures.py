@@ -1,7 +1,6 @@
 """From a kernel's mixture to a Decision, and to the table a person reads."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,21 +8,31 @@ import numpy as np
 from stagewise.kernels.answer import HOPE, UNFOLLOWED, costs_in, fill_odds_of, written_in
 from stagewise.kernels.bounds import HOPED, dearest_in
 from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import HOME, LIMITS
+from stagewise.kernels.layout import CERTIFIED, HOME, LIMITS, SWITCHES
 from stagewise.kernels.promise import DRAWN, PREFERRED
+from stagewise.kernels.rules.mixture import mean_of
+from stagewise.policies.certified_choice import SampledMixture, sampled_mixture
 from stagewise.policies.compiled import NEW, Chosen
 from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
-from stagewise.records.explanation import Row, Table
+from stagewise.records.explanation import Estimates, Row, Table
 
-SAFEST = "drawn from the mixture with the largest hoped reward whose pessimistic costs stay within the thresholds"
-DARING = "drawn from the mixture with the largest hoped reward whose optimistic costs do, which may break a limit"
-PROPOSED = "drawn from the mixture that a draw proposed, its regret being certified, or else from the most hopeful one"
+SAFEST = "sampled from the mixture with the highest optimistic reward whose pessimistic costs are within the limits"
+DARING = (
+    "sampled from the mixture with the highest optimistic reward whose optimistic costs are, which may break a limit"
+)
+PROPOSED = "sampled from the proposed mixture if its regret is certified, otherwise from the optimistic mixture"
+CERTIFIED_SAMPLE = "sampled from the posterior-sampling mixture, whose regret is certified"
+HIGHEST_SAMPLED = (
+    "sampled from the posterior-sampling mixture (highest sampled reward within the limits, certified regret)"
+)
+HIGHEST_SCORE = "sampled from the posterior-sampling mixture (highest score within the limits, certified regret)"
+OPTIMISTIC = "sampled from the optimistic mixture; the regret of the posterior-sampling mixture is not certified"
 
 UNIT = 0.0, 1.0  # the span of a reward that is shown as it is learned
-WRITTEN_IN, COSTS_IN, DEAREST_IN = named(written_in), named(costs_in), named(dearest_in)
+WRITTEN_IN, COSTS_IN, DEAREST_IN, MEAN_OF = named(written_in), named(costs_in), named(dearest_in), named(mean_of)
 
 
 class Blend(NamedTuple):
@@ -33,6 +42,41 @@ class Blend(NamedTuple):
     hoped: float
     dearest: Floats  # (m,) signed
     gap: float
+
+
+class MixtureBasis(NamedTuple):
+    """What a decision that was sampled from a mixture is explained by."""
+
+    seen: Chosen
+    played: Blend
+    solved: bool  # the mixture stands in the kernel's answer
+    thresholds: Thresholds
+    why: str | None  # how it was chosen, where the layout does not say
+    names: Sequence[str] | None
+    span: tuple[float, float]
+
+    def __call__(self) -> Table:
+        """Return the leading actions and the safe one with their estimates and bounds."""
+        return table(self)
+
+    def estimates(self) -> Estimates:
+        """Return the estimates of the mixture: of each action, by its probability."""
+        seen, (low, length) = self.seen, self.span
+        if self.solved:
+            written = WRITTEN_IN(seen.layout, seen.answer)
+            means = [MEAN_OF(row, written.shares, written.places) for row in seen.estimates]
+        else:
+            weights = self.weights
+            means = [float(weights[weights > 0.0] @ row[weights > 0.0]) for row in seen.estimates]
+        return Estimates(float(low + length * means[0]), self.thresholds.in_units(np.array(means[1:])))
+
+    @property
+    def weights(self) -> Floats:
+        """The probabilities (K + 1,), the safe action's last."""
+        weights, home = self.played.probabilities.copy(), int(self.seen.layout[HOME])
+        if home >= 0:
+            weights[-1], weights[home] = weights[-1] + weights[home], 0.0
+        return weights
 
 
 def solved_blend(seen: Chosen) -> Blend:
@@ -49,7 +93,7 @@ def decision_from(
     round_: int,
     *,
     blend: Blend | None = None,
-    why: str = SAFEST,
+    why: str | None = None,
     names: Sequence[str] | None = None,
     kind: type[Decision] = Decision,
     span: tuple[float, float] = UNIT,
@@ -65,7 +109,8 @@ def decision_from(
     hoped, gap = span[0] + span[1] * played.hoped, span[1] * played.gap
     told = (action, index, 1.0, odds, hoped, dearest, values, fallback, round_, gap)
     decision = NEW(kind, told)
-    decision._table, decision._offered = partial(table, seen, odds, thresholds, why, names, span), features
+    decision._table = NEW(MixtureBasis, (seen, played, blend is None, thresholds, why, names, span))
+    decision._offered = features
     if features is not None and seen.answer.item(UNFOLLOWED) != 0.0:
         decision._unfollowed = True
     return decision
@@ -85,28 +130,67 @@ def drawn(probabilities: Floats, lottery: float) -> int:
     return index if index < safe else -DRAWN
 
 
-def table(
-    seen: Chosen,
-    probabilities: Floats,
-    thresholds: Thresholds,
-    why: str,
-    names: Sequence[str] | None = None,
-    span: tuple[float, float] = UNIT,
-) -> Table:
-    """Return the leading actions and the safe one with their bounds."""
-    rule, code, home = seen.workspace.rule, seen.code, int(seen.layout[HOME])
-    hoped, signs, count = span[0] + span[1] * rule[HOPED], thresholds.signs, len(seen.features)
-    dearest = np.array([thresholds.in_units(column) for column in DEAREST_IN(seen.layout, rule).T])  # of every action
+def table(basis: MixtureBasis) -> Table:
+    """Return the leading actions and the safe one with their estimates and bounds."""
+    seen, played, _, thresholds, why, names, (low, length) = basis
+    area, code, home, probabilities = seen.workspace, seen.code, int(seen.layout[HOME]), played.probabilities
+    hoped, signs, count = low + length * area.rule[HOPED], thresholds.signs, len(seen.features)
+    dearest, costs = in_user_units(thresholds, DEAREST_IN(seen.layout, area.rule)), seen.estimates[1:]
+    rewards, means = low + length * seen.estimates[0], in_user_units(thresholds, costs)
+    certified = why is None and bool(int(seen.layout[SWITCHES]) & CERTIFIED)
+    sample = sampled_mixture(seen) if certified else None
     first = leading(hoped[:-1], seen.eligible, code)
     mixed: list[int] = [i for i in range(count) if probabilities[i] > 0.0 and i != home]
     shown = [*mixed, *(i for i in first if i not in mixed and hoped[i] > -np.inf)][: max(5, len(mixed))]
     word = "action" if home < 0 or seen.features.shape[1] else "arm"
     called = [f"{word} {i}" for i in shown] if names is None else [names[i] for i in shown]
-    rows = [
-        Row(name, hoped[i], tuple(dearest[i]), probabilities[i], i == code)
-        for i, name in zip(shown, called, strict=True)
-    ]
+
+    def row(label: str, place: int, probability: float, is_played: bool) -> Row:
+        known = float(rewards[place]), tuple(means[place]), *drawn_of(sample, place, low, length)
+        return Row(label, float(hoped[place]), tuple(dearest[place]), float(probability), is_played, *known)
+
+    rows = [row(name, i, probabilities[i], i == code) for i, name in zip(shown, called, strict=True)]
     safe = "safe action" if names is None else f"{names[home]} (safe)"
-    rows.append(Row(safe, float(hoped[-1]), tuple(dearest[-1]), float(probabilities[home]), code < 0))
+    rows.append(row(safe, -1, probabilities[home], code < 0))
+    if sum(one.weight > 0.0 for one in rows) > 1:
+        rows.append(mixture_row(basis, hoped, sample))
     hidden = max(hidden_count(count, seen.eligible, len(shown)) - int(home >= 0), 0)
-    return Table(thresholds.names, tuple(signs), tuple(thresholds.values), "probability", tuple(rows), hidden, why)
+    told = why or (how_certified(sample) if certified else SAFEST)
+    return Table(thresholds.names, tuple(signs), tuple(thresholds.values), "probability", tuple(rows), hidden, told)
+
+
+def how_certified(sample: SampledMixture | None) -> str:
+    """Return which mixture a certified choice plays."""
+    if sample is None:
+        return CERTIFIED_SAMPLE
+    if not sample.is_played:
+        return OPTIMISTIC
+    return HIGHEST_SAMPLED if sample.scores is None else HIGHEST_SCORE
+
+
+def in_user_units(thresholds: Thresholds, costs: Floats) -> Floats:
+    """Return signed costs (m, K + 1) of every action in the user's own units (K + 1, m)."""
+    return np.array([thresholds.in_units(column) for column in costs.T])
+
+
+def drawn_of(sample: SampledMixture | None, place: int, low: float, length: float) -> tuple[float | None, float | None]:
+    """Return the sampled reward of an action, and its score where that is another number."""
+    if sample is None:
+        return None, None
+    reward = low + length * float(sample.rewards[place])
+    return reward, None if sample.scores is None else low + length * float(sample.scores[place])
+
+
+def mixture_row(basis: MixtureBasis, hoped: Floats, sample: SampledMixture | None) -> Row:
+    """Return the row of the mixture as a whole: what is expected of a draw from it."""
+    weights, (low, length), found = basis.weights, basis.span, basis.estimates()
+    some = weights > 0.0
+
+    def mean(values: Floats) -> float:
+        return float(weights[some] @ values[some])
+
+    drawn_reward = None if sample is None else low + length * mean(sample.rewards)
+    score = None if sample is None or sample.scores is None else low + length * mean(sample.scores)
+    dearest = tuple(basis.thresholds.in_units(basis.played.dearest).tolist())
+    known = found.reward, tuple(found.costs.tolist()), drawn_reward, score
+    return Row("mixture", mean(hoped), dearest, float(weights.sum()), False, *known)

@@ -50,7 +50,7 @@ class NamedCAPS(ContextCAPS):
     ... )
     >>> decision = problem.policy().decide(problem.policy().start(), None)
     >>> decision.name, decision.limits
-    ('nothing', {'opt_out': Kept(dearest=0.0, threshold=0.02)})
+    ('nothing', {'opt_out': Kept(dearest=0.0, threshold=0.02, estimate=0.0)})
     """
 
     SAVED: ClassVar[tuple[str, ...]] = ("problem",)  # what a file holds of it

@@ -12,6 +12,7 @@ class Kept(NamedTuple):
 
     dearest: float  # the largest plausible mean of what was drawn from; the lowest for an `AtLeast`
     threshold: float
+    estimate: float | None = None  # the estimated mean; None: none is kept
 
 
 class NamedDecision(Decision):
@@ -42,8 +43,15 @@ class NamedDecision(Decision):
     @property
     def limits(self) -> dict[str, Kept]:
         """What the costs are at most by what is known, and what they may be."""
-        rows = zip(self._limits.names, self.dearest.tolist(), self.thresholds.tolist(), strict=True)
-        return {name: Kept(dearest, threshold) for name, dearest, threshold in rows}
+        estimates = self.estimated_cost or dict.fromkeys(self._limits.names)
+        rows = zip(estimates.items(), self.dearest.tolist(), self.thresholds.tolist(), strict=True)
+        return {name: Kept(dearest, threshold, estimate) for (name, estimate), dearest, threshold in rows}
+
+    @property
+    def estimated_cost(self) -> dict[str, float] | None:
+        """The estimated mean of every cost, by name; None: none is kept."""
+        found = self._estimates()
+        return None if found is None else dict(zip(self._limits.names, found.costs.tolist(), strict=True))
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields by name, probabilities as the attribute has them."""
@@ -60,12 +68,20 @@ class NamedDecision(Decision):
         return {**told, "name": self.name, "probabilities": self.probabilities, "limits": limits}
 
     def __repr__(self) -> str:
-        """Return what is done, drawn from what, hoped for what, and within which limits."""
+        """Return what is done, drawn from what, with the estimates, the bounds and the limits."""
         drawn = {name: round(share, 4) for name, share in self.probabilities.items() if share > 0.0}
         rows = zip(self.limits.items(), self._limits.signs, strict=True)
-        limits = [f"{name} {one.dearest:.4g} {'≤' if s > 0 else '≥'} {one.threshold:.4g}" for (name, one), s in rows]
+        limits = [
+            f"{name} {told(one.estimate)} (pessimistic {one.dearest:.4g}) {'≤' if s > 0 else '≥'} {one.threshold:.4g}"
+            for (name, one), s in rows
+        ]
         why = "" if self.fallback is None else f", fallback={self.fallback!r}"
         return (
-            f"<{self.name!r} in round {self.round}, drawn from {drawn}, hoped {self.hoped:.4g}, "
-            f"at worst {', '.join(limits)}{why}, id {self.id!r}>"
+            f"<{self.name!r} in round {self.round}, drawn from {drawn}, reward {told(self.estimated_reward)} "
+            f"(optimistic {self.hoped:.4g}), {', '.join(limits)}{why}, id {self.id!r}>"
         )
+
+
+def told(value: float | None) -> str:
+    """Return an estimate in a line of text."""
+    return "without estimate" if value is None else f"{value:.4g}"

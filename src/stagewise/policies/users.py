@@ -28,6 +28,8 @@ class Played(NamedTuple):
     hoped: float
     dearest: list[float]
     fallback: str | None
+    estimated_reward: float
+    estimated_cost: list[float]
 
 
 def numbers_of(problem: Problem, context: Mapping[str, Any]) -> list[Any] | None:
@@ -55,22 +57,24 @@ def choose_all(
     met = np.array(segments, dtype=np.float64).reshape(count, policy.segments)
     needs = policy.needs(policy.form, policy.width, actions, policy.width)
     codes, told, odds = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, actions + 1))
+    estimates = np.empty((count, 1 + m))
     decide_users, keys, done = users_for(sized(policy.form, *policy.counted)), np.array(draws, dtype=np.int64), 0
     while done < count:
         few = slice(done, min(done + rows_at_once(decide_users), count))
         decide_users(
             values[few], policy.problem.ends, met[few], keys[few], policy._template.copy(), eligible,
-            policy.layout, policy.settings, state.memory, codes[few], told[few], odds[few], np.empty(needs.answer),
-            np.empty(policy.context), np.empty(needs.scratch),
+            policy.layout, policy.settings, state.memory, codes[few], told[few], estimates[few], odds[few],
+            np.empty(needs.answer), np.empty(policy.context), np.empty(needs.scratch),
         )  # fmt: skip
         done = few.stop
     low, length = policy.reward_span
     hoped, dearest = (low + length * told[:, 0]).tolist(), policy.presented.in_units(told[:, 1:]).tolist()
+    means, costs = (low + length * estimates[:, 0]).tolist(), policy.presented.in_units(estimates[:, 1:]).tolist()
     home, chances = policy.layout.item(HOME), odds[:, :-1].tolist()
     return [
         None if code <= -DISPUTED or code == OUTSIDE else Played(
             code if code >= 0 else home, chances[i], hoped[i], dearest[i],
-            None if code >= 0 or code == -DRAWN else FALLBACKS.get(-code),
+            None if code >= 0 or code == -DRAWN else FALLBACKS.get(-code), means[i], costs[i],
         )
         for i, code in enumerate(codes.tolist())
     ]  # fmt: skip

@@ -1,13 +1,12 @@
 """What was decided, and why."""
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.records.explanation import Table, explained
+from stagewise.records.explanation import Basis, Estimates, Explanation, explained
 from stagewise.records.identity import id_of
 
 Floats = npt.NDArray[np.float64]
@@ -51,7 +50,7 @@ class Decision(Made):
     (array([0.8, 0.2, 0. ]), array([0.2]), None)
     """
 
-    _table: Callable[[], Table] | None = None  # what `explain` shows
+    _table: Basis | None = None  # what `explain` shows
     _offered: Floats | None = None  # (M, d) the candidates that a memory may follow
     _unfollowed: bool = False  # the memory that decided did not follow them
     _seen: Any = None  # what was believed of the candidates, where they are few (see `policies.agent.report`)
@@ -69,9 +68,7 @@ class Decision(Made):
         """Who made it and in which round: the same after a restart, and another for every agent and replica."""
         return id_of(self._by, self.round)
 
-    def _with(
-        self, table: Callable[[], Table] | None, offered: Floats | None = None, unfollowed: bool = False
-    ) -> "Decision":
+    def _with(self, table: Basis | None, offered: Floats | None = None, unfollowed: bool = False) -> "Decision":
         """Return this decision with what only the policy that made it needs."""
         self._table, self._offered, self._unfollowed = table, offered, unfollowed
         return self
@@ -97,14 +94,46 @@ class Decision(Made):
         """
         offered = {} if self._told is None else {"offered": plain(self._told)}
         safe = {} if self._safe is None else {"safe": plain(list(self._safe))}
-        return {"id": self.id, **{name: plain(getattr(self, name)) for name in self._fields}, **offered, **safe}
+        told = {name: plain(getattr(self, name)) for name in (*self._fields, "estimated_reward", "estimated_cost")}
+        return {"id": self.id, **told, **offered, **safe}
 
-    def explanation(self) -> str:
-        """Return what `explain` prints."""
+    @property
+    def estimated_reward(self) -> float | None:
+        """The estimated mean reward of what was decided: of the mixture, or of the point on a ray.
+
+        It is what the model estimated at the time of the decision: for a `Problem` the fit of a regression or the
+        mean of a rate, elsewhere the middle of the confidence interval. None: none is kept.
+
+        >>> import stagewise as sw
+        >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+        >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.Draw(seed=1))
+        >>> round(decision.estimated_reward, 6), decision.estimated_cost.round(6)
+        (0.18, array([0.1]))
+        """
+        found = self._estimates()
+        return None if found is None else found.reward
+
+    @property
+    def estimated_cost(self) -> Any:
+        """The estimated mean costs (m,) of what was decided, beside `dearest`; by name for a `Problem`."""
+        found = self._estimates()
+        return None if found is None else found.costs
+
+    def _estimates(self) -> Estimates | None:
+        """Return the estimates of what was decided."""
+        return None if self._table is None else self._table.estimates()
+
+    def explain(self) -> Explanation:
+        """Return the leading candidates with their estimates and bounds, and why this one: text, in a notebook a table.
+
+        `optimistic` and `pessimistic` are the bounds that the rule reads. With posterior sampling `sampled` is the
+        reward that was sampled, by which the mixture or ray is proposed; `score` adds what a limit that binds is worth.
+        """
         if self._table is None:
-            return f"round {self.round}: no table is kept for this decision"
-        return explained(self.round, self.fallback, self._table())
+            return Explanation(f"round {self.round}: no table is kept for this decision")
+        table = self._table()
+        return Explanation.of(explained(self.round, self.fallback, table), table)
 
-    def explain(self) -> None:
-        """Print the leading candidates with their bounds, and why this one."""
-        print(self.explanation())
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the explanation."""
+        return self.explain()._repr_html_()

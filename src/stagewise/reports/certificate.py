@@ -7,6 +7,7 @@ from typing import Any
 
 from stagewise.files.paths import content_of, path_of
 from stagewise.problem.errors import InvalidFile
+from stagewise.records.html import html_table, page_of
 from stagewise.reports.certificate_words import ends_of
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.reports.files import made, write_text
@@ -33,6 +34,20 @@ class Certificate:
         share = f"{found['happened']:,} of {found['runs']:,} runs broke a limit"
         high, kind = ends_of(found)[1], self.content["policy"]["kind"]
         return f"Certificate({kind}: {self.verdict}; {share}, at most {high:.4%} do; allowed {found['allowed']:.4%})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the verdict and the numbers that it rests on."""
+        found = self.content["violations"]
+        low, high = ends_of(found)
+        rows = [
+            ["verdict", self.verdict],
+            ["policy", str(self.content["policy"]["kind"])],
+            ["runs", f"{found['runs']:,}"],
+            ["runs that broke a limit", f"{found['happened']:,}"],
+            ["their share lies between", f"{low:.4%} and {high:.4%}"],
+            ["allowed", f"{found['allowed']:.4%}"],
+        ]
+        return page_of(html_table(["certificate", ""], rows))
 
     def save(self, folder: str | Path) -> None:
         """Write certificate.json and certificate.html."""

@@ -16,7 +16,7 @@ def in_words(problem: Problem, event: Event, said: dict[str, Any], learned: str 
     row = said["state"]
     known = f"and what was learned up to row {row}{learned}" if row else "and nothing was learned yet"
     basis = f"By version {said['problem']} of the problem, {known}."
-    return [*served(event, said), basis, *limits(problem, said)]
+    return [*served(event, said), basis, *reward(problem, said), *limits(problem, said)]
 
 
 def when(at: int) -> str:
@@ -49,20 +49,27 @@ def told_chances(probabilities: dict[str, float]) -> str:
     return ", ".join(f"{name!r} {chance:.4g}" for name, chance in probabilities.items() if chance > 0.0)
 
 
+def reward(problem: Problem, said: Any) -> Iterator[str]:
+    """Say what the reward was estimated at."""
+    if said["estimated_reward"] is not None:
+        yield f"{problem.reward.name}: estimated at {said['estimated_reward']:.6g}."
+
+
 def limits(problem: Problem, said: Any) -> Iterator[str]:
     """Say what each limit was feared to be, and what it had to be: the number of the row's own version."""
     for name, kept in said["limits"].items():
         word = "at least" if problem.limits[name].at_least else "at most"
         dearest = "nothing finite" if kept["dearest"] is None else f"{kept['dearest']:.6g}"
-        yield f"{name}: {word} {dearest} in expectation by what was known; it must be {word} {kept['threshold']:.6g}."
+        mean = "no estimate" if kept["estimate"] is None else f"estimated at {kept['estimate']:.6g}"
+        yield f"{name}: {mean}, {word} {dearest} by what was known; it must be {word} {kept['threshold']:.6g}."
 
 
 def answer(id_: str, body: dict[str, Any], logged: bool = True) -> Decided:
     """Return a decision's row as it is answered."""
-    limits = {name: Kept(kept["dearest"], kept["threshold"]) for name, kept in body["limits"].items()}
+    limits = {name: Kept(kept["dearest"], kept["estimate"], kept["threshold"]) for name, kept in body["limits"].items()}
     return Decided(
         id_, body["action"], body["probabilities"], body["mode"], body["problem"], body["state"], limits,
-        body["fallback"], logged,
+        body["fallback"], body["estimated_reward"], logged,
     )  # fmt: skip
 
 

@@ -41,8 +41,9 @@ class Decision(NamedTuple):
     mode: str = "away"
     version: int = 0
     state: int = -1
-    limits: Mapping[str, Mapping[str, float]] = {}
+    limits: Mapping[str, Mapping[str, float | None]] = {}
     fallback: str | None = None
+    estimated_reward: float | None = None
     logged: bool = True
 
 

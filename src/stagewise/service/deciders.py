@@ -87,7 +87,8 @@ class Deciders(Reading):
 
     def _made(self, ours: Experiment, id_: str, asked: Asked, row: Row) -> Made:
         told = Decided(
-            id_, row.action, row.probabilities, row.mode, row.problem, row.state, row.limits, row.fallback
+            id_, row.action, row.probabilities, row.mode, row.problem, row.state, row.limits, row.fallback,
+            row.estimated_reward,
         )  # fmt: skip
         ask = Ask(ours.name, DECISION, id_, encoded(row), sent(asked), row.control)
         return Made(self, ours, row.kind, told, ask)

@@ -67,6 +67,7 @@ class Row(msgspec.Struct):
     action: str
     asked: dict[str, Any]
     control: tuple[int, int]
+    estimated_reward: float
     fallback: str | None
     hoped: float
     index: int
@@ -149,10 +150,15 @@ def why_safe(controls: Controls, everywhere: Controls, id_: str) -> tuple[str, s
     return None
 
 
-def limits_in(thresholds: Thresholds, dearest: Any) -> dict[str, dict[str, float]]:
-    """Return the limits of a decision by name."""
+def limits_in(
+    thresholds: Thresholds, dearest: Any, estimates: Mapping[str, float] | None
+) -> dict[str, dict[str, float | None]]:
+    """Return the limits of a decision by name; without estimates, where nothing was computed."""
+    known = estimates or {}
     rows = zip(thresholds.names, dearest, thresholds.values.tolist(), strict=True)
-    return {name: {"dearest": float(told), "threshold": value} for name, told, value in rows}
+    return {
+        name: {"dearest": float(told), "estimate": known.get(name), "threshold": value} for name, told, value in rows
+    }
 
 
 def safely(known: Known, kind: str, why: str) -> dict[str, Any]:
@@ -163,8 +169,9 @@ def safely(known: Known, kind: str, why: str) -> dict[str, Any]:
         "action": problem.safe,
         "index": problem.place_of(problem.safe),
         "probabilities": {name: float(name == problem.safe) for name in problem.actions},
-        "limits": limits_in(limits, costs.tolist()),
+        "limits": limits_in(limits, costs.tolist(), None),
         "hoped": None,
+        "estimated_reward": None,
         "fallback": why,
         "kind": kind,
     }
@@ -181,7 +188,9 @@ def decided(known: Known, controls: Controls, everywhere: Controls, key: bytes, 
         made, why = None, why or (FAILED, "deciding failed inside the desk, see its log; the safe action is served")
     body = made if made is not None and why is None else safely(known, *(why or (FAILED, "")))
     if why is not None and made is not None:
-        body["choice"] = {name: made[name] for name in ("action", "probabilities", "limits", "fallback")}
+        body["choice"] = {
+            name: made[name] for name in ("action", "probabilities", "limits", "estimated_reward", "fallback")
+        }
     return {**body, **circumstances(known, controls, everywhere, body["kind"], asked)}
 
 
@@ -231,10 +240,10 @@ def decided_all(
     control, thresholds = (controls.row, everywhere.row), limits.values.tolist()
     for i, played in zip(users, told, strict=True):
         if played is not None:
-            place, odds, hoped, dearest, fallback = played
-            kept = dict(zip(limits.names, map(Kept, dearest, thresholds), strict=True))
+            place, odds, hoped, dearest, fallback, mean, costs = played
+            kept = dict(zip(limits.names, map(Kept, dearest, costs, thresholds), strict=True))
             made[i] = Row(
-                actions[place], asked_for(asked[i][1]), control, fallback, hoped, place,
+                actions[place], asked_for(asked[i][1]), control, mean, fallback, hoped, place,
                 "" if fallback is None else POLICY, kept, controls.mode, dict(zip(actions, odds, strict=True)),
                 known.version, known.seq,
             )  # fmt: skip
@@ -267,8 +276,9 @@ def by_policy(known: Known, offered: Context, draw: Draw) -> dict[str, Any]:
         "action": decision.name,
         "index": int(decision.index),
         "probabilities": decision.probabilities,
-        "limits": limits_in(policy.presented, decision.dearest.tolist()),
+        "limits": limits_in(policy.presented, decision.dearest.tolist(), decision.estimated_cost),
         "hoped": float(decision.hoped),
+        "estimated_reward": decision.estimated_reward,
         "fallback": fallback,
         "kind": "" if fallback is None else POLICY,
     }

@@ -37,6 +37,8 @@ class Kept(Struct):
 
     dearest: float
     """The largest plausible mean of what was drawn from, by what is known; the lowest for an at-least limit."""
+    estimate: float | None
+    """The estimated mean of what was drawn from; null where the safe action is served without one."""
     threshold: float
 
 
@@ -56,6 +58,8 @@ class Decided(Struct):
     limits: dict[str, Kept]
     fallback: str | None = None
     """Why the safe action is served, where it is served for a reason."""
+    estimated_reward: float | None = None
+    """The estimated mean reward of what was drawn from; null where the safe action is served without one."""
     logged: bool = True
     """False: it was a dry run, or the store could not be reached and outcomes of it cannot be taken."""
 

@@ -296,7 +296,8 @@ def test_a_decision_is_explained_in_sentences_and_times_are_times() -> None:
     body = {
         "decision_id": "u-1", "at": 1794853651.25, "row": 18251, "place": 9334, "control": [2, 0], "state": 18240,
         "asked": {"context": {"age": 44.81, "country": "PT"}, "only": ["offer"]}, "outcome": {"click": 1.0},
-        "probabilities": {"nothing": 0.5, "offer": 0.5}, "limits": {"opt_out": {"dearest": 0.01, "threshold": 0.02}},
+        "probabilities": {"nothing": 0.5, "offer": 0.5},
+        "limits": {"opt_out": {"dearest": 0.01, "estimate": 0.004, "threshold": 0.02}},
         "words": ["'offer' was served.", "It was drawn.", "opt_out: expected at most 0.01; the limit is 0.02."],
     }  # fmt: skip
     told = explained("u-1", body, PROBLEM)
@@ -306,6 +307,7 @@ def test_a_decision_is_explained_in_sentences_and_times_are_times() -> None:
         ("user", "age 44.81, country PT"), ("on offer", "offer"), ("came of it", "click 1"), ("row", "18,251"),
     ]  # fmt: skip
     assert told.count("opt_out") == 1
+    assert "estimated at 0.4 %, at most 1 % by what was known; limit 2 %" in told
     assert "e+09" not in told
 
 

@@ -112,7 +112,7 @@ class FakeDesk:
                 raise Conflict(f"the id {asked.decision_id!r} was used for another decision")
             return known[1]
         own = asked.decision_id or f"d{len(self.made)}"
-        limits = {"opt_out": Kept(0.0, 0.02)}
+        limits = {"opt_out": Kept(0.0, 0.0, 0.02)}
         decided = Decided(own, "nothing", {"nothing": 1.0}, found.mode, 1, 0, limits)
         if asked.dry_run:
             decided.logged = False

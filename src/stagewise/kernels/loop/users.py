@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
-from stagewise.kernels.answer import FIRST_COST, HOPE, fill_odds_of
+from stagewise.kernels.answer import FIRST_COST, HOPE, fill_odds_of, written_in
+from stagewise.kernels.bounds import FIT, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, factory, kernel
 from stagewise.kernels.layout import LIMITS
 from stagewise.kernels.loop.round import Form, round_for
 from stagewise.kernels.ranges import fill_scaled
+from stagewise.kernels.rules.mixture import mean_of
 
 OUTSIDE = -(2**31)  # the code of a user of whom a number lies outside its range: nothing is decided
 
@@ -19,14 +21,16 @@ def users_for(form: Form) -> Callable[..., None]:
     @kernel
     def decide_users(
         values: Floats, ends: Floats, segments: Floats, draws: Ints, features: Floats, eligible: Flags, layout: Ints,
-        settings: Floats, memory: Floats, codes: Ints, promises: Floats, odds: Floats, answer: Floats, numbers: Floats,
-        scratch: Floats,
+        settings: Floats, memory: Floats, codes: Ints, promises: Floats, estimates: Floats, odds: Floats,
+        answer: Floats, numbers: Floats, scratch: Floats,
     ) -> None:  # fmt: skip
-        """Write for each user the code of what is played, the hoped reward and the costs (1 + m,), the odds (K + 1,).
+        """Write for each user the code of what is played, its bounds and estimates (1 + m,), and the odds (K + 1,).
 
         A user is numbers in their ranges (c, 2), segments, and three numbers to draw by. `features` (K, D) are the rows
         of all actions, in which the places after the first two are written anew for everybody.
         """
+        area = workspace_in(layout, features.shape[0], scratch)
+        written = written_in(layout, answer)
         for user in range(codes.size):
             codes[user] = OUTSIDE
             if fill_scaled(values[user], ends, numbers) < 0:
@@ -42,6 +46,8 @@ def users_for(form: Form) -> Callable[..., None]:
                 promises[user, 0] = answer[HOPE]
                 for j in range(layout[LIMITS]):
                     promises[user, 1 + j] = answer[FIRST_COST + j]
+                for signal in range(1 + layout[LIMITS]):
+                    estimates[user, signal] = mean_of(area.bounds[signal, FIT], written.shares, written.places)
                 fill_odds_of(layout, answer, odds[user])
 
     return decide_users

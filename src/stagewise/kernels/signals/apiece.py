@@ -12,7 +12,7 @@ has these n in it, not those of all actions together, and a new action is a new 
 
 import math
 
-from stagewise.kernels.bounds import CENTRE, CROSS, HALF, SAMPLED
+from stagewise.kernels.bounds import CENTRE, CROSS, FIT, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, normal
 from stagewise.kernels.layout import HOME, RIDGE, Part, piece_size, regressions_of
@@ -82,6 +82,7 @@ def look_apiece(
         low = min(max(fit - half_width, lowest), highest)
         high = max(min(fit + half_width, highest), lowest)
         centre[action], half[action], widths[action] = 0.5 * (low + high), 0.5 * (high - low), width
+        bounds[signal, FIT, action] = min(max(fit, low), high) if piece.tally[TAKEN] > 0.0 else centre[action]
         mistold = mistold_regression(piece, settings, memory, 0.0)
         found = mistold if found == 0 else found
     mistold = declare_home(layout, signal, settings[at + 2], bounds)
@@ -94,9 +95,10 @@ def declare_home(layout: Ints, signal: int, declared: float, bounds: Floats) -> 
 
     Of a cost that is the most it may be, of the reward the least. Returns that a cost is declared too low, or 0.
     """
-    centre, half, home = bounds[signal, CENTRE], bounds[signal, HALF], layout[HOME]
+    centre, half, fits, home = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, FIT], layout[HOME]
     last = centre.size - 1
     low, high = centre[home] - half[home], centre[home] + half[home]
+    fits[last] = fits[home]
     if signal == 0:
         low = max(low, min(declared, high))
     else:
@@ -104,6 +106,7 @@ def declare_home(layout: Ints, signal: int, declared: float, bounds: Floats) -> 
             centre[last], half[last] = centre[home], half[home]
             return disputed(BASELINE, signal - 1)
         high = min(high, declared)
+    fits[last] = min(max(fits[last], low), high)
     centre[last], half[last] = 0.5 * (low + high), 0.5 * (high - low)
     if half[last] > 0.0 and centre[last] + half[last] > high:  # rounding may not add to what was declared
         centre[last] = high - half[last]

@@ -15,7 +15,7 @@ segment by itself. Rows of features are as in `signals.apiece`.
 import math
 from typing import NamedTuple
 
-from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
+from stagewise.kernels.bounds import CENTRE, FIT, HALF, SAMPLED
 from stagewise.kernels.compile import Floats, Ints, kernel
 from stagewise.kernels.draw import POSTERIOR, normal
 from stagewise.kernels.layout import CAPACITY, CELL, CELLS, HOME, PARTS, SLOT, Part, part_of, segment_column, slot_size
@@ -91,11 +91,13 @@ def look_cells(layout: Ints, part: Part, rows: Floats, settings: Floats, memory:
     centre, half, low = bounds[signal, CENTRE], bounds[signal, HALF], settings[at]
     slot = slot_of_row(part, memory, rows[0])
     for action in range(part.size):
-        least, most = 0.0, 1.0
+        least, most, fit = 0.0, 1.0, 0.5
         if slot >= 0:
             first = slot + SLOT + CELL * action
             least, most = memory[first + LOW], 1.0 - memory[first + BELOW]
+            fit = memory[first + MEAN] if memory[first + PULLS] > 0.0 else 0.5 * (least + most)
         centre[action], half[action] = low + 0.5 * (least + most), 0.5 * (most - least)
+        bounds[signal, FIT, action] = low + min(max(fit, least), most)
     return declare_home(layout, signal, settings[at + 1], bounds)
 
 

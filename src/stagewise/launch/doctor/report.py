@@ -11,6 +11,7 @@ from stagewise.launch.doctor.proposing.proposal import Proposal
 from stagewise.launch.doctor.proposing.toml import toml_of
 from stagewise.launch.log import Log
 from stagewise.policies.problem import Problem
+from stagewise.records.html import html_table, page_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +86,21 @@ class Diagnosis:
         return json.dumps(self.plain(), ensure_ascii=False, indent=2)
 
     def __str__(self) -> str:
-        lines = [str(finding) for finding in self.findings]
+        return "\n".join([*map(str, self.findings), *self._conclusion()])
+
+    def _repr_html_(self) -> str:
+        """Return the findings as a notebook shows them."""
+        rows = [[one.verdict, one.name, one.sentence, one.remedy] for one in self.findings]
+        return page_of(html_table(["verdict", "check", "finding", "what to do"], rows, texts=4), *self._conclusion())
+
+    def _conclusion(self) -> list[str]:
+        """Return what all findings come to, and what that rests on."""
         wrong = sum(finding.verdict == "contradicts" for finding in self.findings)
-        verdict = f"{wrong} of {len(lines)} checks contradict" if wrong else "nothing contradicts"
-        lines.append(
+        verdict = f"{wrong} of {len(self.findings)} checks contradict" if wrong else "nothing contradicts"
+        lines = [
             f"{verdict} the problem, in {self.log.rows:,} rows; in a log without a fault the {self.tests} tests among "
             f"them raise an alarm with a chance of at most {said(self.alpha)} in all"
-        )
+        ]
         if self.proposal is None:
             lines.append(
                 "nothing was chosen from these rows; what you change because of them should be learned from other rows"
@@ -99,4 +108,4 @@ class Diagnosis:
         else:
             split = self.proposal.split
             lines.append(f"the problem is proposed from {int(split.chosen_from.sum()):,} rows: {split.words}")
-        return "\n".join(lines)
+        return lines

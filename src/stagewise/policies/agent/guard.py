@@ -30,7 +30,7 @@ from stagewise.policies.contradictions import explained, subject
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALLBACKS
-from stagewise.policies.tables import safe_alone
+from stagewise.policies.tables import SafeAlone
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import shown
 from stagewise.records.decision import Decision
@@ -162,7 +162,7 @@ def stayed(policy: Any, decision: Decision, actions: Any, why: str) -> Decision:
         action=action, index=home, step=step, probabilities=probabilities, hoped=hoped, dearest=limits.at_safe,
         fallback=why, gap=0.0,
     )  # fmt: skip
-    return changed._with(lambda: safe_alone(limits, label, hoped, why), decision._offered, decision._unfollowed)
+    return changed._with(SafeAlone(limits, label, hoped, why), decision._offered, decision._unfollowed)
 
 
 def acknowledged(policy: Any, memory: Floats, notes: Notes, name: Any, note: Any) -> None:

@@ -19,6 +19,7 @@ from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.words import average, several
+from stagewise.records.html import html_table, page_of
 
 FINE, UNKNOWN, DOUBTFUL, CONTRADICTED, ACKNOWLEDGED = "fine", "unknown", "doubtful", "contradicted", "acknowledged"
 OUTCOMES = "outcomes"  # the finding that counts what was refused
@@ -65,6 +66,10 @@ class Health(tuple[Finding, ...]):
         return "\n".join(f"{one.name:<{wide[0]}}  {one.verdict:<{wide[1]}}  {one.sentence}" for one in self)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the findings as a notebook shows them."""
+        return page_of(html_table(["test", "verdict", "finding"], self, texts=3))
 
 
 def health_of(policy: Any, state: State, notes: Notes) -> Health:

@@ -16,6 +16,7 @@ from stagewise.problem.columns import distinct
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import several, shown
 from stagewise.records.decision import Decision, plain
+from stagewise.records.html import html_table, page_of
 
 CERTIFIED, DEAR, IDLE = "certified", "its estimate is beyond a limit", "not played at present"
 UNSURE = "too little was seen of it to tell"
@@ -82,6 +83,31 @@ class Report(NamedTuple):
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        """Return the report as a notebook shows it."""
+        return html_of(self)
+
+
+def html_of(report: Report) -> str:
+    """Return the report as HTML: its sentences, then what is earned, each limit, and each action."""
+    first, *rest = report_head(report)
+    if not report.recent:
+        return page_of("\n".join([first, *rest]), *segment_lines(report.segments))
+    named = ((report.reward_name, report.reward), ("safe action", report.safe_reward), ("gain", report.gain))
+    earned = [[name, *(f"{value:z.4f}" for value in told)] for name, told in named if told is not None]
+    limits = [[one.name, *(f"{x:z.4f}" for x in (one.estimate, one.dearest, one.threshold))] for one in report.limits]
+    actions = [
+        [one.name, f"{one.share:.1%}", f"{one.recent:.1%}", earned_by(one), certified_when(one)]
+        for one in report.actions
+    ]
+    return page_of(
+        "\n".join([first, *rest]),
+        html_table(["now", "estimate", "low", "high"], earned),
+        html_table(["limit", "estimate", "pessimistic", "limit"], limits),
+        html_table(["action", "share", "recent", report.reward_name, "certified"], actions),
+        *segment_lines(report.segments),
+    )
 
 
 def entry(record: Any) -> dict[str, Any]:
@@ -238,18 +264,32 @@ def labels_of(names: Any, count: int, word: str) -> list[str]:
     return [str(name) for name in listed]
 
 
+def report_head(report: Report) -> list[str]:
+    """Return the sentences above a report's tables."""
+    undone = f", {report.withdrawn:,} not carried out" if report.withdrawn else ""
+    first = f"{several(report.rounds, 'round')} decided, {report.stays:,} of them the safe action alone{undone}"
+    if not report.recent:
+        none = "there is no recent decision to tell more from: none since it was made or loaded, or of too many actions"
+        return [first, none]
+    shares = [f"{name} {getattr(report, name):.1%}" for name in ("exploring", "exploiting", "safe")]
+    return [first, f"of the last {several(report.recent, 'round')}: {', '.join(shares)}"]
+
+
+def earned_by(action: ActionNow) -> str:
+    """Return what an action earns, with its interval."""
+    return "" if action.reward is None else "{:z.4f} ({:z.4f}, {:z.4f})".format(*action.reward)
+
+
+def certified_when(action: ActionNow) -> str:
+    """Return whether an action is certified, or when it will be."""
+    return "yes" if action.certified else f"in {several(action.rounds, 'round')}" if action.rounds else action.why
+
+
 def lines_of(report: Report) -> list[str]:
     """Return the report as lines of text."""
-    undone = f", {report.withdrawn:,} not carried out" if report.withdrawn else ""
-    lines = [f"{several(report.rounds, 'round')} decided, {report.stays:,} of them the safe action alone{undone}"]
+    lines = report_head(report)
     if not report.recent:
-        return [
-            *lines,
-            "there is no recent decision to tell more from: none since it was made or loaded, or of too many actions",
-            *segment_lines(report.segments),
-        ]
-    shares = [f"{name} {getattr(report, name):.1%}" for name in ("exploring", "exploiting", "safe")]
-    lines.append(f"of the last {several(report.recent, 'round')}: {', '.join(shares)}")
+        return [*lines, *segment_lines(report.segments)]
     now = f"{report.reward_name} now"
     for title, told in ((now, report.reward), ("safe action", report.safe_reward), ("gain", report.gain)):
         if told is not None:
@@ -257,8 +297,8 @@ def lines_of(report: Report) -> list[str]:
             lines.append(f"{title:<{max(len(now), 12)}} {told.estimate:z.4f}, {between}")
     for limit in report.limits:
         lines.append(
-            f"{limit.name}: expected {limit.estimate:z.4f}, at worst {limit.dearest:z.4f}, limit {limit.threshold:g}, "
-            f"slack {limit.slack:z.4f}"
+            f"{limit.name}: estimate {limit.estimate:z.4f}, pessimistic {limit.dearest:z.4f}, "
+            f"limit {limit.threshold:g}, slack {limit.slack:z.4f}"
             + (
                 ""
                 if limit.told is None
@@ -266,12 +306,12 @@ def lines_of(report: Report) -> list[str]:
             )
         )
     wide = max([6, *(len(action.name) for action in report.actions)])
-    earned = ["" if one.reward is None else "{:z.4f} ({:z.4f}, {:z.4f})".format(*one.reward) for one in report.actions]
+    earned = [earned_by(one) for one in report.actions]
     wider = max([24, len(report.reward_name), *map(len, earned)])
     lines.append(f"{'action':<{wide}}  {'share':>7}  {'recent':>7}  {report.reward_name:>{wider}}  certified")
     for action, reward in zip(report.actions, earned, strict=True):
-        when = "yes" if action.certified else f"in {several(action.rounds, 'round')}" if action.rounds else action.why
-        lines.append(f"{action.name:<{wide}}  {action.share:>7.1%}  {action.recent:>7.1%}  {reward:>{wider}}  {when}")
+        shares = f"{action.share:>7.1%}  {action.recent:>7.1%}"
+        lines.append(f"{action.name:<{wide}}  {shares}  {reward:>{wider}}  {certified_when(action)}")
     return [*lines, *segment_lines(report.segments)]
 
 

@@ -51,8 +51,8 @@ def bounds(known: Known, key: bytes, id_: str, said: Any) -> Iterator[str]:
     """Say what was known of every action on offer, as the policy saw it."""
     offered = offered_of(known, said["asked"]["context"], said["asked"].get("only"))
     decision = known.policy.choose(known.state, offered, draw_of(key, id_))
-    yield "What the policy knew of each action (the reward hoped for, the highest plausible cost, its chance):"
-    table = decision.explanation().splitlines()[1:]
+    yield "What the policy knew of each action (estimates, bounds, and its probability):"
+    table = decision.explain().splitlines()[1:]
     yield from (f"  {line}" for line in table)
 
 

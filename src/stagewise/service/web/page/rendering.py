@@ -137,7 +137,7 @@ def explained(id_: str, explanation: Mapping[str, Any], problem: Problem) -> str
     for name, kept in promised.items():
         signal = problem.limits.get(name)
         ends = (0.0, 1.0) if signal is None else (signal.low, signal.high)
-        amounts = {key: telling.amount(kept[key], *ends) for key in ("dearest", "threshold")}
+        amounts = {key: telling.amount(kept[key], *ends) for key in ("dearest", "estimate", "threshold")}
         at_most = signal is None or not signal.at_least
         limits.append({"name": name, "at_most": at_most, **amounts})
     drawn = sorted((explanation.get("probabilities") or {}).items(), key=lambda one: -one[1])

@@ -33,7 +33,7 @@ def test_its_repr_is_a_line_in_words() -> None:
         "<'nothing' in round 0, drawn from {'nothing': 1.0}, hoped 1, at worst opt_out 0.001 ≤ 0.02, "
     )
     assert "minutes 30 ≥ 20" in text
-    assert "fallback='nothing listed promises more than the safe action'" in text
+    assert "reason='no_better_action'" in text
     assert "\n" not in text
     assert "array" not in text
 

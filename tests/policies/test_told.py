@@ -164,8 +164,9 @@ def test_replicas_are_told_what_is_in_doubt_and_their_decisions_count() -> None:
         if i % 3 == 0:
             agent.learn(decision.id, opt_out=True, now=float(i))
     assert agent.report().rounds == 0
-    assert agent.snapshot().doubts == tuple(one.sentence for one in agent.health() if one.verdict == "contradicted")
-    assert "the safe action's 'opt_out' is declared" in agent.snapshot().doubts[0]
+    contradicted = {one.name: one.cause for one in agent.health() if one.verdict == "contradicted"}
+    assert agent.snapshot().doubts == contradicted
+    assert contradicted["safe cost of opt_out"].details["found"] == "safe_cost_so_far"
 
 
 @pytest.mark.long

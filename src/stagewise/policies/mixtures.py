@@ -12,7 +12,7 @@ from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import HOME, LIMITS
 from stagewise.kernels.promise import DRAWN, PREFERRED
 from stagewise.policies.compiled import NEW, Chosen
-from stagewise.policies.settings import FALLBACKS
+from stagewise.policies.settings import CAUSES
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
@@ -60,10 +60,10 @@ def decision_from(
     """
     played, code, home = solved_blend(seen) if blend is None else blend, seen.code, seen.layout.item(HOME)
     features = seen.features if seen.features.shape[1] else None
-    index, fallback = (int(code), None) if code >= 0 else (home, None if code == -DRAWN else FALLBACKS.get(-code))
+    index, cause = (int(code), None) if code >= 0 else (home, None if code == -DRAWN else CAUSES.get(-code))
     odds, dearest, values = played.probabilities, thresholds.in_units(played.dearest), thresholds.values
     hoped, gap = span[0] + span[1] * played.hoped, span[1] * played.gap
-    told = (action, index, 1.0, odds, hoped, dearest, values, fallback, round_, gap)
+    told = (action, index, 1.0, odds, hoped, dearest, values, cause, round_, gap)
     decision = NEW(kind, told)
     decision._table, decision._offered = partial(table, seen, odds, thresholds, why, names, span), features
     if features is not None and seen.answer.item(UNFOLLOWED) != 0.0:

@@ -64,7 +64,7 @@ class NamedDecision(Decision):
         drawn = {name: round(share, 4) for name, share in self.probabilities.items() if share > 0.0}
         rows = zip(self.limits.items(), self._limits.signs, strict=True)
         limits = [f"{name} {one.dearest:.4g} {'≤' if s > 0 else '≥'} {one.threshold:.4g}" for (name, one), s in rows]
-        why = "" if self.fallback is None else f", fallback={self.fallback!r}"
+        why = "" if self.reason is None else f", reason={str(self.reason)!r}"
         return (
             f"<{self.name!r} in round {self.round}, drawn from {drawn}, hoped {self.hoped:.4g}, "
             f"at worst {', '.join(limits)}{why}, id {self.id!r}>"

@@ -64,7 +64,7 @@ def groups_of(rows: int, group: int) -> list[list[Ask]]:
         "probabilities": {"email": 0.1, "none": 0.2, "push": 0.7},
         "limits": {"opt_out": {"dearest": 0.0131, "threshold": 0.02}},
         **{"choice": "push", "index": 2, "mode": "live", "problem": 1, "state": 12345, "control": [1, 0]},
-        **{"sent": "0" * 64, "hoped": 0.31, "fallback": None, "why": None},
+        **{"sent": "0" * 64, "hoped": 0.31, "reason": None, "details": {}},
     }
     made = []
     for _ in range(rows // group):

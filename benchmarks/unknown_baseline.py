@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.policies.settings import FALLBACKS
+from stagewise.records.reason import Reason
 
 ROUNDS, SEEDS, NOISE = 20_000, 10, 0.5
-WAITING = FALLBACKS[2]
+WAITING = Reason.SAFE_COST_UNCERTAIN
 
 
 def waited(policy: Any, dimension: int, seed: int) -> int:
@@ -25,7 +25,7 @@ def waited(policy: Any, dimension: int, seed: int) -> int:
     agent, waits, noises = sw.Agent(policy, seed=seed), 0, NOISE * random.normal(size=(ROUNDS, 2))
     for noise in noises:
         decision = agent.decide(offered)
-        waits += decision.fallback == WAITING
+        waits += decision.reason is WAITING
         reward, cost = truths @ np.asarray(decision.action) + noise
         agent.learn(decision, reward=float(reward), cost=float(cost))
     return waits

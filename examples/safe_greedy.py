@@ -61,7 +61,7 @@ class SafeGreedy:
             hoped=float(reward[arm]),
             dearest=np.array([bound]),
             thresholds=np.array([self.threshold]),
-            fallback=None,
+            cause=None,
             round=draw.round,
         )
 

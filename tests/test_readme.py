@@ -32,10 +32,11 @@ def test_the_production_page_prints_what_it_shows(
 
 
 def test_every_reason_for_the_safe_action_stands_in_the_guide() -> None:
-    from stagewise.policies.settings import FALLBACKS
+    from stagewise.policies.settings import CAUSES
 
     guide = (README.parent / "docs" / "guide.md").read_text(encoding="utf-8")
-    assert [words for words in FALLBACKS.values() if f"| {words} |" not in guide] == []
+    rows = [f"| `{cause.reason.name}` | {cause.sentence} |" for cause in CAUSES.values()]
+    assert [row for row in rows if row not in guide] == []
 
 
 def test_the_example_on_the_command_line_page_is_the_file() -> None:

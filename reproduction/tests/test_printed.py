@@ -72,7 +72,7 @@ def test_no_point_of_a_ray_that_is_certified_hopes_for_more(known: bool, rounds:
     optimistic, pessimistic = values(points, rounds, known, 2.5)
     allowed = pessimistic <= 0.4
     if not allowed.any():
-        assert decision.fallback == EMPTY
+        assert decision.cause == EMPTY
         return
     assert decision.hoped >= optimistic[allowed].max() - 1e-9
     own = values(np.asarray(decision.action)[None], rounds, known, 2.5)
@@ -83,7 +83,7 @@ def test_no_point_of_a_ray_that_is_certified_hopes_for_more(known: bool, rounds:
 def test_with_an_uncertain_baseline_nothing_may_be_certified() -> None:
     policy = PrintedLCLUCB(safe_action=UNKNOWN, **TOLD)
     decision = policy.best(policy.nothing_seen(), 2.5, 1.0, sw.Rays(TARGETS), sw.Draw())
-    assert (decision.fallback, decision.index, decision.step) == (EMPTY, -1, 0.0)
+    assert (decision.cause, decision.index, decision.step) == (EMPTY, -1, 0.0)
     np.testing.assert_array_equal(decision.action, SAFE)
 
 

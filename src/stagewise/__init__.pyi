@@ -49,6 +49,8 @@ from stagewise.problem.window import Window as Window
 from stagewise.records.decision import Decision as Decision
 from stagewise.records.draw import Draw as Draw
 from stagewise.records.outcome import Outcome as Outcome
+from stagewise.records.reason import Cause as Cause
+from stagewise.records.reason import Reason as Reason
 from stagewise.reports.certificate import Certificate as Certificate
 from stagewise.reports.result import Result as Result
 from stagewise.reports.traffic import draw_report as draw_report

@@ -15,7 +15,7 @@ from stagewise.kernels.compile import Floats, named
 from stagewise.kernels.layout import FOLLOWED, NEVER, part_of
 from stagewise.kernels.signals.own import own_of
 from stagewise.policies.policy import Played
-from stagewise.policies.settings import FALLBACKS
+from stagewise.records.reason import Reason
 from stagewise_reproduction.instances import at_zero, shifted
 
 CLOSE = 1e-7
@@ -156,7 +156,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
             np.testing.assert_allclose(seen[:, SAMPLED], draws, atol=CLOSE)
         decision = policy.decide(state, listed, draw)
         if not known.warm:
-            assert decision.fallback == FALLBACKS[2]
+            assert decision.reason is Reason.SAFE_COST_UNCERTAIN
         elif mixtures:
             held_mixture(problem, decision, known, draws)
         else:
@@ -337,7 +337,7 @@ def test_nothing_eligible_leaves_the_safe_action(mixtures: bool) -> None:
     decision = policy.decide(policy.start(), offered.only([False, True]))
     assert decision.index == 1
     decision = policy.decide(policy.start(), np.zeros((1, 2)))  # all that is offered is the safe action once more
-    assert decision.fallback == FALLBACKS[1]
+    assert decision.reason is Reason.NO_BETTER_ACTION
 
 
 def world(baseline: str) -> tuple[sw.SafeAction, sw.LinearWorld]:

@@ -13,10 +13,10 @@ def test_opb_falls_back_once_an_arm_was_pulled_as_often_as_the_horizon() -> None
     reasons = []
     for _ in range(12):
         decision = agent.decide(sw.Arms(2))
-        reasons.append(decision.fallback)
+        reasons.append(decision.reason)
         agent.learn(decision, reward=0.5, cost=0.1 if decision.action else 0.0)
     assert reasons[:4] == [None] * 4
-    assert "horizon" in (reasons[-1] or "")
+    assert reasons[-1] is sw.Reason.HORIZON_OVER
     assert decision.action == 0
     assert np.array_equal(decision.probabilities, [1.0, 0.0, 0.0])
 

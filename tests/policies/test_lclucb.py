@@ -13,10 +13,11 @@ from tests.sizes import sized
 from stagewise import LCLUCB, ROFUL, AtLeast, Draw, InvalidActions, InvalidProblem, Outcome, Rays, SafeAction
 from stagewise.kernels.compile import Floats
 from stagewise.policies.policy import Played
+from stagewise.records.reason import Reason
 
 SEEDS = range(10)
 UNKNOWN_COST = ["cost unknown", "unknown"]
-SAFE_IS_BETTER = "nothing listed promises more than the safe action"
+SAFE_IS_BETTER = Reason.NO_BETTER_ACTION
 
 
 # The best of all rays and steps
@@ -112,7 +113,7 @@ def test_the_pessimistic_cost_is_within_its_limit_to_the_bit_at_every_size(
     problem = random_problem(seed, baseline, constraints, dimension, scale=scale)
     bound = max(0.85 * scale, 1.05 * float(np.max(problem.settings["threshold"])))
     decision = decided(kind, problem, cost_bound=bound if clipped else None)
-    assert decision.fallback != "nothing listed is safe"
+    assert decision.reason is not Reason.NO_SAFE_ACTION
     if decision.index >= 0:
         assert decision.step > 0.0
         assert (decision.dearest <= decision.thresholds).all()
@@ -136,7 +137,7 @@ def test_the_safe_action_costs_what_is_known_of_it() -> None:
     for _ in range(2000):  # where the rewards are known to be poor, nothing is better than the safe action
         state = policy.learn_in_place(state, Played(np.array([0.4, -0.3])), np.array([-0.8, 0.0, 0.0]))
     decision = policy.decide(state, [[0.4, -0.3]], Draw())
-    assert (decision.index, decision.step, decision.fallback) == (-1, 0.0, SAFE_IS_BETTER)
+    assert (decision.index, decision.step, decision.reason) == (-1, 0.0, SAFE_IS_BETTER)
     assert decision.action.tolist() == [0.3, 0.4]
     assert decision.dearest.tolist() == [0.1, 0.3]
     assert decision.hoped == 0.4
@@ -204,7 +205,7 @@ def test_where_the_safe_cost_is_unknown_the_safe_action_is_played_until_it_is_ce
     fallbacks = []
     for round_ in range(900):
         decision = policy.decide(state, problem.targets, Draw(0, 0, round_))
-        fallbacks.append(decision.fallback)
+        fallbacks.append(decision.reason)
         if decision.fallback is None:
             break
         np.testing.assert_array_equal(decision.action, problem.settings["safe_action"].features)
@@ -212,7 +213,7 @@ def test_where_the_safe_cost_is_unknown_the_safe_action_is_played_until_it_is_ce
     seen = problem._replace(actions=problem.actions[: round_ + 1], values=problem.values[: round_ + 1])
     before = problem._replace(actions=problem.actions[: round_ - 1], values=problem.values[: round_ - 1])
     assert 10 < round_ < 899
-    assert all("not certain enough" in fallback for fallback in fallbacks[:-1])
+    assert all(reason is Reason.SAFE_COST_UNCERTAIN for reason in fallbacks[:-1])
     assert is_certified(reading_of(seen))
     assert not is_certified(reading_of(before))
 
@@ -256,5 +257,5 @@ def test_the_papers_radius_refuses_a_longer_safe_action_than_it_holds_for() -> N
 def test_steps_shown_while_the_safe_cost_is_uncertain_lie_on_the_ray() -> None:
     policy = LCLUCB(safe_action=SafeAction(features=[0.5, 0.0, 0.0]), threshold=0.3, noise=0.1, cost_bound=None)
     decision = policy.decide(policy.start(), np.vstack([np.eye(3), -np.eye(3)]), Draw())
-    assert "not certain enough" in decision.fallback
+    assert decision.reason is Reason.SAFE_COST_UNCERTAIN
     assert all(0.0 <= row.weight <= 1.0 for row in decision._table().rows)

@@ -34,7 +34,7 @@ def test_its_repr_is_a_line_in_words() -> None:
         "opt_out 0.001 (pessimistic 0.001) ≤ 0.02, "
     )
     assert "(pessimistic 30) ≥ 20" in text
-    assert "fallback='nothing listed promises more than the safe action'" in text
+    assert "reason='no_better_action'" in text
     assert "\n" not in text
     assert "array" not in text
 

@@ -22,6 +22,7 @@ from stagewise import (
     InvalidOutcome,
     InvalidProblem,
     Rays,
+    Reason,
     SafeAction,
     State,
     TableWorld,
@@ -122,7 +123,7 @@ def test_an_unknown_safe_cost_is_learned_first() -> None:
     costs = [[0.0, 0.5, 0.1], [0.25, 0.5, 0.1]]
     agent = Agent(OPNLB(**{**BASE, "cost_class": costs, "safe_action": SafeAction(arm=0), "noise": 0.1}))
     first = agent.decide(Arms(3))
-    assert "not certain enough" in first.fallback
+    assert first.reason is Reason.SAFE_COST_UNCERTAIN
     agent.forget(agent.round)
     for _ in range(5):
         agent.learn(agent.decide(Arms(3)), reward=0.1, cost=0.0)
@@ -135,8 +136,7 @@ def test_a_class_that_lacks_the_truth_is_noticed_and_the_safe_action_played() ->
     agent.learn_log([1] * 20, [0.3] * 20, [0.2] * 20)
     agent.learn_log([1] * 40, [0.3] * 40, [0.6] * 40)
     decision = agent.decide(Arms(3))
-    assert decision.fallback is not None
-    assert "no function of a class explains" in decision.fallback
+    assert decision.reason is Reason.NO_PLAUSIBLE_FUNCTION
     assert (decision.action, decision.probabilities[0], decision.dearest[0]) == (0, 1.0, 0.0)
     assert "no table" in decision.explain()
 
@@ -177,7 +177,7 @@ def test_where_only_the_safe_arm_is_eligible_it_is_played(method: str) -> None:
     decision = policy.decide(policy.start(), Arms(3).only([0]))
     assert decision.probabilities.tolist() == [1.0, 0.0, 0.0, 0.0]
     assert (decision.action, decision.hoped, decision.gap) == (0, 0.1, 0.0)
-    assert "promises more" in decision.fallback
+    assert decision.reason is Reason.NO_BETTER_ACTION
 
 
 def test_callables_cannot_be_saved_and_their_table_can(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats
 from stagewise.policies.policy import Played
-from stagewise.policies.settings import FALLBACKS
+from stagewise.records.reason import Reason
 from stagewise_reproduction.instances import at_zero, shifted
 
 SHARP: dict[str, Any] = {"own_sets": True, "ridge": None}
@@ -97,7 +97,7 @@ def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str)
         )
         decision, directional = policy.decide(state, listed, draw), policy.optimism == "directional"
         if not known.warm:
-            assert decision.fallback == FALLBACKS[2]
+            assert decision.reason is Reason.SAFE_COST_UNCERTAIN
         elif rays:
             fits = fits_now(told, plays)
             lines = [Line(told, fits, found, target, ray) for ray, target in enumerate(listed)]
@@ -122,7 +122,7 @@ def waits(kind: Any, **settings: Any) -> int:
     state, actions = policy.start(), np.eye(10)[1:]
     for t in range(5000):
         decision = policy.decide(state, actions, sw.Draw(0, 0, t))
-        if decision.fallback != FALLBACKS[2]:
+        if decision.reason is not Reason.SAFE_COST_UNCERTAIN:
             return t
         state = policy.learn(state, decision, sw.Outcome(0.2, 0.1))
     return 5000
@@ -142,7 +142,7 @@ def test_the_wait_is_as_short_where_rays_are_fresh() -> None:
     for t in range(wait + 1):
         fresh = random.normal(size=(9, 10))
         decision = policy.decide(state, fresh / np.linalg.norm(fresh, axis=1, keepdims=True), sw.Draw(0, 0, t))
-        assert (decision.fallback == FALLBACKS[2]) == (t < wait)
+        assert (decision.reason is Reason.SAFE_COST_UNCERTAIN) == (t < wait)
         state = policy.learn(state, decision, sw.Outcome(0.2, 0.1))
 
 

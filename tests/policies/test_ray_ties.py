@@ -10,8 +10,9 @@ from tests.policies.reading import BASELINES, Problem, decided, random_problem, 
 from stagewise import LCLUCB, ROFUL, Draw, Rays, SafeAction
 from stagewise.policies.policy import Played
 from stagewise.records.decision import Decision
+from stagewise.records.reason import Reason
 
-SAFE_IS_BETTER = "nothing listed promises more than the safe action"
+SAFE_IS_BETTER = Reason.NO_BETTER_ACTION
 
 
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
@@ -85,7 +86,7 @@ def test_the_safe_action_beside_the_list_is_played_only_where_it_is_strictly_bet
     policy, state = problem.ready(kind, watch=False)  # the data are made up
     for _ in range(300):
         state = policy.learn_in_place(state, Played(poor), np.array([-0.9, 0.0]))
-    assert policy.decide(state, poor[np.newaxis], Draw()).fallback == SAFE_IS_BETTER
+    assert policy.decide(state, poor[np.newaxis], Draw()).reason is SAFE_IS_BETTER
     assert policy.decide(state, poor[np.newaxis], Draw()).index == -1
 
 
@@ -99,7 +100,7 @@ def test_where_the_safe_action_is_preferred_its_shown_bounds_say_so() -> None:
     )
     decision = decided(LCLUCB, seen, poor[np.newaxis])
     ray, beside = decision._table().rows
-    assert decision.fallback == SAFE_IS_BETTER
+    assert decision.reason is SAFE_IS_BETTER
     assert beside.hoped > ray.hoped
     assert decision.hoped == pytest.approx(float(reading_of(seen).hoped(safe)), rel=1e-9)
     assert beside.dearest == tuple(decision.dearest)

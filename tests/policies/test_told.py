@@ -164,9 +164,9 @@ def test_replicas_are_told_what_is_in_doubt_and_their_decisions_count() -> None:
         if i % 3 == 0:
             agent.learn(decision.id, opt_out=True, now=float(i))
     assert agent.report().rounds == 0
-    found = {one.name: one.sentence for one in agent.health() if one.verdict == "contradicted"}
-    assert agent.snapshot().doubts == found
-    assert "safe cost of opt_out" in found
+    contradicted = {one.name: one.cause for one in agent.health() if one.verdict == "contradicted"}
+    assert agent.snapshot().doubts == contradicted
+    assert contradicted["safe cost of opt_out"].details["found"] == "safe_cost_so_far"
 
 
 @pytest.mark.long

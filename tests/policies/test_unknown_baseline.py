@@ -16,10 +16,10 @@ from tests.policies.witness import Belief, Signal, believed, unlucky
 
 from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, Finite, Rays, SafeAction, SafeLTS
 from stagewise.kernels.compile import Floats
-from stagewise.policies.settings import FALLBACKS
+from stagewise.records.reason import Reason
 
 SEED = 20260802
-WARMING = FALLBACKS[2]
+WARMING = Reason.SAFE_COST_UNCERTAIN
 PATIENCE = 2.0  # P = 1 + α_c: how many half-widths of slack must be certain
 LINEAR = [LCLUCB, ROFUL, SafeLTS, OPLB, CAPS]
 NOISE, RIDGE, DELTA = 0.1, 0.1, 0.05
@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 def learns_safe(decision: Any) -> bool:
     """Say whether the safe action is played because its own cost is uncertain, or certainly too high."""
-    return decision.fallback == WARMING or "the safe action's own 'cost' above" in str(decision.fallback)
+    return decision.reason is WARMING or "the safe action's own 'cost' above" in str(decision.fallback)
 
 
 def linear_run(kind: Any, safe_cost: float, threshold: float, rounds: int, seed: int) -> Run:
@@ -91,13 +91,13 @@ def test_the_first_round_is_the_safe_action_and_says_why(kind: Any) -> None:
     policy = kind(safe_action=SafeAction(features=[1.0, 0.0]), threshold=0.9, noise=0.1)
     decision = Agent(policy).decide(np.eye(2))
     np.testing.assert_array_equal(decision.action, [1.0, 0.0])
-    assert decision.fallback == WARMING
+    assert decision.reason is WARMING
     assert decision.index == -1
 
 
 def test_the_first_pull_is_the_safe_arm_and_says_why() -> None:
     decision = Agent(OPB(arms=3, safe_action=SafeAction(arm=1), threshold=0.9)).decide(Arms(3))
-    assert (decision.action, decision.fallback) == (1, WARMING)
+    assert (decision.action, decision.reason) == (1, WARMING)
     np.testing.assert_array_equal(decision.probabilities, [0.0, 1.0, 0.0, 0.0])
 
 
@@ -296,7 +296,7 @@ def test_a_safe_action_that_is_preferred_is_reported_with_the_hope_it_was_prefer
     for _ in range(400):
         instance = random_instance(random, UNKNOWN["unknown scaled costs"])
         decision = instance.decided(LCLUCB, Rays)
-        if decision.fallback == FALLBACKS[1]:
+        if decision.reason is Reason.NO_BETTER_ACTION:
             preferred += 1
             assert instance.on_event()
             assert decision.hoped >= instance.best_point() - 1e-9

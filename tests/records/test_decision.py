@@ -18,7 +18,7 @@ def decided() -> sw.Decision:
 def test_it_prints_in_a_line_or_two() -> None:
     text = repr(decided())
     assert "index=0" in text
-    assert "fallback=None" in text
+    assert "cause=None" in text
     assert len(text) < 300
 
 
@@ -34,8 +34,9 @@ def test_it_can_be_logged() -> None:
     told = json.loads(json.dumps(decision.plain(), allow_nan=False))
     assert told["action"] == decision.action.tolist()
     assert told["dearest"] == decision.dearest.tolist()
-    assert (told["round"], told["fallback"], told["probabilities"]) == (0, None, None)
-    assert set(told) == {"id", "estimated_reward", "estimated_cost", *sw.Decision._fields}
+    assert (told["round"], told["reason"], told["fallback"], told["probabilities"]) == (0, None, None, None)
+    more = {"id", "reason", "fallback", "estimated_reward", "estimated_cost"}
+    assert set(told) == {*more, *sw.Decision._fields} - {"cause"}
     assert told["estimated_cost"] == decision.estimated_cost.tolist()
     assert decision._replace(gap=math.inf, hoped=math.nan).plain()["gap"] is None
 
@@ -49,9 +50,8 @@ def test_a_drawn_arm_can_be_logged() -> None:
 
 def test_what_only_the_policy_needs_is_not_public() -> None:
     public = {name for name in dir(decided()) if not name.startswith("_")} - set(dir(tuple))
-    assert public == {*sw.Decision._fields, "id", "name", "plain", "explain", "estimated_reward", "estimated_cost"} - {
-        "index"
-    }
+    more = {"id", "name", "reason", "fallback", "plain", "explain", "estimated_reward", "estimated_cost"}
+    assert public == {*sw.Decision._fields, *more} - {"index"}
 
 
 def test_a_changed_copy_explains_itself_as_well() -> None:

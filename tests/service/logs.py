@@ -38,10 +38,10 @@ class Log:
         seq = len(self.events) + 1
         self.events.append(Event(seq, at, kind, str(seq), place, canonical(body), b""))
 
-    def decide(self, action: str, at: int, kind: str = "", country: str = "NZ", age: float = 40.0) -> int:
+    def decide(self, action: str, at: int, reason: str | None = None, country: str = "NZ", age: float = 40.0) -> int:
         """Add a decision; return its place."""
         context = {"age": age, "tenure": 0.25, "country": country}
-        self.add("decision", {"action": action, "asked": {"context": context}, "kind": kind}, at, self.decisions)
+        self.add("decision", {"action": action, "asked": {"context": context}, "reason": reason}, at, self.decisions)
         self.decisions += 1
         return self.decisions - 1
 

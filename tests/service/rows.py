@@ -23,7 +23,7 @@ class Log:
 
     def decision(self, at: float, key: str, action: str, **body: Any) -> None:
         self.places[key] = len(self.places)
-        body = {"mode": "live", "kind": "", "fallback": None, "probabilities": {action: 1.0}, "limits": {}, **body}
+        body = {"mode": "live", "reason": None, "details": {}, "probabilities": {action: 1.0}, "limits": {}, **body}
         self.row("decision", at, {"action": action, **body}, key, self.places[key])
 
     def outcome(self, at: float, of: str, **values: float) -> None:

@@ -87,6 +87,7 @@ def decided(asked: dict[str, Any], action: str = "offer") -> dict[str, Any]:
         "version": 1,
         "state": 7,
         "limits": {"opt_out": {"dearest": 0.015, "threshold": 0.02}},
+        "reason": None,
         "fallback": None,
         "logged": True,
     }

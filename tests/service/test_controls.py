@@ -6,6 +6,7 @@ import pytest
 from tests.service.logs import Log
 
 from stagewise.problem.errors import InvalidProblem
+from stagewise.records.reason import Cause, Reason
 from stagewise.service.controls import Controls, chosen_for_canary, folded, mode_of
 from stagewise.service.deciding import why_safe
 
@@ -25,16 +26,18 @@ def test_the_last_mode_holds() -> None:
 def test_before_anybody_says_so_nothing_but_the_safe_action_is_served() -> None:
     told = why_safe(Controls(), Controls(), "id")
     assert told is not None
-    assert told[0] == "shadow"
+    assert told.reason is Reason.SHADOW
 
 
 def test_a_kill_switch_holds_until_somebody_revives() -> None:
-    live = {"what": "mode", "mode": "live", "share": 1.0}
+    live, killed = {"what": "mode", "mode": "live", "share": 1.0}, Cause.of(Reason.KILLED, actor="ada", note="so")
     assert why_safe(after(live), Controls(), "id") is None
-    assert why_safe(after(live, {"what": "kill"}, live), Controls(), "id") == ("killed", "killed by ada: so")
+    assert why_safe(after(live, {"what": "kill"}, live), Controls(), "id") == killed
     assert why_safe(after(live, {"what": "kill"}, {"what": "revive"}), Controls(), "id") is None
-    assert why_safe(after(live), after({"what": "kill"}), "id") == ("killed", "killed by ada: so")
-    assert why_safe(after(live, {"what": "trip"}), Controls(), "id") == ("killed", "tripped by ada: so")
+    assert why_safe(after(live), after({"what": "kill"}), "id") == killed
+    why = {"trip": "feedback_stopped", "details": {"decisions": 120, "seconds": 60.0}}
+    tripped = Cause.of(Reason.TRIPPED, actor="ada", **why)
+    assert why_safe(after(live, {"what": "trip", **why}), Controls(), "id") == tripped
 
 
 def test_a_canary_takes_its_share_of_ids_and_a_larger_one_takes_those_too() -> None:

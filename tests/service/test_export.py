@@ -13,6 +13,7 @@ from tests.service.logs import problem
 
 import stagewise as sw
 from stagewise.problem.errors import InvalidFile
+from stagewise.records.reason import Cause
 from stagewise.service.audit.dsjson import line_of
 from stagewise.service.audit.explaining import explained
 from stagewise.service.audit.exporting import columns_of, export
@@ -62,10 +63,12 @@ def test_a_row_holds_all_that_the_log_says_of_its_decision(store: Store, table: 
         [s["mode"] for _, s in decisions],
         [s["problem"] for _, s in decisions],
     )
-    assert (table["state"], table["fallback"]) == (
+    assert (table["state"], table["reason"]) == (
         [s["state"] for _, s in decisions],
-        [s["fallback"] for _, s in decisions],
+        [s["reason"] for _, s in decisions],
     )
+    told = [s["reason"] and Cause.read((s["reason"], s["details"])).sentence for _, s in decisions]
+    assert table["fallback"] == told
     for signal in ("click", "opt_out", "complaint"):
         assert table[signal] == [told.get(signal) for told in answers]
     deferred = [said["asked"].get("deferred", False) for _, said in decisions]
@@ -81,7 +84,7 @@ def test_a_row_of_shadow_holds_what_the_policy_would_have_served(store: Store, t
     assert [choice is not None for choice in choices] == [mode == "shadow" for mode in table["mode"]]
     assert any(choices)
     assert table["choice.action"] == [choice and choice["action"] for choice in choices]
-    assert table["choice.fallback"] == [choice and choice["fallback"] for choice in choices]
+    assert table["choice.reason"] == [choice and choice["reason"] for choice in choices]
     assert table["choice.probability.sale"] == [
         choice and choice["probabilities"].get("sale", 0.0) for choice in choices
     ]

@@ -9,6 +9,7 @@ import pytest
 from tests.service.rows import Log, feared
 
 import stagewise as sw
+from stagewise.records.reason import Cause, Reason
 from stagewise.service.bands import Lately, Seen, so_far
 from stagewise.service.buckets import MOST, Buckets
 from stagewise.service.figures import figures_of
@@ -35,7 +36,7 @@ def small_log() -> Log:
     log.decision(1.0, "d0", "nothing", limits=feared(opt_out=0.0))
     log.decision(2.0, "d1", "offer", probabilities={"nothing": 0.6, "offer": 0.4}, limits=feared(opt_out=0.018))
     log.decision(3.0, "d2", "offer", probabilities={"nothing": 0.3, "offer": 0.7}, limits=feared(opt_out=0.015))
-    log.decision(3.5, "d3", "nothing", kind="policy", fallback="nothing better is known", limits=feared(opt_out=0.0))
+    log.decision(3.5, "d3", "nothing", reason="no_better_action", limits=feared(opt_out=0.0))
     log.outcome(4.0, "d2", click=1.0)
     log.outcome(5.0, "d1", click=0.0)
     return log
@@ -78,7 +79,7 @@ def test_windows_close_by_the_clock_and_what_is_missing_counts() -> None:
 def test_what_recent_decisions_are_feared_to_cost_and_who_explored() -> None:
     told = figures_of(tallied(small_log()), 5_000_000)
     assert told["limits"]["opt_out"]["dearest"] == 0.018
-    assert told["fallbacks"] == {"nothing better is known": 1}
+    assert told["fallbacks"] == {"no_better_action": 1}
     first, second, third = told["series"]
     assert first["at"] == 1.0
     assert first["actions"] == {"nothing": 1.0}
@@ -132,8 +133,14 @@ def test_what_was_declared_or_mixed_may_not_be_over_its_bound(
 
 
 def shadow(action: str, dearest: float, **chances: float) -> dict[str, Any]:
-    choice = {"action": action, "probabilities": chances, "limits": feared(opt_out=dearest), "fallback": None}
-    return {"mode": "shadow", "kind": "shadow", "fallback": "shadow", "limits": feared(opt_out=0.0), "choice": choice}
+    choice = {
+        "action": action,
+        "probabilities": chances,
+        "limits": feared(opt_out=dearest),
+        "reason": None,
+        "details": {},
+    }
+    return {"mode": "shadow", "reason": "shadow", "details": {}, "limits": feared(opt_out=0.0), "choice": choice}
 
 
 def test_what_the_policy_would_have_served_in_shadow_is_counted() -> None:
@@ -175,10 +182,11 @@ def test_what_was_deferred_counts_once_it_was_shown() -> None:
 def test_who_changed_what_and_why() -> None:
     log = small_log()
     log.control(6.0, "mode", "ada", "looks fine", mode="canary", share=0.1)
-    log.control(7.0, "trip", "desk", "opt-outs above their limit")
+    why = Cause.of(Reason.LIMIT_EXCEEDED, limit="opt_out", at_most=True, count=400, mean=0.5, level=0.05)
+    log.row("control", 7.0, {"what": "trip", "actor": "desk", "trip": why.reason, "details": why.details})
     told = figures_of(tallied(log), 8_000_000, mode="canary", killed="tripped")
     assert [one["what"] for one in told["controls"]] == ["trip", "mode", "version 1 of the problem"]
-    assert [(one["actor"], one["reason"]) for one in told["trips"]] == [("desk", "opt-outs above their limit")]
+    assert [(one["actor"], one["trip"], one["reason"]) for one in told["trips"]] == [("desk", why.reason, why.sentence)]
     assert told["mode"] == "canary"
 
 

@@ -34,7 +34,8 @@ async def test_an_experiment_that_fails_is_said_and_the_others_stop_themselves(
             await desk.decide("post", user(f"b-{i}"))
             await desk.learn("post", Outcome(f"b-{i}", {"click": 0, "opt_out": 1, "complaint": 0}))
         await soon(lambda: desk.experiment("post").killed)
-        assert "tripped by the desk: 'opt_out' averages" in str(desk.experiment("post").killed)
+        killed = desk.experiment("post").killed
+        assert (killed.reason, killed.details["trip"]) == ("tripped", "limit_exceeded")
         assert desk.ready() == (False, f"learning '{NAME}' failed: math domain error")
         assert 'stagewise_learning_failed{experiment="mail"} 1.0' in page_of(desk)
         assert 'stagewise_learning_failed{experiment="post"} 0.0' in page_of(desk)

@@ -108,18 +108,18 @@ async def test_until_what_was_learned_is_read_the_safe_action_is_served(tmp_path
     """A contradiction that the log holds would be forgotten meanwhile."""
     async with desk_on(tmp_path) as desk:
         for i in range(5):
-            assert "not read yet" not in str((await desk.decide(NAME, user(f"u-{i}"))).fallback)
+            assert (await desk.decide(NAME, user(f"u-{i}"))).reason != "not_read"
         await learned(desk)
     async with desk_on(tmp_path, learn=False) as desk:
         made = await desk.decide(NAME, user("v"))
         assert (made.action, made.state) == ("nothing", 0)
-        assert "not read yet" in str(made.fallback)
+        assert made.reason == "not_read"
         follower = Learner(desk.store, desk._versions, desk._publish, desk.writer.append_now, alone=False)
         drop_snapshots(desk.store)
         follower.follow(NAME, desk.experiment(NAME).current)  # nobody has shared a snapshot
-        assert "not read yet" in str((await desk.decide(NAME, user("w"))).fallback)
+        assert (await desk.decide(NAME, user("w"))).reason == "not_read"
         follower.learn(NAME, desk.experiment(NAME).current)
-        assert "not read yet" not in str((await desk.decide(NAME, user("x"))).fallback)
+        assert (await desk.decide(NAME, user("x"))).reason != "not_read"
         told = Replay(desk.store, NAME).run()
         assert (told.decisions, told.agree) == (8, 8)
 
@@ -132,7 +132,7 @@ async def test_a_learner_of_an_older_version_stops_before_what_it_cannot_know(tm
         await desk.decide(NAME, user("a"))
         more = problem(actions=["nothing", "digest", "offer", "sale"])
         await desk.new_version(NAME, more.plain(), "ada", "more")
-        row = {"action": "sale", "asked": {"context": user().context}, "kind": ""}
+        row = {"action": "sale", "asked": {"context": user().context}, "reason": None}
         desk.store.append([Ask(NAME, DECISION, "b", canonical(row))])
         learner.learn(NAME, old)
         assert learner.folds[NAME].seq == desk.store.head(NAME).seq - 2

@@ -6,6 +6,7 @@ from tests.chance import allowed
 from tests.service.logs import Log, problem
 
 import stagewise as sw
+from stagewise.records.reason import Cause, Reason
 from stagewise.service.fold import Fold
 from stagewise.service.silences import Silences
 from stagewise.service.versions import first, following
@@ -69,7 +70,7 @@ def test_feedback_dries_up_only_after_it_was_silent_for_so_long() -> None:
     now = idle(log, now, 500)
     assert folded(log).dried() is None  # an experiment that has just begun
     now = idle(log, now, 300)
-    assert "no outcome has come since 150 decisions" in str(folded(log).dried())
+    assert folded(log).dried() == Cause(Reason.FEEDBACK_STOPPED, {"decisions": 150, "seconds": 600.0})
     assert folded(log, None).dried() is None  # nobody asked for it
     log.add("control", {"what": "revive", "actor": "ada", "reason": "so"}, now)
     for _ in range(150):
@@ -82,7 +83,7 @@ def test_feedback_dries_up_only_after_it_was_silent_for_so_long() -> None:
     assert folded(log).dried() is None
 
 
-def stopped(before: int, after: int, told: float | None, seed: int = 5) -> str | None:
+def stopped(before: int, after: int, told: float | None, seed: int = 5) -> Cause | None:
     """Return what is said where opt-outs come of 3 % for a while, and then as `told` says, while clicks go on."""
     log, rng, now = Log(), np.random.default_rng(seed), 10**15
     for i in range(before + after):
@@ -100,10 +101,11 @@ def stopped(before: int, after: int, told: float | None, seed: int = 5) -> str |
 @pytest.mark.parametrize("told", [None, 0.0])
 def test_a_feed_of_costs_that_dies_is_noticed_while_others_go_on(told: float | None) -> None:
     """Costs that nobody tells count as none: without this, all would look cheap from then on."""
-    why = str(stopped(2000, 2000, told))
-    assert "no 'opt_out' has come within 600 s of the last" in why
-    assert "decisions for 'offer'" in why
-    assert len(why) < 400
+    why = stopped(2000, 2000, told)
+    assert why is not None
+    assert why.reason is Reason.SIGNAL_STOPPED
+    assert (why.details["signal"], why.details["action"], why.details["seconds"]) == ("opt_out", "offer", 600.0)
+    assert len(why.sentence) < 400
     assert stopped(2000, 500, told) is None  # what was decided since may still be heard of
 
 
@@ -226,7 +228,7 @@ def busy(name: str, users: int, rate: float, seed: int = 0) -> Log:
         at, action = user * SECOND * 30, "nothing" if rng.random() < 0.7 else "offer"
         deferred = bool(rng.random() < 0.1)
         asked = {"context": {"age": 40.0, "tenure": 0.0, "country": "NZ"}, "deferred": deferred}
-        log.add("decision", {"action": action, "asked": asked, "kind": ""}, at, log.decisions)
+        log.add("decision", {"action": action, "asked": asked, "reason": None}, at, log.decisions)
         place, log.decisions = log.decisions, log.decisions + 1
         if deferred and rng.random() < 0.7:
             late.append((place, {"shown": 1.0}))
@@ -276,13 +278,14 @@ def test_what_is_told_stops_a_desk_long_before_a_window_closes() -> None:
             break
     assert user < 60
     assert fold.learned == 0
-    why = str(fold.trips.tripped())
-    assert why.startswith("'opt_out' averages at least 0.")
-    assert "above its limit beyond chance (level 0.05)" in why
+    why = fold.trips.tripped()
+    assert why is not None
+    assert (why.reason, why.details["limit"], why.details["at_most"]) == (Reason.LIMIT_EXCEEDED, "opt_out", True)
+    assert why.details["level"] == 0.05
     for _ in range(60):
         log.tell(log.decide("nothing", user), user, opt_out=1.0)
     fold.take(log.events[fold.seq :])
-    assert "is declared at most 0.01, and it averages at least" in fold.notes.open_doubts["safe cost of opt_out"]
+    assert fold.notes.open_doubts["safe cost of opt_out"].details["found"] == "safe_cost_so_far"
 
 
 def test_single_outcomes_that_never_come_hold_back_no_stop() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 from tests.studies.people import six
 
+from stagewise.records.reason import Reason
 from stagewise_studies import tally
 from stagewise_studies.replay import People, always
 
@@ -52,8 +53,8 @@ def test_who_passes_whom_and_when() -> None:
 
 def test_a_run_that_the_data_stopped_is_counted() -> None:
     track = always(six(), "none").play(six(), 10, 0)
-    why = "what was seen puts it above its threshold; no bound can be trusted, so the safe action is played"
-    runs = [track, track._replace(fallbacks={"not certain enough yet": 0, why: 7})]
+    why = {Reason.SAFE_COST_UNCERTAIN: (0, "not yet"), Reason.CONTRADICTION: (7, "not as declared")}
+    runs = [track, track._replace(fallbacks=why)]
     assert tally.stopped(runs) == [7]
     assert tally.row("one", runs, "group", 0.5)["runs stopped"] == 1
 

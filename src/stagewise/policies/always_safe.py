@@ -20,6 +20,7 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
+from stagewise.records.reason import Cause, Reason
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +70,7 @@ class AlwaysSafe(Learning):
             1.0 if safe.reward is None else safe.reward,
             self.thresholds.at_safe,
             self.thresholds.values,
-            "this policy plays nothing else",
+            Cause(Reason.ALWAYS_SAFE),
             draw.round,
         )._with(self.basis)
 

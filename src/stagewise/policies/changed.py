@@ -16,6 +16,11 @@ LAUNCHED = "launched"  # how delta was shared when actions came: follows from `a
 def differences(ours: Any, theirs: Any) -> Iterator[tuple[str, str]]:
     """Yield what of a problem is another one in `theirs`, each with what to do."""
     yield from of_actions(list(ours.actions), list(theirs.actions))
+    yield from beside_actions(ours, theirs)
+
+
+def beside_actions(ours: Any, theirs: Any) -> Iterator[tuple[str, str]]:
+    """Yield the same of everything but the actions."""
     if ours.safe != theirs.safe:
         yield f"safe was {ours.safe!r} and is {theirs.safe!r}", ANEW
     yield from of_settings("the range of", dict(ours.ranges), dict(theirs.ranges))
@@ -76,4 +81,4 @@ def of_signal(ours: Reward | Limit, theirs: Reward | Limit, what: str) -> Iterat
 def extends(more: Any, fewer: Any) -> bool:
     """Say whether a problem is another one with actions added at the end, or the same."""
     added = list(more.actions)[: len(fewer.actions)] == list(fewer.actions)
-    return added and all(what.startswith("the actions") for what, _ in differences(fewer, more))
+    return added and not any(beside_actions(fewer, more))

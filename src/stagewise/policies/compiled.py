@@ -28,7 +28,7 @@ from stagewise.kernels.loop.round import Form
 from stagewise.kernels.promise import DISPUTED
 from stagewise.kernels.signals.ridge import ELSEWHERE
 from stagewise.policies.arrays import MEMORY_SIZE, Needs, aligned, fitting_memory, needed, sized, starting
-from stagewise.policies.contradictions import explained
+from stagewise.policies.contradictions import cause_of
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import Played, State
 from stagewise.problem.checks import MANY
@@ -271,7 +271,7 @@ class CompiledPolicy(Learning):
     def explained(
         self, seen: Chosen, state: State, decision: Decision, of_round: SafeOfRound | None = None
     ) -> Decision:
-        """Return the decision; where its code disputes what was declared, with the fallback in words."""
+        """Return the decision; where its code disputes what was declared, with that as the cause."""
         if of_round is not None:
             decision._safe = of_round
         if len(seen.features) <= FEW:
@@ -279,7 +279,5 @@ class CompiledPolicy(Learning):
         if seen.code > -DISPUTED:
             return decision
         return decision._replace(
-            fallback=explained(
-                seen.code, self.presented, seen.layout, seen.settings, state.memory, seen.workspace.bounds
-            )
+            cause=cause_of(seen.code, self.presented, seen.layout, seen.settings, state.memory, seen.workspace.bounds)
         )

@@ -192,8 +192,12 @@ class Learning:
 
     def in_words(self, signal: int, signed: float) -> str:
         """Return a mean of a signal, signed so that less is better, as a sentence holds it: in the user's units."""
+        return f"{self.in_units(signal, signed):.3g}"
+
+    def in_units(self, signal: int, signed: float) -> float:
+        """Return a mean of a signal, signed so that less is better, in the user's units."""
         low, length = self.reward_span
-        return f"{self.presented.in_unit(signal - 1, signed) if signal else low + length * signed:.3g}"
+        return self.presented.in_unit(signal - 1, signed) if signal else low + length * signed
 
     def called(self, index: int, word: str = "action") -> str:
         """Return what a sentence calls a listed action."""

@@ -13,7 +13,7 @@ from stagewise.kernels.promise import DRAWN, PREFERRED
 from stagewise.kernels.rules.mixture import mean_of
 from stagewise.policies.certified_choice import SampledMixture, sampled_mixture
 from stagewise.policies.compiled import NEW, Chosen
-from stagewise.policies.settings import FALLBACKS
+from stagewise.policies.settings import CAUSES
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
@@ -104,10 +104,10 @@ def decision_from(
     """
     played, code, home = solved_blend(seen) if blend is None else blend, seen.code, seen.layout.item(HOME)
     features = seen.features if seen.features.shape[1] else None
-    index, fallback = (int(code), None) if code >= 0 else (home, None if code == -DRAWN else FALLBACKS.get(-code))
+    index, cause = (int(code), None) if code >= 0 else (home, None if code == -DRAWN else CAUSES.get(-code))
     odds, dearest, values = played.probabilities, thresholds.in_units(played.dearest), thresholds.values
     hoped, gap = span[0] + span[1] * played.hoped, span[1] * played.gap
-    told = (action, index, 1.0, odds, hoped, dearest, values, fallback, round_, gap)
+    told = (action, index, 1.0, odds, hoped, dearest, values, cause, round_, gap)
     decision = NEW(kind, told)
     decision._table = NEW(MixtureBasis, (seen, played, blend is None, thresholds, why, names, span))
     decision._offered = features

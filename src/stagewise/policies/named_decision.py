@@ -75,7 +75,7 @@ class NamedDecision(Decision):
             f"{name} {told(one.estimate)} (pessimistic {one.dearest:.4g}) {'≤' if s > 0 else '≥'} {one.threshold:.4g}"
             for (name, one), s in rows
         ]
-        why = "" if self.fallback is None else f", fallback={self.fallback!r}"
+        why = "" if self.reason is None else f", reason={str(self.reason)!r}"
         return (
             f"<{self.name!r} in round {self.round}, drawn from {drawn}, reward {told(self.estimated_reward)} "
             f"(optimistic {self.hoped:.4g}), {', '.join(limits)}{why}, id {self.id!r}>"

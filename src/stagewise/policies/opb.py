@@ -17,7 +17,7 @@ from stagewise.policies.mixtures import decision_from
 from stagewise.policies.policy import State
 from stagewise.policies.safe_mixture import Offer, staying
 from stagewise.policies.safe_policy import SafePolicy
-from stagewise.policies.settings import FALLBACKS, hope_switch, keep, promise_numbers, settle
+from stagewise.policies.settings import CAUSES, hope_switch, keep, promise_numbers, settle
 from stagewise.problem.checks import size_of, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import resolved
@@ -94,7 +94,7 @@ class OPB(ArmsPolicy, SafePolicy):
         eligible, home = eligible_arms(actions, self.arms), int(self.layout[HOME])
         if self.horizon is not None and most_pulls(self.layout, state.memory) >= self.horizon:
             offer = Offer(self.arms, eligible, home, home, None)  # radii hold for so many pulls and no more
-            return staying(offer, self.thresholds, draw.round, FALLBACKS[OVER])
+            return staying(offer, self.thresholds, draw.round, CAUSES[OVER])
         seen = self.chosen(self.form, state, self.no_features, eligible, draw)
         arm = seen.code if seen.code >= 0 else home
         return self.explained(seen, state, decision_from(seen, arm, self.thresholds, draw.round))

@@ -17,7 +17,7 @@ from stagewise.policies.arms import eligible_arms, logged_arms
 from stagewise.policies.arrays import assembled
 from stagewise.policies.baseline import baseline_of, refuse_safe
 from stagewise.policies.classes import Functions, fitting
-from stagewise.policies.contradictions import words_for
+from stagewise.policies.contradictions import cause_for
 from stagewise.policies.learning import check_unit_range
 from stagewise.policies.policy import Played, State
 from stagewise.policies.rays import listed_of
@@ -32,6 +32,7 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import resolved
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
+from stagewise.records.reason import Cause
 from stagewise.rules.rows import Vertex, best_under_rows
 
 
@@ -109,8 +110,8 @@ class OPNLB(SafeLearning):
         """Return the best mixture under a limit for every plausible function; the safe action is last."""
         return best_under_rows(worth, tables[1:], self.rule.limits)
 
-    def contradiction(self, memory: Floats) -> str | None:
-        """Return in words what was declared of a cost and is contradicted: its noise, or its value at the safe action.
+    def contradiction(self, memory: Floats) -> Cause | None:
+        """Return what was declared of a cost and is contradicted: its noise, or its value at the safe action.
 
         Outcomes that were refused unless they lie in [0, 1] have the noise that follows from it.
         """
@@ -124,7 +125,7 @@ class OPNLB(SafeLearning):
             if needed > noise or strays:
                 code = -disputed(NOISE if needed > noise else BASELINE, j)
                 seen = Evidence(rounds, noise, needed, times, total / max(times, 1.0))
-                return words_for(code, self.thresholds, math.inf, seen)
+                return cause_for(code, self.thresholds, math.inf, seen)
         return None
 
     def offered(self, actions: Any) -> tuple[Offer, Any]:

@@ -12,7 +12,7 @@ from stagewise.kernels.promise import safe_cost
 from stagewise.kernels.rules.ray import pessimistic
 from stagewise.policies.certified_choice import sampled_rays
 from stagewise.policies.compiled import NEW, Chosen
-from stagewise.policies.settings import FALLBACKS
+from stagewise.policies.settings import CAUSES
 from stagewise.policies.tables import hidden_count, leading
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.actions import Finite, Listed, Rays
@@ -84,11 +84,11 @@ def decision_on_rays(
 ) -> Decision:
     """Return the decision that a kernel's answer stands for; `why` says how it was chosen where the rule does not."""
     code, answer, features, values = seen.code, seen.answer, seen.features, thresholds.values
-    index, fallback = (code, None) if code >= 0 else (-1, FALLBACKS.get(-code))
+    index, cause = (code, None) if code >= 0 else (-1, CAUSES.get(-code))
     action = ACTION_IN(answer, features.shape[1]).copy()  # as `own`
     action.setflags(False)  # type: ignore[call-arg]
     dearest = thresholds.in_units(COSTS_IN(answer, values.size))
-    told = (action, index, answer.item(STEP), None, answer.item(HOPE), dearest, values, fallback, round_, 0.0)
+    told = (action, index, answer.item(STEP), None, answer.item(HOPE), dearest, values, cause, round_, 0.0)
     decision = NEW(Decision, told)
     decision._table, decision._offered = NEW(RayBasis, (seen, thresholds, word, why)), features
     if answer.item(UNFOLLOWED) != 0.0:

@@ -15,10 +15,11 @@ from stagewise.models.functions import Believed
 from stagewise.policies.compiled import WORKSPACE_IN, Chosen
 from stagewise.policies.mixtures import WRITTEN_IN, Blend, decision_from, drawn
 from stagewise.policies.rays import own
-from stagewise.policies.settings import FALLBACKS
+from stagewise.policies.settings import CAUSES
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
+from stagewise.records.reason import Cause
 from stagewise.rules.rows import Vertex, dearest_of
 
 WEIGH, TERMS, PER_LIMIT_IN = named(weigh), named(terms_of), named(per_limit_in)
@@ -61,7 +62,7 @@ def decided(offer: Offer, believed: Believed | None, rule: Rule, solve: Solve | 
     Without `solve` the bounds for every action decide.
     """
     if believed is None:
-        return staying(offer, rule.thresholds, draw.round, FALLBACKS[UNEXPLAINED])
+        return staying(offer, rule.thresholds, draw.round, CAUSES[UNEXPLAINED])
     seen, blend = bounded(offer, believed, rule, draw), None
     if solve is not None and seen.code not in (-WARMING, -NOT_FINITE):
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
@@ -128,9 +129,9 @@ def staying_put(worth: Floats, solved: bool) -> Vertex:
     return Vertex(np.eye(worth.size)[-1], float(worth[-1]), float(worth[-1]), solved, 0)
 
 
-def staying(offer: Offer, thresholds: Thresholds, round_: int, why: str) -> Decision:
+def staying(offer: Offer, thresholds: Thresholds, round_: int, cause: Cause) -> Decision:
     """Return the safe action alone: there are no bounds, or none that hold."""
     probabilities = np.zeros(offer.size + 1)
     probabilities[offer.home] = 1.0
-    told = (probabilities, 1.0, thresholds.at_safe, thresholds.values, why, round_)
+    told = (probabilities, 1.0, thresholds.at_safe, thresholds.values, cause, round_)
     return Decision(offer.action(-1), offer.home, 1.0, *told)

@@ -22,19 +22,20 @@ from stagewise.problem.checks import kept, number, one_of, shown, switch
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.thresholds import Thresholds
 from stagewise.problem.words import percent
+from stagewise.records.reason import Cause, Reason
 
 Optimism = Literal["inflated", "directional"]
 RAREST = 1e-100  # a probability of failure below it could not be divided among signals and arms
 FALSE_ALARMS = 1e-6  # the level of every test that holds a declared value against the data; no part of δ
-FALLBACKS = {
-    PREFERRED: "nothing listed promises more than the safe action",
-    WARMING: "the safe action's own cost is not certain enough yet, so it is played to learn it",
-    NOTHING_SAFE: "nothing listed is safe",
-    NOT_FINITE: "the bounds are not finite",
-    UNEXPLAINED: "no function of a class explains what was seen: it lacks the truth, or the noise is larger than told",
-    UNSOLVED: "the solver found no mixture",
-    OVER: "the horizon is over, and the radii hold no longer",
-    TOO_LITTLE: "the share that is safe of anything better cannot be told from rounding",
+CAUSES = {  # by the code of a kernel; from DISPUTED on see `contradictions`
+    PREFERRED: Cause(Reason.NO_BETTER_ACTION),
+    WARMING: Cause(Reason.SAFE_COST_UNCERTAIN),
+    NOTHING_SAFE: Cause(Reason.NO_SAFE_ACTION),
+    NOT_FINITE: Cause(Reason.BOUNDS_NOT_FINITE),
+    UNEXPLAINED: Cause(Reason.NO_PLAUSIBLE_FUNCTION),
+    UNSOLVED: Cause(Reason.SOLVER_FAILED),
+    OVER: Cause(Reason.HORIZON_OVER),
+    TOO_LITTLE: Cause(Reason.SAFE_SHARE_TOO_SMALL),
 }
 
 

@@ -13,8 +13,9 @@ from stagewise.policies.arrays import sized
 from stagewise.policies.named_caps import NamedCAPS
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
-from stagewise.policies.settings import FALLBACKS
+from stagewise.policies.settings import CAUSES
 from stagewise.records.draw import Draw
+from stagewise.records.reason import Cause
 
 PLAIN = {float, int}  # what a number about a user may be without a question
 
@@ -27,7 +28,7 @@ class Played(NamedTuple):
     """Of all actions, in their order."""
     hoped: float
     dearest: list[float]
-    fallback: str | None
+    cause: Cause | None
     estimated_reward: float
     estimated_cost: list[float]
 
@@ -74,7 +75,7 @@ def choose_all(
     return [
         None if code <= -DISPUTED or code == OUTSIDE else Played(
             code if code >= 0 else home, chances[i], hoped[i], dearest[i],
-            None if code >= 0 or code == -DRAWN else FALLBACKS.get(-code), means[i], costs[i],
+            None if code >= 0 or code == -DRAWN else CAUSES.get(-code), means[i], costs[i],
         )
         for i, code in enumerate(codes.tolist())
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from stagewise.records.explanation import Basis, Estimates, Explanation, explained
 from stagewise.records.identity import id_of
+from stagewise.records.reason import Cause, Reason
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,7 +32,7 @@ class Made(NamedTuple):
     hoped: float  # optimistic reward
     dearest: Floats  # (m,) pessimistic costs; the lowest plausible value for an `AtLeast`
     thresholds: Floats  # (m,)
-    fallback: str | None  # why the safe action is played alone, if it is
+    cause: Cause | None  # why the safe action is played alone, if it is: `reason` is its code, `fallback` its sentence
     round: int
     gap: float = 0.0  # by how much `hoped` may fall short of its problem's maximum, certified; 0: solved in closed form
 
@@ -46,7 +47,7 @@ class Decision(Made):
     >>> import stagewise as sw
     >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
     >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.Draw(seed=1))
-    >>> decision.probabilities.round(6), decision.dearest.round(6), decision.fallback
+    >>> decision.probabilities.round(6), decision.dearest.round(6), decision.reason
     (array([0.8, 0.2, 0. ]), array([0.2]), None)
     """
 
@@ -62,6 +63,16 @@ class Decision(Made):
     def name(self) -> str:
         """What is done, in words: its number where it has no name of its own."""
         return "safe action" if self.index < 0 else f"action {self.index}"
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why the safe action is played alone, as a code; None: it is not."""
+        return None if self.cause is None else self.cause.reason
+
+    @property
+    def fallback(self) -> str | None:
+        """The same as a sentence for people; programs go by `reason`, and by the data in `cause.details`."""
+        return None if self.cause is None else self.cause.sentence
 
     @property
     def id(self) -> str:
@@ -94,8 +105,12 @@ class Decision(Made):
         """
         offered = {} if self._told is None else {"offered": plain(self._told)}
         safe = {} if self._safe is None else {"safe": plain(list(self._safe))}
-        told = {name: plain(getattr(self, name)) for name in (*self._fields, "estimated_reward", "estimated_cost")}
-        return {"id": self.id, **told, **offered, **safe}
+        fields = [*(name for name in self._fields if name != "cause"), "estimated_reward", "estimated_cost"]
+        told = {name: plain(getattr(self, name)) for name in fields}
+        why: dict[str, Any] = {"reason": self.reason, "fallback": self.fallback}
+        if self.cause is not None and self.cause.details:
+            why["details"] = dict(self.cause.details)
+        return {"id": self.id, **told, **why, **offered, **safe}
 
     @property
     def estimated_reward(self) -> float | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import StagewiseError
+from stagewise.service.deciding import cause_in
 from stagewise.service.messages import Decided, Kept, Refusal
 from stagewise.service.records import Event
 from stagewise.service.store.store import StoreDown
@@ -35,8 +36,9 @@ def served(event: Event, said: Any) -> Iterator[str]:
     drawn = "for certain" if chance == 1.0 else f"drawn with probability {chance:.4g}"
     told = f"{said['action']!r} was served, {drawn}, in mode {said['mode']}"
     yield f"Decision {event.key} (row {event.seq}, {when(event.at)}): {told}."
-    if said["fallback"] is not None:
-        yield f"The safe action was served because: {said['fallback']}."
+    cause = cause_in(said)
+    if cause is not None:
+        yield f"The safe action was served because: {cause.sentence}."
     if "choice" in said:
         told = told_chances(said["choice"]["probabilities"])
         yield f"The policy itself would have drawn {said['choice']['action']!r}, of {told}."
@@ -67,9 +69,11 @@ def limits(problem: Problem, said: Any) -> Iterator[str]:
 def answer(id_: str, body: dict[str, Any], logged: bool = True) -> Decided:
     """Return a decision's row as it is answered."""
     limits = {name: Kept(kept["dearest"], kept["estimate"], kept["threshold"]) for name, kept in body["limits"].items()}
+    cause = cause_in(body)
     return Decided(
         id_, body["action"], body["probabilities"], body["mode"], body["problem"], body["state"], limits,
-        body["fallback"], body["estimated_reward"], logged,
+        None if cause is None else cause.reason, None if cause is None else cause.sentence, body["estimated_reward"],
+        logged,
     )  # fmt: skip
 
 

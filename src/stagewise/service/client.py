@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from stagewise.problem.errors import StagewiseError
 from stagewise.problem.words import shown
+from stagewise.records.reason import Cause, Reason
 from stagewise.service.client_unsettled import Unsettled
 from stagewise.service.client_wire import Answer, Unreached, Wire
 from stagewise.service.client_words import (
@@ -47,8 +48,8 @@ class DeskClient:
 
     >>> client = DeskClient("http://127.0.0.1:9", key="-", experiment="messages", safe="nothing", timeout=0.1)
     >>> decision = client.decide({"age": 34})
-    >>> decision.action, decision.logged, decision.fallback
-    ('nothing', False, 'the desk at http://127.0.0.1:9 cannot be reached: Connection refused')
+    >>> decision.action, decision.logged, decision.reason, decision.fallback
+    ('nothing', False, 'server_unavailable', 'the desk at http://127.0.0.1:9 cannot be reached: Connection refused')
     """
 
     def __init__(
@@ -186,7 +187,8 @@ class DeskClient:
         if decision is None or not isinstance(decision.action, str) or not isinstance(decision.probabilities, dict):
             return self._fallen(asked, Answer(0, None, "the desk's answer cannot be read"))
         if not decision.logged:
-            return self._fallen(asked, Answer(0, None, decision.fallback or "the desk did not log it"))
+            words = decision.fallback or "the desk did not log it"
+            return self._fallen(asked, Answer(0, {"reason": decision.reason, "fallback": words}, words))
         self._unsettled.discard(decision.decision_id)
         return decision
 
@@ -195,8 +197,10 @@ class DeskClient:
         if answer.sent:
             self._unsettled.add(asked["decision_id"])
         content = answer.content if isinstance(answer.content, dict) else {}
-        why = content.get("fallback") or answer.words
-        return Decision(f"{UNLOGGED}{asked['decision_id']}", self.safe, {self.safe: 1.0}, fallback=why, logged=False)
+        cause = Cause.of(Reason.SERVER_UNAVAILABLE, error=answer.words)
+        words, reason = content.get("fallback") or cause.sentence, content.get("reason") or cause.reason
+        id_ = f"{UNLOGGED}{asked['decision_id']}"
+        return Decision(id_, self.safe, {self.safe: 1.0}, fallback=words, logged=False, reason=reason)
 
     def _tell_not_shown(self, ids: Sequence[str]) -> list[str]:
         """Return those of these decisions that the desk does not know, or not yet."""

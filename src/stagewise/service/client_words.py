@@ -33,7 +33,7 @@ class Wanted(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What to do for a user. Where `logged` is false it is the safe action, and `fallback` says why."""
+    """What to do for a user. Where `logged` is false it is the safe action, and `reason` says why."""
 
     decision_id: str
     action: str
@@ -45,6 +45,8 @@ class Decision(NamedTuple):
     fallback: str | None = None
     estimated_reward: float | None = None
     logged: bool = True
+    reason: str | None = None
+    """Why the safe action is served, as a code (`stagewise.Reason`); `fallback` is its sentence."""
 
 
 class Refused(NamedTuple):

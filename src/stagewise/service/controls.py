@@ -8,6 +8,7 @@ import msgspec
 
 from stagewise.problem.checks import number, one_of, shown
 from stagewise.problem.errors import InvalidProblem
+from stagewise.records.reason import Cause, Reason
 from stagewise.service.messages import Mode
 from stagewise.service.records import CONTROL, Event
 
@@ -23,14 +24,14 @@ class Controls(NamedTuple):
     mode: Mode = "shadow"
     share: float = 1.0
     """canary: the share of decisions that are the policy's."""
-    killed: str | None = None
+    killed: Cause | None = None
     """Why the kill switch is pulled, with who did it; None: it is not."""
 
     def after(self, event: Event) -> "Controls":
         """Return what holds after one more row; a problem's changes nothing but its number.
 
         >>> told = b'{"what":"kill","actor":"ada","reason":"complaints doubled"}'
-        >>> Controls().after(Event(3, 0, "control", "3", -1, told, b"")).killed
+        >>> Controls().after(Event(3, 0, "control", "3", -1, told, b"")).killed.sentence
         'killed by ada: complaints doubled'
         """
         now = self._replace(row=event.seq)
@@ -40,10 +41,11 @@ class Controls(NamedTuple):
         what = told.get("what")
         if what == MODE:
             return now._replace(mode=told["mode"], share=float(told["share"]))
-        if what in (KILL, TRIP):
-            return now._replace(
-                killed=f"{'tripped' if what == TRIP else 'killed'} by {told['actor']}: {told['reason']}"
-            )
+        if what == KILL:
+            return now._replace(killed=Cause.of(Reason.KILLED, actor=told["actor"], note=told["reason"]))
+        if what == TRIP:
+            why = {"trip": told["trip"], "details": told["details"]}
+            return now._replace(killed=Cause.of(Reason.TRIPPED, actor=told["actor"], **why))
         return now._replace(killed=None) if what == REVIVE else now
 
 

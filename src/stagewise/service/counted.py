@@ -1,6 +1,7 @@
 """What is counted of a decision's row: what was served, what was feared, what the policy would have served."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -31,8 +32,8 @@ class Row(Choice):
 
     mode: str = "live"
     choice: Choice | None = None
-    fallback: str | None = None
-    kind: str = ""
+    reason: str | None = None
+    details: dict[str, Any] = {}
     asked: Wanted = msgspec.field(default_factory=Wanted)
 
 

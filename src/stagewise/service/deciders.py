@@ -9,9 +9,10 @@ import msgspec
 
 from stagewise.problem.checks import shown
 from stagewise.problem.errors import InvalidActions
+from stagewise.records.reason import Cause, Reason
 from stagewise.service.answers import answer, told_of
 from stagewise.service.controls import Controls
-from stagewise.service.deciding import UNLOGGED, Known, Row, decided, decided_all, dry_key, encoded, safely
+from stagewise.service.deciding import Known, Row, decided, decided_all, dry_key, encoded, safely
 from stagewise.service.errors import Conflict
 from stagewise.service.experiment import Experiment
 from stagewise.service.ids import fresh_id
@@ -28,8 +29,8 @@ class Made(NamedTuple):
 
     desk: "Deciders"
     ours: Experiment
-    kind: str
-    """Of fallback."""
+    reason: str
+    """Why the safe action is served; empty: for none."""
     told: Decided
     """The answer, once it is."""
     ask: Ask
@@ -77,7 +78,7 @@ class Deciders(Reading):
         body = decided(*self.basis(ours), ours.key, id_, asked)
         first, second = body["control"]
         ask = Ask(ours.name, DECISION, id_, canonical(body), sent(asked), (first, second))
-        return Made(self, ours, body["kind"], answer(id_, body), ask)
+        return Made(self, ours, body["reason"] or "", answer(id_, body), ask)
 
     def make_all(self, ours: Experiment, asked: Sequence[tuple[str, Asked]]) -> list[Made | None]:
         """Do the same for several ids at once; None: that one is not as simple, and is asked for by itself."""
@@ -87,11 +88,11 @@ class Deciders(Reading):
 
     def _made(self, ours: Experiment, id_: str, asked: Asked, row: Row) -> Made:
         told = Decided(
-            id_, row.action, row.probabilities, row.mode, row.problem, row.state, row.limits, row.fallback,
-            row.estimated_reward,
+            id_, row.action, row.probabilities, row.mode, row.problem, row.state, row.limits, row.reason,
+            None if row.reason is None else Cause(Reason(row.reason), row.details).sentence, row.estimated_reward,
         )  # fmt: skip
         ask = Ask(ours.name, DECISION, id_, encoded(row), sent(asked), row.control)
-        return Made(self, ours, row.kind, told, ask)
+        return Made(self, ours, row.reason or "", told, ask)
 
     async def _before(self, ours: Experiment, asked: Asked) -> Decided | None:
         """Return what was answered once to what is refused now, as where an action was retired since; None: nothing."""
@@ -123,15 +124,15 @@ class Deciders(Reading):
     def written(self, made: Made) -> Decided:
         """Return the answer to a decision that was just written."""
         told = made.told
-        self.counts.decisions[made.ours.name, told.action, told.mode, made.kind] += 1
+        self.counts.decisions[made.ours.name, told.action, told.mode, made.reason] += 1
         return told
 
     def unlogged(self, made: Made, why: str) -> Decided:
         """Return the safe action, loudly: nothing of it is in the log."""
-        told, words = made.told, f"not logged, so the safe action: {why}"
-        safe = safely(made.ours.known, UNLOGGED, words)
+        told = made.told
+        safe = safely(made.ours.known, Cause.of(Reason.NOT_LOGGED, error=why))
         body = {**safe, "mode": told.mode, "problem": told.version, "state": told.state}
-        self.counts.decisions[made.ours.name, body["action"], told.mode, UNLOGGED] += 1
+        self.counts.decisions[made.ours.name, body["action"], told.mode, Reason.NOT_LOGGED] += 1
         return answer(told.decision_id, body, logged=False)
 
 

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from stagewise.kernels.compile import Ints
-from stagewise.policies.agent.guard import KNOWN, note_contradictions, unwatched
+from stagewise.policies.agent.guard import note_contradictions, unwatched
 from stagewise.policies.agent.notes import Notes
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
@@ -28,19 +28,16 @@ from stagewise.problem.errors import InvalidActions
 from stagewise.problem.naming import listing, number_of, segment_name
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.draw import Draw
+from stagewise.records.reason import Cause, Reason
 from stagewise.service.controls import Controls, chosen_for_canary
 from stagewise.service.messages import Kept
 
 log = logging.getLogger("stagewise.desk")
 
-# Kinds of fallback, for counting.
-KILLED, OFF, SHADOW, CANARY, DOUBT, POLICY, FAILED, UNLOGGED, UNREAD = (
-    "killed", "off", "shadow", "canary", "contradiction", "policy", "failed", "store", "unread",
-)  # fmt: skip
+STOPPED = (Reason.KILLED, Reason.TRIPPED)
 BLOCK = 64  # bytes of SHA-256
 DRAWS = Struct(">QII16x").unpack
 DRAWN = np.dtype([("seed", ">u8"), ("run", ">u4"), ("round", ">u4"), ("rest", "V16")])  # the same, of many
-NOT_READ = "what was learned and what is in doubt is not read yet; the safe action is served until it is"
 
 
 class Known(NamedTuple):
@@ -67,15 +64,15 @@ class Row(msgspec.Struct):
     action: str
     asked: dict[str, Any]
     control: tuple[int, int]
+    details: dict[str, Any]
     estimated_reward: float
-    fallback: str | None
     hoped: float
     index: int
-    kind: str
     limits: dict[str, Kept]
     mode: str
     probabilities: dict[str, float]
     problem: int
+    reason: str | None
     state: int
 
 
@@ -136,17 +133,17 @@ def offered_of(known: Known, context: Mapping[str, Any], only: list[str] | None)
     return problem.offered(context, only)
 
 
-def why_safe(controls: Controls, everywhere: Controls, id_: str) -> tuple[str, str] | None:
-    """Return why the safe action is served whatever the policy says, with its kind; None: the policy decides."""
+def why_safe(controls: Controls, everywhere: Controls, id_: str) -> Cause | None:
+    """Return why the safe action is served whatever the policy says; None: the policy decides."""
     killed = everywhere.killed or controls.killed
     if killed is not None:
-        return KILLED, killed
+        return killed
     if controls.mode == "off":
-        return OFF, "the experiment is off"
+        return Cause(Reason.OFF)
     if controls.mode == "shadow":
-        return SHADOW, "shadow: the safe action is served and the choice is logged"
+        return Cause(Reason.SHADOW)
     if controls.mode == "canary" and not chosen_for_canary(id_, controls.share):
-        return CANARY, f"canary: not among the {controls.share:.4g} of decisions that are the policy's"
+        return Cause.of(Reason.CANARY, share=controls.share)
     return None
 
 
@@ -161,7 +158,17 @@ def limits_in(
     }
 
 
-def safely(known: Known, kind: str, why: str) -> dict[str, Any]:
+def in_row(cause: Cause | None) -> dict[str, Any]:
+    """Return a reason and its data as a row of the log holds them."""
+    return {"reason": None, "details": {}} if cause is None else {"reason": cause.reason, "details": cause.details}
+
+
+def cause_in(said: Mapping[str, Any]) -> Cause | None:
+    """Return what `in_row` wrote."""
+    return None if said["reason"] is None else Cause.read((said["reason"], said["details"]))
+
+
+def safely(known: Known, cause: Cause) -> dict[str, Any]:
     """Return the body of a decision for the safe action: nothing is computed, so nothing can fail."""
     problem, limits = known.problem, known.policy.presented
     costs = limits.values if limits.safe is None else limits.safe
@@ -172,33 +179,34 @@ def safely(known: Known, kind: str, why: str) -> dict[str, Any]:
         "limits": limits_in(limits, costs.tolist(), None),
         "hoped": None,
         "estimated_reward": None,
-        "fallback": why,
-        "kind": kind,
+        **in_row(cause),
     }
 
 
 def decided(known: Known, controls: Controls, everywhere: Controls, key: bytes, id_: str, asked: Any) -> dict[str, Any]:
     """Return the body of a decision's row; raise InvalidActions where what was asked makes no sense."""
     offered = offered_of(known, asked.context, asked.only)
-    why = why_safe(controls, everywhere, id_) or (None if known.read else (UNREAD, NOT_READ))
+    why = why_safe(controls, everywhere, id_) or (None if known.read else Cause(Reason.NOT_READ))
+    asks = why is None or why.reason is Reason.SHADOW
     try:
-        made = by_policy(known, offered, draw_of(key, id_)) if why is None or why[0] == SHADOW else None
+        made = by_policy(known, offered, draw_of(key, id_)) if asks else None
     except Exception:  # whatever it is, a user waits for an action that is safe
         log.exception("deciding failed; the safe action is served")
-        made, why = None, why or (FAILED, "deciding failed inside the desk, see its log; the safe action is served")
-    body = made if made is not None and why is None else safely(known, *(why or (FAILED, "")))
+        made, why = None, why or Cause(Reason.FAILED)
+    body = made if made is not None and why is None else safely(known, why or Cause(Reason.FAILED))
     if why is not None and made is not None:
-        body["choice"] = {
-            name: made[name] for name in ("action", "probabilities", "limits", "estimated_reward", "fallback")
-        }
-    return {**body, **circumstances(known, controls, everywhere, body["kind"], asked)}
+        chosen = ("action", "probabilities", "limits", "estimated_reward", "reason", "details")
+        body["choice"] = {name: made[name] for name in chosen}
+    return {**body, **circumstances(known, controls, everywhere, body["reason"], asked)}
 
 
-def circumstances(known: Known, controls: Controls, everywhere: Controls, kind: str, asked: Any) -> dict[str, Any]:
+def circumstances(
+    known: Known, controls: Controls, everywhere: Controls, reason: Reason | None, asked: Any
+) -> dict[str, Any]:
     """Return what was asked, and by what it is decided."""
     return {
         "asked": asked_for(asked),
-        "mode": "killed" if kind == KILLED else controls.mode,
+        "mode": "killed" if reason in STOPPED else controls.mode,
         "problem": known.version,
         "state": known.seq,
         "control": [controls.row, everywhere.row],
@@ -240,12 +248,12 @@ def decided_all(
     control, thresholds = (controls.row, everywhere.row), limits.values.tolist()
     for i, played in zip(users, told, strict=True):
         if played is not None:
-            place, odds, hoped, dearest, fallback, mean, costs = played
+            place, odds, hoped, dearest, cause, mean, costs = played
             kept = dict(zip(limits.names, map(Kept, dearest, costs, thresholds), strict=True))
             made[i] = Row(
-                actions[place], asked_for(asked[i][1]), control, mean, fallback, hoped, place,
-                "" if fallback is None else POLICY, kept, controls.mode, dict(zip(actions, odds, strict=True)),
-                known.version, known.seq,
+                actions[place], asked_for(asked[i][1]), control, {}, mean, hoped, place, kept, controls.mode,
+                dict(zip(actions, odds, strict=True)), known.version, None if cause is None else cause.reason,
+                known.seq,
             )  # fmt: skip
     return made
 
@@ -262,7 +270,7 @@ def by_policy(known: Known, offered: Context, draw: Draw) -> dict[str, Any]:
     """Return what the policy decides, or the safe action where something contradicts safety."""
     policy, notes = known.policy, known.notes
     decision = policy.choose(known.state, offered, draw)
-    if decision.fallback is not None and decision.fallback not in KNOWN:
+    if decision.reason is Reason.CONTRADICTION:
         told = notes.copied()
         note_contradictions(policy, known.state, told, decision)
         if not told.open_doubts:
@@ -270,8 +278,7 @@ def by_policy(known: Known, offered: Context, draw: Draw) -> dict[str, Any]:
         notes = told
     doubts = notes.open_doubts
     if doubts:
-        return safely(known, DOUBT, next(iter(doubts.values())))
-    fallback = decision.fallback
+        return safely(known, next(iter(doubts.values())))
     return {
         "action": decision.name,
         "index": int(decision.index),
@@ -279,6 +286,5 @@ def by_policy(known: Known, offered: Context, draw: Draw) -> dict[str, Any]:
         "limits": limits_in(policy.presented, decision.dearest.tolist(), decision.estimated_cost),
         "hoped": float(decision.hoped),
         "estimated_reward": decision.estimated_reward,
-        "fallback": fallback,
-        "kind": "" if fallback is None else POLICY,
+        **in_row(decision.cause),
     }

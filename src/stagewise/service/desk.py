@@ -15,7 +15,7 @@ from stagewise.problem.checks import shown
 from stagewise.service.answers import in_words
 from stagewise.service.changes import Changes
 from stagewise.service.deciders import Deciders
-from stagewise.service.deciding import Known
+from stagewise.service.deciding import Known, cause_in
 from stagewise.service.errors import UnknownDecision
 from stagewise.service.experiment import Experiment
 from stagewise.service.figures import figures_of
@@ -31,6 +31,7 @@ class Desk(Deciders, Outcomes, Changes, OfflineLogs):
     def figures(self, name: str) -> dict[str, Any]:
         """Return what the page shows of an experiment: counted from the log, with what is known and who may decide."""
         ours, known, everywhere = self.experiment(name), self.experiment(name).known, self.everywhere.killed
+        killed = everywhere or ours.killed
         tally = self.counting.look(name)
         found = health_of(known.policy, known.state, known.notes)
         health = [one for one in found if one.name != OUTCOMES]  # a desk refuses outcomes before they are in the log
@@ -39,13 +40,16 @@ class Desk(Deciders, Outcomes, Changes, OfflineLogs):
             self.store.now(),
             mode=ours.mode,
             share=ours.share,
-            killed=everywhere or ours.killed,
+            killed=None if killed is None else killed.sentence,
             killed_everywhere=everywhere is not None,
             version=ours.version,
             snapshot_age_s=self.age(ours, known),
             max_age_s=self.max_age,
             failed=self.learner.failures.get(name),
-            doubts=[{"name": doubt, "sentence": words} for doubt, words in ours.doubts.items()],
+            doubts=[
+                {"name": doubt, "reason": cause.reason, "details": cause.details, "sentence": cause.sentence}
+                for doubt, cause in ours.doubts.items()
+            ],
             health=Health(with_told(known.policy, health, safe_costs(tally))).plain(),
         )
 
@@ -63,6 +67,7 @@ class Desk(Deciders, Outcomes, Changes, OfflineLogs):
         if event is None:
             raise UnknownDecision(f"{shown(id_)} is no decision of {shown(name)}")
         body = msgspec.json.decode(event.body)
+        cause = cause_in(body)
         return {
             "decision_id": id_,
             "at": event.at / 1e6,
@@ -70,6 +75,7 @@ class Desk(Deciders, Outcomes, Changes, OfflineLogs):
             "place": event.place,
             "chain": event.chain.hex(),
             **body,
+            "fallback": None if cause is None else cause.sentence,
             "outcome": self.store.answers(name, event.place),
             "words": in_words(ours.problem, event, body),
         }

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 
 from stagewise.policies.problem import Problem
+from stagewise.records.reason import Cause
 from stagewise.service.controls import Controls
 from stagewise.service.deciding import Known
 from stagewise.service.fold import beginning
@@ -45,7 +46,7 @@ class Experiment:
         return self.controls.share
 
     @property
-    def killed(self) -> str | None:
+    def killed(self) -> Cause | None:
         """Why the experiment's own kill switch is pulled."""
         return self.controls.killed
 
@@ -55,7 +56,7 @@ class Experiment:
         return self.known.seq
 
     @property
-    def doubts(self) -> dict[str, str]:
+    def doubts(self) -> dict[str, Cause]:
         """What contradicts safety and nobody has acknowledged, by name."""
         return self.known.notes.open_doubts
 
@@ -65,7 +66,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.decisions: Counter[tuple[str, str, str, str]] = Counter()
-        """By experiment, action, mode and kind of fallback."""
+        """By experiment, action, mode and reason; empty: none."""
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """By experiment and what became of them."""
         self.refused: Counter[tuple[str, int]] = Counter()

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.policies.agent.guard import KNOWN, acknowledged, look_for_drift, note_contradictions
+from stagewise.policies.agent.guard import acknowledged, look_for_drift, note_contradictions
 from stagewise.policies.agent.notes import Notes
-from stagewise.policies.agent.told import safe_cost_name, safe_cost_words
+from stagewise.policies.agent.told import safe_cost_name, safe_cost_so_far
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
 from stagewise.policies.rows_of_users import rows_of
@@ -19,12 +19,13 @@ from stagewise.problem.declared import scaled
 from stagewise.problem.errors import InvalidProblem, StagewiseError
 from stagewise.problem.naming import number_of, segment_name
 from stagewise.records.draw import FIRST
+from stagewise.records.reason import Cause, Reason
 from stagewise.service.controls import ACKNOWLEDGE, REVIVE, TRIP
-from stagewise.service.deciding import DOUBT, Known
+from stagewise.service.deciding import Known
 from stagewise.service.offline import DECODE_PART, Part
 from stagewise.service.records import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
 from stagewise.service.silences import Silences, nothing_of
-from stagewise.service.trips import Trips, subject
+from stagewise.service.trips import Trips
 from stagewise.service.waits import Waits
 
 EVERY = 256  # decisions, after which what was declared is held against the data even if no decision met a contradiction
@@ -42,7 +43,7 @@ class Decided(msgspec.Struct):
 
     action: str
     asked: Asked
-    kind: str = ""
+    reason: str | None = None
 
 
 class Came(msgspec.Struct):
@@ -159,7 +160,7 @@ class Fold:
         row = waits.add()
         if self.silences is not None:
             self.silences.decide(event.place, int(row[0]))
-        if told.kind == DOUBT or event.place % EVERY == 0:
+        if told.reason == Reason.CONTRADICTION or event.place % EVERY == 0:
             self.learn()
             self.check(row)
             self._noted = None
@@ -167,7 +168,7 @@ class Fold:
     def check(self, row: Floats) -> None:
         """Note what contradicts what was declared; once noted it stays, until a person acknowledges it."""
         decision = self.policy.choose(self.state, self.policy.context_in(row), FIRST)
-        if decision.fallback is not None and decision.fallback not in KNOWN:
+        if decision.reason is Reason.CONTRADICTION:
             note_contradictions(self.policy, self.state, self.notes, decision)
 
     def came(self, event: Event) -> None:
@@ -193,7 +194,7 @@ class Fold:
         for j, (count, mean) in self.trips.doubted().items():
             name = safe_cost_name(self.policy, j)
             if name not in self.notes.doubts:
-                self.notes.doubts[name] = safe_cost_words(self.policy, j, count, mean)
+                self.notes.doubts[name] = safe_cost_so_far(self.policy, j, count, mean)
                 self._noted = None
 
     def scaled(self, name: str, value: float) -> float:
@@ -204,7 +205,7 @@ class Fold:
     def controlled(self, told: Mapping[str, Any]) -> None:
         """Take in a control: a person's word on a contradiction is part of what is known."""
         if told["what"] == TRIP:
-            self.trips.reasons.add(subject(told["reason"]))
+            self.trips.stand(Cause.read((told["trip"], told["details"])))
         if told["what"] == REVIVE:
             self.learn()
             self.trips.revive()
@@ -243,9 +244,9 @@ class Fold:
             return None
         return Silences(len(self.nothing), len(self.problem.actions), self.problem.delta, self.dry_after)
 
-    def dried(self) -> str | None:
+    def dried(self) -> Cause | None:
         """Return that feedback dried up, if it did: all of it, or a signal that used to come."""
-        return None if self.silences is None else self.silences.in_words(self.waits.names, self.problem.actions)
+        return None if self.silences is None else self.silences.cause(self.waits.names, self.problem.actions)
 
     def known(self) -> Known:
         """Return what a decider needs, as a value that does not change."""

@@ -198,7 +198,8 @@ class Learner:
             self.append([Ask(name, TICK, "", canonical({}))])
         why = fold.trips.tripped() or fold.dried()
         if why is not None and not fold.trips.was_tripped(why):
-            self.append([Ask(name, CONTROL, "", canonical({"what": TRIP, "actor": DESK, "reason": why}))])
+            told = {"what": TRIP, "actor": DESK, "trip": why.reason, "details": why.details}
+            self.append([Ask(name, CONTROL, "", canonical(told))])
 
     def follow(self, name: str, version: Version) -> bool:
         """Take over what the leading learner has published."""

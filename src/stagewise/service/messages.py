@@ -56,8 +56,10 @@ class Decided(Struct):
     state: int
     """The row of the log up to which the deciding state had learned."""
     limits: dict[str, Kept]
+    reason: str | None = None
+    """Why the safe action is served, as a code that never changes; null: for no reason of its own."""
     fallback: str | None = None
-    """Why the safe action is served, where it is served for a reason."""
+    """The same as a sentence for people."""
     estimated_reward: float | None = None
     """The estimated mean reward of what was drawn from; null where the safe action is served without one."""
     logged: bool = True
@@ -102,7 +104,7 @@ class ChangeMode(Struct, forbid_unknown_fields=True):
     """canary: the share of decisions that are the policy's; the others are the safe action."""
 
 
-class Reason(Struct, forbid_unknown_fields=True):
+class GivenReason(Struct, forbid_unknown_fields=True):
     """Why somebody pulls the kill switch, or lets go of it."""
 
     reason: Words

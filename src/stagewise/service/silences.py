@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stagewise.problem.declared import Limit, Reward
+from stagewise.records.reason import Cause, Reason
 
 SLOTS = 16
 FEW = 100  # decisions without an outcome of any kind that are no alarm yet
@@ -112,17 +113,17 @@ class Silences:
                     return Silence(signal, action, total - before, before / times)
         return None
 
-    def in_words(self, signals: tuple[str, ...], actions: Sequence[str]) -> str | None:
+    def cause(self, signals: tuple[str, ...], actions: Sequence[str]) -> Cause | None:
         """Return what has stopped coming, if something has: outcomes of any kind, or a signal of an action."""
         if self.unanswered >= FEW:
-            return f"no outcome has come since {self.unanswered:,} decisions that are more than {self.seconds:g} s old"
+            return Cause.of(Reason.FEEDBACK_STOPPED, decisions=self.unanswered, seconds=self.seconds)
         found = self.longest()
         if found is None:
             return None
-        return (
-            f"no {signals[found.signal]!r} has come within {self.seconds:g} s of the last {found.decisions:,} "
-            f"decisions for {actions[found.action]!r}; before, one came in {found.every:.3g}"
-        )
+        return Cause.of(
+            Reason.SIGNAL_STOPPED, signal=signals[found.signal], action=actions[found.action],
+            decisions=found.decisions, seconds=self.seconds, every=found.every,
+        )  # fmt: skip
 
     def plain(self) -> dict[str, Any]:
         """Return it for a snapshot."""

@@ -7,9 +7,11 @@ from typing import Any
 import msgspec
 
 from stagewise.policies.problem import Problem
+from stagewise.records.reason import Cause, Reason
 from stagewise.service.bands import Lately, Seen, own_value
 from stagewise.service.buckets import Bucket, Buckets, fear
 from stagewise.service.counted import Choice, Row, decoded, explores, fears
+from stagewise.service.deciding import STOPPED
 from stagewise.service.fold import DECODE_OUTCOME
 from stagewise.service.offline import DECODE_SIZE
 from stagewise.service.records import (
@@ -28,11 +30,10 @@ from stagewise.service.store.store import Store
 from stagewise.service.waits import Waits
 
 RECENT = 64  # decisions that "now" rests on, as in an agent's report
-LAST, CHANGES, REASONS = 20, 50, 40  # how many are shown
+LAST, CHANGES = 20, 50  # how many are shown
 LAGS = 501
-OURS = ("", "policy", "contradiction")  # kinds of what the policy decided, or would not
-PLANNED = ("off", "shadow", "canary")
-OTHERS = "other reasons"
+PLANNED = (Reason.OFF, Reason.SHADOW, Reason.CANARY)
+NOT_OURS = (*PLANNED, *STOPPED, Reason.FAILED, Reason.NOT_LOGGED, Reason.NOT_READ)  # the policy was not asked
 WIDTH = 2  # kept of a decision that waits: the number of its action, and whether the policy chose it
 
 
@@ -115,7 +116,7 @@ class Tally:
         if row.action not in self.actions:
             self.names.append(row.action)
         self.actions[row.action] = self.actions.get(row.action, 0) + 1
-        ours = row.kind in OURS
+        ours = row.reason not in NOT_OURS
         self.decisions += 1
         self.waits.lay([[self.names.index(row.action), ours]], [event.at], [row.asked.deferred])
         self.waits.add()
@@ -127,12 +128,13 @@ class Tally:
             fear(bucket.dearest, name, dearest, dearest)
         if row.choice is not None:
             self.choose(bucket, row.choice)
-        if row.fallback is not None:
-            bucket.fallback += row.kind not in PLANNED
-            known = row.fallback in self.fallbacks or len(self.fallbacks) < REASONS
-            self.fallbacks[row.fallback if known else OTHERS] += 1
+        cause = None if row.reason is None else Cause.read((row.reason, row.details))
+        if cause is not None:
+            bucket.fallback += cause.reason not in PLANNED
+            self.fallbacks[cause.reason] += 1
         self.recent.append(row)
-        told = {name: getattr(row, name) for name in ("action", "mode", "kind", "fallback", "limits", "probabilities")}
+        told = {name: getattr(row, name) for name in ("action", "mode", "reason", "limits", "probabilities")}
+        told["fallback"] = None if cause is None else cause.sentence
         would = None if row.choice is None else row.choice.action
         self.last.append({"decision_id": event.key, "at": event.at / 1e6, **told, "would": would})
 
@@ -167,6 +169,9 @@ class Tally:
         what = "log" if event.kind == LOG else body.get("what") or f"version {body.get('version', '')} of the problem"
         more = {name: body[name] for name in ("mode", "share", "name", "doubt", "rows") if body.get(name) is not None}
         who = {"actor": body.get("actor", ""), "reason": body.get("reason", "")}
+        if "trip" in body:
+            why = Cause.read((body["trip"], body["details"]))
+            who, more = {**who, "reason": why.sentence}, {**more, "trip": why.reason, "details": why.details}
         self.changes.append({"at": event.at / 1e6, "seq": event.seq, "what": what, **who, **more, "where": where})
 
     def of_signal(self, signal: str) -> Seen:

@@ -16,9 +16,8 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.agent.e_process import EProcess, Rows
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import FALSE_ALARMS
+from stagewise.records.reason import Cause, Reason
 from stagewise.service.waits import DROPPED, HELD, Waits
-
-DRY = "feedback"
 
 
 class Trips:
@@ -35,7 +34,7 @@ class Trips:
         self.limits = {name: EProcess(self.level) for name in self.names}
         self.safe = {name: EProcess(FALSE_ALARMS) for name, c in zip(self.names, self.declared, strict=True) if c == c}
         self.moved: list[tuple[int, list[float]]] = []  # from which decision on which limits were promised
-        self.reasons: set[str] = set()  # kinds of trips that stand in the log
+        self.standing: set[str | None] = set()  # trips in the log: by limit; None: feedback that stopped
 
     @property
     def level(self) -> float:
@@ -139,18 +138,16 @@ class Trips:
         for name, test in self.limits.items():
             if test.crossed:
                 self.limits[name] = EProcess(self.level, self.waits.end)
-        self.reasons = set()
+        self.standing = set()
 
-    def tripped(self) -> str | None:
+    def tripped(self) -> Cause | None:
         """Return why the desk should stop by itself, if it should."""
         for (name, test), sign in zip(self.limits.items(), self.signs, strict=True):
             if test.lost_by is not None:
                 count, total = test.lost_by
-                mean = total / count
-                seen = f"at least {mean:.4g}" if sign > 0 else f"at most {1.0 - mean:.4g}"
-                return (
-                    f"{name!r} averages {seen} of its range over {count:,} decisions by what was told of them, "
-                    f"{'above' if sign > 0 else 'below'} its limit beyond chance (level {test.level:.2g})"
+                mean = total / count if sign > 0 else 1.0 - total / count
+                return Cause.of(
+                    Reason.LIMIT_EXCEEDED, limit=name, at_most=sign > 0, count=count, mean=mean, level=test.level
                 )
         return None
 
@@ -159,27 +156,26 @@ class Trips:
         lost = {j: self.safe[name].lost_by for j, name in enumerate(self.names) if name in self.safe}
         return {j: (by[0], by[1] / by[0]) for j, by in lost.items() if by is not None}
 
-    def was_tripped(self, why: str) -> bool:
+    def stand(self, cause: Cause) -> None:
+        """Take in that a trip stands in the log."""
+        self.standing.add(cause.details.get("limit"))
+
+    def was_tripped(self, cause: Cause) -> bool:
         """Say whether the log holds a trip of this kind: a person who revives the desk after it is not overruled."""
-        return subject(why) in self.reasons
+        return cause.details.get("limit") in self.standing
 
     def plain(self) -> dict[str, Any]:
         """Return it for a snapshot."""
         tests = {"trips": self.limits, "safe": self.safe}
         told = {kind: {name: test.plain() for name, test in held.items()} for kind, held in tests.items()}
-        return {**told, "moved": self.moved, "reasons": sorted(self.reasons)}
+        return {**told, "moved": self.moved, "standing": sorted(self.standing, key=str)}
 
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Go on from what `plain` wrote down."""
-        self.moved, self.reasons = [(first, limits) for first, limits in plain["moved"]], set(plain["reasons"])
+        self.moved, self.standing = [(first, limits) for first, limits in plain["moved"]], set(plain["standing"])
         for kind, tests in (("trips", self.limits), ("safe", self.safe)):
             for name, test in tests.items():
                 test.restore(plain[kind][name])
-
-
-def subject(why: str) -> str:
-    """Return what a trip is about: a limit by name, or feedback."""
-    return why.split(" averages ")[0] if " averages " in why else DRY
 
 
 def promised_by(problem: Problem) -> list[float]:

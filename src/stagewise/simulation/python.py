@@ -3,11 +3,10 @@
 from typing import Any
 
 from stagewise.kernels.audit import HOPELESS, MISSED, UNKNOWN, watch, weigh_hope
-from stagewise.kernels.promise import WARMING
 from stagewise.kernels.trace import Trace, note
 from stagewise.policies.policy import State
-from stagewise.policies.settings import FALLBACKS
 from stagewise.records.draw import Draw
+from stagewise.records.reason import Reason
 from stagewise.simulation.decided import expected
 from stagewise.simulation.judge import Judge
 
@@ -42,7 +41,7 @@ class Hand:
             if self.trace.audit.size:
                 safe = float(judge.safe_means_in(actions)[0])
                 watch(self.trace.audit, round_, self.best, safe, means, judge.limits)
-                if decision.fallback != FALLBACKS[WARMING]:
+                if decision.reason is not Reason.SAFE_COST_UNCERTAIN:
                     weigh_hope(self.trace.audit, self.best, decision.hoped + decision.gap)
             outcome = world.outcome_played(decision.index, decision.action, actions, draw)
             self.state = self.policy.learn(self.state, decision, outcome)

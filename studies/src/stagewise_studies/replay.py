@@ -43,6 +43,10 @@ class People:
         return np.ones(self.cost.shape, dtype=bool) if self.offered is None else self.offered
 
 
+Fallbacks = dict[sw.Reason, tuple[int, str]]
+"""Why an agent fell back to the safe action: by reason, the first round and its sentence."""
+
+
 class Track(NamedTuple):
     """One run, round by round."""
 
@@ -51,7 +55,7 @@ class Track(NamedTuple):
     cost: Floats  # (T,)
     rates: dict[str, Floats]  # (T,) the expected cost in the person's group, by how groups are made
     feared: Floats | None = None  # (T,) what an agent said that the expected cost is at most
-    fallbacks: dict[str, int] | None = None  # why an agent fell back to the safe action: the first round of each reason
+    fallbacks: Fallbacks | None = None  # why an agent fell back to the safe action
 
 
 Comes = Callable[[int, int, float], tuple[float, float]]
@@ -91,13 +95,13 @@ class Learner:
         who, chance = visitors(people, rounds, seed), np.random.default_rng([seed, 2]).random(rounds)
         agent, only, comes = sw.Agent(self.problem, seed=seed), offers(people), self.comes(people)
         told = [{name: context[name] for name in self.problem.expected} for context in people.contexts]
-        shares, feared, fallbacks = np.empty((rounds, len(people.actions))), np.empty(rounds), dict[str, int]()
+        shares, feared, fallbacks = np.empty((rounds, len(people.actions))), np.empty(rounds), Fallbacks()
         for t, person in enumerate(who.tolist()):
             decision: Any = agent.decide(told[person], only=only[person])
             shares[t] = [decision.probabilities[name] for name in people.actions]
             feared[t] = decision.dearest[0]
-            if decision.fallback is not None:
-                fallbacks.setdefault(decision.fallback, t)
+            if decision.reason is not None:
+                fallbacks.setdefault(decision.reason, (t, str(decision.fallback)))
             seen = comes(person, decision.index, chance[t])
             agent.learn(decision.id, **dict(zip(self.problem.signals, seen, strict=True)))
         reward, cost = (np.einsum("ij,ij->i", shares, means[who]) for means in (people.reward, people.cost))

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
+from stagewise.records.reason import Reason
 from stagewise_studies.replay import Chooser, People, Track, over
 from stagewise_studies.study import DRAWN, GUARDED, SAFE, TODAY
 
 WINDOWS = 40  # points of a curve
 LAST = 0.8  # the last fifth of the rounds
-CONTRADICTED = "no bound can be trusted"  # how a fallback ends once the data contradict what was declared
 SHORT = 100_000  # rounds that are not worth a second process
 
 
@@ -64,8 +64,13 @@ def row(name: str, tracks: Sequence[Track], way: str, limit: float, window: int 
 
 def stopped(tracks: Sequence[Track]) -> list[int]:
     """Return the rounds in which agents found that the data contradict what was declared, of the runs where one did."""
-    found = [[at for why, at in (track.fallbacks or {}).items() if CONTRADICTED in why] for track in tracks]
-    return [min(rounds) for rounds in found if rounds]
+    return [at for at, _ in contradictions(tracks)]
+
+
+def contradictions(tracks: Sequence[Track]) -> list[tuple[int, str]]:
+    """Return the first contradiction of each run where there was one: its round, and its sentence."""
+    found = [(track.fallbacks or {}).get(Reason.CONTRADICTION) for track in tracks]
+    return [one for one in found if one is not None]
 
 
 def passes(curves: Mapping[str, Any], one: str, other: str, rounds: int) -> int | None:

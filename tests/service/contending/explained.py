@@ -72,7 +72,8 @@ def obeyed(event: Event, body: Any, own: Controls, stopped: list[tuple[int, Cont
     assert body["mode"] == ("killed" if killed else own.mode)
     left = own.mode == "canary" and not chosen_for_canary(event.key, own.share)
     if killed or left or own.mode in ("off", "shadow"):
-        assert (body["action"], body["kind"]) == ("nothing", "killed" if killed else own.mode)
+        assert (body["action"], body["reason"] in ("killed", "tripped")) == ("nothing", killed)
+        assert killed or body["reason"] == own.mode
 
 
 def note(event: Event, body: Any, log: Log) -> None:

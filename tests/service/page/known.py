@@ -57,11 +57,9 @@ def campaign(decisions: int = 4000, problem: sw.Problem = PROBLEM, start: float 
         body: dict[str, Any] = {"probabilities": dict(zip(names, weights.tolist(), strict=True)), "limits": limits}
         if i < decisions * 0.2 and rng.random() < 0.9:
             name = names[0]
-            body.update(
-                kind="canary", mode="canary", fallback="canary: not among the 0.1 of decisions that are the policy's"
-            )
+            body.update(reason="canary", mode="canary", details={"share": 0.1})
         elif name == names[0] and rng.random() < 0.04:
-            body.update(kind="policy", fallback="nothing is known yet of what the safe action earns")
+            body.update(reason="no_better_action")
         log.decision(at, f"u-{i:05}", name, **body)
         click, out, complaint = (float(rng.random() < rate) for rate in rates[name])
         if rng.random() < 0.9:

@@ -162,7 +162,7 @@ def test_names_with_markup_are_text(browser: Any) -> None:
     )  # fmt: skip
     log = Log(problem, 1.8e9)
     log.control(1.8e9, "mode", HOSTILE, HOSTILE, mode="live")
-    log.decision(1.8e9 + 1, "d/1?<b>", HOSTILE, fallback=HOSTILE, kind="policy")
+    log.decision(1.8e9 + 1, "d/1?<b>", HOSTILE, reason="custom", details={"message": HOSTILE})
     told = {"doubts": [{"name": HOSTILE, "sentence": HOSTILE}]}
     with page_of(KnownDesk({"a<b>/c": log}, problem, **told), FakeKeys()) as address, tab_of(browser, address) as tab:
         tab.on("dialog", lambda one: tab.troubles.append("a dialog opened"))

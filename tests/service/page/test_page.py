@@ -264,7 +264,7 @@ def test_names_with_markup_are_text() -> None:
     )  # fmt: skip
     log = Log(problem, 1.8e9)
     log.control(1.8e9, "mode", HOSTILE, HOSTILE, mode="live")
-    log.decision(1.8e9 + 1, HOSTILE, HOSTILE, fallback=HOSTILE, kind="policy")
+    log.decision(1.8e9 + 1, HOSTILE, HOSTILE, reason="custom", details={"message": HOSTILE})
     health = [{"name": HOSTILE, "verdict": "contradicted", "sentence": HOSTILE}]
     told = {"killed": HOSTILE, "doubts": [{"name": HOSTILE, "sentence": HOSTILE}], "health": health}
     client = logged_in(KnownDesk({HOSTILE: log}, problem, **told))

@@ -15,7 +15,8 @@ from stagewise.service.store.opened import open_store
 async def seen(desk: Desk, name: str, serves: bool) -> str | None:
     """Return why the safe action is served here, where that is by a kill switch."""
     if not serves:
-        return desk.experiment(name).killed
+        killed = desk.experiment(name).killed
+        return None if killed is None else killed.sentence
     made = await desk.decide(name, user())
     return made.fallback if made.mode == "killed" else None
 

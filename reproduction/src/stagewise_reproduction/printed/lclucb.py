@@ -8,10 +8,11 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
+from stagewise.records.reason import Cause, Reason
 from stagewise_reproduction.printed.ridge import Estimates, PrintedRegression, Seen, widths
 
 ROUNDING = 1e-12
-EMPTY = "the estimated feasible set is empty, and the paper does not say what to play"
+EMPTY = Cause.of(Reason.CUSTOM, message="the estimated feasible set is empty, and the paper does not say what to play")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,7 +62,7 @@ class PrintedLCLUCB(PrintedRegression):
             hoped=float(values[ray, end]),
             dearest=np.array([costs[ray, end]]),
             thresholds=np.array([self.threshold]),
-            fallback=EMPTY if empty else None,
+            cause=EMPTY if empty else None,
             round=draw.round,
         )
 

@@ -52,7 +52,7 @@ class PrintedOPLB(PrintedLCLUCB):
             hoped=best.value,
             dearest=dearest(columns, shares),
             thresholds=np.array([self.threshold]),
-            fallback=None,
+            cause=None,
             round=draw.round,
             gap=max(0.0, best.bound - best.value),
         )

@@ -92,7 +92,7 @@ class PrintedOPNLB:
             hoped=vertex.value,
             dearest=np.array([costs.max()]),
             thresholds=np.array([self.threshold]),
-            fallback=None,
+            cause=None,
             round=draw.round,
             gap=max(0.0, vertex.bound - vertex.value),
         )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.promise import WARMING
-from stagewise.policies.settings import FALLBACKS
+from stagewise.policies.settings import CAUSES
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
@@ -55,7 +55,7 @@ class PrintedUnknownBaseline(PrintedLCLUCB):
     def warming(self, draw: Draw) -> Decision:
         """Return a round of the warm-up."""
         limit, nothing = np.array([self.threshold]), -math.inf
-        return Decision(self.safe.copy(), -1, 0.0, None, nothing, limit, limit, FALLBACKS[WARMING], draw.round)
+        return Decision(self.safe.copy(), -1, 0.0, None, nothing, limit, limit, CAUSES[WARMING], draw.round)
 
     def learn(self, state: Any, decision: Decision, outcome: Outcome) -> State:
         """Return what is known after a round."""

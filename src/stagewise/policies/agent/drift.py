@@ -19,7 +19,7 @@ from stagewise.policies.agent.notes import LOOK_AFTER, NEVER, Notes, Track
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.naming import name_of_segment
-from stagewise.problem.words import several
+from stagewise.records.reason import Cause, Contradiction, Reason
 
 FEWEST = 32  # outcomes, before the first mark
 SOON, OFTEN = 1024, 64  # outcomes between looks: half of all that were seen, up to so many, then this part of all
@@ -73,8 +73,8 @@ def compare(policy: Any, memory: Floats, track: Track, signal: int, which: int, 
     track.look_at = int(seen) + max(LOOK_AFTER, min(since // 2, SOON), since // OFTEN)
 
 
-def moved_in(policy: Any, memory: Floats, track: Track, signal: int, which: int, part: Part, now: Sums) -> str | None:
-    """Return between what a signal moved since one of its marks, in words; None: no mark says so."""
+def moved_in(policy: Any, memory: Floats, track: Track, signal: int, which: int, part: Part, now: Sums) -> Cause | None:
+    """Return between what a signal moved since one of its marks; None: no mark says so."""
     if not track.marks:
         return None
     answers = answers_of(part)
@@ -83,7 +83,7 @@ def moved_in(policy: Any, memory: Floats, track: Track, signal: int, which: int,
     alarms = [alarm_of(number, answers.per_doubling) for number in numbers]
     its = answers.moved(part, policy.settings, memory, marks, str(which), alarms)
     found = [one for one in its if part.first + one.signal == signal]
-    return in_words(policy, signal, max(found, key=Moved.distance)) if found else None
+    return cause_of(policy, signal, max(found, key=Moved.distance)) if found else None
 
 
 def alarm_of(number: int, per_doubling: int) -> float:
@@ -125,17 +125,20 @@ def comparable(earlier: Sums, later: Sums) -> bool:
     ) and all(earlier[name].size == earlier[name.replace("totals", "pulls")].size for name in cells)
 
 
-def in_words(policy: Any, signal: int, moved: Moved) -> str:
-    """Return between what a signal moved."""
-    whose = "" if moved.place < 0 else f"of {policy.called(moved.place, moved.word)} "
-    where = "" if moved.segment is None else f"in {name_of_segment(moved.segment)!r} "
-    before, after = several(moved.early, moved.unit), f"the {moved.late:,.0f} after"
-    if moved.means is None:
-        return f"{whose}{where}no one parameter explains the first {before} and {after}"
-    early, late = (policy.in_words(signal, mean) for mean in moved.means)
-    weighted = ""
-    if moved.cells > 1:
-        what = moved.word if moved.place < 0 else "segment"
-        whose = whose or f"of all {moved.word}s "
-        weighted = f" (weighted by {what} as those after)"
-    return f"{whose}{where}it averaged {early} in the first {before}{weighted} and {late} in {after}"
+def cause_of(policy: Any, signal: int, moved: Moved) -> Cause:
+    """Return between what a signal moved, in the user's units."""
+    names, several_means = (policy.reward_name, *policy.thresholds.names), moved.means is not None and moved.cells > 1
+    early, late = moved.means or (math.nan, math.nan)
+    return Cause.of(
+        Reason.CONTRADICTION,
+        found=Contradiction.DRIFT,
+        limit=names[signal],
+        action=None if moved.place < 0 else policy.called(moved.place, moved.word),
+        segment=None if moved.segment is None else name_of_segment(moved.segment),
+        early=moved.early,
+        late=moved.late,
+        unit=moved.unit,
+        early_mean=policy.in_units(signal, early),
+        late_mean=policy.in_units(signal, late),
+        weighted_by=None if not several_means else moved.word if moved.place < 0 else "segment",
+    )

@@ -1,4 +1,4 @@
-"""From doubt to decision: what contradicts safety is the fallback of every decision until a person acknowledges it."""
+"""From doubt to decision: what contradicts safety is the cause of every decision until a person acknowledges it."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -26,20 +26,18 @@ from stagewise.models.part import parts_in
 from stagewise.policies.agent.drift import look, sums_of
 from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.compiled import Chosen, CompiledPolicy
-from stagewise.policies.contradictions import explained, subject
+from stagewise.policies.contradictions import cause_of, subject
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
-from stagewise.policies.settings import FALLBACKS
 from stagewise.policies.tables import SafeAlone
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import shown
 from stagewise.records.decision import Decision
+from stagewise.records.reason import Cause, Contradiction, Reason
 
 TERMS, HAS, ROVING_ACTION = named(terms_of), named(has), named(roving_action)
-KNOWN = frozenset((*FALLBACKS.values(), "this policy plays nothing else"))
 TESTS = {CEILING: "cost bound", BASELINE: "safe cost", NOISE: "noise", UNSAFE: "safe action", MODEL: "model"}
 DRIFT, DECLARED = "drift", "declared value"
-AND_SO = "; no bound can be trusted, so the safe action is played"
 
 
 def name_of(code: int, policy: Learning) -> str:
@@ -106,8 +104,9 @@ def look_for_drift(policy: Any, memory: Floats, notes: Notes, at_once: bool = Fa
     """
     for name in look(policy, memory, notes, at_once):
         if name in policy.thresholds.names and getattr(policy, "watch", False):
-            words = f"the mean of {name!r} moved: {notes.track_of(name).moved}{AND_SO}"
-            notes.doubts.setdefault(f"{DRIFT} of {name}", words)
+            moved = notes.track_of(name).moved
+            if moved is not None:
+                notes.doubts.setdefault(f"{DRIFT} of {name}", moved)
 
 
 def guarded(
@@ -117,13 +116,13 @@ def guarded(
 
     `again` decides with another policy in the same round.
     """
-    contradicted = decision.fallback is not None and decision.fallback not in KNOWN
+    contradicted = decision.reason is Reason.CONTRADICTION
     if contradicted:
         note_contradictions(policy, state, notes, decision)
     open_doubts = notes.open_doubts
     if open_doubts:
-        words = next(iter(open_doubts.values()))
-        return decision if decision.fallback == words else stayed(policy, decision, actions, words)
+        cause = next(iter(open_doubts.values()))
+        return decision if decision.cause == cause else stayed(policy, decision, actions, cause)
     told = decision._seen is not None or not policy.has_parts  # all that is contradicted is known
     return again(unwatched(policy)) if contradicted and told else decision
 
@@ -132,14 +131,13 @@ def note_contradictions(policy: Any, state: State, notes: Notes, decision: Decis
     """Note all that a decision's memory contradicts; once noted it stays, as a test that was lost is not won back."""
     seen = decision._seen
     if seen is None or not policy.has_parts:
-        limit = next((name for name in policy.thresholds.names if repr(name) in str(decision.fallback)), "a cost")
-        notes.doubts[f"{DECLARED} of {limit}"] = str(decision.fallback)
+        if decision.cause is not None:
+            notes.doubts[f"{DECLARED} of {decision.cause.details['limit']}"] = decision.cause
         return
     first = [seen.code] if seen.code <= -DISPUTED else []
     for code in [*first, *disputes(policy, seen, state.memory)]:
         told = seen.layout, seen.settings, state.memory, seen.workspace.bounds
-        words = explained(code, policy.presented, *told)
-        notes.doubts[name_of(code, policy)] = words
+        notes.doubts[name_of(code, policy)] = cause_of(code, policy.presented, *told)
 
 
 @lru_cache(maxsize=16)
@@ -148,7 +146,7 @@ def unwatched(policy: Any) -> Any:
     return policy.unwatched()
 
 
-def stayed(policy: Any, decision: Decision, actions: Any, why: str) -> Decision:
+def stayed(policy: Any, decision: Decision, actions: Any, cause: Cause) -> Decision:
     """Return the safe action instead of what was decided."""
     safe, limits, (low, length) = policy.safe_action, policy.presented, policy.reward_span
     action, home, step = policy.safe_in(decision)
@@ -160,9 +158,9 @@ def stayed(policy: Any, decision: Decision, actions: Any, why: str) -> Decision:
     label = "safe action" if policy.names is None else f"{policy.names[home]} (safe)"
     changed = decision._replace(
         action=action, index=home, step=step, probabilities=probabilities, hoped=hoped, dearest=limits.at_safe,
-        fallback=why, gap=0.0,
+        cause=cause, gap=0.0,
     )  # fmt: skip
-    return changed._with(SafeAlone(limits, label, hoped, why), decision._offered, decision._unfollowed)
+    return changed._with(SafeAlone(limits, label, hoped, cause.sentence), decision._offered, decision._unfollowed)
 
 
 def acknowledged(policy: Any, memory: Floats, notes: Notes, name: Any, note: Any) -> None:
@@ -173,10 +171,11 @@ def acknowledged(policy: Any, memory: Floats, notes: Notes, name: Any, note: Any
     if not isinstance(name, str) or name not in open_doubts:
         what = f"in doubt are {shown(list(open_doubts))}" if open_doubts else "nothing is"
         raise InvalidProblem(f"{shown(name)} is not in doubt; {what}")
-    if not name.startswith(DRIFT) or not policy.has_parts:
+    details = open_doubts[name].details
+    if details["found"] != Contradiction.DRIFT or not policy.has_parts:
         notes.accepted[name] = note
         return
     del notes.doubts[name]
-    moved_on = name.removeprefix(f"{DRIFT} of ")  # the others are held against all that was seen, as before
+    moved_on = details["limit"]  # the others are held against all that was seen, as before
     notes.tracks[moved_on] = Track(sums_of(policy, memory, moved_on), notes.track_of(moved_on).marked)
     notes.rest = 1

@@ -15,11 +15,14 @@ from stagewise.policies.agent.drift import tested
 from stagewise.policies.agent.guard import TERMS, acknowledged
 from stagewise.policies.agent.notes import Notes, Track
 from stagewise.policies.compiled import CompiledPolicy
+from stagewise.policies.contradictions import contradicted, noise_contradicted, safe_cost_contradicted
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.words import average, several
 from stagewise.records.html import html_table, page_of
+from stagewise.records.reason import Cause, Contradiction
+from stagewise.records.reason import drift as drift_sentence
 
 FINE, UNKNOWN, DOUBTFUL, CONTRADICTED, ACKNOWLEDGED = "fine", "unknown", "doubtful", "contradicted", "acknowledged"
 OUTCOMES = "outcomes"  # the finding that counts what was refused
@@ -31,6 +34,7 @@ class Finding(NamedTuple):
     name: str  # as `Agent.acknowledge` takes it
     verdict: str  # fine, unknown, doubtful (no limit rests on it), contradicted, or acknowledged
     sentence: str
+    cause: Cause | None = None  # of what is contradicted
 
     def stops(self, policy: Any) -> bool:
         """Say whether this is, or will be, the fallback of decisions."""
@@ -59,17 +63,17 @@ class Health(tuple[Finding, ...]):
 
     def plain(self) -> list[dict[str, str]]:
         """Return the findings as JSON holds them."""
-        return [finding._asdict() for finding in self]
+        return [{"name": one.name, "verdict": one.verdict, "sentence": one.sentence} for one in self]
 
     def __str__(self) -> str:
-        wide = [max((len(finding[i]) for finding in self), default=0) for i in (0, 1)]
+        wide = [max((len(str(finding[i])) for finding in self), default=0) for i in (0, 1)]
         return "\n".join(f"{one.name:<{wide[0]}}  {one.verdict:<{wide[1]}}  {one.sentence}" for one in self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the findings as a notebook shows them."""
-        return page_of(html_table(["test", "verdict", "finding"], self, texts=3))
+        return page_of(html_table(["test", "verdict", "finding"], [one[:3] for one in self], texts=3))
 
 
 def health_of(policy: Any, state: State, notes: Notes) -> Health:
@@ -82,10 +86,10 @@ def health_of(policy: Any, state: State, notes: Notes) -> Health:
         found += limits(policy, settings)
         found += drift(policy, state.memory, notes)
     known = {finding.name for finding in found}
-    for name, words in notes.doubts.items():  # once in doubt, in doubt until a person looks
+    for name, cause in notes.doubts.items():  # once in doubt, in doubt until a person looks
         verdict = ACKNOWLEDGED if name in notes.accepted else CONTRADICTED
         note = f" (acknowledged: {notes.accepted[name]})" if notes.accepted.get(name) else ""
-        told = Finding(name, verdict, words + note)
+        told = Finding(name, verdict, cause.sentence + note, cause)
         found = [told if finding.name == name else finding for finding in found] + [told] * (name not in known)
     found.append(ranged(policy, notes))
     return Health(found)
@@ -102,7 +106,7 @@ def declared(policy: CompiledPolicy, settings: Floats, memory: Floats) -> Iterat
             if answers.of_today:
                 yield declared_of_today(policy, told, part.first)
             if answers.tests_noise(part):
-                yield noise(name, told, wrong)
+                yield noise(policy, part.first + signal - 1, name, told)
             if answers.anchors and part.anchored == 1:
                 yield safe_value(policy, layout, settings, memory, part, signal, told, wrong)
 
@@ -125,13 +129,16 @@ def declared_of_today(policy: Any, told: Evidence, signal: int) -> Finding:
     return Finding(name, FINE, f"{words}; should it be contradicted for a user, decisions say so")
 
 
-def noise(name: str, told: Evidence, wrong: str) -> Finding:
-    """Return what the residuals say of the declared noise."""
+def noise(policy: Any, j: int, name: str, told: Evidence) -> Finding:
+    """Return what the residuals say of the declared noise; −1: of the reward's, on which no limit rests."""
     if not told.outcomes:
         return Finding(f"noise of {name}", UNKNOWN, f"declared {told.noise:g}, and nothing was seen yet")
-    verdict = wrong if told.least > told.noise else FINE
-    said = f"the residuals of {several(told.outcomes)} need {told.least:.3g} or more"
-    return Finding(f"noise of {name}", verdict, f"declared {told.noise:g}, and {said}")
+    words = f"declared {told.noise:g}, and the residuals of {several(told.outcomes)} need {told.least:.3g} or more"
+    if not told.least > told.noise:
+        return Finding(f"noise of {name}", FINE, words)
+    if j < 0:
+        return Finding(f"noise of {name}", DOUBTFUL, words)
+    return Finding(f"noise of {name}", CONTRADICTED, words, noise_contradicted(policy.presented, j, told))
 
 
 def safe_value(
@@ -147,7 +154,8 @@ def safe_value(
     wrongly = answers_of(part).strays(part, layout, settings, memory, signal, told, sign * known)
     said = "which it does not explain" if wrongly else "which is no contradiction"
     words = f"declared {known:g}, and {average(told.safe_count, f'{sign * told.safe_mean:.3g}', ' seen there')}"
-    return Finding(title, wrong if wrongly else FINE, f"{words}, {said}")
+    cause = safe_cost_contradicted(policy.presented, j, known, told) if wrongly and j >= 0 else None
+    return Finding(title, wrong if wrongly else FINE, f"{words}, {said}", cause)
 
 
 def limits(policy: CompiledPolicy, settings: Floats) -> Iterator[Finding]:
@@ -162,9 +170,10 @@ def limits(policy: CompiledPolicy, settings: Floats) -> Iterator[Finding]:
             continue
         verdict = FINE if sign * inner < ceiling else CONTRADICTED
         said = "so it can bind" if verdict == FINE else "so it can never bind"
-        yield Finding(
-            title, verdict, f"{value:g}, and means are taken to be {side} {shown.in_unit(j, ceiling):g}, {said}"
-        )
+        bound, cause = shown.in_unit(j, ceiling), None
+        if verdict == CONTRADICTED:
+            cause = contradicted(Contradiction.LIMIT_NEVER_BINDS, shown, j, threshold=value, bound=bound)
+        yield Finding(title, verdict, f"{value:g}, and means are taken to be {side} {bound:g}, {said}", cause)
 
 
 def drift(policy: CompiledPolicy, memory: Floats, notes: Notes) -> Iterator[Finding]:
@@ -177,7 +186,8 @@ def drift(policy: CompiledPolicy, memory: Floats, notes: Notes) -> Iterator[Find
                 title, UNKNOWN, "the model of this signal keeps no sums to hold its mean against earlier ones by"
             )
         elif track.moved is not None:
-            yield Finding(title, CONTRADICTED if signal else DOUBTFUL, f"the mean of {name!r} moved: {track.moved}")
+            verdict, words = CONTRADICTED if signal else DOUBTFUL, drift_sentence(track.moved.details)
+            yield Finding(title, verdict, words, track.moved if signal else None)
         elif track.compared is None or not track.compared[1]:
             yield Finding(title, UNKNOWN, f"too little was seen to tell earlier from later: {several(count)}")
         else:
@@ -201,6 +211,7 @@ def ranged(policy: Any, notes: Notes) -> Finding:
 def acknowledge(policy: Learning, state: State, notes: Notes, name: Any, note: Any) -> None:
     """Let go on what contradicts safety, also where no decision has met it yet."""
     found = {one.name: one for one in health_of(policy, state, notes) if one.stops(policy)}
-    if isinstance(name, str) and name in found:
-        notes.doubts.setdefault(name, found[name].sentence)
+    cause = found[name].cause if isinstance(name, str) and name in found else None
+    if cause is not None:
+        notes.doubts.setdefault(name, cause)
     acknowledged(policy, state.memory, notes, name, note)

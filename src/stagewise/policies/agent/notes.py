@@ -13,6 +13,7 @@ from stagewise.models.answers import seen_in
 from stagewise.policies.agent.repeats import LearnedRows
 from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
+from stagewise.records.reason import Cause
 
 RECENT = 64  # decisions that are kept as they were made, for reports
 LOOK_AFTER = 256  # outcomes of a signal, before the first look at it
@@ -29,7 +30,7 @@ class Track:
         start = 0 if base is None else int(seen_in(base))
         self.look_at = start + LOOK_AFTER  # outcomes of the signal at which its mean is held against earlier ones
         self.compared: tuple[int, int] | None = None  # outcomes before and after the newest mark, at the last look
-        self.moved: str | None = None  # what the last look found, in words
+        self.moved: Cause | None = None  # what the last look found
 
     @property
     def verdict(self) -> "Track":
@@ -42,7 +43,12 @@ class Track:
         """Return the track as JSON holds it."""
         base = None if self.base is None else listed(self.base)
         marks = [listed(mark) for mark in self.marks]
-        return {"marks": marks, "base": base, **{name: getattr(self, name) for name in SIMPLE}}
+        return {
+            "marks": marks,
+            "base": base,
+            **{name: getattr(self, name) for name in SIMPLE},
+            "moved": written(self.moved),
+        }
 
     @classmethod
     def of(cls, plain: Any) -> "Track":
@@ -53,11 +59,11 @@ class Track:
         if plain["compared"] is not None:
             early, late = plain["compared"]
             track.compared = counted(early), counted(late)
-        track.moved = None if plain["moved"] is None else str(plain["moved"])
+        track.moved = None if plain["moved"] is None else contradiction_in(plain["moved"])
         return track
 
 
-SIMPLE = ("marked", "look_at", "compared", "moved")
+SIMPLE = ("marked", "look_at", "compared")
 
 
 class Notes:
@@ -68,7 +74,7 @@ class Notes:
         self.stays = 0  # rounds in which the safe action was played alone
         self.refused = 0  # outcomes that were refused
         self.withdrawn = 0  # decisions that were not carried out; `plays` no longer counts them
-        self.doubts: dict[str, str] = {}  # what contradicts safety, in words
+        self.doubts: dict[str, Cause] = {}  # what contradicts safety, by name
         self.accepted: dict[str, str] = {}  # of it, what a person has acknowledged, and with which words
         self.tracks: dict[str, Track] = {}  # by signal: how its mean stood earlier
         self.logs: dict[str, int] = {}  # the digests of logs that were learned, and how many rows they had
@@ -100,9 +106,9 @@ class Notes:
         return 1.0 - self.withdrawn / max(self.withdrawn + sum(self.plays.values()), 1)
 
     @property
-    def open_doubts(self) -> dict[str, str]:
+    def open_doubts(self) -> dict[str, Cause]:
         """What contradicts safety and nobody has acknowledged."""
-        return {name: words for name, words in self.doubts.items() if name not in self.accepted}
+        return {name: cause for name, cause in self.doubts.items() if name not in self.accepted}
 
     def copied(self) -> "Notes":
         """Return the same notes without the decisions."""
@@ -122,7 +128,7 @@ class Notes:
             "stays": self.stays,
             "refused": self.refused,
             "withdrawn": self.withdrawn,
-            "doubts": dict(self.doubts),
+            "doubts": {name: written(cause) for name, cause in self.doubts.items()},
             "accepted": dict(self.accepted),
             "tracks": {name: track.plain() for name, track in self.tracks.items()},
             "rest": self.rest,
@@ -139,8 +145,8 @@ class Notes:
         notes.plays = {int(index): counted(count) for index, count in plain["plays"].items()}
         for name in ("stays", "refused", "rest"):
             setattr(notes, name, counted(plain[name]))
-        for name in ("doubts", "accepted"):
-            setattr(notes, name, {str(key): str(words) for key, words in plain[name].items()})
+        notes.doubts = {str(name): contradiction_in(cause) for name, cause in plain["doubts"].items()}
+        notes.accepted = {str(name): str(words) for name, words in plain["accepted"].items()}
         notes.withdrawn = counted(plain.get("withdrawn", 0))
         notes.tracks = {str(name): Track.of(track) for name, track in plain["tracks"].items()}
         notes.logs = {str(mark): counted(rows) for mark, rows in plain.get("logs", {}).items()}
@@ -156,6 +162,19 @@ def listed(mark: dict[str, Any]) -> dict[str, Any]:
 def arrays(mark: Any) -> dict[str, Any]:
     """Return a mark from a file."""
     return {str(name): np.array(value, dtype=np.float64) for name, value in mark.items()}
+
+
+def written(cause: Cause | None) -> Any:
+    """Return a cause as JSON holds it."""
+    return None if cause is None else cause.plain()
+
+
+def contradiction_in(content: Any) -> Cause:
+    """Return what contradicts safety, from a file."""
+    cause = Cause.read(content)
+    if not cause.contradicts:
+        raise InvalidProblem(f"a doubt in it is {cause.reason!s}; it must be a contradiction")
+    return cause
 
 
 def counted(value: Any) -> int:

@@ -3,7 +3,7 @@
 from threading import Lock
 from typing import Any
 
-from stagewise.policies.agent.guard import KNOWN, guarded
+from stagewise.policies.agent.guard import guarded
 from stagewise.policies.agent.names import mark_of, name_of, stream_of
 from stagewise.policies.agent.offers import offered_by
 from stagewise.policies.agent.snapshot import Snapshot
@@ -15,6 +15,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.window import moment
 from stagewise.records.decision import Decision
 from stagewise.records.draw import Draw
+from stagewise.records.reason import Reason
 
 
 class Replica:
@@ -66,7 +67,7 @@ class Replica:
             if only is not None:
                 offered = offered_by(policy, actions, only)
             decision = policy.choose(state, offered, draw)
-            if notes.doubts or (decision.fallback is not None and decision.fallback not in KNOWN):
+            if notes.doubts or decision.reason is Reason.CONTRADICTION:
                 decision = guarded(
                     policy, state, notes, decision, offered, lambda other: other.choose(state, offered, draw)
                 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from stagewise.policies.agent.adopted import Adopted
 from stagewise.policies.agent.deadlines import deadlines_for
-from stagewise.policies.agent.guard import KNOWN, guarded, look_for_drift
+from stagewise.policies.agent.guard import guarded, look_for_drift
 from stagewise.policies.agent.identity import Identity
 from stagewise.policies.agent.ledger import ORDERS, Ledger, Order
 from stagewise.policies.agent.notes import Notes
@@ -142,10 +142,10 @@ class Rounds:
                 now = self._pass(now)
             draw = NEW(Draw, (who.key, who.run, round_))
             decision, notes = self._choose(self._state, actions, draw), self._notes
-            ours, fallback = self._ours, decision.fallback
-            if ours is not None and (notes.doubts or (fallback is not None and fallback not in KNOWN)):
+            ours, cause = self._ours, decision.cause
+            if ours is not None and (notes.doubts or (cause is not None and cause.contradicts)):
                 decision = self._guarded(ours, decision, actions, draw)
-            elif fallback is not None:
+            elif cause is not None:
                 notes.stays += 1
             index, plays = decision.index, notes.plays
             plays[index] = plays.get(index, 0) + 1
@@ -173,7 +173,7 @@ class Rounds:
         decision = guarded(
             ours, state, self._notes, decision, actions, lambda policy: policy.choose(state, actions, draw)
         )
-        self._notes.stays += decision.fallback is not None
+        self._notes.stays += decision.cause is not None
         return decision
 
     def learn(

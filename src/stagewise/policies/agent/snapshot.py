@@ -9,13 +9,14 @@ import numpy as np
 
 from stagewise.files.paths import brief
 from stagewise.policies.agent.names import name_of
-from stagewise.policies.agent.notes import Notes
+from stagewise.policies.agent.notes import Notes, contradiction_in
 from stagewise.policies.agent.saved import numbers
 from stagewise.policies.encoded import decoded, encoded
 from stagewise.policies.learning import Learning
 from stagewise.policies.policy import State
 from stagewise.problem.checks import seed_of, shown, whole_at_least
 from stagewise.problem.errors import InvalidFile, StagewiseError
+from stagewise.records.reason import Cause
 
 FORMAT, VERSION = "stagewise-snapshot", 1
 
@@ -41,7 +42,7 @@ class Snapshot:
     """The learner's seed."""
     name: str = ""
     """The learner's name."""
-    doubts: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, Cause] = field(default_factory=dict)
     """What contradicts safety, by name: while there is any that nobody acknowledged, the safe action is played."""
     acknowledged: Mapping[str, str] = field(default_factory=dict)
     """Of it, what a person has acknowledged, and with which words."""
@@ -77,7 +78,7 @@ class Snapshot:
             "learned": self.version,
             "seed": self.seed,
             "name": self.name,
-            "doubts": dict(self.doubts),
+            "doubts": {name: cause.plain() for name, cause in self.doubts.items()},
             "acknowledged": dict(self.acknowledged),
         }
 
@@ -91,14 +92,15 @@ class Snapshot:
             fits = isinstance(policy, Learning) and policy.fits(memory) and bool(np.isfinite(memory).all())
             learned, seed = whole_at_least(content["learned"], "learned", 0), seed_of(content["seed"])
             name = name_of(content["name"], "name")
-            said = [{str(of): str(words) for of, words in content[what].items()} for what in ("doubts", "acknowledged")]
+            doubts = {str(of): contradiction_in(cause) for of, cause in content["doubts"].items()}
+            said = {str(of): str(words) for of, words in content["acknowledged"].items()}
         except StagewiseError as error:
             raise InvalidFile(f"the snapshot holds what is refused: {brief(error)}") from None
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             raise InvalidFile(f"the snapshot lacks something or holds it in another form: {brief(error)}") from None
         if not fits:
             raise InvalidFile("the snapshot holds a memory that does not fit its policy")
-        return cls(policy, memory.tobytes(), learned, seed, name, *said)
+        return cls(policy, memory.tobytes(), learned, seed, name, doubts, said)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Snapshot":

@@ -17,16 +17,17 @@ from stagewise.policies.agent.e_process import BLOCK, EProcess, Rows
 from stagewise.policies.agent.health import CONTRADICTED, FINE, UNKNOWN, Finding, Health
 from stagewise.policies.agent.ledger import MISSING, Ledger
 from stagewise.policies.agent.notes import Notes
+from stagewise.policies.contradictions import contradicted
 from stagewise.policies.learning import Learning
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.checks import whole
 from stagewise.problem.errors import InvalidProblem
 from stagewise.problem.words import several
+from stagewise.records.reason import Cause, Contradiction
 
 HAS = named(has)
 FIRST_ROOM = 1024
 SAFE, LIMIT = "safe", "limit"
-AND_SO = "no bound can be trusted, so the safe action is played"
 
 Values = Sequence[float] | Mapping[int, float]
 """Values by signal, signed as they are learned; NaN: they are left out."""
@@ -129,21 +130,21 @@ class ToldCosts:
         count, total = self.tests[kind, j].seen(self.rows_of(kind, j), self.end)
         return count, total / max(count, 1)
 
-    def refuted(self, policy: Any) -> dict[str, str]:
-        """Return what is refuted, by the name that a person acknowledges it by, in words."""
+    def refuted(self, policy: Any) -> dict[str, Cause]:
+        """Return what is refuted, by the name that a person acknowledges it by."""
         found = {}
         for (kind, j), test in self.tests.items():
             if test.lost_by is not None:
                 count, total = test.lost_by
-                name, words = (safe_cost_name, safe_cost_words) if kind == SAFE else (limit_name, limit_words)
-                found[name(policy, j)] = words(policy, j, count, total / count)
+                name, cause = (safe_cost_name, safe_cost_so_far) if kind == SAFE else (limit_name, limit_so_far)
+                found[name(policy, j)] = cause(policy, j, count, total / count)
         return found
 
     def note(self, policy: Any, notes: Notes) -> None:
         """Note what is refuted, where the policy is to be stopped by that."""
         if getattr(policy, "watch", False):
-            for name, words in self.refuted(policy).items():
-                notes.doubts.setdefault(name, words)
+            for name, cause in self.refuted(policy).items():
+                notes.doubts.setdefault(name, cause)
 
     def copied(self) -> "ToldCosts":
         """Return an independent copy."""
@@ -212,31 +213,28 @@ def limit_name(policy: Any, j: int) -> str:
     return f"limit of {policy.thresholds.names[j]}"
 
 
+def signed_mean(policy: Any, j: int, mean: float) -> float:
+    """Return a mean of costs in [0, 1] in the user's units."""
+    return float(policy.in_units(1 + j, mean if policy.thresholds.signs[j] > 0.0 else mean - 1.0))
+
+
 def seen_words(policy: Any, j: int, count: float, mean: float) -> str:
     """Return what is told so far, in the user's units; the mean is one of costs in [0, 1]."""
-    most = policy.thresholds.signs[j] > 0.0
-    told = policy.in_words(1 + j, mean if most else mean - 1.0)
-    return f"{'at least' if most else 'at most'} {told} over {several(count, 'decision')} by what was told so far"
+    side = "at least" if policy.thresholds.signs[j] > 0.0 else "at most"
+    told = signed_mean(policy, j, mean)
+    return f"{side} {told:.3g} over {several(count, 'decision')} by what was told so far"
 
 
-def safe_cost_words(policy: Any, j: int, count: float, mean: float) -> str:
-    """Return the sentence for a declared cost of the safe action that what was told refutes."""
-    limits = policy.presented
-    side = "at most" if limits.signs[j] > 0.0 else "at least"
-    return (
-        f"the safe action's {limits.names[j]!r} is declared {side} {limits.told[j]:g}, and it averages "
-        f"{seen_words(policy, j, count, mean)}, which is beyond chance; {AND_SO}"
-    )
+def safe_cost_so_far(policy: Any, j: int, count: float, mean: float) -> Cause:
+    """Return that what was told refutes a declared cost of the safe action."""
+    limits, seen = policy.presented, {"count": count, "mean": signed_mean(policy, j, mean)}
+    return contradicted(Contradiction.SAFE_COST_SO_FAR, limits, j, declared=limits.told[j], **seen)
 
 
-def limit_words(policy: Any, j: int, count: float, mean: float) -> str:
-    """Return the sentence for a limit that decisions break by what was told."""
-    limits = policy.presented
-    side = "above" if limits.signs[j] > 0.0 else "below"
-    return (
-        f"{limits.names[j]!r} averages {seen_words(policy, j, count, mean)}, {side} its limit of "
-        f"{limits.values[j]:g} beyond chance; {AND_SO}"
-    )
+def limit_so_far(policy: Any, j: int, count: float, mean: float) -> Cause:
+    """Return that decisions break a limit by what was told."""
+    limits, seen = policy.presented, {"count": count, "mean": signed_mean(policy, j, mean)}
+    return contradicted(Contradiction.LIMIT_SO_FAR, limits, j, threshold=limits.values[j], **seen)
 
 
 def with_told(policy: Any, found: Sequence[Finding], seen: Mapping[str, tuple[int, float]]) -> list[Finding]:
@@ -277,7 +275,7 @@ def health_with(policy: Any, found: Health, told: ToldCosts | None) -> Health:
     names = policy.thresholds.names
     refuted = told.refuted(policy)
     settled = [
-        one._replace(verdict=CONTRADICTED, sentence=refuted[one.name])
+        one._replace(verdict=CONTRADICTED, sentence=refuted[one.name].sentence, cause=refuted[one.name])
         if one.name in refuted and one.verdict in (FINE, UNKNOWN)
         else one
         for one in found

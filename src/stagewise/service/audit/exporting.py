@@ -15,12 +15,13 @@ from stagewise.problem.naming import segment_name
 from stagewise.problem.words import shown
 from stagewise.service.audit.dsjson import line_of
 from stagewise.service.audit.reading import known_experiment, versions_of, was_shown
+from stagewise.service.deciding import cause_in
 from stagewise.service.records import DECISION, SHOWN, Event
 from stagewise.service.store.store import Store
 from stagewise.service.versions import Version
 
 PORTION = 20_000  # rows that are turned into columns at once
-OURS = ("decision_id", "at", "row", "action", "propensity", "mode", "version", "state", "fallback", "kind", SHOWN)
+OURS = ("decision_id", "at", "row", "action", "propensity", "mode", "version", "state", "reason", "fallback", SHOWN)
 
 
 class Exported(NamedTuple):
@@ -133,12 +134,19 @@ def columns_of(problem: Problem) -> Sequence[tuple[Any, Any]]:
         column("state", whole, lambda one: one.said["state"]),
         *(of_limit(name, what) for name in problem.limits for what in ("dearest", "estimate", "threshold")),
         column("estimated_reward", number, lambda one: one.said["estimated_reward"]),
-        column("fallback", text, lambda one: one.said["fallback"]),
-        column("kind", text, lambda one: one.said.get("kind") or None),
+        column("reason", text, lambda one: one.said["reason"]),
+        column("fallback", text, lambda one: sentence_in(one.said)),
         of_choice("action", text, lambda made: made["action"]),
         *(chosen_action(name) for name in problem.actions),
         *(chosen_limit(name) for name in problem.limits),
-        of_choice("fallback", text, lambda made: made["fallback"]),
+        of_choice("reason", text, lambda made: made["reason"]),
+        of_choice("fallback", text, sentence_in),
         *(of_signal(name) for name in problem.signals),
         column(SHOWN, DataType.bool(), lambda one: was_shown(one.said, one.answers)),
     ]
+
+
+def sentence_in(said: dict[str, Any]) -> str | None:
+    """Return why the safe action was served, or would have been, as a sentence."""
+    cause = cause_in(said)
+    return None if cause is None else cause.sentence

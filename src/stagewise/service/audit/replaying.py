@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stagewise.problem.words import shown
+from stagewise.records.reason import Reason
 from stagewise.service.audit.in_force import BASIS, in_force
 from stagewise.service.audit.reading import controls_of, known_experiment, versions_of
 from stagewise.service.controls import Controls
-from stagewise.service.deciding import FAILED, UNREAD, Known, decided, safely
+from stagewise.service.deciding import Known, cause_in, decided, safely
 from stagewise.service.fold import Fold, beginning
 from stagewise.service.messages import Asked
 from stagewise.service.records import DECISION, EVERYWHERE, Event, canonical
@@ -71,7 +72,7 @@ class Replay:
                     differences.append((event.seq, different))
                     continue
                 agree += 1
-                failed += msgspec.json.decode(event.body).get("kind") == FAILED
+                failed += msgspec.json.decode(event.body).get("reason") == Reason.FAILED
         first_of_all = min(differences, default=(0, None))
         return Replayed(count, agree, failed, states, first_of_all[1])
 
@@ -127,8 +128,9 @@ class Replay:
     def again(self, known: Known, own: Controls, everywhere: Controls, id_: str, said: Any) -> dict[str, Any]:
         """Return the body that a decision has by replay."""
         again = decided(known, own, everywhere, self.key, id_, msgspec.convert(said["asked"], Asked))
-        kind = said.get("kind")
-        if kind in (FAILED, UNREAD) and again.get("kind") != kind:  # what was missing there need not be here
-            again = {**again, **safely(known, kind, said["fallback"])}
+        cause = cause_in(said)
+        missing = cause is not None and cause.reason in (Reason.FAILED, Reason.NOT_READ)
+        if cause is not None and missing and again["reason"] != cause.reason:  # what was missing there need not be here
+            again = {**again, **safely(known, cause)}
             again.pop("choice", None)
         return again

@@ -4,12 +4,12 @@ import asyncio
 
 import msgspec
 
-from stagewise.service.messages import Acknowledge, ChangeMode, NewProblem, Reason
+from stagewise.service.messages import Acknowledge, ChangeMode, GivenReason, NewProblem
 from stagewise.service.offline import LearnLog
 from stagewise.service.web.bodies import Everywhere, KnownKey, MadeKey, NewKey, Version
 from stagewise.service.web.call import Answer, Call, answer
 
-_mode, _reason = msgspec.json.Decoder(ChangeMode), msgspec.json.Decoder(Reason)
+_mode, _reason = msgspec.json.Decoder(ChangeMode), msgspec.json.Decoder(GivenReason)
 _acknowledge, _problem = msgspec.json.Decoder(Acknowledge), msgspec.json.Decoder(NewProblem)
 _key, _log = msgspec.json.Decoder(NewKey), msgspec.json.Decoder(LearnLog)
 

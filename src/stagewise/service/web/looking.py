@@ -88,15 +88,16 @@ async def version(call: Call) -> Answer:
 
 def fields_of(desk: "Desk", found: "Experiment") -> dict[str, Any]:
     """Return how an experiment stands."""
+    killed = desk.everywhere.killed or found.killed
     return {
         "name": found.name,
         "mode": found.mode,
         "share": found.share,
-        "killed": desk.everywhere.killed or found.killed,
+        "killed": None if killed is None else killed.sentence,
         "version": found.version,
         "state": found.state,
         "snapshot_age_s": round(max(0.0, time.monotonic() - found.snapshot_at), 3),
-        "doubts": found.doubts,
+        "doubts": {doubt: cause.sentence for doubt, cause in found.doubts.items()},
     }
 
 

@@ -24,7 +24,7 @@ class Metric(NamedTuple):
 
 
 FAILED = Metric("learning_failed", "gauge", "1 where learning fails: nothing stops by itself.", ("experiment",))
-DECISIONS = Metric("decisions_total", "counter", "Decisions.", ("experiment", "action", "mode", "fallback"))
+DECISIONS = Metric("decisions_total", "counter", "Decisions.", ("experiment", "action", "mode", "reason"))
 OUTCOMES = Metric(
     "outcomes_total", "counter", "Outcomes: taken, same, late, unknown, conflict.", ("experiment", "became")
 )

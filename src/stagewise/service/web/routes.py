@@ -9,8 +9,8 @@ from stagewise.service.messages import (
     Changed,
     ChangeMode,
     Decided,
+    GivenReason,
     NewProblem,
-    Reason,
     Refusal,
     Told,
 )
@@ -92,10 +92,10 @@ ROUTES = (
     change(
         f"{ONE}/kill",
         changing.kill,
-        Reason,
+        GivenReason,
         "Pull the kill switch: from within a second on, only the safe action is served.",
     ),
-    change(f"{ONE}/revive", changing.revive, Reason, "Let go of the kill switch."),
+    change(f"{ONE}/revive", changing.revive, GivenReason, "Let go of the kill switch."),
     change(
         f"{ONE}/acknowledge",
         changing.acknowledge,
@@ -117,11 +117,11 @@ ROUTES = (
         answers={200: Loaded},
         largest=LARGEST_LOG_BODY,
     ),
-    change("/v1/kill", changing.kill_all, Reason, "Pull the kill switch of all experiments.", **EVERYWHERE),
+    change("/v1/kill", changing.kill_all, GivenReason, "Pull the kill switch of all experiments.", **EVERYWHERE),
     change(
         "/v1/revive",
         changing.revive_all,
-        Reason,
+        GivenReason,
         "Let go of the kill switch of all experiments; those that were killed by their own stay so.",
         **EVERYWHERE,
     ),

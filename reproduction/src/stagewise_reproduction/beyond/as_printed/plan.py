@@ -40,7 +40,7 @@ class Counted:
     def decide(self, state: Any, actions: Any, draw: Any) -> Any:
         """Return the policy's decision."""
         decision = self.policy.decide(state, actions, draw)
-        self.empty += decision.fallback == EMPTY
+        self.empty += decision.cause == EMPTY
         return decision
 
     def start(self) -> Any:

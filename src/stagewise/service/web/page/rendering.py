@@ -103,7 +103,7 @@ def presented(figures: Mapping[str, Any], session: Session, ready: tuple[bool, s
         "actions": [
             {**one, "colour": colours[one["name"]], "cells": action_cells(one, spans)} for one in figures["actions"]
         ],
-        "fallbacks": shares(figures["fallbacks"]),
+        "fallbacks": shares({code.replace("_", " "): n for code, n in figures["fallbacks"].items()}),
         "doubts": figures.get("doubts") or [],
         "problem_words": "" if told is None else str(told),
         "example": json.dumps({"context": {} if told is None else example_of(told)}),
@@ -141,7 +141,8 @@ def explained(id_: str, explanation: Mapping[str, Any], problem: Problem) -> str
         at_most = signal is None or not signal.at_least
         limits.append({"name": name, "at_most": at_most, **amounts})
     drawn = sorted((explanation.get("probabilities") or {}).items(), key=lambda one: -one[1])
-    words = [one for one in explanation.get("words", ()) if one.partition(": ")[0] not in promised]
+    words = list(explanation.get("words", ()))
+    words = words[: len(words) - len(promised)]  # limits stand last, one sentence each, and have a table here
     told = {"words": words, "rows": facts_of(explanation), "probabilities": drawn, "limits": limits}
     return rendered("parts/explained.html", id=id_, at=explanation.get("at"), **told)
 

@@ -95,7 +95,7 @@ def play(data: Ward, policies: Mapping[str, Chooser], size: Size) -> dict[str, A
 def first_try(data: Ward, runs: list[Any]) -> dict[str, Any]:
     """Return when the agent found out that 14 mg is no safe start for everybody."""
     found = tally.stopped(runs)
-    said = [why for run in runs for why in run.fallbacks or {} if tally.CONTRADICTED in why]
+    said = [words for _, words in tally.contradictions(runs)]
     band = data.everybody.groups["band"]
     counts = np.bincount(band, minlength=len(BANDS))
     rates = np.bincount(band, weights=data.everybody.cost[:, 0], minlength=len(BANDS)) / np.maximum(counts, 1)

@@ -11,7 +11,7 @@ APIECE and CELLS write it, whose intervals are cut or lean to one side; of other
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.layout import LIMITS, padded
+from stagewise.kernels.layout import APIECE, CELLS, FIELDS, FIRST_PART, LIMITS, PARTS, padded
 
 CENTRE, HALF, CROSS, FIT = 0, 1, 2, 3
 SAMPLED = CROSS  # where a draw from what is believed stands; rules that read it take bounds as straight
@@ -70,3 +70,17 @@ def per_limit_in(layout: Ints, per_limit: Floats) -> PerLimit:
 def dearest_in(layout: Ints, rule: Floats) -> Floats:
     """Return the dearest costs (m, K + 1) among the rows of a rule that mixes."""
     return rule[COSTS : COSTS + layout[LIMITS]]
+
+
+@kernel
+def fill_estimates(layout: Ints, bounds: Floats, estimates: Floats) -> None:
+    """Write what every signal is estimated at (1 + m, K + 1): where its model writes FIT that, else the centre."""
+    for signal in range(bounds.shape[0]):
+        for candidate in range(bounds.shape[2]):
+            estimates[signal, candidate] = bounds[signal, CENTRE, candidate]
+    for which in range(layout[PARTS]):
+        at = FIRST_PART + FIELDS * which
+        if layout[at] in (APIECE, CELLS):
+            for signal in range(layout[at + 1], layout[at + 1] + layout[at + 2]):
+                for candidate in range(bounds.shape[2]):
+                    estimates[signal, candidate] = bounds[signal, FIT, candidate]

@@ -5,15 +5,15 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.kernels.answer import written_in
-from stagewise.kernels.bounds import COSTS, HALF, HOPED, SAMPLED, per_limit_in
+from stagewise.kernels.bounds import HOPED, SAMPLED, per_limit_in
 from stagewise.kernels.compile import Floats, Ints, named
 from stagewise.kernels.promise import DRAWN, terms_of
 from stagewise.kernels.rules.certified_mixture import propose_mixture
-from stagewise.kernels.rules.certified_ray import proposed
+from stagewise.kernels.rules.certified_ray import exchange_crosses, proposed
 from stagewise.policies.compiled import Chosen
 
 WRITTEN_IN, PER_LIMIT_IN, TERMS = named(written_in), named(per_limit_in), named(terms_of)
-PROPOSE_MIXTURE, PROPOSE_RAY = named(propose_mixture), named(proposed)
+PROPOSE_MIXTURE, PROPOSE_RAY, EXCHANGE = named(propose_mixture), named(proposed), named(exchange_crosses)
 
 
 class SampledMixture(NamedTuple):
@@ -55,10 +55,8 @@ def shares_of(shares: Floats, places: Ints, rule: Floats) -> Floats:
 
 def sampled_rays(seen: Chosen) -> SampledRays:
     """Return what was sampled in a round that left the safe action."""
-    area, bounds = seen.workspace, seen.workspace.bounds.copy()
-    for signal in range(bounds.shape[0]):
-        if bounds[signal, HALF, -1] != 0.0:  # there the crosses have their place back, and the draw has another
-            bounds[signal, SAMPLED] = area.rule[COSTS + signal]
+    bounds, rule = seen.workspace.bounds.copy(), seen.workspace.rule.copy()
+    EXCHANGE(bounds, rule)  # the crosses have their place back by now
     gains = np.zeros(bounds.shape[2])
     proposal = PROPOSE_RAY(seen.layout, seen.settings, bounds, seen.eligible, gains)
     gains[-1] = 0.0

@@ -9,19 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE, FIT, Workspace, workspace_in
+from stagewise.kernels.bounds import Workspace, fill_estimates, workspace_in
 from stagewise.kernels.compile import Flags, Floats, Ints, named, rows_at_once
-from stagewise.kernels.layout import (
-    APIECE,
-    CAPACITY,
-    CELLS,
-    FIELDS,
-    FIRST_PART,
-    FOLLOWED,
-    NEVER,
-    PARTS,
-    known_actions,
-)
+from stagewise.kernels.layout import CAPACITY, FOLLOWED, NEVER, PARTS, known_actions
 from stagewise.kernels.loop.log import log_for
 from stagewise.kernels.loop.memory import memory_kernels_for
 from stagewise.kernels.loop.round import Form
@@ -44,7 +34,7 @@ STRAYED = (
     "backend='python' plays it"
 )
 FEW = 512  # candidates: what is believed of more is not kept beside a decision
-WORKSPACE_IN, KNOWN_IN = named(workspace_in), named(known_actions)
+WORKSPACE_IN, KNOWN_IN, FILL_ESTIMATES = named(workspace_in), named(known_actions), named(fill_estimates)
 
 
 class Chosen(NamedTuple):
@@ -66,12 +56,9 @@ class Chosen(NamedTuple):
     @property
     def estimates(self) -> Floats:
         """What every signal is estimated at for every candidate (1 + m, K + 1), the safe action last; signed."""
-        bounds, layout = self.workspace.bounds, self.layout
-        found = bounds[:, CENTRE].copy()
-        for at in range(FIRST_PART, FIRST_PART + FIELDS * layout.item(PARTS), FIELDS):
-            if layout.item(at) in (APIECE, CELLS):
-                first = layout.item(at + 1)
-                found[first : first + layout.item(at + 2)] = bounds[first : first + layout.item(at + 2), FIT]
+        bounds = self.workspace.bounds
+        found = np.empty((bounds.shape[0], bounds.shape[2]))
+        FILL_ESTIMATES(self.layout, bounds, found)
         return found
 
 

@@ -72,9 +72,8 @@ def searched(tree: ast.AST) -> Iterator[int]:
             sides, asks = [node.left, *node.comparators], all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
             if not asks and any(map(spoken, sides)):
                 yield node.lineno
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SEARCHES:
-            if spoken(node.func.value):
-                yield node.lineno
+        elif isinstance(node, ast.Attribute) and node.attr in SEARCHES and spoken(node.value):
+            yield node.lineno
 
 
 def test_no_code_compares_or_searches_a_sentence() -> None:

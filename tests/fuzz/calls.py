@@ -383,6 +383,8 @@ SIMULATIONS |= {
 }
 
 RECORDS = {
+    "Cause",
+    "Reason",
     "Decision",
     "Draw",
     "Outcome",

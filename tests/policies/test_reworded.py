@@ -60,6 +60,19 @@ def functions() -> list[Any]:
     return [*told(agent, sw.Arms(2)), saved(agent)]
 
 
+def functions_that_wait() -> list[Any]:
+    """Learn the safe action's own cost first, then dare something: a reason that is no contradiction stops nobody."""
+    costs, table = [[0.0, 0.5, 0.1], [0.25, 0.5, 0.1]], [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]]
+    classes = {"reward_class": table, "cost_class": costs}
+    agent = sw.Agent(sw.OPNLB(**classes, safe_action=sw.SafeAction(arm=0), threshold=0.3, noise=0.1), seed=1)
+    made = []
+    for _ in range(30):
+        decision = agent.decide(sw.Arms(3))
+        made.append(bits(decision))
+        agent.learn(decision, 0.5 if decision.index else 0.1, costs[0][decision.index])
+    return [*made, saved(agent)]
+
+
 def told(agent: sw.Agent, offer: Any) -> list[Any]:
     """Decide in doubt, here and by a replica, and after a person has acknowledged everything."""
     made = [bits(agent.decide(offer)), bits(sw.Replica(agent.snapshot(), name="one").decide(offer))]
@@ -98,13 +111,15 @@ CASES: dict[str, Callable[[], list[Any]]] = {
     "CAPS": lambda: linear(sw.CAPS),
     "OPLB": lambda: linear(sw.OPLB),
     "functions": functions,
+    "functions that wait": functions_that_wait,
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_worded_otherwise_the_same_is_played(case: str) -> None:
     plain = CASES[case]()
-    assert any('"reason": "contradiction"' in str(one) for one in plain)
+    met = "safe_cost_uncertain" if case == "functions that wait" else "contradiction"
+    assert any(f'"reason": "{met}"' in str(one) for one in plain)
     with pytest.MonkeyPatch.context() as patched:
         reword(patched, 5)
         assert CASES[case]() == plain

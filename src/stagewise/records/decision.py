@@ -107,7 +107,7 @@ class Decision(Made):
         safe = {} if self._safe is None else {"safe": plain(list(self._safe))}
         fields = [*(name for name in self._fields if name != "cause"), "estimated_reward", "estimated_cost"]
         told = {name: plain(getattr(self, name)) for name in fields}
-        why: dict[str, Any] = {"reason": self.reason, "fallback": self.fallback}
+        why: dict[str, Any] = {"reason": None if self.reason is None else str(self.reason), "fallback": self.fallback}
         if self.cause is not None and self.cause.details:
             why["details"] = dict(self.cause.details)
         return {"id": self.id, **told, **why, **offered, **safe}

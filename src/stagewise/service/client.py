@@ -198,7 +198,7 @@ class DeskClient:
             self._unsettled.add(asked["decision_id"])
         content = answer.content if isinstance(answer.content, dict) else {}
         cause = Cause.of(Reason.SERVER_UNAVAILABLE, error=answer.words)
-        words, reason = content.get("fallback") or cause.sentence, content.get("reason") or cause.reason
+        words, reason = content.get("fallback") or cause.sentence, content.get("reason") or str(cause.reason)
         id_ = f"{UNLOGGED}{asked['decision_id']}"
         return Decision(id_, self.safe, {self.safe: 1.0}, fallback=words, logged=False, reason=reason)
 

@@ -104,7 +104,7 @@ def test_the_intervals_of_pulled_arms_are_looked_at(radius: str) -> None:
     for t in range(ROUNDS):
         draw = sw.Draw(SEED, RUN, t)
         decision = policy.decide(state, world.actions, draw)
-        bounds = decision._table.args[0].workspace.bounds[..., :-1]
+        bounds = decision._table.seen.workspace.bounds[..., :-1]
         counts += ((np.abs(bounds[:, CENTRE] - world.table) > bounds[:, HALF] + 1e-9) & (pulls > 0)).any(axis=1)
         pulls[decision.index] += 1
         state = policy.learn(state, decision, world.outcome(decision.action, draw))

@@ -211,7 +211,7 @@ def echoed(body: bytes) -> bytes:
     """Return what a decision's answer looks like: JSON is parsed and written by the desk's own structs."""
     asked = ASKED(body)
     chances = {"nothing": 0.98, "digest": 0.0, "offer": 0.02}
-    limits = {"opt_out": Kept(0.019, 0.02)}
+    limits = {"opt_out": Kept(0.019, 0.012, 0.02)}
     return ANSWER(Decided(asked.decision_id or "", "nothing", chances, "live", 1, 7, limits, None))
 
 

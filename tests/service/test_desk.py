@@ -105,7 +105,7 @@ async def test_draws_follow_from_the_id_and_differ_between_ids(tmp_path: Path) -
 async def test_a_dry_run_does_not_tell_what_an_id_will_draw(tmp_path: Path) -> None:
     async with desk_on(tmp_path) as desk:
         await begun(desk)
-        seen = [(await desk.decide(NAME, user(f"u-{i}", dry_run=True))).action for i in range(400)]
+        seen = [(await desk.decide(NAME, user(f"u-{i}", dry_run=True))).action for i in range(1200)]
         chosen = [f"u-{i}" for i, action in enumerate(seen) if action != "nothing"]
         assert len(chosen) > 3
         drawn = [(await desk.decide(NAME, user(id_))).action for id_ in chosen]

@@ -244,3 +244,32 @@ print(agent.round == sum(count), COMPILER.is_idle, sum(count) > 800)
     environment = {**os.environ, "STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert done.stdout.split() == ["True", "True", "True"], done.stderr
+
+
+def test_a_fork_in_the_middle_of_an_interpreted_call_of_another_thread_goes_on(tmp_path: Path) -> None:
+    """The forked process has no such thread, so that nobody there would ever let go of its lock."""
+    code = """
+import os, signal, threading, time
+import numpy as np
+from stagewise.kernels.interpreted import LOCK
+from stagewise.kernels.rules.tie import first_best
+
+held = threading.Event()
+
+def interpret():
+    with LOCK:
+        held.set()
+        time.sleep(0.5)
+
+threading.Thread(target=interpret).start()
+held.wait()
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    os._exit(40 + first_best(np.array([1.0, 3.0])))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), first_best(np.array([1.0, 3.0])))
+"""
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork here")
+    told = {"STAGEWISE_COMPILE": "never", "STAGEWISE_CACHE": str(tmp_path)}
+    assert asked(code, **told)[0] == "41 1"

@@ -10,22 +10,13 @@ import numpy as np
 import pytest
 from tests.cli.commands import called
 from tests.service.desks import learned, played
+from tests.service.test_serving_cli import PROBLEM as HOURLY
 from tests.service.test_serving_cli import served
 from tests.service.web.real import real
 
 from stagewise.service.store.opened import open_store
 
-PROBLEM = """
-actions = ["nothing", "digest", "offer"]
-safe = "nothing"
-context = { age = [18, 99] }
-[reward]
-name = "click"
-[limits.opt_out]
-at_most = 0.02
-safe = 0.001
-window = "7d"
-"""
+PROBLEM = HOURLY.replace("1h", "7d")
 
 
 def columns(rows: int, seed: int = 0, dear: float = 0.008) -> dict[str, list[Any]]:

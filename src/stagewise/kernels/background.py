@@ -12,15 +12,16 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from queue import Queue
-from threading import Lock, Thread
+from threading import Lock, RLock, Thread
 from typing import Any
 
 from stagewise.kernels import kept
-from stagewise.kernels.interpreted import ALWAYS, SETTING, Interpreted
+from stagewise.kernels.interpreted import ALWAYS, LOCK, SETTING, Interpreted
 
 RUN = "from stagewise.kernels.background import compile_requests; compile_requests()"
 DONE, FAILED = b"d", b"f"
 WAIT = 0.05  # seconds between two looks at who compiles
+LOADING = RLock()  # held while machine code is loaded, and with it locks of Numba
 
 
 class Compiler:
@@ -61,7 +62,8 @@ class Compiler:
             if self.temporary is not None:
                 code._folder = next((self.temporary / "stagewise").iterdir(), folder)
         try:
-            kernel.compile(signature)
+            with LOADING:
+                kernel.compile(signature)
         except Exception:  # whatever is wrong with it: it stays interpreted, and the next kernel is compiled
             kernel._can_compile = True
         finally:
@@ -89,8 +91,21 @@ class Compiler:
 COMPILER = Compiler()
 
 
+def hold() -> None:
+    """Wait until no thread interprets or loads a kernel: a forked process would find its locks held for ever."""
+    LOCK.acquire()
+    LOADING.acquire()
+
+
+def release() -> None:
+    """Go on after a fork."""
+    LOADING.release()
+    LOCK.release()
+
+
 def forget() -> None:
     """Begin anew in a process that was forked: threads, pipes and folders stay with the other."""
+    release()
     process = COMPILER.process
     if process is not None:
         process.stdin.close()
@@ -100,7 +115,7 @@ def forget() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget)
+    os.register_at_fork(before=hold, after_in_parent=release, after_in_child=forget)
 
 
 def compile_requests() -> None:

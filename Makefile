@@ -25,7 +25,7 @@ test-plain test-long test-python test-compiled test-slow: export PYTHONDONTWRITE
 reproduce: .venv/ready
 	$(BIN)/stagewise reproduce --size $(SIZE) --preset $(PRESET) --out $(OUT)
 
-# Real data, fetched into a cache and never put here (docs/studies.md): all studies, or one: make studies STUDY=warfarin
+# Real data, fetched into a cache and never put here (docs/explanation/studies.md): all studies, or one: make studies STUDY=warfarin
 studies: .venv/ready
 	$(BIN)/python -m stagewise_studies $(STUDY)
 

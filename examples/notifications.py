@@ -1,4 +1,4 @@
-"""Five messages, at most 2 % may opt out: plan it, prove it, run it (docs/tutorial-arms.md walks through this file).
+"""Five messages, at most 2 % may opt out: plan it, prove it, run it (docs/tutorials/arms.md walks through this file).
 
 python examples/notifications.py
 """

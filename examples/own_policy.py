@@ -1,6 +1,6 @@
 """A policy of one's own, beside two of ours: anything with start, decide and learn can be played and compared.
 
-python examples/own_policy.py        # the policy is examples/safe_greedy.py; docs/extending.md walks through it
+python examples/own_policy.py        # the policy is examples/safe_greedy.py; docs/how-to/extend.md walks through it
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""One learner, two deciders: three processes, and queues between them (docs/guide.md walks through this file).
+"""One learner, two deciders: three processes, and queues between them (docs/how-to/guide.md walks through this file).
 
 python examples/replicas.py
 """

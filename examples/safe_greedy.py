@@ -1,4 +1,4 @@
-"""A policy of one's own: three verbs (docs/extending.md shows it, and plays it)."""
+"""A policy of one's own: three verbs (docs/how-to/extend.md shows it, and plays it)."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Six templates, users with eight features, two limits: from a log to a month of late outcomes (docs/tutorial.md).
+"""Six templates, users with eight features, two limits: from a log to a month (docs/tutorials/campaign.md).
 
 python examples/templates.py              # a table, day by day
 python examples/templates.py picture      # the same, and docs/pictures/templates.png

@@ -1,9 +1,9 @@
-"""docs/errata.md: every number once, ordered by what matters, and each point labelled as what it is."""
+"""docs/explanation/errata.md: every number once, ordered by what matters, and each point labelled as what it is."""
 
 import re
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[1] / "docs" / "errata.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "explanation" / "errata.md").read_text(encoding="utf-8")
 ROW = re.compile(r'^\| <a id="e(\d+)"></a>E(\d+) \| (.*) \|$')
 ORDER = ["safety", "action", "optimism", "settings", "constant", "ambiguous", "no error", "typo"]
 

@@ -1,4 +1,4 @@
-"""docs/extending.md runs from top to bottom, and prints what it shows."""
+"""docs/how-to/extend.md runs from top to bottom, and prints what it shows."""
 
 import re
 import tomllib
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "extending.md"
+PAGE = ROOT / "docs" / "how-to" / "extend.md"
 
 
 def test_the_policy_on_the_page_is_the_one_that_mypy_reads() -> None:

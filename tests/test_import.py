@@ -50,7 +50,7 @@ def test_every_name_shows_how_it_is_used() -> None:
 
 
 def test_every_name_stands_in_the_document_of_names() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\.\. auto\w+:: (\S+)$", page, re.MULTILINE))
     assert {f"{getattr(stagewise, name).__module__}.{name}" for name in stagewise.__all__} - told == set()
 

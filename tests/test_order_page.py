@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-GUIDE = Path(__file__).parents[1] / "docs" / "guide.md"
+GUIDE = Path(__file__).parents[1] / "docs" / "how-to" / "guide.md"
 
 
 def test_the_guide_on_order_and_replicas_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:

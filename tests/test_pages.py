@@ -8,9 +8,9 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize("page", ["doctor", "frames", "health", "report", "evaluation"])
+@pytest.mark.parametrize("page", ["check-a-log", "bring-a-log", "check-health", "read-the-report", "evaluate"])
 def test_a_page_prints_what_it_shows(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    text = (DOCS / "how-to" / f"{page}.md").read_text(encoding="utf-8")
     snippets = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)
     assert len(snippets) == 1
     for code, shown in snippets:

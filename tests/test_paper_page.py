@@ -1,4 +1,4 @@
-"""docs/paper.md has a row for every item of the paper, and the functions and tests that it names exist."""
+"""docs/explanation/paper.md has a row for every item of the paper, and the functions and tests that it names exist."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "paper.md").read_text(encoding="utf-8")
 LISTED = (ROOT / "tests" / "paper_items.txt").read_text(encoding="utf-8")
 PLACES = (ROOT / "src" / "stagewise", ROOT / "reproduction" / "src" / "stagewise_reproduction", ROOT)
 NAMED = re.compile(r"`([\w/]+\.py): ([\w.]+)`((?:, `[\w.]+`)*)")

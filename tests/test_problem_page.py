@@ -7,7 +7,7 @@ import pytest
 
 import stagewise as sw
 
-PAGE = Path(__file__).parents[1] / "docs" / "problem.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "declare-a-problem.md"
 
 
 def test_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,9 +26,9 @@ def test_the_file_on_the_page_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_the_tutorials_file_is_the_examples() -> None:
-    tutorial = (PAGE.parent / "tutorial.md").read_text(encoding="utf-8")
+    tutorial = (PAGE.parent / "../tutorials/campaign.md").read_text(encoding="utf-8")
     (found,) = re.findall(r"```toml\n(.*?)```", tutorial, re.DOTALL)
-    assert (PAGE.parents[1] / "examples" / "templates.toml").read_text(encoding="utf-8").endswith(found)
+    assert (PAGE.parents[2] / "examples" / "templates.toml").read_text(encoding="utf-8").endswith(found)
 
 
 def test_every_setting_of_a_declaration_stands_on_the_page() -> None:

@@ -17,12 +17,16 @@ def test_the_first_example_prints_what_stands_below_it(capsys: pytest.CaptureFix
     assert capsys.readouterr().out == shown
 
 
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").split()) <= 900
+
+
 @pytest.mark.compiled
 def test_the_production_page_prints_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = (README.parent / "docs" / "production.md").read_text(encoding="utf-8")
+    text = (README.parent / "docs" / "how-to" / "run-in-production.md").read_text(encoding="utf-8")
     snippets = re.findall(r"^ *```python\n(.*?)```(?:\s*```text\n(.*?)```)?", text, re.DOTALL | re.MULTILINE)
     assert len(snippets) == 6
     known: dict[str, object] = {}
@@ -34,13 +38,13 @@ def test_the_production_page_prints_what_it_shows(
 def test_every_reason_for_the_safe_action_stands_in_the_guide() -> None:
     from stagewise.policies.settings import CAUSES
 
-    guide = (README.parent / "docs" / "guide.md").read_text(encoding="utf-8")
+    guide = (README.parent / "docs" / "how-to" / "guide.md").read_text(encoding="utf-8")
     rows = [f"| `{cause.reason.name}` | {cause.sentence} |" for cause in CAUSES.values()]
     assert [row for row in rows if row not in guide] == []
 
 
 def test_the_example_on_the_command_line_page_is_the_file() -> None:
-    page = (README.parent / "docs" / "cli.md").read_text(encoding="utf-8")
+    page = (README.parent / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     assert (README.parent / "examples" / "campaign.toml").read_text(encoding="utf-8") in page
 
 

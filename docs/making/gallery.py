@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 EXAMPLES, GALLERY = ROOT / "examples", ROOT / "docs" / "gallery"
 TITLES = {
+    "every_round": "Every round, or on average?",
     "dose": "A dose",
     "price": "A price",
     "pacing": "Budget pacing",

@@ -30,7 +30,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_option_stands_in_its_document() -> None:
-    document = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    document = (ROOT / "docs" / "how-to" / "reproduce-the-paper.md").read_text(encoding="utf-8")
     code, said = called("reproduce", "--help")
     assert code == 0
     assert "Usage: stagewise reproduce [OPTIONS]" in said

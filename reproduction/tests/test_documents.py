@@ -11,8 +11,9 @@ from stagewise_reproduction.stored import FIGURE_1_COMMIT, LAST_COMMIT, REPOSITO
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-REPRODUCE = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
-COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+RESULTS = (ROOT / "docs" / "explanation" / "results.md").read_text(encoding="utf-8")
+REPRODUCE = (ROOT / "docs" / "how-to" / "reproduce-the-paper.md").read_text(encoding="utf-8")
+COMPARISON = (ROOT / "docs" / "explanation" / "comparison.md").read_text(encoding="utf-8")
 POLICIES = ("LC-LUCB", "Safe-LTS")
 
 
@@ -48,9 +49,9 @@ def test_stored_numbers_are_the_code_s_and_have_their_source() -> None:
     assert len(STORED) == 2 * len(place)
 
 
-def test_the_readme_s_figure_stands_beside_numbers_of_its_preset() -> None:
-    section = README.partition("## The paper, reproduced")[2].partition("\n## ")[0]
-    picture, table = section.index("docs/pictures/figure-1.png"), section.index("| τ |")
+def test_the_figure_stands_beside_numbers_of_its_preset() -> None:
+    section = RESULTS.partition("## The paper, reproduced")[2].partition("\n## ")[0]
+    picture, table = section.index("pictures/figure-1.png"), section.index("| τ |")
     assert picture < table
     assert "preset authors" in section[:picture]  # what stands for the picture where it cannot be seen
     assert "--preset authors" in section[picture:table]
@@ -68,5 +69,5 @@ def test_the_comparison_names_every_run_over_a_limit() -> None:
     over = {name: (int(runs), rounds) for name, _, _, runs, rounds, _ in told if runs != "0" and name not in UNSAFE}
     assert over == {"CAPS, mixtures": (1, "72,950")}
     assert "**One run of a policy that promises safety went over its limit** (CAPS on mixtures" in COMPARISON
-    assert "No round of any policy" not in README
-    assert "one of the ten runs of CAPS on mixtures did" in README
+    assert "No round of any policy" not in README + RESULTS
+    assert "one of the ten runs of CAPS on mixtures did" in RESULTS

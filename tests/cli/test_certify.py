@@ -142,7 +142,7 @@ def test_an_audit_can_be_asked_for(tmp_path: Path) -> None:
 
 
 def test_every_option_stands_in_the_document() -> None:
-    document = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    document = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     commands = {command.callback.__name__: command for command in app.registered_commands if command.callback}
     assert {certify.__name__, sweep.__name__, simulate.__name__} <= set(commands)
     for name in ("certify", "sweep"):

@@ -105,7 +105,7 @@ def test_what_cannot_be_used_leaves_with_2(words: tuple[object, ...], sentence: 
 
 
 def test_every_option_stands_in_the_document() -> None:
-    document = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    document = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     shown = CliRunner().invoke(app, ["doctor", "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
     options = set(re.findall(r"--[a-z-]+", shown)) - {"--help"}
     assert len(options) >= 10
@@ -116,6 +116,6 @@ def test_every_option_stands_in_the_document() -> None:
 def test_every_check_stands_in_its_document() -> None:
     from stagewise.launch.doctor.checks.all import NAMES
 
-    document = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
+    document = (ROOT / "docs" / "how-to" / "check-a-log.md").read_text(encoding="utf-8")
     for name in NAMES:
         assert f"| {name} |" in document, name

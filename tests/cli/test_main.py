@@ -190,7 +190,7 @@ def test_a_problem_is_simulated_from_a_file(tmp_path: Path) -> None:
 
 
 def test_every_command_and_option_stands_in_its_document() -> None:
-    document = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    document = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     for command in app.registered_commands:
         assert f"stagewise {command.name or command.callback.__name__}" in document
     for option in ("--out", "--quiet"):

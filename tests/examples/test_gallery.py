@@ -11,6 +11,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIZES: dict[str, dict[str, int]] = {  # as many rounds as plain Python plays in a moment
+    "every_round": {"rounds": 80},
     "dose": {"patients": 60},
     "price": {"visitors": 60},
     "pacing": {"hours": 80},
@@ -22,7 +23,7 @@ SIZES: dict[str, dict[str, int]] = {  # as many rounds as plain Python plays in 
     "warm_start": {"users": 60, "rows": 400},
     "own_policy": {"rounds": 80},
 }
-UNHELD = {"unguarded", "on average", "kids, one limit for all"}  # what the others are compared with
+UNHELD = {"LinUCB", "pacing", "unguarded", "on average", "kids, one limit for all"}  # what the others are compared with
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -1,4 +1,4 @@
-"""The ways of docs/desk.md to back up a store while a desk runs: what was acknowledged is in the copy, whole."""
+"""The ways of docs/how-to/serve.md to back up a store while a desk runs: acknowledged rows are in the copy."""
 
 import asyncio
 import shutil

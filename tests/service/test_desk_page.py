@@ -18,7 +18,7 @@ from stagewise.service.messages import Asked, Decided, Told
 from stagewise.service.web.routes import ROUTES
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "desk.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "examples" / "desk" / "compose.yaml").read_text(encoding="utf-8")
 
 
@@ -114,7 +114,7 @@ def test_every_status_stands_on_the_page() -> None:
 def test_every_command_and_option_of_the_desk_stands_in_the_documents() -> None:
     import typer.main
 
-    text = PAGE + (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    text = PAGE + (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     group = typer.main.get_command(app)
     for name in ("serve", "audit", "keys"):
         command = group.commands[name]  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The list of errata for the report, read from docs/errata.md (a copy travels with the installed package)."""
+"""The errata for the report, read from docs/explanation/errata.md (a copy travels with the installed package)."""
 
 import re
 from functools import cache
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-PLACES = (HERE / "errata.md", HERE.parents[2] / "docs" / "errata.md")
+PLACES = (HERE / "errata.md", HERE.parents[2] / "docs" / "explanation" / "errata.md")
 ROW = re.compile(r'^\| <a id="e(\d+)"></a>E\d+ \| (.*) \|$')
 WORDS = {
     r"\tau": "τ", r"\alpha": "α", r"\beta": "β", r"\delta": "δ", r"\Delta": "Δ", r"\lambda": "λ", r"\theta": "θ",

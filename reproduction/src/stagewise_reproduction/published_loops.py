@@ -2,8 +2,8 @@
 
 The code is of github.com/pacchiano/constrainedBandits: `utilities_linear.py` as of 14 September 2020 (6613b02, the same
 until the last commit) and `utilities.py` as of 3 October 2020 (4fd61d5, likewise). The rules are written anew from what
-it does. They differ from the paper's text and are not safe choices (docs/errata.md, E33, E62 and E63), so no policy
-offers them.
+it does. They differ from the paper's text and are not safe choices (docs/explanation/errata.md, E33, E62 and E63), so
+no policy offers them.
 """
 
 import math

@@ -124,5 +124,5 @@ def errata_html(sections: list[Section]) -> str:
         name = f"<b id='e{erratum.number}'>E{erratum.number}</b>"
         rows.append([name, *(html.escape(cell) for cell in erratum[1:5]), links])
     table = pages.table(["", "where", "it says", "why that is wrong", "stagewise", "matters to"], rows)
-    about = "What an implementation has to settle; docs/errata.md has the formulas."
+    about = "What an implementation has to settle; docs/explanation/errata.md has the formulas."
     return f"<h2 id=errata>Errata</h2><p class=small>{about}</p><div class=small>{table}</div>"

@@ -16,7 +16,7 @@ def problem_in(path: Path) -> Problem:
     if inner is None and "policy" in content:
         raise InvalidFile(
             f"{named(place)} holds a [policy], which simulations play; a [problem] is needed here, and "
-            "`stagewise help problem` says how it is written"
+            "`stagewise help declare-a-problem` says how it is written"
         )
     try:
         return Problem.from_plain(inner if isinstance(inner, dict) else content)

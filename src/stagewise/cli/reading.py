@@ -10,8 +10,8 @@ from stagewise.cli.saying import in_a_sentence
 
 INSTALLED = Path(__file__).parents[1] / "docs"  # in a wheel: pyproject.toml says which pages
 CHECKOUT = Path(__file__).parents[3] / "docs"  # in a clone of the repository
-FIRST = ("tutorial", "problem", "guide", "policies", "guarantee", "cli", "simulation", "certify", "desk")
-NO_PAGES = ("index", "api", "style")  # made for the documentation as a site, or for those who change stagewise
+KINDS = ("tutorials", "how-to", "explanation", "reference", "theory")  # the folders of pages, in the order of the list
+NO_PAGES = ("index", "api", "architecture")  # made for the documentation as a site, or for those who change stagewise
 
 
 def read_on(
@@ -20,7 +20,7 @@ def read_on(
 ) -> None:
     """Print a page of the documentation that came with this version.
 
-    Example: stagewise help problem
+    Example: stagewise help declare-a-problem
     """
     with in_a_sentence():
         commands = getattr(context.find_root().command, "commands", {})
@@ -34,11 +34,10 @@ def read_on(
 
 
 def pages() -> dict[str, Path]:
-    """Return the pages there are by their topics, those that people begin with first."""
+    """Return the pages there are by their topics, tutorials first."""
     folder = INSTALLED if INSTALLED.is_dir() else CHECKOUT
-    found = {path.stem: path for path in sorted(folder.glob("*.md")) if path.stem not in NO_PAGES}
-    found |= {f"theory/{path.stem}": path for path in sorted((folder / "theory").glob("*.md"))}
-    return {name: found[name] for name in (*(name for name in FIRST if name in found), *found)}
+    found = [path for kind in KINDS for path in sorted((folder / kind).glob("*.md")) if path.stem not in NO_PAGES]
+    return {f"{path.parent.name}/{path.stem}": path for path in found}
 
 
 def title(path: Path) -> str:
@@ -62,8 +61,9 @@ def page(topic: str) -> str:
     from stagewise.problem.words import nearest, shown
 
     name, found = topic.removeprefix("docs/").removesuffix(".md"), pages()
+    name = next((known for known in found if known.endswith(f"/{name}")), name)  # the folder may be left out
     if name not in found:
-        near = nearest(name, list(found)) or "; `stagewise help` lists them"
+        near = nearest(name, [*found, *(known.partition("/")[2] for known in found)]) or "; `stagewise help` lists them"
         raise InvalidProblem(f"there is no page {shown(topic)}{near}")
     return content_of(found[name]).decode()
 

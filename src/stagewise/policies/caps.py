@@ -142,7 +142,7 @@ class CAPS(Certified, Sharpened):
     def propose(self, known: Intervals, draw: Draw) -> int | None:
         """Name the candidate to play if its regret is certified, or -1, the safe action; None: the draw's proposal.
 
-        For subclasses: limits and the bound on regret hold whatever is proposed (docs/extending.md). On a ray its
+        For subclasses: limits and the bound on regret hold whatever is proposed (docs/how-to/extend.md). On a ray its
         longest safe step is played; of an action in a mixture as much as is safe beside the safe action.
         """
         return None

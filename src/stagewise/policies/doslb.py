@@ -22,8 +22,8 @@ class DOSLB(LCLUCB):
 
     On rays it is `ROFUL`, and on a finite set the directional `OPLB`, without the last step that makes those safe:
     where a cost may still be within its threshold it is taken to be. By its authors, what it goes over its limits by
-    adds up to the order of √T; it may do so in every single round (docs/comparison.md). Regret is small or negative:
-    what it gains there is the price of safety.
+    adds up to the order of √T; it may do so in every single round (docs/explanation/comparison.md). Regret is small or
+    negative: what it gains there is the price of safety.
 
     >>> import numpy as np
     >>> from stagewise.problem.safe_action import SafeAction

@@ -219,7 +219,7 @@ class Problem(ToldByName, Declared):
 
     @classmethod
     def load(cls, path: str | Path) -> "Problem":
-        """Return the problem that a TOML file declares (docs/problem.md)."""
+        """Return the problem that a TOML file declares (docs/how-to/declare-a-problem.md)."""
         return cls.from_plain(toml_of(path_of(path)))
 
     @classmethod

@@ -13,7 +13,7 @@ from stagewise.service.tally import Tally
 
 
 def figures_of(tally: Tally, now: int, **told: Any) -> dict[str, Any]:
-    """Return the figures as JSON holds them (docs/desk.md).
+    """Return the figures as JSON holds them (docs/how-to/serve.md).
 
     Args:
         tally: The count of the log.

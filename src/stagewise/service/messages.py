@@ -1,4 +1,4 @@
-"""What clients send and what they are answered, as JSON; the same words as in the HTTP reference (docs/desk.md)."""
+"""What clients send and what they are answered, as JSON; the words of the HTTP reference (docs/how-to/serve.md)."""
 
 from typing import Annotated, Any, Literal
 
@@ -122,7 +122,7 @@ class NewProblem(Struct, forbid_unknown_fields=True):
     """Another version of a problem."""
 
     problem: dict[str, Any]
-    """As TOML or JSON holds it (docs/problem.md)."""
+    """As TOML or JSON holds it (docs/how-to/declare-a-problem.md)."""
     reason: Words
 
 

@@ -6,7 +6,7 @@ once these seconds are over, heard or not. After m hearings in n decisions for a
 
     (n/(n + k))^m ≤ a
 
-ever comes true with probability a at most, whatever the rate is, as long as it stays the same (docs/theory/desk.md).
+ever comes true with probability a at most, whatever the rate is, as long as it stays the same (docs/theory/server.md).
 The run after the m-th hearing has a level of its own, 6α/(π²m²): all of them together alarm by chance with probability
 α at most.
 

@@ -56,7 +56,7 @@ def certify(
     `policy`, `world`, `seed`, `backend`, `executor` and `progress` are as for `simulate`, and so are the runs. `delta`
     is the policy's own unless given. Every statement is made with `confidence`. `early`: stop as soon as the claim and
     the intervals it rests on are decided, or the claim is refuted, by intervals that hold at all times at once
-    (docs/certify.md). With `out`, certificate.json and certificate.html are written there; batches that were
+    (docs/how-to/certify.md). With `out`, certificate.json and certificate.html are written there; batches that were
     played are kept there until then, so that the same call goes on where it was cut short. `name` is what
     the page is about, such as the campaign.
     """

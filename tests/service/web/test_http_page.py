@@ -1,4 +1,4 @@
-"""docs/desk-http.md: every route, field and error stands on it, and its examples are answered so."""
+"""docs/reference/http.md: every route, field and error stands on it, and its examples are answered so."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from stagewise.service.web.openapi import REFUSALS
 from stagewise.service.web.rates import Rate
 from stagewise.service.web.routes import ROUTES
 
-PAGE = (Path(__file__).parents[3] / "docs" / "desk-http.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
 PLAIN = re.sub("```.*?```", "", PAGE, flags=re.DOTALL)
 CODE = {word for span in re.findall("`([^`]+)`", PLAIN) for word in re.findall(r"\w+", span)}
 MOVING = ("state", "control", "snapshot_age_s")  # what depends on how far the learner is

@@ -29,7 +29,7 @@ from stagewise.kernels.rules.tie import tie_floor
 def fill_odds(layout: Ints, settings: Floats, bounds: Floats, factors: Floats, rule: Floats) -> None:
     """Write hoped = r̂ + h_r + max_j factor_j h_j and dearest, cheapest = ĉ ± α_c h for every action, the safe one last.
 
-    Costs are clipped at their ceiling. The bonus is not: optimism rests on it (docs/errata.md).
+    Costs are clipped at their ceiling. The bonus is not: optimism rests on it (docs/explanation/errata.md).
     """
     m, safe, scale, hoped = layout[LIMITS], bounds.shape[2] - 1, settings[COST_SCALE], rule[HOPED]
     for action in range(safe + 1):

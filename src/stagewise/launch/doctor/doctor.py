@@ -38,7 +38,7 @@ def doctor(
     alpha: float = ALPHA,
     accept: Sequence[str] = (),
 ) -> Diagnosis:
-    """Check a problem against a log, or propose one from it (docs/doctor.md).
+    """Check a problem against a log, or propose one from it (docs/how-to/check-a-log.md).
 
     Args:
         log: A file (.csv, .parquet, .jsonl) or a frame of pandas, polars or Arrow, or a mapping of columns.

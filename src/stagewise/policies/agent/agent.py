@@ -36,8 +36,8 @@ class Agent(Overdue):
     for all rounds at once, so deciding on older knowledge is only more cautious. They are learned in the order of the
     decisions: an outcome is held until every earlier decision is answered or given up. `order="arrival"` learns each
     at once, which is valid only under one more promise: nothing that is offered depends on outcomes that exist but were
-    not learned yet (docs/guide.md). A signal of a decision can be given once, all signals together or each when it
-    comes; where the policy keeps them `apart`, each is learned by itself. `windows` say after which time a missing
+    not learned yet (docs/how-to/guide.md). A signal of a decision can be given once, all signals together or each when
+    it comes; where the policy keeps them `apart`, each is learned by itself. `windows` say after which time a missing
     signal counts as what; `clock` tells the time where a call does not. Threads may share an agent: one call at a time
     has its memory, the others wait.
 
@@ -65,8 +65,8 @@ class Agent(Overdue):
         The bounds stay valid as long as each logged action was chosen without looking at its own outcome or later ones.
         A log is one batch, in whatever order its rows stand, and is learned at once, also while decisions are open:
         then nothing offered so far may depend on its outcomes, nor its actions on the outcomes that are still open.
-        A log that was learned already is refused, also in another order or in part (docs/frames.md says what is known
-        again), unless `again` says that these are other outcomes.
+        A log that was learned already is refused, also in another order or in part (docs/how-to/bring-a-log.md says
+        what is known again), unless `again` says that these are other outcomes.
         """
         policy = self._learner("a log is")
         self._learn_rows(policy, *log_of(policy, features, rewards, costs), again)

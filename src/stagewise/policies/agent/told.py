@@ -1,7 +1,8 @@
 """Costs as far as they are told, held against limits and against what was declared of the safe action: at once.
 
 What was told is final, so a cost that was told is one whatever else is still waited for; what was not told counts as
-nothing. Learning waits until windows close, and for whatever is missing before; these tests do not (docs/health.md).
+nothing. Learning waits until windows close, and for whatever is missing before; these tests do not
+(docs/how-to/check-health.md).
 """
 
 import math
